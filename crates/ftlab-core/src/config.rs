@@ -1,0 +1,1010 @@
+//! Every parameter of a device, once: the types that device files are read into.
+//!
+//! A key's documentation here is the documentation that users see (`ftlab config schema`), with the unit, the
+//! default and its reason. [`DeviceConfig::validate`] refuses what makes no physical sense, in a sentence.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::flash::cell::{CellKind, PageClass, PageOrder, page_classes};
+use crate::ftl::gc::VictimKind;
+use crate::host::request::SECTOR_BYTES;
+use crate::quantity;
+
+/// A drive: what a device file says. Sections that are left out take their defaults, but `geometry` has none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Name in reports; a preset's file name.
+    #[serde(default)]
+    pub name: String,
+    /// What the drive is, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// How the flash is organised.
+    pub geometry: GeometryConfig,
+    /// How long commands and transfers take.
+    #[serde(default)]
+    pub timing: TimingConfig,
+    /// Bits per cell and the classes of pages.
+    #[serde(default)]
+    pub cell: CellConfig,
+    /// The flash translation layer.
+    #[serde(default)]
+    pub ftl: FtlConfig,
+    /// Where the mapping table lives.
+    #[serde(default)]
+    pub map_cache: MapCacheConfig,
+    /// The volatile write buffer.
+    #[serde(default)]
+    pub buffer: BufferConfig,
+    /// The non-volatile cache.
+    #[serde(default)]
+    pub nvm: NvmConfig,
+    /// How requests reach the drive.
+    #[serde(default)]
+    pub host: HostConfig,
+    /// What the drive has lived through before the first request.
+    #[serde(default)]
+    pub precondition: PreconditionConfig,
+}
+
+/// How the flash is organised: channel > way > die > plane > block > page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GeometryConfig {
+    /// Channels: buses that move one transfer at a time.
+    pub channels: u32,
+    /// Chips (chip enables) on each channel.
+    pub ways: u32,
+    /// Dies in each chip.
+    #[serde(default = "one")]
+    pub dies: u32,
+    /// Planes in each die.
+    #[serde(default = "one")]
+    pub planes: u32,
+    /// Erase blocks in each plane.
+    pub blocks_per_plane: u32,
+    /// Pages in each block.
+    pub pages_per_block: u32,
+    /// Data bytes of a page, a power of two.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub page_bytes: u64,
+    /// Spare bytes of a page, beyond `page_bytes`. They cross the bus when `timing.transfer_spare` says so.
+    #[serde(default, deserialize_with = "quantity::bytes")]
+    pub spare_bytes: u64,
+    /// Bytes that one mapping entry covers, a power of two that divides `page_bytes`; 0 (the default) means a whole
+    /// page. Modern drives map 4 KiB in 16 KiB pages.
+    #[serde(default, deserialize_with = "quantity::bytes")]
+    pub mapping_unit_bytes: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How long commands and transfers take. Times are microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimingConfig {
+    /// Array read (tR): one number, or one for each page class: `{ lsb = 50, msb = 75 }`.
+    #[schemars(with = "LatencySchema")]
+    pub read_us: ClassTimes,
+    /// Array program (tPROG) of one page, as `read_us`.
+    #[schemars(with = "LatencySchema")]
+    pub program_us: ClassTimes,
+    /// Block erase (tBERS).
+    #[serde(deserialize_with = "quantity::micros")]
+    pub erase_us: f64,
+    /// Channel rate in million bytes a second (an 8-bit bus at 333 MT/s moves 333); 0 makes transfers free.
+    pub bus_mb_per_s: f64,
+    /// Command and address cycles, on the bus, before each command.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub command_us: f64,
+    /// Copy pages inside a plane without crossing the bus.
+    pub copyback: bool,
+    /// Whether spare bytes cross the bus along with the data bytes they belong to.
+    pub transfer_spare: bool,
+    /// Whether the planes of a die work independently. Off (the default): a die runs one command at a time.
+    pub independent_planes: bool,
+}
+
+impl Default for TimingConfig {
+    /// SLC of the DiskSim age: the values that most published FTL studies assume.
+    fn default() -> Self {
+        Self {
+            read_us: ClassTimes::uniform(25.0),
+            program_us: ClassTimes::uniform(200.0),
+            erase_us: 1500.0,
+            bus_mb_per_s: 40.0,
+            command_us: 0.0,
+            copyback: false,
+            transfer_spare: false,
+            independent_planes: false,
+        }
+    }
+}
+
+/// A time for each page class, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClassTimes {
+    times: [Option<f64>; 4],
+}
+
+/// What a latency key may hold, for the schema.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes the accepted forms to schema readers; never constructed")]
+enum LatencySchema {
+    /// Microseconds for every class.
+    Number(f64),
+    /// A string with a unit, for every class.
+    Text(String),
+    /// Microseconds for each class.
+    Classes { lsb: Option<f64>, csb: Option<f64>, msb: Option<f64>, tsb: Option<f64> },
+}
+
+const CLASS_KEYS: [&str; 4] = ["lsb", "csb", "msb", "tsb"];
+
+impl ClassTimes {
+    /// The same time for every class.
+    pub const fn uniform(us: f64) -> Self {
+        Self { times: [Some(us); 4] }
+    }
+
+    /// Microseconds for `class`, when the table has an entry for it.
+    pub fn get(&self, class: PageClass) -> Option<f64> {
+        self.times[class as usize]
+    }
+}
+
+impl Serialize for ClassTimes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let [Some(first), ..] = self.times
+            && self.times.iter().all(|t| *t == Some(first))
+        {
+            return serializer.serialize_f64(first);
+        }
+        serializer.collect_map(CLASS_KEYS.iter().zip(self.times).filter_map(|(k, t)| t.map(|t| (*k, t))))
+    }
+}
+
+impl<'de> Deserialize<'de> for ClassTimes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ClassVisitor;
+        impl<'de> de::Visitor<'de> for ClassVisitor {
+            type Value = ClassTimes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("microseconds, a string such as \"1.5ms\", or a table such as { lsb = 50, msb = 75 }")
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> Result<ClassTimes, E> {
+                self.visit_f64(v as f64)
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> Result<ClassTimes, E> {
+                self.visit_f64(v as f64)
+            }
+            fn visit_f64<E: de::Error>(self, v: f64) -> Result<ClassTimes, E> {
+                if !(v.is_finite() && v >= 0.0) {
+                    return Err(E::invalid_value(de::Unexpected::Float(v), &self));
+                }
+                Ok(ClassTimes::uniform(v))
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<ClassTimes, E> {
+                quantity::parse_us(v).map(ClassTimes::uniform).map_err(E::custom)
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<ClassTimes, A::Error> {
+                let mut times = [None; 4];
+                while let Some(key) = map.next_key::<String>()? {
+                    let Some(at) = CLASS_KEYS.iter().position(|k| *k == key) else {
+                        return Err(de::Error::unknown_field(&key, &CLASS_KEYS));
+                    };
+                    times[at] = Some(map.next_value::<Micros>()?.0);
+                }
+                Ok(ClassTimes { times })
+            }
+        }
+        deserializer.deserialize_any(ClassVisitor)
+    }
+}
+
+#[derive(Deserialize)]
+struct Micros(#[serde(deserialize_with = "quantity::micros")] f64);
+
+/// Bits per cell and the classes of pages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CellConfig {
+    /// Bits per cell.
+    pub kind: CellKind,
+    /// Which page of a block has which class; no effect on `slc`.
+    pub page_order: PageOrder,
+    /// Program/erase cycles that a block is rated for; 0 (the default) means not stated. Wear is reported as a
+    /// share of it; blocks do not fail.
+    pub rated_pe_cycles: u32,
+}
+
+/// The kind of flash translation layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FtlKind {
+    /// Page mapping: any logical page may be anywhere.
+    #[default]
+    Page,
+}
+
+/// Where a page is written, channel > way > die.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Striping {
+    /// The logical address decides: reads that were written together are spread as their addresses are.
+    #[default]
+    Static,
+    /// The next in turn: consecutive writes are spread, whatever their addresses.
+    Dynamic,
+}
+
+/// Which plane of the chosen die takes a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaneChoice {
+    /// As `striping` says, by the plane's letter in `allocation`.
+    #[default]
+    Ordered,
+    /// The plane with most free pages, ties in turn, among those whose open block is newer than the block that
+    /// holds the page now (the Microsoft extension of DiskSim).
+    MostFree,
+}
+
+/// Which of the victims that a policy likes equally is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TieBreak {
+    /// The lowest block number.
+    #[default]
+    Lowest,
+    /// The highest block number.
+    Highest,
+}
+
+/// Where pages that garbage collection copies are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GcOpenBlock {
+    /// Into an open block of their own, so that cold pages gather.
+    #[default]
+    Separate,
+    /// Into the block that host writes fill.
+    Shared,
+}
+
+/// When garbage collection looks whether it is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GcWhen {
+    /// Before a write to a die.
+    #[default]
+    OnWrite,
+    /// Before a read or a write to a die.
+    OnAccess,
+}
+
+/// Which free block is opened next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FreeBlockChoice {
+    /// The block that has been free longest.
+    #[default]
+    Fifo,
+    /// The next higher block number that is free, cyclically.
+    NextFit,
+}
+
+/// How erases are spread over blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WearLeveling {
+    /// Not at all beyond `free_block`.
+    #[default]
+    None,
+    /// Open the least worn free block.
+    Dynamic,
+    /// As `dynamic`, and move cold data out of the least worn block when wear differs too much.
+    Static,
+}
+
+/// The flash translation layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FtlConfig {
+    /// The kind of translation layer.
+    pub kind: FtlKind,
+    /// Spare space: (physical - logical) / logical. Exactly one of this, `logical_bytes` and `logical_pages` may be
+    /// given; with none of them it is 0.07 (a "256 GB" drive of 256 GiB flash).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_provisioning: Option<f64>,
+    /// Bytes that the host sees.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "quantity::optional_bytes")]
+    pub logical_bytes: Option<u64>,
+    /// Mapping units that the host sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logical_pages: Option<u64>,
+    /// How garbage collection chooses its victim.
+    pub gc: VictimKind,
+    /// Collection starts when a plane has this many free blocks or fewer.
+    pub gc_low_free_blocks: u32,
+    /// Collection stops when the plane has this many free blocks; 0 (the default) means one more than
+    /// `gc_low_free_blocks`.
+    pub gc_high_free_blocks: u32,
+    /// Candidates that `gc = "d_choices"` draws.
+    pub gc_choices: u32,
+    /// Oldest blocks among which `gc = "windowed_greedy"` chooses, in each plane.
+    pub gc_window: u32,
+    /// Which of equally good victims is taken (`greedy` and `windowed_greedy`).
+    pub gc_tie: TieBreak,
+    /// Where copied pages go.
+    pub gc_open_block: GcOpenBlock,
+    /// When collection looks whether it is due.
+    pub gc_when: GcWhen,
+    /// The order in which consecutive pages use channel, way, die and plane: the first letter varies fastest.
+    pub allocation: AllocationOrder,
+    /// Whether the address or the turn decides.
+    pub striping: Striping,
+    /// Which plane of the chosen die takes a page.
+    pub plane_choice: PlaneChoice,
+    /// Open blocks for host writes in each plane; a request's stream number, modulo this, chooses.
+    pub streams: u32,
+    /// Which free block is opened next (`wear_leveling = "none"`).
+    pub free_block: FreeBlockChoice,
+    /// Keep the last page of each block for a summary, programmed with one sector when the block is full.
+    pub summary_page: bool,
+    /// How erases are spread.
+    pub wear_leveling: WearLeveling,
+    /// `static`: move data when a plane's erase counts differ by more than this.
+    pub wear_leveling_threshold: u32,
+}
+
+impl Default for FtlConfig {
+    fn default() -> Self {
+        Self {
+            kind: FtlKind::Page,
+            over_provisioning: None,
+            logical_bytes: None,
+            logical_pages: None,
+            gc: VictimKind::Greedy,
+            gc_low_free_blocks: 2,
+            gc_high_free_blocks: 0,
+            gc_choices: 10,
+            gc_window: 64,
+            gc_tie: TieBreak::Lowest,
+            gc_open_block: GcOpenBlock::Separate,
+            gc_when: GcWhen::OnWrite,
+            allocation: AllocationOrder::default(),
+            striping: Striping::Static,
+            plane_choice: PlaneChoice::Ordered,
+            streams: 1,
+            free_block: FreeBlockChoice::Fifo,
+            summary_page: false,
+            wear_leveling: WearLeveling::None,
+            wear_leveling_threshold: 100,
+        }
+    }
+}
+
+/// One of the levels over which pages are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// C
+    Channel,
+    /// W
+    Way,
+    /// D
+    Die,
+    /// P
+    Plane,
+}
+
+/// An order of channel, way, die and plane, written as MQSim writes it: `CWDP` uses all channels first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllocationOrder(pub [Level; 4]);
+
+impl AllocationOrder {
+    /// All 24 orders.
+    pub fn all() -> Vec<AllocationOrder> {
+        const LETTERS: [char; 4] = ['C', 'W', 'D', 'P'];
+        let mut orders = Vec::with_capacity(24);
+        for a in LETTERS {
+            for b in LETTERS {
+                for c in LETTERS {
+                    for d in LETTERS {
+                        orders.extend(Self::parse(&String::from_iter([a, b, c, d])));
+                    }
+                }
+            }
+        }
+        orders
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut levels = [Level::Channel; 4];
+        let mut seen = [false; 4];
+        if text.len() != 4 {
+            return None;
+        }
+        for (level, letter) in levels.iter_mut().zip(text.chars()) {
+            *level = match letter {
+                'C' => Level::Channel,
+                'W' => Level::Way,
+                'D' => Level::Die,
+                'P' => Level::Plane,
+                _ => return None,
+            };
+            if std::mem::replace(&mut seen[*level as usize], true) {
+                return None;
+            }
+        }
+        Some(Self(levels))
+    }
+}
+
+impl Default for AllocationOrder {
+    fn default() -> Self {
+        Self([Level::Channel, Level::Way, Level::Die, Level::Plane])
+    }
+}
+
+impl fmt::Display for AllocationOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for level in self.0 {
+            f.write_str(match level {
+                Level::Channel => "C",
+                Level::Way => "W",
+                Level::Die => "D",
+                Level::Plane => "P",
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for AllocationOrder {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for AllocationOrder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| {
+            de::Error::custom(format!(
+                "{text:?} is not an order of the letters C (channel), W (way), D (die) and P (plane) such as \"CWDP\""
+            ))
+        })
+    }
+}
+
+impl JsonSchema for AllocationOrder {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AllocationOrder".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let orders: Vec<String> = Self::all().iter().map(ToString::to_string).collect();
+        schemars::json_schema!({ "type": "string", "enum": orders })
+    }
+}
+
+/// Kinds of mapping cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MapCacheKind {
+    /// The whole table is in DRAM and costs nothing.
+    #[default]
+    Ideal,
+}
+
+/// Where the mapping table lives.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MapCacheConfig {
+    /// The kind of mapping cache.
+    pub kind: MapCacheKind,
+}
+
+/// Kinds of volatile write buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferKind {
+    /// No buffer: a write is acknowledged when its pages are programmed.
+    #[default]
+    None,
+}
+
+/// The volatile write buffer.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BufferConfig {
+    /// The kind of buffer.
+    pub kind: BufferKind,
+}
+
+/// Kinds of non-volatile cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NvmKind {
+    /// No non-volatile cache.
+    #[default]
+    None,
+}
+
+/// The non-volatile cache.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NvmConfig {
+    /// The kind of cache.
+    pub kind: NvmKind,
+}
+
+/// How requests arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrival {
+    /// At the times of the trace, scaled by `time_scale`.
+    #[default]
+    Open,
+    /// The next as soon as fewer than `queue_depth` are in the drive; the times of the trace are not used.
+    Closed,
+}
+
+/// Whether data to and from the host share the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkDuplex {
+    /// Both directions at once (PCIe).
+    #[default]
+    Full,
+    /// One transfer at a time in either direction (parallel buses, DiskSim).
+    Half,
+}
+
+/// What happens to a request beyond the end of the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutOfRange {
+    /// The run ends with an error that names the request.
+    #[default]
+    Error,
+    /// The address is taken modulo the drive's size.
+    Wrap,
+    /// The part beyond the end is cut off; a request wholly beyond it is rejected and counted.
+    Clip,
+}
+
+/// What happens when a request arrives before the one ahead of it (open arrival only).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnsortedTimes {
+    /// The run ends with an error that names the request.
+    #[default]
+    Error,
+    /// It arrives at the latest time seen so far; such requests are counted.
+    Clamp,
+}
+
+/// When a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// When every request has completed.
+    #[default]
+    Drained,
+    /// At the instant at which the last request arrives: it and what is in flight stay unfinished (DiskSim).
+    LastArrival,
+}
+
+/// How requests reach the drive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostConfig {
+    /// How requests arrive.
+    pub arrival: Arrival,
+    /// Requests in the drive at a time (`closed`).
+    pub queue_depth: u32,
+    /// Factor on the times of the trace (`open`): 0.5 is twice as fast, 0 means that all requests arrive at once.
+    pub time_scale: f64,
+    /// Most requests that the drive holds (`open`); the rest wait at the host, first come first served. 0 (the
+    /// default): no limit.
+    pub outstanding: u32,
+    /// Rate of the host link in million bytes a second; 0 (the default) makes transfers free.
+    pub link_mb_per_s: f64,
+    /// Whether the link works in both directions at once.
+    pub link_duplex: LinkDuplex,
+    /// What happens to a request beyond the end of the drive.
+    pub out_of_range: OutOfRange,
+    /// What happens when times go backwards.
+    pub unsorted_times: UnsortedTimes,
+    /// When the run ends (`open`).
+    pub stop: Stop,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self {
+            arrival: Arrival::Open,
+            queue_depth: 1,
+            time_scale: 1.0,
+            outstanding: 0,
+            link_mb_per_s: 0.0,
+            link_duplex: LinkDuplex::Full,
+            out_of_range: OutOfRange::Error,
+            unsorted_times: UnsortedTimes::Error,
+            stop: Stop::Drained,
+        }
+    }
+}
+
+/// What a drive has lived through before the first request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreconditionKind {
+    /// Nothing: fresh from the factory.
+    #[default]
+    None,
+    /// Every logical page was written once, in order.
+    Fill,
+    /// `fill`, then `pattern` writes until no plane has more than `free_blocks` free blocks.
+    FreeBlocks,
+    /// `fill`, then `pattern` writes until write amplification is steady.
+    Steady,
+}
+
+/// How `fill` lays pages out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FillLayout {
+    /// As the translation layer places sequential writes.
+    #[default]
+    Written,
+    /// Block after block: consecutive pages of a die fill a whole block, then one in the next plane (DiskSim).
+    Blocks,
+}
+
+/// Which writes age a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreconditionPattern {
+    /// Single pages, uniform over the logical space.
+    #[default]
+    Uniform,
+    /// The logical space from start to end, again and again.
+    Sequential,
+    /// The writes and trims of the workload itself, repeated.
+    Workload,
+}
+
+/// What a drive has lived through before the first request. None of it takes simulated time or is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PreconditionConfig {
+    /// What the drive has lived through.
+    pub kind: PreconditionKind,
+    /// How `fill` lays pages out.
+    pub layout: FillLayout,
+    /// Which writes age the drive (`free_blocks`, `steady`).
+    pub pattern: PreconditionPattern,
+    /// Free blocks a plane to go down to (`free_blocks`).
+    pub free_blocks: u32,
+    /// Write amplification is steady when its mean over the last two windows (of one logical capacity of writes
+    /// each) differs from that of the two before by at most this share (`steady`).
+    pub tolerance: f64,
+    /// Give up after writing the logical capacity this many times; the summary says so.
+    pub max_drive_writes: f64,
+}
+
+impl Default for PreconditionConfig {
+    fn default() -> Self {
+        Self {
+            kind: PreconditionKind::None,
+            layout: FillLayout::Written,
+            pattern: PreconditionPattern::Uniform,
+            free_blocks: 0,
+            tolerance: 0.002,
+            max_drive_writes: 50.0,
+        }
+    }
+}
+
+/// A value that makes no sense, alone or together with another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Dotted key, such as `ftl.over_provisioning`.
+    pub key: String,
+    /// What was found.
+    pub found: String,
+    /// What was expected, in a sentence.
+    pub expected: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}: {}", self.key, self.found, self.expected)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+fn refuse<T>(key: &str, found: impl fmt::Display, expected: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError { key: key.into(), found: found.to_string(), expected: expected.into() })
+}
+
+/// Largest number of mapping units in a drive: they are counted in 32 bits, a few values of which are reserved.
+pub const MAX_UNITS: u64 = u32::MAX as u64 - 16;
+
+/// Over-provisioning of a device file that states no logical size.
+pub const DEFAULT_OVER_PROVISIONING: f64 = 0.07;
+
+impl DeviceConfig {
+    /// Bytes of one mapping unit.
+    pub fn unit_bytes(&self) -> u64 {
+        match self.geometry.mapping_unit_bytes {
+            0 => self.geometry.page_bytes,
+            bytes => bytes,
+        }
+    }
+
+    /// Pages of a block that may hold data: all of them, or all but the summary page.
+    pub fn data_pages_per_block(&self) -> u32 {
+        self.geometry.pages_per_block - u32::from(self.ftl.summary_page)
+    }
+
+    fn planes(&self) -> u64 {
+        let g = &self.geometry;
+        u64::from(g.channels) * u64::from(g.ways) * u64::from(g.dies) * u64::from(g.planes)
+    }
+
+    /// Mapping units that the host sees. Call after [`validate`](Self::validate).
+    pub fn logical_pages(&self) -> u64 {
+        let g = &self.geometry;
+        let slots = g.page_bytes / self.unit_bytes();
+        let physical = self.planes() * u64::from(g.blocks_per_plane) * u64::from(self.data_pages_per_block()) * slots;
+        match (self.ftl.logical_pages, self.ftl.logical_bytes) {
+            (Some(pages), _) => pages,
+            (None, Some(bytes)) => bytes / self.unit_bytes(),
+            (None, None) => {
+                let spare = self.ftl.over_provisioning.unwrap_or(DEFAULT_OVER_PROVISIONING);
+                (physical as f64 / (1.0 + spare)).floor() as u64
+            }
+        }
+    }
+
+    /// Open blocks that a plane may have at a time.
+    pub fn open_blocks_per_plane(&self) -> u32 {
+        self.ftl.streams + u32::from(self.ftl.gc_open_block == GcOpenBlock::Separate)
+    }
+
+    /// Check every value, alone and against the others.
+    ///
+    /// # Errors
+    /// The first key that makes no sense, what it holds, and what would.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_geometry()?;
+        self.validate_timing()?;
+        self.validate_ftl()?;
+        self.validate_host()
+    }
+
+    fn validate_geometry(&self) -> Result<(), ConfigError> {
+        let g = &self.geometry;
+        for (key, value, max) in [
+            ("geometry.channels", g.channels, 1024),
+            ("geometry.ways", g.ways, 1024),
+            ("geometry.dies", g.dies, 1024),
+            ("geometry.planes", g.planes, 64),
+            ("geometry.blocks_per_plane", g.blocks_per_plane, u32::MAX - 16),
+            ("geometry.pages_per_block", g.pages_per_block, 16_384),
+        ] {
+            if value == 0 || value > max {
+                return refuse(key, value, format!("must be from 1 to {max}"));
+            }
+        }
+        if !g.page_bytes.is_power_of_two() || g.page_bytes < SECTOR_BYTES.into() || g.page_bytes > 1 << 24 {
+            return refuse("geometry.page_bytes", g.page_bytes, "must be a power of two from 512 bytes to 16 MiB");
+        }
+        if g.spare_bytes > g.page_bytes {
+            return refuse("geometry.spare_bytes", g.spare_bytes, "must not exceed geometry.page_bytes");
+        }
+        let unit = self.unit_bytes();
+        if !unit.is_power_of_two() || unit < SECTOR_BYTES.into() || unit > g.page_bytes {
+            let expected = "must be a power of two from 512 bytes to geometry.page_bytes";
+            return refuse("geometry.mapping_unit_bytes", unit, expected);
+        }
+        if g.page_bytes / unit > 16 {
+            return refuse("geometry.mapping_unit_bytes", unit, "must be at least a sixteenth of geometry.page_bytes");
+        }
+        let dies = u64::from(g.channels) * u64::from(g.ways) * u64::from(g.dies);
+        if dies * u64::from(g.planes) > 65_536 {
+            let found = format!("{} planes in all", dies * u64::from(g.planes));
+            return refuse("geometry.channels", found, "channels x ways x dies x planes must not exceed 65536");
+        }
+        let blocks = self.planes() * u64::from(g.blocks_per_plane);
+        let units = blocks.saturating_mul(u64::from(g.pages_per_block) * (g.page_bytes / unit));
+        if units > MAX_UNITS {
+            let found = format!("{units} mapping units of {unit} bytes in all");
+            let expected = format!(
+                "the drive may have at most {MAX_UNITS} mapping units; raise geometry.mapping_unit_bytes or make it smaller"
+            );
+            return refuse("geometry.blocks_per_plane", found, expected);
+        }
+        Ok(())
+    }
+
+    fn validate_timing(&self) -> Result<(), ConfigError> {
+        let (t, c) = (&self.timing, &self.cell);
+        if page_classes(c.kind, c.page_order, self.geometry.pages_per_block).is_none() {
+            let found = format!("{:?}", c.page_order);
+            return refuse("cell.page_order", found, format!("is not defined for {:?} cells", c.kind));
+        }
+        const YEAR_US: f64 = 3.2e13;
+        for (key, times) in [("timing.read_us", &t.read_us), ("timing.program_us", &t.program_us)] {
+            for class in c.kind.classes() {
+                match times.get(*class) {
+                    None => {
+                        let expected = format!("needs an entry {} for these cells", CLASS_KEYS[*class as usize]);
+                        return refuse(key, "a table", expected);
+                    }
+                    Some(us) if us > YEAR_US => return refuse(key, us, "must be below a year"),
+                    Some(_) => {}
+                }
+            }
+        }
+        for (key, us) in [("timing.erase_us", t.erase_us), ("timing.command_us", t.command_us)] {
+            if us > YEAR_US {
+                return refuse(key, us, "must be below a year");
+            }
+        }
+        rate("timing.bus_mb_per_s", t.bus_mb_per_s)?;
+        if t.transfer_spare && self.geometry.spare_bytes == 0 {
+            return refuse("timing.transfer_spare", true, "needs geometry.spare_bytes above 0");
+        }
+        Ok(())
+    }
+
+    fn validate_ftl(&self) -> Result<(), ConfigError> {
+        let (g, f) = (&self.geometry, &self.ftl);
+        let given = [
+            ("ftl.over_provisioning", f.over_provisioning.map(|v| v.to_string())),
+            ("ftl.logical_bytes", f.logical_bytes.map(|v| v.to_string())),
+            ("ftl.logical_pages", f.logical_pages.map(|v| v.to_string())),
+        ];
+        let mut given = given.iter().filter_map(|(key, value)| value.as_ref().map(|value| (*key, value)));
+        if let (Some((first, _)), Some((second, value))) = (given.next(), given.next()) {
+            return refuse(second, value, format!("{first} is given too: state the logical size once"));
+        }
+        if let Some(spare) = f.over_provisioning
+            && !(spare > 0.0 && spare <= 1000.0)
+        {
+            return refuse("ftl.over_provisioning", spare, "must be above 0 and at most 1000: a fraction of the logical size");
+        }
+        if let Some(bytes) = f.logical_bytes
+            && bytes % self.unit_bytes() != 0
+        {
+            let expected = format!("must be a multiple of the mapping unit, {} bytes", self.unit_bytes());
+            return refuse("ftl.logical_bytes", bytes, expected);
+        }
+        if f.summary_page && g.pages_per_block < 2 {
+            return refuse("ftl.summary_page", true, "needs at least 2 pages in a block");
+        }
+        if f.streams == 0 || f.streams > 64 {
+            return refuse("ftl.streams", f.streams, "must be from 1 to 64");
+        }
+        if f.gc_low_free_blocks == 0 {
+            return refuse("ftl.gc_low_free_blocks", 0, "must be at least 1: copies need a free block");
+        }
+        if f.gc_high_free_blocks != 0 && f.gc_high_free_blocks <= f.gc_low_free_blocks {
+            let expected = format!("must be above ftl.gc_low_free_blocks ({}), or 0", f.gc_low_free_blocks);
+            return refuse("ftl.gc_high_free_blocks", f.gc_high_free_blocks, expected);
+        }
+        if f.gc == VictimKind::DChoices && f.gc_choices == 0 {
+            return refuse("ftl.gc_choices", 0, "must be at least 1");
+        }
+        if f.gc == VictimKind::WindowedGreedy && f.gc_window == 0 {
+            return refuse("ftl.gc_window", 0, "must be at least 1");
+        }
+        if f.wear_leveling == WearLeveling::Static && f.wear_leveling_threshold == 0 {
+            return refuse("ftl.wear_leveling_threshold", 0, "must be at least 1");
+        }
+        if f.wear_leveling != WearLeveling::None && f.free_block != FreeBlockChoice::Fifo {
+            return refuse(
+                "ftl.free_block",
+                "\"next_fit\"",
+                "wear levelling opens the least worn block: remove this key, or set ftl.wear_leveling = \"none\"",
+            );
+        }
+        if f.plane_choice == PlaneChoice::MostFree && f.streams > 1 {
+            return refuse("ftl.plane_choice", "\"most_free\"", "compares the one open block of each plane: needs ftl.streams = 1");
+        }
+        let slots = g.page_bytes / self.unit_bytes();
+        let per_block = u64::from(self.data_pages_per_block()) * slots;
+        let reserve = u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1);
+        let usable = u64::from(g.blocks_per_plane).saturating_sub(reserve) * per_block * self.planes();
+        let logical = self.logical_pages();
+        let key = given_key(f);
+        if logical == 0 {
+            return refuse(key, logical, "the drive would have no logical page");
+        }
+        if logical > usable {
+            let physical = u64::from(g.blocks_per_plane) * per_block * self.planes();
+            let expected = format!(
+                "at most {usable} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
+                 {reserve} for open blocks and ftl.gc_low_free_blocks",
+                g.blocks_per_plane
+            );
+            return refuse(key, format!("{logical} logical mapping units"), expected);
+        }
+        let high = u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1));
+        if high >= u64::from(g.blocks_per_plane) {
+            let expected = format!("must stay below the {} blocks of a plane", g.blocks_per_plane);
+            return refuse("ftl.gc_low_free_blocks", f.gc_low_free_blocks, expected);
+        }
+        Ok(())
+    }
+
+    fn validate_host(&self) -> Result<(), ConfigError> {
+        let (h, p) = (&self.host, &self.precondition);
+        if h.queue_depth == 0 || h.queue_depth > 65_536 {
+            return refuse("host.queue_depth", h.queue_depth, "must be from 1 to 65536");
+        }
+        if h.outstanding > 65_536 {
+            return refuse("host.outstanding", h.outstanding, "must be at most 65536, or 0 for no limit");
+        }
+        if h.arrival == Arrival::Open && h.queue_depth != 1 {
+            let expected = "has no effect with host.arrival = \"open\": use host.outstanding, or host.arrival = \"closed\"";
+            return refuse("host.queue_depth", h.queue_depth, expected);
+        }
+        if h.arrival == Arrival::Closed && h.outstanding != 0 {
+            let expected = "has no effect with host.arrival = \"closed\": host.queue_depth is the limit there";
+            return refuse("host.outstanding", h.outstanding, expected);
+        }
+        if h.arrival == Arrival::Closed && h.stop == Stop::LastArrival {
+            return refuse("host.stop", "\"last_arrival\"", "needs host.arrival = \"open\"");
+        }
+        if !(h.time_scale >= 0.0 && h.time_scale <= 1e9) {
+            return refuse("host.time_scale", h.time_scale, "must be from 0 to 1e9");
+        }
+        rate("host.link_mb_per_s", h.link_mb_per_s)?;
+        if !(p.tolerance > 0.0 && p.tolerance < 1.0) {
+            return refuse("precondition.tolerance", p.tolerance, "must be between 0 and 1");
+        }
+        if !(p.max_drive_writes > 0.0 && p.max_drive_writes <= 1e6) {
+            return refuse("precondition.max_drive_writes", p.max_drive_writes, "must be above 0 and at most 1e6");
+        }
+        if p.kind == PreconditionKind::FreeBlocks && p.free_blocks < self.ftl.gc_low_free_blocks {
+            let expected = format!(
+                "collection keeps more than ftl.gc_low_free_blocks = {} free: ask for at least that",
+                self.ftl.gc_low_free_blocks
+            );
+            return refuse("precondition.free_blocks", p.free_blocks, expected);
+        }
+        if p.layout == FillLayout::Blocks && (self.ftl.streams > 1 || self.unit_bytes() != self.geometry.page_bytes) {
+            let expected = "lays out one stream of whole pages: needs ftl.streams = 1 and no smaller mapping unit";
+            return refuse("precondition.layout", "\"blocks\"", expected);
+        }
+        Ok(())
+    }
+}
+
+fn rate(key: &str, mb_per_s: f64) -> Result<(), ConfigError> {
+    if mb_per_s == 0.0 || (0.001..=1e7).contains(&mb_per_s) {
+        return Ok(());
+    }
+    refuse(key, mb_per_s, "must be from 0.001 to 1e7 million bytes a second, or 0 for transfers that take no time")
+}
+
+fn given_key(f: &FtlConfig) -> &'static str {
+    match (f.logical_pages, f.logical_bytes) {
+        (Some(_), _) => "ftl.logical_pages",
+        (None, Some(_)) => "ftl.logical_bytes",
+        (None, None) => "ftl.over_provisioning",
+    }
+}

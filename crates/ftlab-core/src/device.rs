@@ -1,0 +1,139 @@
+//! Composition: a described drive, put together and run.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use crate::config::{ConfigError, DeviceConfig};
+use crate::host::request::{SourceError, SourceFactory};
+use crate::metrics::Observer;
+use crate::metrics::series::{Series, SeriesEvery};
+use crate::metrics::summary::Summary;
+
+/// What a run does beyond what the device says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunOptions {
+    /// Seed of every random choice inside the drive.
+    pub seed: u64,
+    /// Stop after this many requests.
+    pub requests: Option<u64>,
+    /// Keep a version for every sector and check every read against it.
+    pub verify: bool,
+    /// Keep simulated time. Without it nothing is timed and write amplification comes out fastest.
+    pub timing: bool,
+    /// Collect a time series.
+    pub series: Option<SeriesEvery>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { seed: 1, requests: None, verify: false, timing: true, series: None }
+    }
+}
+
+/// Shared with a thread that watches a run: progress out, interruption in.
+#[derive(Debug, Default)]
+pub struct RunControl {
+    cancelled: AtomicBool,
+    preconditioning: AtomicU8,
+    completed: AtomicU64,
+    /// Share of the input consumed, in millionths; `u64::MAX` while unknown.
+    millionths: AtomicU64,
+}
+
+impl RunControl {
+    /// Ask the run to end soon; it returns what it has measured, marked partial.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+    /// Whether [`cancel`](Self::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+    /// Whether the drive is being preconditioned.
+    pub fn is_preconditioning(&self) -> bool {
+        self.preconditioning.load(Ordering::Relaxed) != 0
+    }
+    /// Requests taken from the workload so far.
+    pub fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Relaxed)
+    }
+    /// Share of the phase done, 0 to 1, when it can be told.
+    pub fn fraction(&self) -> Option<f64> {
+        match self.millionths.load(Ordering::Relaxed) {
+            u64::MAX => None,
+            millionths => Some(millionths as f64 / 1e6),
+        }
+    }
+    pub(crate) fn report(&self, preconditioning: bool, completed: u64, fraction: Option<f64>) {
+        self.preconditioning.store(preconditioning.into(), Ordering::Relaxed);
+        self.completed.store(completed, Ordering::Relaxed);
+        let millionths = fraction.map_or(u64::MAX, |fraction| (fraction.clamp(0.0, 1.0) * 1e6) as u64);
+        self.millionths.store(millionths, Ordering::Relaxed);
+    }
+}
+
+/// Why a run ended before its workload did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunError {
+    /// The device makes no sense. Nothing was run.
+    Config(ConfigError),
+    /// The workload could not be read on. The message names the place.
+    Source(SourceError),
+    /// A request that the device cannot take: beyond its end, empty, or out of order.
+    Request(String),
+    /// The drive has no space left to collect.
+    Full(String),
+    /// The translation layer broke a rule of flash: a defect of ftlab. Names command, address and cause.
+    Rule(String),
+    /// Verification found data that is not the newest write: a defect of ftlab.
+    Mismatch(String),
+}
+
+impl RunError {
+    /// Whether the input is at fault (exit status 2) rather than the run (exit status 1).
+    pub fn is_input(&self) -> bool {
+        matches!(self, RunError::Config(_) | RunError::Source(_) | RunError::Request(_))
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Config(error) => error.fmt(f),
+            RunError::Source(error) => error.fmt(f),
+            RunError::Request(text) | RunError::Full(text) | RunError::Rule(text) | RunError::Mismatch(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// What a run leaves.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Everything measured until the end, or until `error`.
+    pub summary: Summary,
+    /// Time series, when asked for.
+    pub series: Option<Series>,
+    /// Why the run ended early, if it did. Interruption is no error: `summary.partial` tells.
+    pub error: Option<RunError>,
+}
+
+/// Put the drive together, precondition it, run the workload, and report.
+///
+/// # Errors
+/// Only when nothing could be run: the device makes no sense or the workload cannot be opened. Later errors come
+/// inside the [`Outcome`], beside what was measured.
+pub fn simulate(
+    config: &DeviceConfig,
+    workload: &dyn SourceFactory,
+    options: &RunOptions,
+    control: &RunControl,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    config.validate().map_err(RunError::Config)?;
+    let _ = (workload, options, control, observer);
+    unimplemented!()
+}

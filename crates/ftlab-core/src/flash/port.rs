@@ -1,0 +1,1 @@
+//! The way to flash: who decides *when*.

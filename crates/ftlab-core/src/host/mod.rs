@@ -1,0 +1,3 @@
+//! The host: requests, and how they reach the drive.
+
+pub mod request;

@@ -1,0 +1,157 @@
+//! What a host asks of a drive, and where requests come from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of one host sector: the unit of [`Request::lba`] and [`Request::sectors`], in every trace and device.
+pub const SECTOR_BYTES: u32 = 512;
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Op {
+    /// Bring sectors to the host.
+    Read = 0,
+    /// Store sectors.
+    Write = 1,
+    /// Tell the drive that sectors hold nothing any more (discard, deallocate).
+    Trim = 2,
+    /// Make every write acknowledged so far durable; it has no address.
+    Flush = 3,
+}
+
+impl Op {
+    /// All operations, in the order of their codes.
+    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+
+    /// The lower-case name used in files and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => "flush",
+        }
+    }
+}
+
+/// One host request. `sectors` is 0 only for [`Op::Flush`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Arrival in nanoseconds since the start of the trace (its first request need not be at 0).
+    pub arrival_ns: u64,
+    /// First sector of [`SECTOR_BYTES`].
+    pub lba: u64,
+    /// Length in sectors of [`SECTOR_BYTES`].
+    pub sectors: u32,
+    /// What to do.
+    pub op: Op,
+    /// Write stream or volume; drives with several streams keep them in separate blocks.
+    pub stream: u16,
+}
+
+/// Requests in arrival order, delivered in batches.
+///
+/// Implemented by every trace reader and every generator. The host calls [`fill`](Self::fill) about once per
+/// 4,096 requests, so this may be a trait object and may decode on another thread.
+pub trait RequestSource: Send {
+    /// Append at most `max` requests to `out` and return how many were appended.
+    ///
+    /// 0 means the end; a source that has ended keeps returning 0. Never blocks for wall-clock reasons.
+    ///
+    /// # Errors
+    /// The place and the cause when the input is malformed. After an error the source is not called again.
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError>;
+
+    /// How many requests will come in all, when that is known beforehand.
+    fn total_requests(&self) -> Option<u64> {
+        None
+    }
+
+    /// The share of the input consumed so far, 0 to 1, when the number of requests is not known.
+    fn fraction_done(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// Makes a fresh source that starts from the beginning.
+///
+/// `pass` 0 is the measured run. Preconditioning with the workload's own writes asks for passes 1, 2, ...: a
+/// generator gives independent requests with the same statistics, a trace gives the same requests again.
+pub trait SourceFactory: Send + Sync {
+    /// Open pass `pass`.
+    ///
+    /// # Errors
+    /// When the input cannot be opened.
+    fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError>;
+}
+
+/// Why a source of requests cannot go on. `Display` names file, line, column, what was found and expected.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceError {
+    /// The file or generator.
+    pub origin: String,
+    /// 1-based line (text) or record (binary), when there is one.
+    pub line: Option<u64>,
+    /// 1-based column in characters, when there is one.
+    pub column: Option<u64>,
+    /// The offending text, shortened to 80 characters.
+    pub found: String,
+    /// What was expected, or the whole message when nothing was found.
+    pub expected: String,
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.origin)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ":{column}")?;
+        }
+        if self.found.is_empty() {
+            write!(f, ": {}", self.expected)
+        } else {
+            write!(f, ": found {:?}, expected {}", self.found, self.expected)
+        }
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+/// Requests already in memory, as a source: tables given from Python, and tests.
+#[derive(Debug, Clone)]
+pub struct VecSource {
+    requests: std::sync::Arc<Vec<Request>>,
+    next: usize,
+}
+
+impl VecSource {
+    /// A source that yields `requests` once, in order.
+    pub fn new(requests: Vec<Request>) -> Self {
+        Self { requests: std::sync::Arc::new(requests), next: 0 }
+    }
+}
+
+impl RequestSource for VecSource {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        let end = self.requests.len().min(self.next + max);
+        out.extend_from_slice(&self.requests[self.next..end]);
+        let count = end - self.next;
+        self.next = end;
+        Ok(count)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        Some(self.requests.len() as u64)
+    }
+}
+
+impl SourceFactory for VecSource {
+    fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        Ok(Box::new(Self { requests: self.requests.clone(), next: 0 }))
+    }
+}

@@ -1,0 +1,11 @@
+//! The model of a solid-state drive. No files, no wall clock, no printing, no text formats: those are above.
+
+pub mod config;
+pub mod device;
+pub mod flash;
+pub mod ftl;
+pub mod host;
+pub mod metrics;
+pub mod quantity;
+pub mod schemes;
+pub mod time;

@@ -1,0 +1,66 @@
+//! What is measured: counters, latency, series over time, and the hooks of logs.
+
+pub mod series;
+pub mod summary;
+
+use crate::flash::{Cause, Command};
+use crate::host::request::Request;
+use crate::time::Time;
+
+/// A request that has completed, for request logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Its number in the workload, from 0.
+    pub index: u64,
+    /// The request as the drive saw it (wrapped or clipped).
+    pub request: Request,
+    /// Arrival, scaled.
+    pub arrival: Time,
+    /// Hand-over to the drive.
+    pub start: Time,
+    /// Completion.
+    pub end: Time,
+}
+
+/// A flash command that has run, for event logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandRecord {
+    /// What it was.
+    pub command: Command,
+    /// Why.
+    pub cause: Cause,
+    /// Die (or plane, where planes work independently), device-wide.
+    pub die: u32,
+    /// Channel.
+    pub channel: u32,
+    /// Flat physical page (block times pages per block, plus page; the first page of the block for an erase).
+    pub page: u64,
+    /// When the die was taken.
+    pub start: Time,
+    /// When the die was free again.
+    pub end: Time,
+    /// When its data crossed the bus: start and end, equal when nothing crossed.
+    pub transfer: (Time, Time),
+}
+
+/// Listens to a run. Every method does nothing by default; none may change the run.
+pub trait Observer {
+    /// Whether [`on_command`](Self::on_command) is wanted: collecting commands costs time.
+    fn wants_commands(&self) -> bool {
+        false
+    }
+    /// Whether [`on_request`](Self::on_request) is wanted.
+    fn wants_requests(&self) -> bool {
+        false
+    }
+    /// A request completed. In order of completion.
+    fn on_request(&mut self, record: &RequestRecord) {
+        let _ = record;
+    }
+    /// A flash command ended. In order of start on each die; dies are interleaved.
+    fn on_command(&mut self, record: &CommandRecord) {
+        let _ = record;
+    }
+}
+
+impl Observer for () {}

@@ -1,0 +1,134 @@
+//! Sizes and times in configuration files: numbers in the unit of their key, or strings with a unit.
+
+use std::fmt;
+
+use serde::de::{self, Deserializer, Visitor};
+
+/// Parse a size such as `"64KiB"`, `"1.5 GB"` or `"4096"` into bytes.
+///
+/// # Errors
+/// A sentence that names the units understood.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 11] = [
+        ("", 1.0),
+        ("B", 1.0),
+        ("KiB", 1024.0),
+        ("MiB", 1048576.0),
+        ("GiB", 1073741824.0),
+        ("TiB", 1099511627776.0),
+        ("KB", 1e3),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("TB", 1e12),
+    ];
+    let value = parse_with_units(text, &UNITS, "a size such as 4096, \"64KiB\", \"1.5MiB\" or \"2GB\"")?;
+    if value.fract() != 0.0 || value > 9.0e18 {
+        return Err(format!("{text:?} is not a whole number of bytes"));
+    }
+    Ok(value as u64)
+}
+
+/// Parse a time such as `"1.5ms"`, `"200us"`, `"75000ns"` or `"25"` (microseconds) into microseconds.
+///
+/// # Errors
+/// A sentence that names the units understood.
+pub fn parse_us(text: &str) -> Result<f64, String> {
+    const UNITS: [(&str, f64); 6] =
+        [("", 1.0), ("ns", 1e-3), ("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)];
+    parse_with_units(text, &UNITS, "a time such as 25 (microseconds), \"25us\", \"1.5ms\" or \"100ns\"")
+}
+
+fn parse_with_units(text: &str, units: &[(&str, f64)], expected: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_'))).unwrap_or(text.len());
+    let (number, unit) = (text[..split].replace('_', ""), text[split..].trim());
+    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+    match (number.parse::<f64>(), factor) {
+        (Ok(number), Some(factor)) if number.is_finite() => Ok(number * factor),
+        _ => Err(format!("{text:?} is not {expected}")),
+    }
+}
+
+struct Quantity {
+    parse: fn(&str) -> Result<f64, String>,
+    expecting: &'static str,
+}
+
+impl Visitor<'_> for Quantity {
+    type Value = f64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expecting)
+    }
+    fn visit_i64<E: de::Error>(self, v: i64) -> Result<f64, E> {
+        if v < 0 {
+            return Err(E::invalid_value(de::Unexpected::Signed(v), &self));
+        }
+        Ok(v as f64)
+    }
+    fn visit_u64<E: de::Error>(self, v: u64) -> Result<f64, E> {
+        Ok(v as f64)
+    }
+    fn visit_f64<E: de::Error>(self, v: f64) -> Result<f64, E> {
+        if !(v.is_finite() && v >= 0.0) {
+            return Err(E::invalid_value(de::Unexpected::Float(v), &self));
+        }
+        Ok(v)
+    }
+    fn visit_str<E: de::Error>(self, v: &str) -> Result<f64, E> {
+        (self.parse)(v).map_err(E::custom)
+    }
+}
+
+/// serde: bytes as a number or a string with a unit.
+///
+/// # Errors
+/// When the value is neither.
+pub fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let quantity = Quantity {
+        parse: |text| parse_bytes(text).map(|bytes| bytes as f64),
+        expecting: "a size in bytes or a string such as \"64KiB\"",
+    };
+    let value = deserializer.deserialize_any(quantity)?;
+    if value.fract() != 0.0 {
+        return Err(de::Error::custom(format!("{value} is not a whole number of bytes")));
+    }
+    Ok(value as u64)
+}
+
+/// serde: as [`bytes`], for keys that may be absent.
+///
+/// # Errors
+/// When the value is there and is no size.
+pub fn optional_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    bytes(deserializer).map(Some)
+}
+
+/// serde: microseconds as a number or a string with a unit.
+///
+/// # Errors
+/// When the value is neither.
+pub fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    deserializer.deserialize_any(Quantity {
+        parse: parse_us,
+        expecting: "a time in microseconds or a string such as \"1.5ms\"",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_take_units() {
+        assert_eq!(parse_bytes("64KiB"), Ok(65_536));
+        assert_eq!(parse_bytes(" 1.5 MiB "), Ok(1_572_864));
+        assert_eq!(parse_bytes("2GB"), Ok(2_000_000_000));
+        assert_eq!(parse_us("1.5ms"), Ok(1500.0));
+        assert_eq!(parse_us("100ns"), Ok(0.1));
+        assert!(parse_bytes("64Kib").unwrap_err().contains("64KiB"));
+        assert!(parse_bytes("-1").is_err() && parse_us("1.5 parsecs").is_err() && parse_bytes("").is_err());
+        assert!(parse_bytes("0.3B").is_err());
+    }
+}

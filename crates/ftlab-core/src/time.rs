@@ -1,0 +1,107 @@
+//! Simulated time.
+
+use std::ops::{Add, AddAssign, Sub};
+
+/// A point in simulated time, or a span of it, in whole picoseconds.
+///
+/// Picoseconds, because bus and link rates give fractions of a nanosecond (25 ns for a byte at 40 MB/s, but
+/// 3.003 ns at 333 MB/s) and a rounded bus is a wrong bus. Every span is rounded once, when it is made.
+/// 2^64 ps are 213 days of simulated time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The start of the simulation, or an empty span.
+    pub const ZERO: Time = Time(0);
+    /// Later than everything.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// `ns` nanoseconds; saturates at [`Time::NEVER`].
+    pub const fn from_ns(ns: u64) -> Self {
+        Time(ns.saturating_mul(1000))
+    }
+
+    /// `us` microseconds, rounded to the picosecond. Negative and absurd values are refused by the configuration.
+    pub fn from_us(us: f64) -> Self {
+        Time((us * 1e6).round() as u64)
+    }
+
+    /// Nanoseconds, rounded to the nearest.
+    pub const fn as_ns(self) -> u64 {
+        self.0 / 1000 + (self.0 % 1000) / 500
+    }
+
+    /// Nanoseconds with their fraction.
+    pub fn as_ns_f64(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
+    /// `self - earlier`, or zero when `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Time) -> Time {
+        Time(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+    fn add(self, rhs: Time) -> Time {
+        Time(self.0 + rhs.0)
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, rhs: Time) {
+        self.0 += rhs.0;
+    }
+}
+
+impl Sub for Time {
+    type Output = Time;
+    fn sub(self, rhs: Time) -> Time {
+        Time(self.0 - rhs.0)
+    }
+}
+
+/// A transfer rate that gives exact spans: bytes to picoseconds, rounded once per transfer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    ps_per_byte: f64,
+}
+
+impl Rate {
+    /// `mb_per_s` million bytes a second; 0 means that transfers take no time.
+    pub fn from_mb_per_s(mb_per_s: f64) -> Self {
+        Self { ps_per_byte: if mb_per_s == 0.0 { 0.0 } else { 1e6 / mb_per_s } }
+    }
+
+    /// How long `bytes` take.
+    #[inline]
+    pub fn span(self, bytes: u64) -> Time {
+        Time((bytes as f64 * self.ps_per_byte).round() as u64)
+    }
+
+    /// Whether transfers take no time at all.
+    pub fn is_instant(self) -> bool {
+        self.ps_per_byte == 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_buses_are_not_free() {
+        // A rate turned into whole nanoseconds per two bytes would give 0 above 1000 MT/s.
+        let rate = Rate::from_mb_per_s(2400.0);
+        assert_eq!(rate.span(16384), Time(6_826_667));
+        assert_eq!(Rate::from_mb_per_s(40.0).span(4224).as_ns(), 105_600);
+    }
+
+    #[test]
+    fn nanoseconds_round_to_nearest() {
+        assert_eq!(Time(1_907_200).as_ns(), 1907);
+        assert_eq!(Time(1_907_500).as_ns(), 1908);
+    }
+}

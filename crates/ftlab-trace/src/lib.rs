@@ -1,0 +1,1 @@
+//! Trace formats, workload generators and trace statistics.
