@@ -101,9 +101,10 @@ impl fmt::Display for RunError {
         match self {
             RunError::Config(error) => error.fmt(f),
             RunError::Source(error) => error.fmt(f),
-            RunError::Request(text) | RunError::Full(text) | RunError::Rule(text) | RunError::Mismatch(text) => {
-                f.write_str(text)
-            }
+            RunError::Request(text)
+            | RunError::Full(text)
+            | RunError::Rule(text)
+            | RunError::Mismatch(text) => f.write_str(text),
         }
     }
 }

@@ -1,0 +1,459 @@
+//! Loading: a preset or a file, what it extends, and overrides on top.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ftlab_core::config::{ConfigError, DeviceConfig};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::de::{Error, Kind as Wrong, NodeDeserializer, Step, at, dotted, table_at};
+use crate::node::{self, Entry, Node, Origin, Table, Value, merge};
+use crate::presets::{Kind, presets};
+use crate::problem::{Problem, Problems, nearest};
+
+/// Longest chain of `extends`; nobody needs it, and a limit beats a stack overflow.
+const DEEPEST_EXTENDS: usize = 16;
+
+/// Largest configuration file that is read: a trace given by mistake should not fill the memory.
+const LARGEST_FILE_BYTES: u64 = 4 << 20;
+
+/// A configuration before it is read into a type: values that know where they were written.
+#[derive(Debug, Clone)]
+pub struct Document {
+    root: Table,
+    name: Arc<str>,
+    folder: Option<PathBuf>,
+}
+
+impl Document {
+    /// Load a preset by name, or a file by path.
+    ///
+    /// Anything with a path separator or ending in `.toml` is a path. A top-level `extends = "..."` starts from
+    /// that preset or file (relative to the one that says so) and is merged key by key.
+    ///
+    /// # Errors
+    /// When there is no such preset or file, it is no TOML, or what it extends cannot be loaded.
+    pub fn load(kind: Kind, source: &str) -> Result<Self, Problems> {
+        load(kind, source, None, &mut Vec::new())
+    }
+
+    /// Parse TOML text; `name` is what errors call it. Paths in `extends` are relative to the working directory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn parse(kind: Kind, text: &str, name: &str) -> Result<Self, Problems> {
+        extend(kind, text, name, None, &mut Vec::new())
+    }
+
+    /// The preset's name or the file's path, as errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Folder of the file; `None` for presets and text.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Override one value: `ftl.gc=fifo`. The value is TOML, or a bare string when it is no TOML.
+    ///
+    /// A key that says the same in another way (`ftl.logical_pages` for `ftl.over_provisioning`) replaces it.
+    /// `within` is put before the key without showing in errors: `"workload"` for `seed=3` of a workload file.
+    ///
+    /// # Errors
+    /// When the text is no assignment.
+    pub fn set(&mut self, assignment: &str, within: Option<&str>) -> Result<(), Problems> {
+        let origin = Origin::Override(format!("--set {assignment}").into());
+        let (key, value) = assignment
+            .split_once('=')
+            .ok_or_else(|| Problem::at(origin.clone(), "expected KEY=VALUE, such as ftl.gc=fifo"))?;
+        let keys = toml_edit::Key::parse(key.trim()).map_err(|_| {
+            Problem::at(origin.clone(), format!("{:?} is no dotted key such as ftl.gc", key.trim()))
+        })?;
+        let mut node = Node { origin: origin.clone(), value: parse_value(value.trim(), &origin)? };
+        let mut path: Vec<&str> = within.into_iter().collect();
+        path.extend(keys.iter().map(toml_edit::Key::get));
+        let mut root = Table::new();
+        for (depth, key) in path.iter().enumerate().rev() {
+            let table = Table::from([((*key).to_owned(), Entry { origin: origin.clone(), node })]);
+            if depth == 0 {
+                root = table;
+                break;
+            }
+            node = Node { origin: origin.clone(), value: Value::Table(table) };
+        }
+        merge(&mut self.root, root);
+        Ok(())
+    }
+
+    /// Merge a JSON object on top, as a file that extends this one would be; `label` is its place in errors.
+    ///
+    /// # Errors
+    /// When `json` is no object.
+    pub fn merge_json(&mut self, label: &str, json: &serde_json::Value) -> Result<(), Problems> {
+        let origin = Origin::Override(label.into());
+        match node::from_json(json, &origin) {
+            Some(Node { value: Value::Table(table), .. }) => {
+                merge(&mut self.root, table);
+                Ok(())
+            }
+            _ => Err(Problem::at(origin, "expected a table of keys and values").into()),
+        }
+    }
+
+    /// Where a dotted key was written; `None` when it was left at its default.
+    pub fn locate(&self, key: &str) -> Option<&Origin> {
+        let path: Vec<Step> = key.rsplit('.').map(|key| Step::Key(key.into())).collect();
+        at(&self.root, &path).map(|entry| &entry.node.origin)
+    }
+
+    /// The text at a dotted key, when it is a string.
+    pub fn string_at(&self, key: &str) -> Option<&str> {
+        let path: Vec<Step> = key.rsplit('.').map(|key| Step::Key(key.into())).collect();
+        match &at(&self.root, &path)?.node.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Read into a configuration type.
+    ///
+    /// # Errors
+    /// Every unknown key, unknown name and wrong type that can be told apart, in the order of the file.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problems> {
+        let mut root = self.root.clone();
+        let mut problems: Vec<Problem> = Vec::new();
+        let mut given_up = BTreeSet::new();
+        loop {
+            let error = match attempt::<T>(&root) {
+                Ok(value) if problems.is_empty() => return Ok(value),
+                Ok(_) => break,
+                Err(error) => blame::<T>(&root, error),
+            };
+            let followup = is_consequence(&root, &error, &given_up);
+            if !followup {
+                problems.push(self.describe(&root, &error));
+            }
+            if !mend(&mut root, &error, &mut given_up) {
+                break;
+            }
+        }
+        problems.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
+        Err(Problems(problems))
+    }
+
+    /// Put the place of a validation error to it.
+    pub fn explain(&self, error: &ConfigError) -> Problem {
+        Problem {
+            origin: self.locate(&error.key).cloned(),
+            key: error.key.clone(),
+            found: error.found.clone(),
+            expected: error.expected.clone(),
+            nearest: None,
+        }
+    }
+
+    fn describe(&self, root: &Table, error: &Error) -> Problem {
+        let here = at(root, &error.path);
+        let mut problem = Problem {
+            origin: Some(
+                here.map_or_else(|| Origin::Whole(self.name.clone()), |entry| entry.node.origin.clone()),
+            ),
+            key: dotted(&error.path),
+            found: here.map(|entry| entry.node.text()).unwrap_or_default(),
+            expected: String::new(),
+            nearest: None,
+        };
+        match &error.kind {
+            Wrong::UnknownKey { key, valid } => {
+                let mut path = error.path.clone();
+                path.insert(0, Step::Key(key.clone()));
+                problem.key = dotted(&path);
+                problem.found.clear();
+                if let Some(entry) = at(root, &path) {
+                    problem.origin = Some(entry.origin.clone());
+                }
+                problem.nearest = nearest(key, valid.iter().copied()).map(Into::into);
+                problem.expected = match &problem.nearest {
+                    Some(_) => "unknown key".into(),
+                    None => format!("unknown key: expected {}", one_of(valid)),
+                };
+            }
+            Wrong::UnknownVariant { valid } => {
+                problem.expected = format!("expected {}", one_of(valid));
+                if let Some(Entry { node: Node { value: Value::String(text), .. }, .. }) = here {
+                    problem.nearest = nearest(text, valid.iter().copied()).map(Into::into);
+                }
+            }
+            Wrong::Missing(name) => {
+                let mut path = error.path.clone();
+                path.insert(0, Step::Key((*name).into()));
+                problem.key = dotted(&path);
+                problem.found.clear();
+                problem.expected = "missing: this key has no default".into();
+            }
+            Wrong::Expected(text) => problem.expected = format!("expected {text}"),
+            Wrong::Custom(text) => problem.expected.clone_from(text),
+        }
+        problem
+    }
+}
+
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [name] => (*name).to_owned(),
+        _ => format!("one of {}", names.join(", ")),
+    }
+}
+
+fn parse_value(text: &str, origin: &Origin) -> Result<Value, Problems> {
+    let parsed = node::parse(&format!("value = {text}"), "--set");
+    match parsed {
+        Ok(mut table) if table.len() == 1 && !text.contains('\n') => {
+            let mut node =
+                table.remove("value").map_or_else(|| unreachable!("the text starts with it"), |e| e.node);
+            relocate(&mut node, origin);
+            Ok(node.value)
+        }
+        // Quotes and brackets announce TOML: passing such text on as a string would hide a typing mistake.
+        Err(problem) if text.starts_with(['"', '\'', '[', '{']) => {
+            Err(Problem::at(origin.clone(), problem.expected).into())
+        }
+        _ => Ok(Value::String(text.to_owned())),
+    }
+}
+
+fn relocate(node: &mut Node, origin: &Origin) {
+    node.origin = origin.clone();
+    match &mut node.value {
+        Value::Array(items) => items.iter_mut().for_each(|item| relocate(item, origin)),
+        Value::Table(table) => {
+            for entry in table.values_mut() {
+                entry.origin = origin.clone();
+                relocate(&mut entry.node, origin);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn attempt<T: DeserializeOwned>(root: &Table) -> Result<T, Error> {
+    T::deserialize(NodeDeserializer(&Value::Table(root.clone())))
+}
+
+/// serde loses the path inside a tagged table: the child without which the error changes is the one at fault.
+fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
+    if matches!(error.kind, Wrong::UnknownKey { .. } | Wrong::Missing(_)) {
+        return error;
+    }
+    let mut without = root.clone();
+    let Some(table) = table_at(&mut without, &error.path) else { return error };
+    for (key, entry) in table.clone() {
+        table_at(&mut without, &error.path).expect("it was there").remove(&key);
+        let changed = match attempt::<T>(&without) {
+            Ok(_) => true,
+            Err(other) => other != error,
+        };
+        table_at(&mut without, &error.path).expect("it was there").insert(key.clone(), entry);
+        if changed {
+            let mut path = error.path.clone();
+            path.insert(0, Step::Key(key));
+            return Error { path, kind: error.kind };
+        }
+    }
+    error
+}
+
+/// Whether an error only says that a value reported before is not there.
+fn is_consequence(root: &Table, error: &Error, given_up: &BTreeSet<String>) -> bool {
+    match &error.kind {
+        Wrong::Missing(name) => {
+            let mut path = error.path.clone();
+            path.insert(0, Step::Key((*name).into()));
+            given_up.contains(&dotted(&path))
+        }
+        _ => at(root, &error.path).is_some_and(|entry| entry.node.value == Value::Placeholder),
+    }
+}
+
+/// Take the value at fault out of the way of further reading. False when nothing more can be done.
+fn mend(root: &mut Table, error: &Error, given_up: &mut BTreeSet<String>) -> bool {
+    let mut path = error.path.clone();
+    match &error.kind {
+        Wrong::UnknownKey { key, .. } => {
+            return table_at(root, &path).is_some_and(|t| t.remove(key).is_some());
+        }
+        Wrong::Missing(name) => path.insert(0, Step::Key((*name).into())),
+        _ => {}
+    }
+    // The elements of an array are mended by giving up the array.
+    while matches!(path.first(), Some(Step::Index(_))) {
+        path.remove(0);
+    }
+    let Some((Step::Key(key), parent)) = path.split_first() else { return false };
+    let name = dotted(&path);
+    if given_up.contains(&name) {
+        return false;
+    }
+    let origin = at(root, &path).map_or_else(|| Origin::Whole("".into()), |entry| entry.node.origin.clone());
+    let Some(table) = table_at(root, parent) else { return false };
+    if table.get(key).is_some_and(|entry| entry.node.value == Value::Placeholder) {
+        table.remove(key);
+        given_up.insert(name);
+    } else {
+        let node = Node { origin: origin.clone(), value: Value::Placeholder };
+        table.insert(key.clone(), Entry { origin, node });
+    }
+    true
+}
+
+fn is_path(source: &str) -> bool {
+    source.contains(['/', '\\']) || source.ends_with(".toml")
+}
+
+fn load(
+    kind: Kind,
+    source: &str,
+    folder: Option<&Path>,
+    chain: &mut Vec<String>,
+) -> Result<Document, Problems> {
+    if !is_path(source)
+        && let Some(preset) = presets(kind).into_iter().find(|preset| preset.name == source)
+    {
+        return extend(kind, preset.text, preset.name, None, chain);
+    }
+    let path = folder.map_or_else(|| PathBuf::from(source), |folder| folder.join(source));
+    if !is_path(source) && !path.is_file() {
+        let names: Vec<&str> = presets(kind).iter().map(|preset| preset.name).collect();
+        let mut problem = Problem::at(
+            Origin::Whole(source.into()),
+            format!("no {} preset and no file of this name; presets: {}", kind.noun(), names.join(", ")),
+        );
+        problem.nearest = nearest(source, names).map(Into::into);
+        return Err(problem.into());
+    }
+    let name = path.display().to_string();
+    let text =
+        read_text(&path).map_err(|message| Problem::at(Origin::Whole(name.as_str().into()), message))?;
+    extend(kind, &text, &name, path.parent(), chain)
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let cannot = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file".to_owned(),
+        _ => format!("cannot read: {error}"),
+    };
+    let about = fs::metadata(path).map_err(cannot)?;
+    if about.is_dir() {
+        return Err("is a directory, expected a TOML file".into());
+    }
+    if about.len() > LARGEST_FILE_BYTES {
+        return Err(format!("has {} bytes: too large for a configuration file", about.len()));
+    }
+    let bytes = fs::read(path).map_err(cannot)?;
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8 text, expected a TOML file".into())
+}
+
+fn extend(
+    kind: Kind,
+    text: &str,
+    name: &str,
+    folder: Option<&Path>,
+    chain: &mut Vec<String>,
+) -> Result<Document, Problems> {
+    let mut root = node::parse(text, name)?;
+    let extends = root.remove("extends");
+    chain.push(folder.map_or_else(|| name.to_owned(), |_| canonical(name)));
+    let base = match extends {
+        None => Table::new(),
+        Some(Entry { node: Node { value: Value::String(base), origin }, .. }) => {
+            let refuse = |why: String| {
+                Err(Problem {
+                    origin: Some(origin.clone()),
+                    key: "extends".into(),
+                    found: format!("{base:?}"),
+                    expected: why,
+                    nearest: None,
+                }
+                .into())
+            };
+            let target = if is_path(&base) {
+                canonical(
+                    &folder.map_or_else(|| PathBuf::from(&base), |f| f.join(&base)).display().to_string(),
+                )
+            } else {
+                base.clone()
+            };
+            if chain.contains(&target) {
+                return refuse(format!("extends itself: {} -> {base}", chain.join(" -> ")));
+            }
+            if chain.len() >= DEEPEST_EXTENDS {
+                return refuse(format!("more than {DEEPEST_EXTENDS} files extend each other"));
+            }
+            match load(kind, &base, folder, chain) {
+                Ok(document) => document.root,
+                Err(problems) if problems.0.iter().any(|p| matches!(p.origin, Some(Origin::Whole(_)))) => {
+                    return refuse(problems.to_string());
+                }
+                Err(problems) => return Err(problems),
+            }
+        }
+        Some(Entry { node, .. }) => {
+            return Err(Problem {
+                found: node.text(),
+                origin: Some(node.origin),
+                key: "extends".into(),
+                expected: "expected a preset's name or the path of a file".into(),
+                nearest: None,
+            }
+            .into());
+        }
+    };
+    let mut merged = base;
+    merge(&mut merged, root);
+    chain.pop();
+    Ok(Document { root: merged, name: name.into(), folder: folder.map(Into::into) })
+}
+
+fn canonical(path: &str) -> String {
+    fs::canonicalize(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
+}
+
+/// Load a device and lay `--set` overrides over it, in order.
+///
+/// # Errors
+/// Every mistake in the file, or the first value that makes no sense.
+pub fn load_device(source: &str, overrides: &[String]) -> Result<(Document, DeviceConfig), Problems> {
+    let mut document = Document::load(Kind::Device, source)?;
+    for assignment in overrides {
+        document.set(assignment, None)?;
+    }
+    let config = read_device(&document)?;
+    Ok((document, config))
+}
+
+/// Read a device and validate it. A device without a name is called after its file.
+///
+/// # Errors
+/// As [`load_device`].
+pub fn read_device(document: &Document) -> Result<DeviceConfig, Problems> {
+    let mut config: DeviceConfig = document.read()?;
+    config.validate().map_err(|error| document.explain(&error))?;
+    if config.name.is_empty() {
+        let stem = Path::new(document.name()).file_stem();
+        config.name = stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    }
+    Ok(config)
+}
+
+/// A configuration as TOML text, defaults included, so that a result can be run again.
+///
+/// # Errors
+/// When a value does not fit TOML (whole numbers above 2^63).
+pub fn to_toml<T: Serialize>(config: &T) -> Result<String, Problems> {
+    toml_edit::ser::to_string_pretty(config)
+        .map_err(|error| Problem::at(Origin::Whole("configuration".into()), error.to_string()).into())
+}

@@ -1,0 +1,18 @@
+//! Device and workload files: TOML text, presets, `extends` and overrides in; checked configuration out.
+//!
+//! A [`Document`] is a tree of values that each know where they were written. It is read into any configuration
+//! type by serde, and every complaint (an unknown key, a wrong type, a value that validation refuses) is located:
+//! file, line and column, or the override that set it. A file's mistakes are reported all at once.
+
+mod de;
+mod document;
+mod node;
+mod presets;
+mod problem;
+mod schema;
+
+pub use document::{Document, load_device, read_device, to_toml};
+pub use node::Origin;
+pub use presets::{Kind, Preset, presets};
+pub use problem::{Problem, Problems};
+pub use schema::schema;

@@ -1,0 +1,97 @@
+//! What is wrong with a file, and where.
+
+use std::fmt;
+
+use crate::node::Origin;
+
+/// One mistake in a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where it was written; `None` for a value that was left at its default.
+    pub origin: Option<Origin>,
+    /// Dotted key, such as `ftl.gc`; empty when the file as a whole is at fault.
+    pub key: String,
+    /// The value found, as TOML; empty when there is none.
+    pub found: String,
+    /// What was expected, in a sentence without a full stop.
+    pub expected: String,
+    /// The nearest valid name, when one is near.
+    pub nearest: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn at(origin: Origin, expected: impl Into<String>) -> Self {
+        Self {
+            origin: Some(origin),
+            key: String::new(),
+            found: String::new(),
+            expected: expected.into(),
+            nearest: None,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = false;
+        if let Some(origin) = &self.origin {
+            write!(f, "{origin}: ")?;
+            said = origin.states(&self.key);
+        }
+        if !self.key.is_empty() && !said {
+            f.write_str(&self.key)?;
+            if !self.found.is_empty() {
+                write!(f, " = {}", self.found)?;
+            }
+            if self.origin.is_none() {
+                f.write_str(" (default)")?;
+            }
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.expected)?;
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean {nearest:?}?")?;
+        }
+        Ok(())
+    }
+}
+
+/// Every mistake found, in the order of the file. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// The candidate that `name` was probably meant to be: a few letters away, or beginning alike.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let slips = 1.max(lower.chars().count() / 3);
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let other = candidate.to_lowercase();
+            let likeness = strsim::jaro_winkler(&lower, &other);
+            let near = strsim::damerau_levenshtein(&lower, &other) <= slips || likeness >= 0.8;
+            near.then_some((likeness, candidate))
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,274 @@
+//! What people read when a file is wrong.
+
+use std::path::PathBuf;
+
+use ftlab_config::{Document, Kind, load_device, read_device, schema};
+use ftlab_core::config::DeviceConfig;
+
+const DRIVE: &str =
+    "[geometry]\nchannels = 1\nways = 1\nblocks_per_plane = 64\npages_per_block = 16\npage_bytes = 4096\n";
+
+fn complaints(text: &str) -> String {
+    let document = match Document::parse(Kind::Device, text, "my.toml") {
+        Ok(document) => document,
+        Err(problems) => return problems.to_string(),
+    };
+    read_device(&document).map(|_| String::new()).unwrap_or_else(|problems| problems.to_string())
+}
+
+fn with(more: &str) -> String {
+    complaints(&format!("{DRIVE}{more}"))
+}
+
+fn overridden(assignment: &str) -> String {
+    match load_device("ideal-page", &[assignment.to_owned()]) {
+        Ok(_) => String::new(),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+#[test]
+fn names_that_are_nearly_right_are_proposed() {
+    assert_eq!(
+        with("[ftl]\ngc = \"gredy\"\n"),
+        "my.toml:8:1: ftl.gc = \"gredy\": expected one of greedy, fifo, random, d_choices, cost_benefit, \
+         windowed_greedy; did you mean \"greedy\"?"
+    );
+    assert_eq!(
+        with("[ftl]\ngc_low_free_block = 3\n"),
+        "my.toml:8:1: ftl.gc_low_free_block: unknown key; did you mean \"gc_low_free_blocks\"?"
+    );
+    assert_eq!(with("[flt]\ngc = \"greedy\"\n"), "my.toml:7:2: flt: unknown key; did you mean \"ftl\"?");
+    assert_eq!(
+        with("[cell]\nzzzzz = 1\n"),
+        "my.toml:8:1: cell.zzzzz: unknown key: expected one of kind, page_order, rated_pe_cycles"
+    );
+}
+
+#[test]
+fn wrong_types_say_what_was_expected() {
+    for (more, expected) in [
+        (
+            "dies = \"two\"",
+            "my.toml:7:1: geometry.dies = \"two\": expected a whole number from 0 to 4294967295",
+        ),
+        ("dies = -1", "my.toml:7:1: geometry.dies = -1: expected a whole number from 0 to 4294967295"),
+        ("dies = 1.5", "my.toml:7:1: geometry.dies = 1.5: expected a whole number from 0 to 4294967295"),
+        (
+            "spare_bytes = true",
+            "my.toml:7:1: geometry.spare_bytes = true: expected a size in bytes or a string such as \"64KiB\"",
+        ),
+        (
+            "spare_bytes = \"64Kib\"",
+            "my.toml:7:1: geometry.spare_bytes = \"64Kib\": \"64Kib\" is not a size such as 4096, \"64KiB\", \"1.5MiB\" or \"2GB\"",
+        ),
+        ("[timing]\nerase_us = nan", "my.toml:8:1: timing.erase_us = NaN: expected a finite number"),
+        ("[timing]\ncopyback = 1", "my.toml:8:1: timing.copyback = 1: expected true or false"),
+        (
+            "[timing]\nread_us = { lbs = 3 }",
+            "my.toml:8:13: timing.read_us.lbs: unknown key; did you mean \"lsb\"?",
+        ),
+        (
+            "[ftl]\ngc = 5",
+            "my.toml:8:1: ftl.gc = 5: expected one of greedy, fifo, random, d_choices, cost_benefit, windowed_greedy",
+        ),
+        (
+            "[ftl]\nallocation = \"CWDX\"",
+            "my.toml:8:1: ftl.allocation = \"CWDX\": \"CWDX\" is not an order of the letters C (channel), W (way), D (die) and P (plane) such as \"CWDP\"",
+        ),
+        (
+            "ftl = 3",
+            "my.toml:7:1: geometry.ftl: unknown key: expected one of channels, ways, dies, planes, blocks_per_plane, pages_per_block, page_bytes, spare_bytes, mapping_unit_bytes",
+        ),
+    ] {
+        assert_eq!(with(more), expected, "{more}");
+    }
+    assert_eq!(complaints("geometry = 3"), "my.toml:1:1: geometry = 3: expected a table");
+}
+
+#[test]
+fn all_mistakes_come_at_once_and_in_order() {
+    let text = "[geometry]\nchannels = \"x\"\nways = 1\nblocks_per_plane = 64\npage_bytes = \"4 KiBs\"\n\n[ftl]\ngc = \"lifo\"\nsteams = 2\n";
+    let told = complaints(text);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 5, "{told}");
+    assert!(lines[0].starts_with("my.toml:1:2: geometry.pages_per_block: missing"), "{told}");
+    assert!(lines[1].starts_with("my.toml:2:1: geometry.channels = \"x\""), "{told}");
+    assert!(lines[2].starts_with("my.toml:5:1: geometry.page_bytes = \"4 KiBs\""), "{told}");
+    assert!(
+        lines[3].starts_with("my.toml:8:1: ftl.gc = \"lifo\"")
+            && lines[3].ends_with("did you mean \"fifo\"?"),
+        "{told}"
+    );
+    assert!(lines[4].ends_with("did you mean \"streams\"?"), "{told}");
+}
+
+#[test]
+fn a_file_without_geometry_says_so() {
+    assert_eq!(complaints(""), "my.toml: geometry: missing: this key has no default");
+}
+
+#[test]
+fn values_that_make_no_sense_are_located() {
+    assert_eq!(
+        with("[host]\narrival = \"closed\"\nqueue_depth = 0\n"),
+        "my.toml:9:1: host.queue_depth = 0: must be from 1 to 65536"
+    );
+    let tight = with("[ftl]\ngc_low_free_blocks = 10\n");
+    assert!(tight.starts_with("ftl.over_provisioning = "), "{tight}");
+    assert!(tight.contains("(default)"), "{tight}");
+    assert_eq!(overridden("host.queue_depth=0"), "--set host.queue_depth=0: must be from 1 to 65536");
+}
+
+#[test]
+fn toml_mistakes_have_a_place() {
+    let told = complaints("[geometry\nchannels = 1\n");
+    assert!(told.starts_with("my.toml:1:10: "), "{told}");
+    let twice = complaints("[geometry]\nways = 1\nways = 2\n");
+    assert!(twice.starts_with("my.toml:3:1: ") && twice.contains("duplicate"), "{twice}");
+}
+
+#[test]
+fn overrides_are_toml_or_bare_strings() {
+    let load = |assignments: &[&str]| {
+        let assignments: Vec<String> = assignments.iter().map(ToString::to_string).collect();
+        load_device("ideal-page", &assignments).unwrap_or_else(|problems| panic!("{problems}")).1
+    };
+    assert_eq!(load(&["ftl.gc=fifo"]), load(&["ftl.gc = \"fifo\""]));
+    assert_eq!(load(&["timing.erase_us=1.5ms"]).timing.erase_us, 1500.0);
+    assert_eq!(load(&["timing.program_us={ lsb = 3 }"]), load(&["timing.program_us.lsb=3"]));
+    assert_eq!(load(&["ftl={ gc = \"fifo\" }"]), load(&["ftl.gc=fifo"]));
+    assert_eq!(
+        overridden("ftl.gc=gredy"),
+        "--set ftl.gc=gredy: expected one of greedy, fifo, random, d_choices, cost_benefit, windowed_greedy; \
+         did you mean \"greedy\"?"
+    );
+    assert_eq!(overridden("ftl.gcc=fifo"), "--set ftl.gcc=fifo: unknown key; did you mean \"gc\"?");
+    assert_eq!(overridden("nonsense"), "--set nonsense: expected KEY=VALUE, such as ftl.gc=fifo");
+    assert!(overridden("=1").contains("is no dotted key"));
+    assert!(overridden("ftl.gc=\"fifo").starts_with("--set ftl.gc=\"fifo: "));
+}
+
+#[test]
+fn one_way_to_state_the_size_replaces_another() {
+    let pages =
+        |assignment: &str| load_device("ideal-page", &[assignment.to_owned()]).unwrap().1.logical_pages();
+    assert_eq!(pages("ftl.logical_pages=900000"), 900_000);
+    assert_eq!(pages("ftl.logical_bytes=2GiB"), 524_288);
+    let both = overridden("ftl={ logical_pages = 900000, over_provisioning = 0.1 }");
+    assert!(both.contains("state the logical size once"), "{both}");
+}
+
+#[test]
+fn names_of_presets_are_proposed() {
+    let told = Document::load(Kind::Device, "msr_ssd").unwrap_err().to_string();
+    assert!(
+        told.starts_with("msr_ssd: no device preset and no file of this name; presets: cave-8x4, "),
+        "{told}"
+    );
+    assert!(told.ends_with("did you mean \"msr-ssd\"?"), "{told}");
+    let told = Document::load(Kind::Device, "no/such.toml").unwrap_err().to_string();
+    assert_eq!(told, "no/such.toml: no such file");
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let path = std::env::temp_dir().join(format!("ftlab-config-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        for (file, text) in files {
+            std::fs::write(path.join(file), text).unwrap();
+        }
+        Self(path)
+    }
+
+    fn load(&self, file: &str) -> Result<(Document, DeviceConfig), String> {
+        let path = self.0.join(file).display().to_string();
+        load_device(&path, &[])
+            .map_err(|problems| problems.to_string().replace(&*self.0.display().to_string(), ""))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn files_extend_presets_and_each_other() {
+    let folder = Folder::new(
+        "extend",
+        &[
+            ("a.toml", "extends = \"msr-ssd\"\n[ftl]\nover_provisioning = 0.2\n"),
+            ("b.toml", "extends = \"./a.toml\"\n[timing]\nread_us = { lsb = 20 }\n"),
+            ("loop1.toml", "extends = \"loop2.toml\"\n"),
+            ("loop2.toml", "extends = \"loop1.toml\"\n"),
+            ("self.toml", "extends = \"self.toml\"\n"),
+            ("missing.toml", "\nextends = \"mrs-ssd\"\n"),
+            ("number.toml", "extends = 3\n"),
+            ("bad.toml", "extends = \"msr-ssd\"\n[ftl]\ngc = \"gredy\"\n"),
+        ],
+    );
+    let (document, config) = folder.load("b.toml").unwrap();
+    assert_eq!((config.ftl.logical_pages, config.ftl.over_provisioning), (None, Some(0.2)));
+    assert_eq!(config.name, "b");
+    assert!(config.ftl.summary_page, "from the preset");
+    assert!(document.locate("ftl.over_provisioning").unwrap().to_string().ends_with("a.toml:3:1"));
+    assert_eq!(document.locate("ftl.summary_page").unwrap().to_string().split(':').next(), Some("msr-ssd"));
+    assert!(folder.load("loop1.toml").unwrap_err().contains("extends itself"));
+    assert!(
+        folder
+            .load("self.toml")
+            .unwrap_err()
+            .starts_with("/self.toml:1:1: extends = \"self.toml\": extends itself")
+    );
+    let missing = folder.load("missing.toml").unwrap_err();
+    assert!(
+        missing.starts_with("/missing.toml:2:1: extends = \"mrs-ssd\"")
+            && missing.contains("did you mean \"msr-ssd\"?"),
+        "{missing}"
+    );
+    assert!(
+        folder
+            .load("number.toml")
+            .unwrap_err()
+            .starts_with("/number.toml:1:1: extends = 3: expected a preset's name")
+    );
+    assert!(folder.load("bad.toml").unwrap_err().starts_with("/bad.toml:3:1: ftl.gc = \"gredy\""));
+}
+
+#[test]
+fn strange_files_are_refused() {
+    let folder = Folder::new("strange", &[]);
+    std::fs::write(folder.0.join("binary.toml"), [0xff, 0xfe, 0, 1]).unwrap();
+    std::fs::create_dir_all(folder.0.join("folder.toml")).unwrap();
+    assert_eq!(
+        folder.load("binary.toml").unwrap_err(),
+        "/binary.toml: is not UTF-8 text, expected a TOML file"
+    );
+    assert_eq!(folder.load("folder.toml").unwrap_err(), "/folder.toml: is a directory, expected a TOML file");
+}
+
+#[test]
+fn json_layers_are_checked_like_files() {
+    let mut document = Document::load(Kind::Device, "ideal-page").unwrap();
+    document
+        .merge_json("with_(...)", &serde_json::json!({ "ftl": { "gc": "fifo", "logical_bytes": null } }))
+        .unwrap();
+    assert_eq!(read_device(&document).unwrap().ftl.over_provisioning, Some(0.15));
+    document.merge_json("with_(...)", &serde_json::json!({ "ftl": { "gcc": 1 } })).unwrap();
+    let told = read_device(&document).unwrap_err().to_string();
+    assert_eq!(told, "with_(...): ftl.gcc: unknown key; did you mean \"gc\"?");
+}
+
+#[test]
+fn the_schema_allows_units_and_extends() {
+    let schema = schema::<DeviceConfig>("ftlab device");
+    let text = schema.to_string();
+    assert!(schema["properties"]["extends"]["type"] == "string");
+    let page_bytes = &schema["$defs"]["GeometryConfig"]["properties"]["page_bytes"];
+    assert_eq!(page_bytes["type"], serde_json::json!(["number", "string"]), "{page_bytes}");
+    assert!(text.contains("greedy") && text.contains("CWDP"));
+}
