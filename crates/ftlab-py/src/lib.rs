@@ -1,1 +1,30 @@
-//! x
+//! The Python module `ftlab._native`: conversion between Python and the crates, and nothing else.
+//!
+//! Classes are frozen: a change gives a new object, so that objects may be shared between threads. The
+//! interpreter lock is released while anything is simulated or read.
+
+mod device;
+mod errors;
+mod run;
+mod source;
+
+use pyo3::prelude::*;
+
+/// The engine of ftlab. Use the package `ftlab`, which is built on this module.
+#[pymodule]
+mod _native {
+    use super::*;
+
+    #[pymodule_export]
+    use super::device::{Device, presets, schema, schemes};
+    #[pymodule_export]
+    use super::run::{Outcome, run};
+    #[pymodule_export]
+    use super::source::Source;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::run::keep_panics_quiet();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,139 @@
+//! Devices, presets and schemes.
+
+use ftlab_config::{Document, Kind, Problems, load_device, presets as preset_files, read_device, to_toml};
+use ftlab_core::config::DeviceConfig;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors;
+
+/// A drive whose description has been checked.
+#[pyclass(frozen, module = "ftlab._native")]
+pub(crate) struct Device {
+    pub(crate) document: Document,
+    pub(crate) config: DeviceConfig,
+}
+
+impl Device {
+    fn checked(document: Document) -> PyResult<Self> {
+        let config = read_device(&document).map_err(|problems| errors::config(&problems))?;
+        Ok(Self { document, config })
+    }
+}
+
+fn parsed_json(json: &str) -> PyResult<serde_json::Value> {
+    serde_json::from_str(json).map_err(|error| errors::ConfigError::new_err(error.to_string()))
+}
+
+#[pymethods]
+impl Device {
+    /// Load a preset by name or a TOML file by path, and lay `overrides` (`"ftl.gc=fifo"`) over it.
+    #[staticmethod]
+    #[pyo3(signature = (source, overrides = Vec::new()))]
+    fn load(source: &str, overrides: Vec<String>) -> PyResult<Self> {
+        let loaded: Result<_, Problems> = load_device(source, &overrides);
+        let (document, config) = loaded.map_err(|problems| errors::config(&problems))?;
+        Ok(Self { document, config })
+    }
+
+    /// Parse TOML text; `name` is what errors call it.
+    #[staticmethod]
+    fn parse(text: &str, name: &str) -> PyResult<Self> {
+        Self::checked(
+            Document::parse(Kind::Device, text, name).map_err(|problems| errors::config(&problems))?,
+        )
+    }
+
+    /// A device with `overrides` (`"ftl.gc=fifo"`) laid over this one.
+    fn set(&self, overrides: Vec<String>) -> PyResult<Self> {
+        let mut document = self.document.clone();
+        for assignment in &overrides {
+            document.set(assignment, None).map_err(|problems| errors::config(&problems))?;
+        }
+        Self::checked(document)
+    }
+
+    /// A device with the sections of a JSON object laid over this one; `label` is their place in errors.
+    fn merge(&self, json: &str, label: &str) -> PyResult<Self> {
+        let mut document = self.document.clone();
+        document.merge_json(label, &parsed_json(json)?).map_err(|problems| errors::config(&problems))?;
+        Self::checked(document)
+    }
+
+    /// Its name in reports.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// What it is.
+    #[getter]
+    fn description(&self) -> &str {
+        &self.config.description
+    }
+
+    /// Bytes that the host sees.
+    #[getter]
+    fn logical_bytes(&self) -> u64 {
+        self.config.logical_pages() * self.config.unit_bytes()
+    }
+
+    /// Bytes of flash, spare areas not counted.
+    #[getter]
+    fn physical_bytes(&self) -> u64 {
+        let g = &self.config.geometry;
+        [g.channels, g.ways, g.dies, g.planes, g.blocks_per_plane, g.pages_per_block]
+            .into_iter()
+            .map(u64::from)
+            .product::<u64>()
+            * g.page_bytes
+    }
+
+    /// Every parameter, defaults included, as JSON.
+    fn to_json(&self) -> String {
+        serde_json::to_string(&self.config).expect("a device is plain data")
+    }
+
+    /// Every parameter, defaults included, as the text of a device file.
+    fn to_toml(&self) -> PyResult<String> {
+        to_toml(&self.config).map_err(|problems| errors::config(&problems))
+    }
+}
+
+fn kind_of(kind: &str) -> PyResult<Kind> {
+    match kind {
+        "device" => Ok(Kind::Device),
+        "workload" => Ok(Kind::Workload),
+        _ => Err(errors::ConfigError::new_err(format!("{kind:?} is neither \"device\" nor \"workload\""))),
+    }
+}
+
+/// The presets of a kind (`"device"` or `"workload"`): pairs of name and TOML text.
+#[pyfunction]
+pub(crate) fn presets(kind: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
+    Ok(preset_files(kind_of(kind)?).iter().map(|preset| (preset.name, preset.text)).collect())
+}
+
+/// Every scheme that a device file can name: dictionaries with `key`, `name`, `summary` and `source`.
+#[pyfunction]
+pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let describe = |scheme: ftlab_core::schemes::Scheme| {
+        let dict = PyDict::new(py);
+        dict.set_item("key", scheme.key)?;
+        dict.set_item("name", scheme.name)?;
+        dict.set_item("summary", scheme.summary)?;
+        dict.set_item("source", scheme.source)?;
+        Ok(dict)
+    };
+    ftlab_core::schemes::all().into_iter().map(describe).collect()
+}
+
+/// The JSON schema of files of a kind (`"device"` or `"workload"`).
+#[pyfunction]
+pub(crate) fn schema(kind: &str) -> PyResult<String> {
+    let schema = match kind_of(kind)? {
+        Kind::Device => ftlab_config::schema::<DeviceConfig>("ftlab device"),
+        Kind::Workload => ftlab_config::schema::<DeviceConfig>("ftlab workload"),
+    };
+    Ok(schema.to_string())
+}

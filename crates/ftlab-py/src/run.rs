@@ -1,0 +1,241 @@
+//! Running a simulation beside the interpreter.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ftlab_config::{Problem, Problems};
+use ftlab_core::device::{self, RunControl, RunOptions, simulate};
+use ftlab_core::metrics::Observer;
+use ftlab_core::metrics::series::{Series, SeriesEvery};
+use ftlab_core::time::Time;
+use ftlab_logs::Logs;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::device::Device;
+use crate::errors;
+use crate::source::Source;
+
+/// Between two looks at signals and progress: short enough for a Ctrl-C to feel immediate.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Names the thread of a run, for [`keep_panics_quiet`].
+const WORKER: &str = "ftlab-run";
+
+/// What a run leaves.
+#[pyclass(frozen, module = "ftlab._native")]
+pub(crate) struct Outcome {
+    summary_json: String,
+    series: Option<Series>,
+    error: Option<(&'static str, String)>,
+    interrupted: bool,
+}
+
+#[pymethods]
+impl Outcome {
+    /// The summary document, as JSON.
+    #[getter]
+    fn summary_json(&self) -> &str {
+        &self.summary_json
+    }
+
+    /// The time series: for each column its NumPy type and its values as bytes. `None` when not asked for.
+    #[getter]
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(series) = &self.series else { return Ok(None) };
+        let dict = PyDict::new(py);
+        let whole = |name, values: &[u64]| {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            dict.set_item(name, ("<u8", PyBytes::new(py, &bytes)))
+        };
+        let real = |name, values: &[f64]| {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            dict.set_item(name, ("<f8", PyBytes::new(py, &bytes)))
+        };
+        whole("simulated_ns", &series.simulated_ns)?;
+        whole("requests", &series.requests)?;
+        whole("reads", &series.reads)?;
+        whole("writes", &series.writes)?;
+        real("iops", &series.iops)?;
+        real("bytes_per_second", &series.bytes_per_second)?;
+        real("latency_mean_ns", &series.latency_mean_ns)?;
+        whole("latency_max_ns", &series.latency_max_ns)?;
+        real("write_amplification", &series.write_amplification)?;
+        whole("erases", &series.erases)?;
+        whole("free_blocks", &series.free_blocks)?;
+        Ok(Some(dict))
+    }
+
+    /// Why the run ended early: `("input", message)` or `("run", message)`. `None` when it did not, and when it was
+    /// interrupted.
+    #[getter]
+    fn error(&self) -> Option<(&'static str, &str)> {
+        self.error.as_ref().map(|(kind, message)| (*kind, message.as_str()))
+    }
+
+    /// Whether Ctrl-C ended the run.
+    #[getter]
+    fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+}
+
+fn series_every(series: Option<(&str, u64)>) -> PyResult<Option<SeriesEvery>> {
+    Ok(match series {
+        None => None,
+        Some(("auto", _)) => Some(SeriesEvery::Auto),
+        Some((_, 0)) => return Err(errors::ConfigError::new_err("series: the interval must be above 0")),
+        Some(("requests", count)) => Some(SeriesEvery::Requests(count)),
+        Some(("ns", ns)) => Some(SeriesEvery::Time(Time::from_ns(ns))),
+        Some((unit, _)) => {
+            return Err(errors::ConfigError::new_err(format!("series: unknown unit {unit:?}")));
+        }
+    })
+}
+
+type Finished = (Result<device::Outcome, device::RunError>, Duration);
+
+/// Run `source` on `device` on a thread of its own, with the interpreter lock released.
+///
+/// `series` is `("auto", 0)`, `("requests", n)` or `("ns", n)`. `progress` is called about ten times a second with the
+/// phase (`"precondition"` or `"run"`), the fraction done (or `None`) and the number of requests taken. Ctrl-C ends
+/// the run, which returns what it has measured.
+#[pyfunction]
+#[pyo3(signature = (
+    device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
+    events = None, progress = None
+))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+pub(crate) fn run(
+    py: Python<'_>,
+    device: &Device,
+    source: &Source,
+    seed: u64,
+    requests: Option<u64>,
+    verify: bool,
+    timing: bool,
+    series: Option<(String, u64)>,
+    request_log: Option<PathBuf>,
+    events: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Outcome> {
+    let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
+    let options = RunOptions { seed, requests, verify, timing, series };
+    let control = RunControl::default();
+    let mut logs = Logs::default();
+    if let Some(path) = events {
+        logs.log_events(&path).map_err(errors::InputError::new_err)?;
+    }
+    if let Some(path) = request_log {
+        logs.log_requests(&path).map_err(errors::InputError::new_err)?;
+    }
+    let observing = logs.wants_commands() || logs.wants_requests();
+
+    let work = || -> Finished {
+        let start = Instant::now();
+        let factory = source.factory.as_ref();
+        let result = if observing {
+            simulate(&device.config, factory, &options, &control, &mut logs)
+        } else {
+            simulate(&device.config, factory, &options, &control, &mut ())
+        };
+        (result, start.elapsed())
+    };
+    let (finished, stopped) = beside_interpreter(py, work, &control, progress.as_ref())?;
+    let interrupted = match stopped {
+        None => false,
+        Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => true,
+        Some(error) => return Err(error),
+    };
+    let written = py.detach(|| logs.finish());
+
+    let (result, wall) = finished;
+    let mut outcome = result.map_err(|error| explained(device, &error))?;
+    outcome.summary.workload.clone_from(&source.name);
+    outcome.summary.wall_seconds = wall.as_secs_f64();
+    let error =
+        outcome.error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
+    let error = error.or(written.err().map(|message| ("run", message)));
+    let summary_json = serde_json::to_string(&outcome.summary).expect("a summary is plain data");
+    Ok(Outcome { summary_json, series: outcome.series, error, interrupted })
+}
+
+/// Run `work` on a thread and look after signals and progress meanwhile.
+///
+/// Returns what the work returned, and the exception that a signal or the progress callback raised.
+fn beside_interpreter<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send,
+    control: &RunControl,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<(T, Option<PyErr>)> {
+    let (sender, receiver) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().name(WORKER.into()).spawn_scoped(scope, move || {
+            let result = catch_unwind(AssertUnwindSafe(work));
+            drop(sender);
+            result
+        })?;
+        let mut receiver = receiver;
+        let mut stopped = None;
+        loop {
+            let (back, news) = py.detach(move || {
+                let news = receiver.recv_timeout(POLL);
+                (receiver, news)
+            });
+            receiver = back;
+            if news == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
+            if stopped.is_none() {
+                let looked =
+                    py.check_signals().and_then(|()| progress.map_or(Ok(()), |call| tell(py, call, control)));
+                if let Err(error) = looked {
+                    control.cancel();
+                    stopped = Some(error);
+                }
+            }
+        }
+        match py.detach(|| worker.join()) {
+            Ok(Ok(result)) => Ok((result, stopped)),
+            Ok(Err(panic)) | Err(panic) => Err(internal_error(&*panic)),
+        }
+    })
+}
+
+fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
+    let phase = if control.is_preconditioning() { "precondition" } else { "run" };
+    progress.call1(py, (phase, control.fraction(), control.completed())).map(drop)
+}
+
+fn explained(device: &Device, error: &device::RunError) -> PyErr {
+    match error {
+        device::RunError::Config(error) => {
+            let problem: Problem = device.document.explain(error);
+            errors::config(&Problems::from(problem))
+        }
+        error if error.is_input() => errors::InputError::new_err(error.to_string()),
+        error => errors::RunError::new_err(error.to_string()),
+    }
+}
+
+fn internal_error(panic: &(dyn std::any::Any + Send)) -> PyErr {
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("no message");
+    errors::RunError::new_err(format!("internal error of ftlab, please report it: {text}"))
+}
+
+/// A panic of a run becomes an exception; its text must not appear on standard error as well.
+pub(crate) fn keep_panics_quiet() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if thread::current().name() != Some(WORKER) {
+            default(info);
+        }
+    }));
+}
