@@ -7,6 +7,7 @@ mod device;
 mod errors;
 mod run;
 mod source;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -21,6 +22,8 @@ mod _native {
     use super::run::{Outcome, run};
     #[pymodule_export]
     use super::source::Source;
+    #[pymodule_export]
+    use super::trace::{formats, trace_convert, trace_head, trace_info};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

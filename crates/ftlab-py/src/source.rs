@@ -1,12 +1,13 @@
 //! Where requests come from.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::{errors, trace};
 
 /// Requests to run: a trace file, a generated workload, or a table.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -67,6 +68,22 @@ impl Source {
             });
         }
         Ok(Self { factory: Arc::new(VecSource::new(requests)), name })
+    }
+
+    /// Requests of a trace file. The format is recognised by content when `format` is `None`; `volume` takes only the
+    /// requests of one volume (ASU, disk or device number).
+    #[staticmethod]
+    #[pyo3(signature = (path, format = None, volume = None))]
+    fn from_trace(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<String>,
+        volume: Option<u16>,
+    ) -> PyResult<Self> {
+        let trace = trace::opened(py, path, format, volume)?;
+        let name =
+            trace.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(Self { factory: Arc::new(trace), name })
     }
 
     /// Its name in reports.

@@ -1,0 +1,28 @@
+"""ftlab, the flash translation lab: describe a drive, give it a workload, see what its FTL does.
+
+>>> import ftlab
+>>> device = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64")
+>>> result = ftlab.run(device, ftlab.Workload(kind="uniform", requests=1000, request_bytes=4096))
+>>> result.summary["host"]["writes"]
+1000
+"""
+
+from ftlab._native import __version__
+from ftlab.device import Device
+from ftlab.errors import ConfigError, FtlabError, InputError, RunError
+from ftlab.result import Result
+from ftlab.running import run
+from ftlab.workload import Trace, Workload
+
+__all__ = [
+    "ConfigError",
+    "Device",
+    "FtlabError",
+    "InputError",
+    "Result",
+    "RunError",
+    "Trace",
+    "Workload",
+    "__version__",
+    "run",
+]

@@ -1,0 +1,94 @@
+"""The command line: thin commands over the package.
+
+Data go to standard output, everything else to standard error. Exit status: 0 done; 1 the run failed; 2 bad usage,
+configuration or input; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ftlab import __version__
+from ftlab.errors import FtlabError, RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+# Imported when they are asked for: `ftlab --help` stays quick.
+_COMMANDS = {
+    "run": "ftlab.cli.run",
+    "devices": "ftlab.cli.lists",
+    "workloads": "ftlab.cli.lists",
+    "schemes": "ftlab.cli.lists",
+    "config": "ftlab.cli.config",
+    "trace": "ftlab.cli.trace",
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            near = click.Group.get_command(self, ctx, name)
+            return near
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[name]), name)
+        return command
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="ftlab")
+def cli() -> None:
+    """Describe a solid-state drive, give it a workload, see what its translation layer does.
+
+    Start with `ftlab devices`, `ftlab workloads`, and `ftlab run tlc-small --workload zipf`.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status."""
+    sys.exit(status_of(arguments))
+
+
+def status_of(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit status."""
+    try:
+        status = cli.main(args=arguments, prog_name="ftlab", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        error.show()
+        return BAD_INPUT
+    except click.ClickException as error:
+        complain(error.format_message())
+        return BAD_INPUT
+    except RunError as error:
+        complain(str(error))
+        return FAILED
+    except FtlabError as error:
+        complain(str(error))
+        return BAD_INPUT
+    except (KeyboardInterrupt, click.Abort):
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wants. Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return BAD_INPUT
+    return status if isinstance(status, int) else 0
+
+
+def complain(message: str) -> None:
+    """Tell what is wrong, on standard error."""
+    for line in message.splitlines() or [""]:
+        click.echo(f"error: {line}", err=True)

@@ -1,0 +1,66 @@
+"""`ftlab config`."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import click
+
+from ftlab import _native
+from ftlab.cli.output import json_option, print_json
+from ftlab.device import Device
+from ftlab.errors import ConfigError
+from ftlab.workload import Workload
+
+
+@click.group()
+def config() -> None:
+    """Check device and workload files; schemas for editors."""
+
+
+def _kind_of(file: str) -> str:
+    """Tell a workload file by its `workload` section; everything else is taken for a device."""
+    try:
+        keys = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        # Loading says what is wrong, with its place.
+        return "device"
+    return "workload" if "workload" in keys else "device"
+
+
+@config.command()
+@click.argument("file")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Check with a value changed. May be repeated.")
+@click.option("--resolved", is_flag=True, help="Print every parameter, defaults included, as TOML.")
+@json_option
+def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) -> int:
+    """Check FILE (a device or workload file, or a preset's name).
+
+    Errors name line, column, key and the nearest valid name; exit status 2 when there are any.
+    """
+    kind = _kind_of(file)
+    try:
+        loaded: Device | Workload
+        loaded = Workload.load(file, *overrides) if kind == "workload" else Device.load(file, *overrides)
+    except ConfigError as error:
+        if not as_json:
+            raise
+        print_json({"file": file, "kind": kind, "valid": False, "errors": str(error).splitlines()})
+        return 2
+    if as_json:
+        print_json({"file": file, "kind": kind, "valid": True, "errors": [], kind: loaded.to_dict()})
+    elif resolved:
+        click.echo(loaded.to_toml(), nl=False)
+    else:
+        click.echo(f"{file}: a valid {kind}: {loaded!r}")
+    return 0
+
+
+@config.command()
+@click.option("--workload", is_flag=True, help="The schema of workload files instead of device files.")
+@json_option
+def schema(workload: bool, as_json: bool) -> None:  # noqa: ARG001
+    """Print the JSON schema of device files, for editors. It documents every key, with unit and default."""
+    print_json(json.loads(_native.schema("workload" if workload else "device")))

@@ -1,0 +1,109 @@
+"""`ftlab devices`, `ftlab workloads` and `ftlab schemes`."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import click
+
+from ftlab import _native
+from ftlab.cli.output import console, json_option, print_json, table
+from ftlab.device import Device
+from ftlab.units import bytes_text
+from ftlab.workload import Workload
+
+
+def _preset(kind: str, name: str) -> str:
+    texts = dict(_native.presets(kind))
+    if name not in texts:
+        near = difflib.get_close_matches(name, texts, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise click.UsageError(f"{name}: no {kind} preset of this name; presets: {', '.join(texts)}{hint}")
+    return texts[name]
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def devices(name: str | None, as_json: bool) -> None:
+    """List the device presets, or show NAME in full, with the source of each value."""
+    if name is not None:
+        text = _preset("device", name)
+        if as_json:
+            print_json({"name": name, "toml": text, "device": Device.load(name).to_dict()})
+        else:
+            click.echo(text, nl=False)
+        return
+    drives = [Device.load(preset) for preset, _ in _native.presets("device")]
+    rows: list[dict[str, Any]] = [
+        {
+            "name": drive.name,
+            "description": drive.description,
+            "logical_bytes": drive.logical_bytes,
+            "physical_bytes": drive.physical_bytes,
+            **{key: drive.to_dict()["geometry"][key] for key in ("channels", "ways", "dies", "planes", "page_bytes")},
+            "cell": drive.to_dict()["cell"]["kind"],
+        }
+        for drive in drives
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    shown = table("device", "host sees", "C x W x D x P", "page", "cell", "what it is", right=("host sees", "page"))
+    for row in rows:
+        shape = " x ".join(str(row[key]) for key in ("channels", "ways", "dies", "planes"))
+        size, page = bytes_text(row["logical_bytes"]), bytes_text(row["page_bytes"])
+        shown.add_row(row["name"], size, shape, page, row["cell"], row["description"])
+    console().print(shown)
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def workloads(name: str | None, as_json: bool) -> None:
+    """List the workload presets, or show NAME in full."""
+    if name is not None:
+        text = _preset("workload", name)
+        if as_json:
+            print_json({"name": name, "toml": text, "workload": Workload.load(name).to_dict()})
+        else:
+            click.echo(text, nl=False)
+        return
+    generators = [Workload.load(preset) for preset, _ in _native.presets("workload")]
+    rows = [{"name": each.name, "description": each.description, "workload": each.to_dict()} for each in generators]
+    if as_json:
+        print_json(rows)
+        return
+    shown = table("workload", "what it is")
+    for row in rows:
+        shown.add_row(str(row["name"]), str(row["description"]))
+    console().print(shown)
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def schemes(name: str | None, as_json: bool) -> None:
+    """List the schemes that a device file can name, with their sources, or show NAME in full.
+
+    NAME is a scheme (greedy) or a key and a scheme (ftl.gc.greedy).
+    """
+    rows = _native.schemes()
+    if name is not None:
+        rows = [row for row in rows if name in (row["name"], row["key"], f"{row['key']}.{row['name']}")]
+        if not rows:
+            near = difflib.get_close_matches(name, [row["name"] for row in _native.schemes()], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"{name}: no scheme of this name (ftlab schemes lists them){hint}")
+    if as_json:
+        print_json(rows)
+        return
+    if name is not None:
+        for row in rows:
+            click.echo(f'{row["key"]} = "{row["name"]}"\n  {row["summary"]}\n  Source: {row["source"]}')
+        return
+    shown = table("key", "name", "what it does", "source")
+    for row in rows:
+        shown.add_row(row["key"], row["name"], row["summary"], row["source"])
+    console().print(shown)

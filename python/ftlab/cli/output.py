@@ -1,0 +1,65 @@
+"""What the commands share: tables, JSON, progress bars."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console
+    from rich.table import Table
+
+# Width of output that goes to a file or a pipe: wide enough for the tables, and the same everywhere.
+_FILE_COLUMNS = 110
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, alone on standard output."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Make a console that does not wrap by chance when it is no terminal."""
+    from rich.console import Console
+
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, width=None if terminal else _FILE_COLUMNS, highlight=False, soft_wrap=False)
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """Make a table without vertical lines; columns in `right` hold numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    result = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        result.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return result
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[str, float | None, int], None] | None]:
+    """Show progress on standard error while it is a terminal; gives the callback of :func:`ftlab.run`."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+        task = bars.add_task(label, total=None, done="")
+
+        def update(phase: str, fraction: float | None, requests: int) -> None:
+            about = f"{label}: {phase}" if phase else label
+            done = f"{requests:,} requests" if requests else ""
+            bars.update(task, description=about, total=None if fraction is None else 1, completed=fraction or 0, done=done)
+
+        yield update

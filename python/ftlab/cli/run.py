@@ -1,0 +1,117 @@
+"""`ftlab run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ftlab.cli import INTERRUPTED
+from ftlab.cli.output import json_option, print_json, progress_bar
+from ftlab.device import Device
+from ftlab.errors import FtlabError
+from ftlab.result import Result
+from ftlab.running import run as run_device
+from ftlab.workload import Trace, Workload
+
+_PREFIX = "workload."
+
+
+def _show(result: Result, *, as_json: bool, explain: bool) -> None:
+    if as_json:
+        print_json(result.summary)
+        return
+    from ftlab.cli.report import show
+
+    show(result, explain=explain)
+
+
+@click.command()
+@click.argument("device")
+@click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Run a recorded trace.")
+@click.option("--workload", metavar="NAME|FILE.toml", help="Run a generated workload.")
+@click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
+@click.option("--volume", type=click.IntRange(0, 65535), metavar="N", help="Take only this volume of the trace.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a value of the device (ftl.gc=fifo) or of the workload (workload.seed=2). May be repeated. "
+    "Setting ftl.over_provisioning, ftl.logical_bytes or ftl.logical_pages replaces the other two.",
+)
+@click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed of every random choice.")
+@click.option("--verify", is_flag=True, help="Check every read against the newest write of each sector.")
+@json_option
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write summary, series, device, workload and plot into DIR.")
+@click.option("--requests-log", is_flag=True, help="With --out: also write requests.parquet, a row for every request.")
+@click.option("--events", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write every flash command for the Perfetto trace viewer.")
+@click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")
+@click.option("--series-every", default="auto", show_default=True, metavar="N|TIME|auto", help="Interval of the time series: requests (1000) or simulated time (10ms).")
+@click.option("--explain", is_flag=True, help="Say what each number of the table means.")
+def run(
+    device: str,
+    trace: Path | None,
+    workload: str | None,
+    trace_format: str | None,
+    volume: int | None,
+    overrides: tuple[str, ...],
+    requests: int | None,
+    seed: int,
+    verify: bool,
+    as_json: bool,
+    out: Path | None,
+    requests_log: bool,
+    events: Path | None,
+    no_timing: bool,
+    series_every: str,
+    explain: bool,
+) -> int:
+    """Run a workload on DEVICE: a preset's name or a TOML file.
+
+    Prints a short table, or with --json the summary document. Ctrl-C ends a run with what was measured so far,
+    marked partial, and exit status 130.
+    """
+    if (trace is None) == (workload is None):
+        raise click.UsageError("give either --trace FILE or --workload NAME (ftlab workloads lists them)")
+    if trace is None and (trace_format is not None or volume is not None):
+        raise click.UsageError("--format and --volume belong to --trace")
+    if requests_log and out is None:
+        raise click.UsageError("--requests-log needs --out DIR")
+    mine = [text[len(_PREFIX) :] for text in overrides if text.startswith(_PREFIX)]
+    if mine and workload is None:
+        raise click.UsageError(f"--set {_PREFIX}{mine[0]}: there is no --workload")
+    drive = Device.load(device, *(text for text in overrides if not text.startswith(_PREFIX)))
+    source: Trace | Workload
+    if trace is not None:
+        source = Trace(trace, trace_format, volume)
+    else:
+        source = Workload.load(str(workload), *mine)
+    try:
+        with progress_bar(f"{source.name} on {drive.name}") as progress:
+            result = run_device(
+                drive,
+                source,
+                seed=seed,
+                requests=requests,
+                verify=verify,
+                timing=not no_timing,
+                # A series costs little, but without --out nobody sees it.
+                series=series_every if out is not None else None,
+                request_log=requests_log,
+                events=events,
+                out=out,
+                progress=progress,
+            )
+    except FtlabError as error:
+        if error.result is not None:
+            _show(error.result, as_json=as_json, explain=explain)
+        raise
+    _show(result, as_json=as_json, explain=explain)
+    if out is not None:
+        click.echo(f"written to {out}", err=True)
+    if result.interrupted:
+        click.echo("interrupted: the numbers are those of the part that was run", err=True)
+        return INTERRUPTED
+    return 0

@@ -1,0 +1,169 @@
+"""What a run measured."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ftlab.units import count_text, rate_text, time_text
+from ftlab.workload import Trace, Workload
+
+if TYPE_CHECKING:
+    import os
+    import tempfile
+    from collections.abc import Mapping
+
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from ftlab.device import Device
+
+
+class Result:
+    """What a run measured: the summary document, latencies, a time series, and a row per request on demand.
+
+    Attributes:
+        device: The device that was run.
+        workload: The workload that was run: a trace, a workload, or a table.
+        summary: The summary document (schema 1, see ``docs/summary.md``).
+        interrupted: Whether Ctrl-C ended the run.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: Device,
+        workload: Any,
+        summary_json: str,
+        series: Mapping[str, tuple[str, bytes]] | None,
+        request_log: Path | None,
+        interrupted: bool,
+        keep: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        """Made by :func:`ftlab.run`."""
+        self.device = device
+        self.workload = workload
+        self.summary: dict[str, Any] = json.loads(summary_json)
+        self.interrupted = interrupted
+        self._series = series
+        self._request_log = request_log
+        # A temporary request log lives as long as its result.
+        self._keep = keep
+
+    @property
+    def partial(self) -> bool:
+        """Whether the run ended before its workload did."""
+        return bool(self.summary["partial"])
+
+    @property
+    def latency(self) -> pl.DataFrame:
+        """Latency by operation: a row each for all, read, write, trim and flush, times in nanoseconds.
+
+        Empty without timing.
+        """
+        import polars as pl
+
+        rows = [{"op": op, **values} for op, values in self.summary.get("latency_ns", {}).items()]
+        return pl.DataFrame(rows)
+
+    @property
+    def series(self) -> pl.DataFrame | None:
+        """The time series, one row an interval; ``None`` when none was asked for."""
+        import polars as pl
+
+        columns = self.series_arrays()
+        return None if columns is None else pl.DataFrame(columns)
+
+    def series_arrays(self) -> dict[str, np.ndarray[Any, Any]] | None:
+        """The time series as NumPy arrays by column; ``None`` when none was asked for."""
+        if self._series is None:
+            return None
+        return {name: np.frombuffer(data, dtype=kind) for name, (kind, data) in self._series.items()}
+
+    @property
+    def requests(self) -> pl.DataFrame | None:
+        """A row for every completed request, in order of completion; ``None`` without ``request_log``."""
+        import polars as pl
+
+        return None if self._request_log is None else pl.read_parquet(self._request_log)
+
+    @property
+    def request_log(self) -> Path | None:
+        """The Parquet file of :attr:`requests`."""
+        return self._request_log
+
+    def plot(self) -> Figure:
+        """Draw write amplification, throughput and latency over time.
+
+        Raises:
+            ConfigError: The run kept no time series.
+        """
+        from ftlab.plot import plot
+
+        return plot(self)
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write the result into a directory.
+
+        ``summary.json``, ``device.toml`` (every parameter, so that the run can be repeated), ``workload.toml`` or
+        ``trace.txt`` (the trace's path), and with a time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "summary.json").write_text(json.dumps(self.summary, indent=2) + "\n", encoding="utf-8")
+        (folder / "device.toml").write_text(self.device.to_toml(), encoding="utf-8")
+        if isinstance(self.workload, Workload):
+            (folder / "workload.toml").write_text(self.workload.to_toml(), encoding="utf-8")
+        elif isinstance(self.workload, Trace):
+            (folder / "trace.txt").write_text(f"{self.workload.path.resolve()}\n", encoding="utf-8")
+        series = self.series
+        if series is not None:
+            series.write_parquet(folder / "series.parquet")
+        if series is not None and series.height:
+            figure = self.plot()
+            figure.savefig(folder / "plot.png", dpi=150)
+            figure.savefig(folder / "plot.svg", metadata={"Date": None})
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of the summary document."""
+        copy: dict[str, Any] = json.loads(json.dumps(self.summary))
+        return copy
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The main numbers as pairs of name and text, with units."""
+        summary = self.summary
+        host = summary["host"]
+        rows = [
+            ("device", str(summary["device"])),
+            ("workload", str(summary["workload"])),
+            ("requests completed", f"{count_text(host['completed'])} of {count_text(host['requests'])}"),
+        ]
+        if "latency_ns" in summary:
+            rows.append(("throughput", f"{count_text(round(host['iops']))} IOPS, {rate_text(host['bytes_per_second'])}"))
+            for op in ("read", "write"):
+                latency = summary["latency_ns"][op]
+                if latency["count"]:
+                    texts = (f"{name} {time_text(latency[name])}" for name in ("mean", "p50", "p99", "p999", "max"))
+                    rows.append((f"{op} latency", ", ".join(texts)))
+        if "write_amplification" in summary:
+            rows.append(("write amplification", f"{summary['write_amplification']['total']:.3f}"))
+        wear = summary["wear"]
+        rows.append(("erases per block", f"mean {wear['erase_mean']:.2f}, max {wear['erase_max']}"))
+        return rows
+
+    def __repr__(self) -> str:
+        """The main numbers."""
+        head = "<ftlab.Result (partial)" if self.partial else "<ftlab.Result"
+        return "\n".join([head, *(f"  {name}: {text}" for name, text in self.rows())]) + ">"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        title = "<caption>partial: the run ended early</caption>" if self.partial else ""
+        return f"<table>{title}{rows}</table>"

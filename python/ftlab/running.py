@@ -1,0 +1,179 @@
+"""Running a workload on a device."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ftlab import _native, tables
+from ftlab.device import Device
+from ftlab.errors import ConfigError, FtlabError, InputError, RunError
+from ftlab.result import Result
+from ftlab.units import bytes_text
+from ftlab.workload import Trace, Workload
+
+Progress = Callable[[str, float | None, int], None]
+
+# The core's own limit (docs/concepts.md): tables of at most 12 bytes for each mapping unit, whatever the FTL.
+_TABLE_BYTES_PER_UNIT = 12
+_VERIFY_BYTES_PER_SECTOR = 8
+
+_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
+    """Read an interval of a time series.
+
+    Args:
+        every: ``"auto"`` (500 to 1,000 rows), a number of requests, or a simulated time such as ``"10ms"``; ``None``
+            or ``False`` for no series, ``True`` for ``"auto"``.
+
+    Raises:
+        ConfigError: It is none of these.
+
+    >>> series_interval("10ms"), series_interval(500), series_interval("auto")
+    (('ns', 10000000), ('requests', 500), ('auto', 0))
+    """
+    if every is None or every is False:
+        return None
+    if every is True or every == "auto":
+        return ("auto", 0)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s)?\s*", str(every))
+    if match is None or (match[2] is None and "." in match[1]) or float(match[1]) <= 0:
+        expected = 'expected "auto", a number of requests such as 1000, or a time such as "10ms"'
+        raise ConfigError(f"series = {every!r}: {expected}")
+    if match[2] is None:
+        return ("requests", int(match[1]))
+    return ("ns", max(1, round(float(match[1]) * _NS[match[2]])))
+
+
+def _check_memory(device: Device, *, verify: bool) -> None:
+    geometry = device.to_dict()["geometry"]
+    units = device.physical_bytes // (geometry["mapping_unit_bytes"] or geometry["page_bytes"])
+    needed = units * _TABLE_BYTES_PER_UNIT + verify * (device.physical_bytes // 512) * _VERIFY_BYTES_PER_SECTOR
+    try:
+        present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return
+    if needed > present:
+        raise ConfigError(
+            f"{device.name}: a drive of {units:,} mapping units needs up to {bytes_text(needed)} of memory"
+            f"{' with verification' if verify else ''}, this machine has {bytes_text(present)}: "
+            "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
+        )
+
+
+def _source(workload: Trace | Workload | Any, seed: int) -> _native.Source:
+    if isinstance(workload, Trace):
+        return workload.source()
+    if isinstance(workload, Workload):
+        return workload.source(seed)
+    if tables.is_table(workload):
+        return tables.source_of(workload)
+    kind = type(workload).__name__
+    raise InputError(f"workload: found {kind}, expected ftlab.Trace, ftlab.Workload, or a table of requests")
+
+
+def run(
+    device: Device | str | os.PathLike[str],
+    workload: Trace | Workload | Any,
+    *,
+    seed: int = 1,
+    requests: int | None = None,
+    verify: bool = False,
+    timing: bool = True,
+    series: str | int | bool | None = "auto",
+    request_log: bool | str | os.PathLike[str] = False,
+    events: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a workload on a device.
+
+    The interpreter lock is released meanwhile: runs in several threads go in parallel. The same arguments give the
+    same result on every machine, but for ``wall_seconds``. Ctrl-C ends the run: the result holds what was measured
+    until then and is marked partial.
+
+    Args:
+        device: A device, a preset's name, or the path of a device file.
+        workload: A trace, a generated workload, or a table of requests (a structured NumPy array, a dictionary of
+            arrays, a Polars, pandas or Arrow table) with the columns ``op``, ``lba`` and ``sectors`` of 512 bytes,
+            and optionally ``arrival_ns`` and ``stream``.
+        seed: Seed of every random choice of the drive, and of a workload that does not state its own.
+        requests: Stop after this many requests. Default: all.
+        verify: Keep a version of every sector and check every read against it.
+        timing: Keep simulated time. Without it there are no latencies, and write amplification comes out fastest.
+        series: The interval of the time series: ``"auto"`` (500 to 1,000 rows), a number of requests, or a simulated
+            time such as ``"10ms"``; ``None`` for no series.
+        request_log: Keep a row for every request: ``True``, or the path of a Parquet file.
+        events: Write every flash command to this file, for the Perfetto trace viewer.
+        out: Write summary, series, device, workload and a plot into this directory.
+        progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
+            or ``None``, and the number of requests taken.
+
+    Raises:
+        ConfigError: The device, the workload or an option makes no sense.
+        InputError: The requests cannot be read or the drive cannot take them. Its ``result`` holds what was
+            measured before.
+        RunError: The run failed: the drive is full, a rule of flash was broken, or verification found a mismatch.
+            Its ``result`` holds what was measured before.
+    """
+    if not isinstance(device, Device):
+        device = Device.load(device)
+    if not 0 <= seed < 2**64:
+        raise ConfigError(f"seed = {seed}: expected a whole number from 0 to 2^64 - 1")
+    if requests is not None and requests < 1:
+        raise ConfigError(f"requests = {requests}: expected a whole number above 0")
+    interval = series_interval(series)
+    _check_memory(device, verify=verify)
+    source = _source(workload, seed)
+
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{folder}: cannot be the directory of results: {error.strerror}") from error
+    log: Path | None = None
+    keep: tempfile.TemporaryDirectory[str] | None = None
+    if request_log is True and folder is not None:
+        log = folder / "requests.parquet"
+    elif request_log is True:
+        keep = tempfile.TemporaryDirectory(prefix="ftlab-")
+        log = Path(keep.name) / "requests.parquet"
+    elif request_log:
+        log = Path(request_log)
+
+    outcome = _native.run(
+        device._native,  # noqa: SLF001
+        source,
+        seed=seed,
+        requests=requests,
+        verify=verify,
+        timing=timing,
+        series=interval,
+        request_log=log,
+        events=None if events is None else Path(events),
+        progress=progress,
+    )
+    result = Result(
+        device=device,
+        workload=workload,
+        summary_json=outcome.summary_json,
+        series=outcome.series,
+        request_log=log,
+        interrupted=outcome.interrupted,
+        keep=keep,
+    )
+    if folder is not None:
+        result.write(folder)
+    if outcome.error is not None:
+        kind, message = outcome.error
+        error: FtlabError = InputError(message) if kind == "input" else RunError(message)
+        error.result = result
+        raise error
+    return result

@@ -1,0 +1,92 @@
+"""Tables of requests, from whatever holds columns: NumPy, Arrow, Polars, pandas, dictionaries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ftlab import _native
+from ftlab.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OPERATIONS = ("read", "write", "trim", "flush")
+_COLUMNS = {"arrival_ns": "<u8", "op": "u1", "lba": "<u8", "sectors": "<u4", "stream": "<u2"}
+_REQUIRED = ("op", "lba", "sectors")
+
+
+def is_table(value: object) -> bool:
+    """Whether a value has named columns."""
+    structured = isinstance(value, np.ndarray) and value.dtype.names is not None
+    return structured or isinstance(value, dict) or hasattr(value, "columns") or hasattr(value, "column_names")
+
+
+def _names(table: Any) -> list[str]:
+    if isinstance(table, np.ndarray):
+        return list(table.dtype.names or ())
+    if isinstance(table, dict):
+        return list(table)
+    return [str(name) for name in getattr(table, "column_names", None) or table.columns]
+
+
+def _values(column: Any) -> np.ndarray[Any, Any]:
+    if hasattr(column, "to_numpy"):
+        try:
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        except TypeError:
+            return np.asarray(column.to_numpy())
+    return np.asarray(column)
+
+
+def _operations(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if values.dtype.kind in "iub":
+        return values
+    names, codes = np.unique(values.astype(str), return_inverse=True)
+    table = {name: code for code, full in enumerate(OPERATIONS) for name in (full, full[0])}
+    unknown = [name for name in names if name.lower() not in table]
+    if unknown:
+        raise InputError(f"column op: {unknown[0]!r}, expected one of {', '.join(OPERATIONS)}, or codes 0 to 3")
+    code_of = np.array([table[name.lower()] for name in names], dtype="u1")
+    return code_of[codes]
+
+
+def _checked(name: str, values: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
+    if values.ndim != 1:
+        raise InputError(f"column {name}: expected one dimension, found {values.ndim}")
+    if values.dtype.kind not in "iubf" or (values.size and not np.all(np.isfinite(values))):
+        raise InputError(f"column {name}: expected whole numbers, found {values.dtype}")
+    limit = np.iinfo(np.dtype(kind)).max
+    wrong = np.flatnonzero((values < 0) | (values > limit) | (np.mod(values, 1) != 0))
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(f"row {row}: {name} = {values[row]}, expected a whole number from 0 to {limit}")
+    return np.ascontiguousarray(values, dtype=kind)
+
+
+def source_of(table: Any, name: str = "table") -> _native.Source:
+    """Make a source of requests from a table.
+
+    Args:
+        table: A structured NumPy array, a dictionary of arrays, or a Polars, pandas or Arrow table with the columns
+            ``op`` (names, or codes 0 read, 1 write, 2 trim, 3 flush), ``lba`` and ``sectors`` of 512 bytes, and
+            optionally ``arrival_ns`` (default 0) and ``stream`` (default 0). Rows are in order of arrival.
+        name: Its name in reports.
+
+    Raises:
+        InputError: A column is missing, unknown, or holds what it cannot hold.
+    """
+    names = _names(table)
+    unknown = [column for column in names if column not in _COLUMNS]
+    missing = [column for column in _REQUIRED if column not in names]
+    if unknown or missing:
+        problem = f"unknown column {unknown[0]!r}" if unknown else f"column {missing[0]!r} is missing"
+        raise InputError(f"table of requests: {problem}; columns are {', '.join(_COLUMNS)}")
+    columns: Mapping[str, np.ndarray[Any, Any]] = {column: _values(table[column]) for column in names}
+    rows = len(columns["lba"])
+    filled = []
+    for column, kind in _COLUMNS.items():
+        values = columns.get(column, np.zeros(rows, dtype=kind))
+        filled.append(_checked(column, _operations(values) if column == "op" else values, kind))
+    return _native.Source.from_columns(*filled, name=name)

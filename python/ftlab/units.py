@@ -1,0 +1,49 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def bytes_text(count: float) -> str:
+    """A size in binary units.
+
+    >>> bytes_text(28752740352), bytes_text(512)
+    ('26.8 GiB', '512 B')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def rate_text(bytes_per_second: float) -> str:
+    """A data rate in decimal units, as data sheets state them.
+
+    >>> rate_text(40e6), rate_text(512)
+    ('40.0 MB/s', '512 B/s')
+    """
+    for factor, unit in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
+        if bytes_per_second >= factor:
+            return f"{bytes_per_second / factor:.1f} {unit}"
+    return f"{bytes_per_second:.0f} B/s"
+
+
+def time_text(ns: float) -> str:
+    """A span of time with three significant digits or more.
+
+    >>> time_text(132511), time_text(2.5e9), time_text(80)
+    ('132.5 us', '2.50 s', '80 ns')
+    """
+    for factor, unit, digits in ((1e9, "s", 2), (1e6, "ms", 2), (1e3, "us", 1)):
+        if ns >= factor:
+            return f"{ns / factor:,.{digits}f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def count_text(count: float) -> str:
+    """A count with separators.
+
+    >>> count_text(1234567), count_text(0.25)
+    ('1,234,567', '0.25')
+    """
+    return f"{count:,.0f}" if count == int(count) else f"{count:,.2f}"
