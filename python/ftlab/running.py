@@ -67,11 +67,13 @@ def _check_memory(device: Device, *, verify: bool) -> None:
         )
 
 
-def _source(workload: Trace | Workload | Any, seed: int) -> _native.Source:
+def _source(
+    device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None
+) -> _native.Source:
     if isinstance(workload, Trace):
         return workload.source()
     if isinstance(workload, Workload):
-        return workload.source(seed)
+        return workload.source(device, seed, requests)
     if tables.is_table(workload):
         return tables.source_of(workload)
     kind = type(workload).__name__
@@ -82,7 +84,7 @@ def run(
     device: Device | str | os.PathLike[str],
     workload: Trace | Workload | Any,
     *,
-    seed: int = 1,
+    seed: int | None = None,
     requests: int | None = None,
     verify: bool = False,
     timing: bool = True,
@@ -103,7 +105,7 @@ def run(
         workload: A trace, a generated workload, or a table of requests (a structured NumPy array, a dictionary of
             arrays, a Polars, pandas or Arrow table) with the columns ``op``, ``lba`` and ``sectors`` of 512 bytes,
             and optionally ``arrival_ns`` and ``stream``.
-        seed: Seed of every random choice of the drive, and of a workload that does not state its own.
+        seed: Seed of every random choice of the drive and of the workload. Default: 1, or what the workload states.
         requests: Stop after this many requests. Default: all.
         verify: Keep a version of every sector and check every read against it.
         timing: Keep simulated time. Without it there are no latencies, and write amplification comes out fastest.
@@ -124,13 +126,13 @@ def run(
     """
     if not isinstance(device, Device):
         device = Device.load(device)
-    if not 0 <= seed < 2**64:
+    if seed is not None and not 0 <= seed < 2**64:
         raise ConfigError(f"seed = {seed}: expected a whole number from 0 to 2^64 - 1")
     if requests is not None and requests < 1:
         raise ConfigError(f"requests = {requests}: expected a whole number above 0")
     interval = series_interval(series)
     _check_memory(device, verify=verify)
-    source = _source(workload, seed)
+    source = _source(device, workload, seed, requests)
 
     folder = None if out is None else Path(out)
     if folder is not None:
@@ -151,7 +153,7 @@ def run(
     outcome = _native.run(
         device._native,  # noqa: SLF001
         source,
-        seed=seed,
+        seed=1 if seed is None else seed,
         requests=requests,
         verify=verify,
         timing=timing,

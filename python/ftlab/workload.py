@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
+
+if TYPE_CHECKING:
+    from ftlab.device import Device
 
 
 class Trace:
@@ -100,17 +103,27 @@ class Workload:
         return self._native.name
 
     def to_dict(self) -> dict[str, Any]:
-        """Every parameter, defaults included."""
+        """The parameters that are stated; what is left out has the default of its documentation."""
         parameters: dict[str, Any] = json.loads(self._native.to_json())
         return parameters
 
     def to_toml(self) -> str:
-        """Every parameter, defaults included, as the text of a workload file."""
+        """The text of a workload file with the parameters that are stated."""
         return self._native.to_toml()
 
-    def source(self, seed: int) -> _native.Source:
-        """Make its requests; ``seed`` is used where the workload does not state its own."""
-        return self._native.source(seed)
+    @property
+    def description(self) -> str:
+        """What it is."""
+        return self._native.description
+
+    def source(self, device: Device, seed: int | None = None, requests: int | None = None) -> _native.Source:
+        """Make its requests for a device; ``seed`` and ``requests`` replace those that the workload states.
+
+        Raises:
+            ConfigError: The workload does not fit the device.
+            InputError: Its trace cannot be opened.
+        """
+        return self._native.source(device._native, seed, requests)  # noqa: SLF001
 
     def __repr__(self) -> str:
         """Name and parameters."""

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftlab_core::config::{ConfigError, DeviceConfig};
+use ftlab_trace::workload::WorkloadFile;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -442,11 +443,40 @@ pub fn load_device(source: &str, overrides: &[String]) -> Result<(Document, Devi
 pub fn read_device(document: &Document) -> Result<DeviceConfig, Problems> {
     let mut config: DeviceConfig = document.read()?;
     config.validate().map_err(|error| document.explain(&error))?;
-    if config.name.is_empty() {
-        let stem = Path::new(document.name()).file_stem();
-        config.name = stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    }
+    name_after_file(&mut config.name, document);
     Ok(config)
+}
+
+/// Load a workload and lay overrides over it, in order. Keys may leave out the section: `requests=10`.
+///
+/// # Errors
+/// Every mistake in the file, or the first value that makes no sense.
+pub fn load_workload(source: &str, overrides: &[String]) -> Result<(Document, WorkloadFile), Problems> {
+    let mut document = Document::load(Kind::Workload, source)?;
+    for assignment in overrides {
+        let within = if assignment.trim_start().starts_with("workload.") { None } else { Some("workload") };
+        document.set(assignment, within)?;
+    }
+    let file = read_workload(&document)?;
+    Ok((document, file))
+}
+
+/// Read a workload and validate what can be checked without a drive. One without a name is called after its file.
+///
+/// # Errors
+/// As [`load_workload`].
+pub fn read_workload(document: &Document) -> Result<WorkloadFile, Problems> {
+    let mut file: WorkloadFile = document.read()?;
+    file.workload.validate().map_err(|error| document.explain(&error))?;
+    name_after_file(&mut file.name, document);
+    Ok(file)
+}
+
+fn name_after_file(name: &mut String, document: &Document) {
+    if name.is_empty() {
+        let stem = Path::new(document.name()).file_stem();
+        *name = stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    }
 }
 
 /// A configuration as TOML text, defaults included, so that a result can be run again.

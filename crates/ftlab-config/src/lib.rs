@@ -11,7 +11,7 @@ mod presets;
 mod problem;
 mod schema;
 
-pub use document::{Document, load_device, read_device, to_toml};
+pub use document::{Document, load_device, load_workload, read_device, read_workload, to_toml};
 pub use node::Origin;
 pub use presets::{Kind, Preset, presets};
 pub use problem::{Problem, Problems};

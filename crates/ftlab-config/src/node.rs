@@ -33,7 +33,7 @@ impl Origin {
         let assignment = text.strip_prefix("--set ").unwrap_or(text);
         assignment.split_once('=').is_some_and(|(left, _)| {
             let left = left.trim();
-            left == key || left.strip_prefix("workload.") == Some(key)
+            left == key || key.strip_prefix("workload.") == Some(left)
         })
     }
 }
@@ -197,8 +197,11 @@ pub(crate) fn from_json(json: &serde_json::Value, origin: &Origin) -> Option<Nod
 }
 
 /// Keys that say one thing in several ways: writing one replaces the others that a lower layer wrote.
-const EXCLUSIVE: [&[&str]; 2] =
-    [&["over_provisioning", "logical_bytes", "logical_pages"], &["kind", "trace"]];
+const EXCLUSIVE: [&[&str]; 3] = [
+    &["over_provisioning", "logical_bytes", "logical_pages"],
+    &["kind", "trace"],
+    &["mean_interarrival_us", "rate_iops"],
+];
 
 /// Lay `over` on top of `base`: tables merge key by key, everything else is replaced.
 pub(crate) fn merge(base: &mut Table, over: Table) {

@@ -2,6 +2,7 @@
 
 use ftlab_config::{Document, Kind, Problems, load_device, presets as preset_files, read_device, to_toml};
 use ftlab_core::config::DeviceConfig;
+use ftlab_trace::workload::WorkloadFile;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -21,7 +22,7 @@ impl Device {
     }
 }
 
-fn parsed_json(json: &str) -> PyResult<serde_json::Value> {
+pub(crate) fn parsed_json(json: &str) -> PyResult<serde_json::Value> {
     serde_json::from_str(json).map_err(|error| errors::ConfigError::new_err(error.to_string()))
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 pub(crate) fn schema(kind: &str) -> PyResult<String> {
     let schema = match kind_of(kind)? {
         Kind::Device => ftlab_config::schema::<DeviceConfig>("ftlab device"),
-        Kind::Workload => ftlab_config::schema::<DeviceConfig>("ftlab workload"),
+        Kind::Workload => ftlab_config::schema::<WorkloadFile>("ftlab workload"),
     };
     Ok(schema.to_string())
 }

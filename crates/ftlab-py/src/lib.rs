@@ -8,6 +8,7 @@ mod errors;
 mod run;
 mod source;
 mod trace;
+mod workload;
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,8 @@ mod _native {
     use super::source::Source;
     #[pymodule_export]
     use super::trace::{formats, trace_convert, trace_head, trace_info};
+    #[pymodule_export]
+    use super::workload::Workload;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -41,7 +41,7 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     "Setting ftl.over_provisioning, ftl.logical_bytes or ftl.logical_pages replaces the other two.",
 )
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, metavar="N", help="Seed of every random choice.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of every random choice. Default: 1, or what the workload states.")
 @click.option("--verify", is_flag=True, help="Check every read against the newest write of each sector.")
 @json_option
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write summary, series, device, workload and plot into DIR.")
@@ -58,7 +58,7 @@ def run(
     volume: int | None,
     overrides: tuple[str, ...],
     requests: int | None,
-    seed: int,
+    seed: int | None,
     verify: bool,
     as_json: bool,
     out: Path | None,
@@ -79,9 +79,9 @@ def run(
         raise click.UsageError("--format and --volume belong to --trace")
     if requests_log and out is None:
         raise click.UsageError("--requests-log needs --out DIR")
-    mine = [text[len(_PREFIX) :] for text in overrides if text.startswith(_PREFIX)]
+    mine = [text for text in overrides if text.startswith(_PREFIX)]
     if mine and workload is None:
-        raise click.UsageError(f"--set {_PREFIX}{mine[0]}: there is no --workload")
+        raise click.UsageError(f"--set {mine[0]}: there is no --workload")
     drive = Device.load(device, *(text for text in overrides if not text.startswith(_PREFIX)))
     source: Trace | Workload
     if trace is not None:

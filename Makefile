@@ -1,0 +1,90 @@
+# Everything that ftlab needs to be built, shown and tested. `make` or `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export CARGO_TERM_PROGRESS_WHEN ?= never
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# A recorded trace for `make demo`; without one the demo generates its workload.
+TRACE ?=
+# Changes of the device for `make demo`, such as DEMO_SET="--set ftl.gc=fifo".
+DEMO_SET ?=
+
+RUST_SOURCES := $(shell find crates devices workloads -type f -not -path '*/target/*') Cargo.toml Cargo.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-python lint format bench test-long docs lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "ftlab needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
+	@command -v cargo >/dev/null || { echo "ftlab needs Rust: https://rustup.rs"; exit 1; }
+	@echo "== making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements.txt | $(BIN)/python
+	@echo "== installing what ftlab needs to run"
+	@$(BIN)/pip install --quiet --requirement requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.run
+	@echo "== installing what the tests need"
+	@$(BIN)/pip install --quiet --requirement requirements-dev.txt
+	@touch $@
+
+# An editable install: changes of Python files need no new build.
+$(VENV)/.built: $(RUST_SOURCES) pyproject.toml README.md $(VENV)/.run
+	@echo "== building ftlab (release)"
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file runs a recording
+	@echo "== running a modern TLC drive under load: this takes some seconds"
+	@$(BIN)/python examples/demo.py $(if $(TRACE),--trace $(TRACE)) $(DEMO_SET)
+
+test: lint test-rust test-python ## everything that must hold before a change is merged
+
+test-rust:
+	@echo "== cargo test"
+	@cargo test --workspace --locked --quiet
+
+test-python: $(VENV)/.built $(VENV)/.dev
+	@echo "== pytest"
+	@$(BIN)/pytest
+
+lint: $(VENV)/.dev $(VENV)/.built ## formatting, lints and types, as errors
+	@echo "== cargo fmt, clippy"
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
+	@echo "== ruff, mypy"
+	@$(BIN)/ruff check --quiet python tests examples
+	@$(BIN)/ruff format --quiet --check python tests examples
+	@$(BIN)/mypy
+
+format: $(VENV)/.dev ## format all sources
+	@cargo fmt --all
+	@$(BIN)/ruff check --quiet --fix python tests examples
+	@$(BIN)/ruff format --quiet python tests examples
+
+bench: ## speed, with result hashes and the ratio to the limits of the machine
+	@cargo run --release --locked --quiet --package ftlab-bench
+
+test-long: $(VENV)/.built $(VENV)/.dev ## the long versions of the tests: full references, more random cases
+	@PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet -- --include-ignored
+	@FTLAB_LONG=1 $(BIN)/pytest
+
+docs: $(VENV)/.built ## write the pages of docs/commands from the command line's own help
+	@$(BIN)/python docs/generate.py
+
+lock: $(VENV)/.dev ## resolve the Python requirements anew
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  pyproject.toml requirements.in --output-file requirements.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  requirements-dev.in --constraint requirements.txt --output-file requirements-dev.txt
+
+clean: ## remove what was built
+	@rm -rf target $(VENV) out

@@ -1,0 +1,95 @@
+//! Generated workloads.
+
+use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml};
+use ftlab_trace::workload::{WorkloadError, WorkloadFile};
+use pyo3::prelude::*;
+
+use crate::device::{Device, parsed_json};
+use crate::errors;
+use crate::source::Source;
+
+/// A workload whose description has been checked.
+#[pyclass(frozen, module = "ftlab._native")]
+pub(crate) struct Workload {
+    document: Document,
+    file: WorkloadFile,
+}
+
+impl Workload {
+    fn checked(document: Document) -> PyResult<Self> {
+        let file = read_workload(&document).map_err(|problems| errors::config(&problems))?;
+        Ok(Self { document, file })
+    }
+}
+
+#[pymethods]
+impl Workload {
+    /// Load a preset by name or a TOML file by path, and lay `overrides` (`"requests=10"`) over it.
+    #[staticmethod]
+    #[pyo3(signature = (source, overrides = Vec::new()))]
+    fn load(source: &str, overrides: Vec<String>) -> PyResult<Self> {
+        let loaded: Result<_, Problems> = load_workload(source, &overrides);
+        let (document, file) = loaded.map_err(|problems| errors::config(&problems))?;
+        Ok(Self { document, file })
+    }
+
+    /// A workload from the keys of its section as a JSON object; `label` is their place in errors.
+    #[staticmethod]
+    fn from_json(json: &str, label: &str) -> PyResult<Self> {
+        let refused = |problems: Problems| errors::config(&problems);
+        let mut document = Document::parse(Kind::Workload, "", label).map_err(refused)?;
+        let keys = serde_json::json!({ "workload": parsed_json(json)? });
+        document.merge_json(label, &keys).map_err(refused)?;
+        let mut workload = Self::checked(document)?;
+        let config = &workload.file.workload;
+        workload.file.name = config.kind.map_or("trace", |kind| kind.name()).into();
+        Ok(workload)
+    }
+
+    /// A workload with `overrides` (`"requests=10"`) laid over this one.
+    fn set(&self, overrides: Vec<String>) -> PyResult<Self> {
+        let mut document = self.document.clone();
+        for assignment in &overrides {
+            let within =
+                if assignment.trim_start().starts_with("workload.") { None } else { Some("workload") };
+            document.set(assignment, within).map_err(|problems| errors::config(&problems))?;
+        }
+        let name = self.file.name.clone();
+        let mut workload = Self::checked(document)?;
+        workload.file.name = name;
+        Ok(workload)
+    }
+
+    /// Its name in reports.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// What it is.
+    #[getter]
+    fn description(&self) -> &str {
+        &self.file.description
+    }
+
+    /// The parameters that are stated, as JSON.
+    fn to_json(&self) -> String {
+        serde_json::to_string(&self.file.workload).expect("a workload is plain data")
+    }
+
+    /// The text of a workload file with the parameters that are stated.
+    fn to_toml(&self) -> PyResult<String> {
+        to_toml(&self.file).map_err(|problems| errors::config(&problems))
+    }
+
+    /// Its requests for a device; `seed` and `requests` replace those of the description.
+    #[pyo3(signature = (device, seed = None, requests = None))]
+    fn source(&self, device: &Device, seed: Option<u64>, requests: Option<u64>) -> PyResult<Source> {
+        let capacity = device.config.logical_pages() * device.config.unit_bytes();
+        let factory = self.file.workload.factory(capacity, seed, requests).map_err(|error| match error {
+            WorkloadError::Config(error) => errors::config(&self.document.explain(&error).into()),
+            WorkloadError::Source(error) => errors::input(&error),
+        })?;
+        Ok(Source { factory, name: self.file.name.clone() })
+    }
+}
