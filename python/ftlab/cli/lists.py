@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ftlab import _native
-from ftlab.cli.output import console, json_option, print_json, table
+from ftlab.cli.output import json_option, print_json, print_lines, table
 from ftlab.device import Device
 from ftlab.units import bytes_text
 from ftlab.workload import Workload
@@ -50,12 +50,19 @@ def devices(name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    shown = table("device", "host sees", "C x W x D x P", "page", "cell", "what it is", right=("host sees", "page"))
-    for row in rows:
-        shape = " x ".join(str(row[key]) for key in ("channels", "ways", "dies", "planes"))
-        size, page = bytes_text(row["logical_bytes"]), bytes_text(row["page_bytes"])
-        shown.add_row(row["name"], size, shape, page, row["cell"], row["description"])
-    console().print(shown)
+    lines = [
+        (
+            row["name"],
+            bytes_text(row["logical_bytes"]),
+            " x ".join(str(row[key]) for key in ("channels", "ways", "dies", "planes")),
+            bytes_text(row["page_bytes"]),
+            row["cell"],
+            row["description"],
+        )
+        for row in rows
+    ]
+    columns = ("device", "host sees", "C x W x D x P", "page", "cell", "what it is")
+    print_lines(table(columns, lines, right=("host sees", "page")))
 
 
 @click.command()
@@ -75,10 +82,7 @@ def workloads(name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    shown = table("workload", "what it is")
-    for row in rows:
-        shown.add_row(str(row["name"]), str(row["description"]))
-    console().print(shown)
+    print_lines(table(("workload", "what it is"), [(str(row["name"]), str(row["description"])) for row in rows]))
 
 
 @click.command()
@@ -103,7 +107,5 @@ def schemes(name: str | None, as_json: bool) -> None:
         for row in rows:
             click.echo(f'{row["key"]} = "{row["name"]}"\n  {row["summary"]}\n  Source: {row["source"]}')
         return
-    shown = table("key", "name", "what it does", "source")
-    for row in rows:
-        shown.add_row(row["key"], row["name"], row["summary"], row["source"])
-    console().print(shown)
+    lines = [(row["key"], row["name"], row["summary"], row["source"]) for row in rows]
+    print_lines(table(("key", "name", "what it does", "source"), lines))

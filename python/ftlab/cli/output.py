@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -34,15 +34,27 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=None if terminal else _FILE_COLUMNS, highlight=False, soft_wrap=False)
 
 
-def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """Make a table without vertical lines; columns in `right` hold numbers."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> Table:
+    """Make a table without vertical lines; the columns named in `right` hold numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
     result = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
-        result.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        result.add_column(Text(column), justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        # Text: square brackets in names and descriptions are no markup.
+        result.add_row(*map(Text, row))
     return result
+
+
+def print_lines(rendered: Table) -> None:
+    """Print a table, without the blanks that pad its lines."""
+    out = console()
+    with out.capture() as capture:
+        out.print(rendered)
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 @contextmanager

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ftlab.cli.output import console, table
+from rich.markup import escape
+
+from ftlab.cli.output import console, print_lines, table
 from ftlab.units import bytes_text, count_text, rate_text, time_text
 
 if TYPE_CHECKING:
@@ -37,11 +39,12 @@ def _by_cause(values: dict[str, float], digits: int) -> str:
 def _latency(summary: dict[str, Any]) -> Any:
     names = ("mean", "p50", "p90", "p99", "p999", "max")
     headings = ("latency", "requests", "mean", "p50", "p90", "p99", "p99.9", "max")
-    rows = table(*headings, right=headings[1:])
-    for op, latency in summary["latency_ns"].items():
-        if latency["count"] and op != "all":
-            rows.add_row(op, count_text(latency["count"]), *(time_text(latency[name]) for name in names))
-    return rows
+    rows = [
+        (op, count_text(latency["count"]), *(time_text(latency[name]) for name in names))
+        for op, latency in summary["latency_ns"].items()
+        if latency["count"] and op != "all"
+    ]
+    return table(headings, rows, right=headings[1:])
 
 
 def facts(result: Result) -> list[tuple[str, str]]:
@@ -94,8 +97,9 @@ def show(result: Result, *, explain: bool) -> None:
     summary = result.summary
     host = summary["host"]
     out = console()
+    workload, device = escape(summary["workload"]), escape(summary["device"])
     size = f"{bytes_text(result.device.logical_bytes)} of {bytes_text(result.device.physical_bytes)} flash"
-    out.print(f"[bold]{summary['workload']}[/bold] on [bold]{summary['device']}[/bold] ({size}), seed {summary['seed']}")
+    out.print(f"[bold]{workload}[/bold] on [bold]{device}[/bold] ({size}), seed {summary['seed']}")
     counts = [f"{count_text(host['requests'])} requests"]
     counts += [f"{count_text(host[name])} {name}" for name in ("reads", "writes", "trims", "flushes") if host[name]]
     counts += [f"{count_text(host[name])} {name}" for name in ("rejected", "unfinished") if host[name]]
@@ -104,7 +108,7 @@ def show(result: Result, *, explain: bool) -> None:
         out.print("[bold red]partial[/bold red]: the run ended before its workload did")
     if "latency_ns" in summary:
         out.print()
-        out.print(_latency(summary))
+        print_lines(_latency(summary))
         if explain:
             out.print(f"  [dim]{_EXPLANATIONS['latency']}[/dim]")
     out.print()

@@ -1,0 +1,123 @@
+"""The engine of ftlab. Use the package `ftlab`, which is built on this module."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, TypedDict, final
+
+__version__: str
+
+class _Scheme(TypedDict):
+    key: str
+    name: str
+    summary: str
+    source: str
+
+class _Format(TypedDict):
+    name: str
+    summary: str
+    columns: str
+    units: str
+    writable: bool
+    example: str
+
+@final
+class Device:
+    """A drive whose description has been checked."""
+
+    @staticmethod
+    def load(source: str, overrides: Sequence[str] = ...) -> Device: ...
+    @staticmethod
+    def parse(text: str, name: str) -> Device: ...
+    def set(self, overrides: Sequence[str]) -> Device: ...
+    def merge(self, json: str, label: str) -> Device: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def logical_bytes(self) -> int: ...
+    @property
+    def physical_bytes(self) -> int: ...
+    def to_json(self) -> str: ...
+    def to_toml(self) -> str: ...
+
+@final
+class Workload:
+    """A workload whose description has been checked."""
+
+    @staticmethod
+    def load(source: str, overrides: Sequence[str] = ...) -> Workload: ...
+    @staticmethod
+    def from_json(json: str, label: str) -> Workload: ...
+    def set(self, overrides: Sequence[str]) -> Workload: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    def to_json(self) -> str: ...
+    def to_toml(self) -> str: ...
+    def source(self, device: Device, seed: int | None = ..., requests: int | None = ...) -> Source: ...
+
+@final
+class Source:
+    """Requests to run: a trace file, a generated workload, or a table."""
+
+    @staticmethod
+    def from_columns(arrival_ns: Any, op: Any, lba: Any, sectors: Any, stream: Any, name: str) -> Source: ...
+    @staticmethod
+    def from_trace(path: str | PathLike[str], format: str | None = ..., volume: int | None = ...) -> Source: ...
+    @property
+    def name(self) -> str: ...
+
+@final
+class Outcome:
+    """What a run leaves."""
+
+    @property
+    def summary_json(self) -> str: ...
+    @property
+    def series(self) -> dict[str, tuple[str, bytes]] | None: ...
+    @property
+    def error(self) -> tuple[str, str] | None: ...
+    @property
+    def interrupted(self) -> bool: ...
+
+def run(
+    device: Device,
+    source: Source,
+    *,
+    seed: int = ...,
+    requests: int | None = ...,
+    verify: bool = ...,
+    timing: bool = ...,
+    series: tuple[str, int] | None = ...,
+    request_log: str | PathLike[str] | None = ...,
+    events: str | PathLike[str] | None = ...,
+    progress: Callable[[str, float | None, int], None] | None = ...,
+) -> Outcome: ...
+def presets(kind: str) -> list[tuple[str, str]]: ...
+def schemes() -> list[_Scheme]: ...
+def schema(kind: str) -> str: ...
+def formats() -> list[_Format]: ...
+def trace_info(path: str | PathLike[str], format: str | None = ...) -> tuple[str, str]: ...
+def trace_head(
+    path: str | PathLike[str], count: int, format: str | None = ..., volume: int | None = ...
+) -> list[tuple[int, str, int, int, int]]: ...
+def trace_convert(
+    path: str | PathLike[str],
+    target: str | PathLike[str],
+    target_format: str,
+    *,
+    format: str | None = ...,
+    volume: int | None = ...,
+    requests: int | None = ...,
+    progress: Callable[[float | None, int], None] | None = ...,
+) -> int: ...
+def trace_stats(
+    path: str | PathLike[str],
+    *,
+    format: str | None = ...,
+    volume: int | None = ...,
+    requests: int | None = ...,
+    progress: Callable[[float | None, int], None] | None = ...,
+) -> str: ...

@@ -1,0 +1,151 @@
+"""`ftlab trace`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ftlab import _native
+from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
+from ftlab.units import bytes_text, count_text, time_text
+
+_FORMAT_OF_EXTENSION = {".csv": "csv", ".parquet": "parquet", ".disksim": "disksim", ".mqsim": "mqsim", ".spc": "spc"}
+_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+
+_files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+_file = click.argument("file", type=click.Path(path_type=Path))
+_format = click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
+_volume = click.option(
+    "--volume", type=click.IntRange(0, 65535), metavar="N", help="Take only this volume (ASU, disk or device number)."
+)
+
+
+@click.group()
+def trace() -> None:
+    """Recorded traces: what they are, what is in them, conversion."""
+
+
+@trace.command()
+@json_option
+def formats(as_json: bool) -> None:
+    """List the formats of traces."""
+    rows = _native.formats()
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        click.echo(f"{row['name']}{'' if row['writable'] else ' (read only)'}: {row['summary']}")
+        click.echo(f"  {row['columns']}\n  {row['units']}")
+
+
+@trace.command()
+@_files
+@_format
+@json_option
+def info(files: tuple[Path, ...], trace_format: str | None, as_json: bool) -> None:
+    """Tell format, compression and size of each FILE."""
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        name, compression = _native.trace_info(file, trace_format)
+        rows.append({"file": str(file), "format": name, "compression": compression, "bytes": file.stat().st_size})
+    if as_json:
+        print_json(rows if len(rows) > 1 else rows[0])
+        return
+    lines = [(row["file"], row["format"], row["compression"], bytes_text(row["bytes"])) for row in rows]
+    print_lines(table(("file", "format", "compression", "size"), lines, right=("size",)))
+
+
+@trace.command()
+@_file
+@click.option("-n", "--requests", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="How many requests.")
+@_format
+@_volume
+@json_option
+def head(file: Path, requests: int, trace_format: str | None, volume: int | None, as_json: bool) -> None:
+    """Print the first requests of FILE, as ftlab understands them."""
+    columns = ("arrival_ns", "op", "lba", "sectors", "stream")
+    rows = _native.trace_head(file, requests, trace_format, volume)
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        return
+    lines = [[str(value) for value in row] for row in rows]
+    print_lines(table(columns, lines, right=("arrival_ns", "lba", "sectors", "stream")))
+
+
+@trace.command()
+@_file
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
+@click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
+@_format
+@_volume
+@json_option
+def convert(
+    file: Path,
+    target: Path,
+    to: str | None,
+    requests: int | None,
+    trace_format: str | None,
+    volume: int | None,
+    as_json: bool,
+) -> None:
+    """Write FILE as TARGET in another format.
+
+    The extensions .gz, .bz2, .xz and .zst compress it.
+    """
+    if to is None:
+        inner = target.with_suffix("") if target.suffix in _COMPRESSIONS else target
+        to = _FORMAT_OF_EXTENSION.get(inner.suffix)
+        if to is None:
+            known = ", ".join(_FORMAT_OF_EXTENSION)
+            raise click.UsageError(f"{target}: the extension names no format; use --to FMT or one of {known}")
+    if target.exists() and file.exists() and target.samefile(file):
+        raise click.UsageError(f"{target}: a trace cannot be converted onto itself")
+    with progress_bar(f"converting {file.name}") as progress:
+        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+        count = _native.trace_convert(
+            file, target, to, format=trace_format, volume=volume, requests=requests, progress=tell
+        )
+    if as_json:
+        print_json({"file": str(target), "format": to, "requests": count})
+    else:
+        click.echo(f"{target}: {count_text(count)} requests written as {to}")
+
+
+@trace.command()
+@_files
+@click.option("--requests", type=click.IntRange(1), metavar="N", help="Look at the first N requests only.")
+@_format
+@_volume
+@json_option
+def stats(
+    files: tuple[Path, ...], requests: int | None, trace_format: str | None, volume: int | None, as_json: bool
+) -> None:
+    """Describe the requests of each FILE: counts, sizes, footprint, how random and how skewed they are."""
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        with progress_bar(f"reading {file.name}") as progress:
+            tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+            text = _native.trace_stats(file, format=trace_format, volume=volume, requests=requests, progress=tell)
+        rows.append({"file": str(file), **json.loads(text)})
+    if as_json:
+        print_json(rows if len(rows) > 1 else rows[0])
+        return
+    names = [str(row["file"]) for row in rows]
+    lines = [[key, *(_stat_text(key, row.get(key)) for row in rows)] for key in rows[0] if key != "file"]
+    print_lines(table(["", *names], lines, right=names))
+
+
+def _stat_text(key: str, value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return json.dumps(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return str(value)
+    if key.endswith("_bytes") or key.endswith("_byte"):
+        return f"{count_text(value)} ({bytes_text(value)})"
+    if key.endswith("_ns"):
+        return time_text(value)
+    return f"{value:.4g}" if isinstance(value, float) else count_text(value)
