@@ -28,7 +28,13 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
     let _ = match format {
         "spc" => {
             let op = if read { 'r' } else { 'w' };
-            writeln!(out, "{stream},{lba},{},{op},{}.{:06}", sectors * 512, ns / 1_000_000_000, ns / 1000 % 1_000_000)
+            writeln!(
+                out,
+                "{stream},{lba},{},{op},{}.{:06}",
+                sectors * 512,
+                ns / 1_000_000_000,
+                ns / 1000 % 1_000_000
+            )
         }
         "msr" => {
             let op = if read { "Read" } else { "Write" };
@@ -84,7 +90,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let megabytes: usize = arguments.next().map_or(Ok(200), |text| text.parse())?;
     let wanted: Vec<String> = arguments.collect();
     println!("{:10} {:>9} {:>12} {:>14}  hash", "format", "MB", "MB/s", "requests/s");
-    for format in FORMATS.iter().filter(|format| wanted.is_empty() || wanted.iter().any(|name| name == format.name)) {
+    for format in
+        FORMATS.iter().filter(|format| wanted.is_empty() || wanted.iter().any(|name| name == format.name))
+    {
         let content = generate(format.name, megabytes * 1_000_000)?;
         let size = content.len();
         let mut reader = format.reader(Input::from_bytes(format.name, content))?;
@@ -93,7 +101,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
         while reader.fill(&mut batch, 4096)? > 0 {
             for request in &batch {
-                let rest = u64::from(request.sectors) << 32 | u64::from(request.stream) << 8 | request.op as u64;
+                let rest =
+                    u64::from(request.sectors) << 32 | u64::from(request.stream) << 8 | request.op as u64;
                 hash = mix(mix(mix(hash, request.arrival_ns), request.lba), rest);
             }
             requests += batch.len() as u64;
@@ -101,7 +110,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let seconds = start.elapsed().as_secs_f64();
         let (bytes_rate, request_rate) = (size as f64 / 1e6 / seconds, requests as f64 / seconds);
-        println!("{:10} {:9.1} {bytes_rate:12.0} {request_rate:14.0}  {hash:016x}", format.name, size as f64 / 1e6);
+        println!(
+            "{:10} {:9.1} {bytes_rate:12.0} {request_rate:14.0}  {hash:016x}",
+            format.name,
+            size as f64 / 1e6
+        );
     }
     Ok(())
 }

@@ -8,8 +8,10 @@ mod columns;
 mod formats;
 mod input;
 mod open;
+mod rng;
 mod table;
 mod text;
+pub mod workload;
 mod write;
 
 pub use formats::{FORMATS, Format};
