@@ -5,10 +5,12 @@
 
 mod background;
 mod columns;
+mod footprint;
 mod formats;
 mod input;
 mod open;
 mod rng;
+pub mod stats;
 mod table;
 mod text;
 pub mod workload;
