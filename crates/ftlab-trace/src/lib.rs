@@ -8,6 +8,7 @@ mod columns;
 mod footprint;
 mod formats;
 mod input;
+pub mod logs;
 mod open;
 mod rng;
 pub mod stats;

@@ -40,7 +40,7 @@ pub struct TraceStats {
     pub lowest_byte: Option<u64>,
     /// End of the request that reaches furthest: the first byte behind it.
     pub highest_byte: Option<u64>,
-    /// Distinct pages of 4 KiB that reads, writes and trims touch, in part or whole; volumes are counted apart.
+    /// Distinct pages of 4 KiB that reads and writes touch, in part or whole; volumes are counted apart.
     pub footprint_pages_4k: u64,
     /// Distinct pages of 4 KiB that writes touch, in part or whole; volumes are counted apart.
     pub footprint_written_pages_4k: u64,
@@ -134,7 +134,9 @@ impl StatsCollector {
         self.lowest = Some(self.lowest.map_or(lba, |lowest| lowest.min(lba)));
         self.highest = self.highest.max(end);
         let (first_page, last_page) = (lba / PAGE_SECTORS, (end - 1) / PAGE_SECTORS);
-        self.touched.insert(stream, first_page, last_page);
+        if op != Op::Trim {
+            self.touched.insert(stream, first_page, last_page);
+        }
         if op == Op::Write {
             self.written.insert(stream, first_page, last_page);
             self.page_writes += last_page - first_page + 1;
@@ -245,7 +247,7 @@ mod tests {
         assert_eq!((stats.requests, stats.reads, stats.writes, stats.trims, stats.flushes), (7, 1, 4, 1, 1));
         assert_eq!((stats.read_bytes, stats.write_bytes, stats.trim_bytes), (1024, 25 * 512, 40_960));
         assert_eq!((stats.lowest_byte, stats.highest_byte), (Some(4096), Some(880 * 512)));
-        assert_eq!((stats.footprint_pages_4k, stats.footprint_written_pages_4k), (14, 4));
+        assert_eq!((stats.footprint_pages_4k, stats.footprint_written_pages_4k), (4, 4));
         assert_eq!((stats.duration_ns, stats.mean_interarrival_ns), (600, Some(100.0)));
         assert_eq!((stats.unsorted, stats.volumes), (1, 3));
         assert_eq!((stats.read_fraction, stats.overwrite_factor), (Some(0.2), Some(1.0)));
