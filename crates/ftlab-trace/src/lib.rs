@@ -5,11 +5,16 @@
 
 mod background;
 mod columns;
+mod footprint;
 mod formats;
 mod input;
+pub mod logs;
 mod open;
+mod rng;
+pub mod stats;
 mod table;
 mod text;
+pub mod workload;
 mod write;
 
 pub use formats::{FORMATS, Format};
