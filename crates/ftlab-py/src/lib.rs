@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use super::source::Source;
     #[pymodule_export]
-    use super::trace::{formats, trace_convert, trace_head, trace_info};
+    use super::trace::{formats, trace_convert, trace_head, trace_info, trace_stats};
     #[pymodule_export]
     use super::workload::Workload;
 

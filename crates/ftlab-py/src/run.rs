@@ -11,7 +11,7 @@ use ftlab_core::device::{self, RunControl, RunOptions, simulate};
 use ftlab_core::metrics::Observer;
 use ftlab_core::metrics::series::{Series, SeriesEvery};
 use ftlab_core::time::Time;
-use ftlab_logs::Logs;
+use ftlab_trace::logs::{EventLog, Logs, RequestLog};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -128,10 +128,10 @@ pub(crate) fn run(
     let control = RunControl::default();
     let mut logs = Logs::default();
     if let Some(path) = events {
-        logs.log_events(&path).map_err(errors::InputError::new_err)?;
+        logs.events = Some(EventLog::create(&path).map_err(|error| errors::input(&error))?);
     }
     if let Some(path) = request_log {
-        logs.log_requests(&path).map_err(errors::InputError::new_err)?;
+        logs.requests = Some(RequestLog::create(&path).map_err(|error| errors::input(&error))?);
     }
     let observing = logs.wants_commands() || logs.wants_requests();
 
@@ -159,7 +159,7 @@ pub(crate) fn run(
     outcome.summary.wall_seconds = wall.as_secs_f64();
     let error =
         outcome.error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
-    let error = error.or(written.err().map(|message| ("run", message)));
+    let error = error.or(written.err().map(|error| ("input", error.to_string())));
     let summary_json = serde_json::to_string(&outcome.summary).expect("a summary is plain data");
     Ok(Outcome { summary_json, series: outcome.series, error, interrupted })
 }
