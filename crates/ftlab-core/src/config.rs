@@ -177,7 +177,9 @@ impl<'de> Deserialize<'de> for ClassTimes {
         impl<'de> de::Visitor<'de> for ClassVisitor {
             type Value = ClassTimes;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("microseconds, a string such as \"1.5ms\", or a table such as { lsb = 50, msb = 75 }")
+                f.write_str(
+                    "microseconds, a string such as \"1.5ms\", or a table such as { lsb = 50, msb = 75 }",
+                )
             }
             fn visit_i64<E: de::Error>(self, v: i64) -> Result<ClassTimes, E> {
                 self.visit_f64(v as f64)
@@ -767,7 +769,8 @@ impl DeviceConfig {
     pub fn logical_pages(&self) -> u64 {
         let g = &self.geometry;
         let slots = g.page_bytes / self.unit_bytes();
-        let physical = self.planes() * u64::from(g.blocks_per_plane) * u64::from(self.data_pages_per_block()) * slots;
+        let physical =
+            self.planes() * u64::from(g.blocks_per_plane) * u64::from(self.data_pages_per_block()) * slots;
         match (self.ftl.logical_pages, self.ftl.logical_bytes) {
             (Some(pages), _) => pages,
             (None, Some(bytes)) => bytes / self.unit_bytes(),
@@ -809,7 +812,11 @@ impl DeviceConfig {
             }
         }
         if !g.page_bytes.is_power_of_two() || g.page_bytes < SECTOR_BYTES.into() || g.page_bytes > 1 << 24 {
-            return refuse("geometry.page_bytes", g.page_bytes, "must be a power of two from 512 bytes to 16 MiB");
+            return refuse(
+                "geometry.page_bytes",
+                g.page_bytes,
+                "must be a power of two from 512 bytes to 16 MiB",
+            );
         }
         if g.spare_bytes > g.page_bytes {
             return refuse("geometry.spare_bytes", g.spare_bytes, "must not exceed geometry.page_bytes");
@@ -820,15 +827,28 @@ impl DeviceConfig {
             return refuse("geometry.mapping_unit_bytes", unit, expected);
         }
         if g.page_bytes / unit > 16 {
-            return refuse("geometry.mapping_unit_bytes", unit, "must be at least a sixteenth of geometry.page_bytes");
+            return refuse(
+                "geometry.mapping_unit_bytes",
+                unit,
+                "must be at least a sixteenth of geometry.page_bytes",
+            );
+        }
+        let block_units = u64::from(g.pages_per_block) * (g.page_bytes / unit);
+        if block_units > u64::from(u16::MAX) {
+            let found = format!("{block_units} mapping units in a block");
+            return refuse("geometry.pages_per_block", found, "a block may have at most 65535 mapping units");
         }
         let dies = u64::from(g.channels) * u64::from(g.ways) * u64::from(g.dies);
         if dies * u64::from(g.planes) > 65_536 {
             let found = format!("{} planes in all", dies * u64::from(g.planes));
-            return refuse("geometry.channels", found, "channels x ways x dies x planes must not exceed 65536");
+            return refuse(
+                "geometry.channels",
+                found,
+                "channels x ways x dies x planes must not exceed 65536",
+            );
         }
         let blocks = self.planes() * u64::from(g.blocks_per_plane);
-        let units = blocks.saturating_mul(u64::from(g.pages_per_block) * (g.page_bytes / unit));
+        let units = blocks.saturating_mul(block_units);
         if units > MAX_UNITS {
             let found = format!("{units} mapping units of {unit} bytes in all");
             let expected = format!(
@@ -850,7 +870,8 @@ impl DeviceConfig {
             for class in c.kind.classes() {
                 match times.get(*class) {
                     None => {
-                        let expected = format!("needs an entry {} for these cells", CLASS_KEYS[*class as usize]);
+                        let expected =
+                            format!("needs an entry {} for these cells", CLASS_KEYS[*class as usize]);
                         return refuse(key, "a table", expected);
                     }
                     Some(us) if us > YEAR_US => return refuse(key, us, "must be below a year"),
@@ -884,7 +905,11 @@ impl DeviceConfig {
         if let Some(spare) = f.over_provisioning
             && !(spare > 0.0 && spare <= 1000.0)
         {
-            return refuse("ftl.over_provisioning", spare, "must be above 0 and at most 1000: a fraction of the logical size");
+            return refuse(
+                "ftl.over_provisioning",
+                spare,
+                "must be above 0 and at most 1000: a fraction of the logical size",
+            );
         }
         if let Some(bytes) = f.logical_bytes
             && bytes % self.unit_bytes() != 0
@@ -922,11 +947,16 @@ impl DeviceConfig {
             );
         }
         if f.plane_choice == PlaneChoice::MostFree && f.streams > 1 {
-            return refuse("ftl.plane_choice", "\"most_free\"", "compares the one open block of each plane: needs ftl.streams = 1");
+            return refuse(
+                "ftl.plane_choice",
+                "\"most_free\"",
+                "compares the one open block of each plane: needs ftl.streams = 1",
+            );
         }
         let slots = g.page_bytes / self.unit_bytes();
         let per_block = u64::from(self.data_pages_per_block()) * slots;
-        let reserve = u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1);
+        let reserve =
+            u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1);
         let usable = u64::from(g.blocks_per_plane).saturating_sub(reserve) * per_block * self.planes();
         let logical = self.logical_pages();
         let key = given_key(f);
@@ -963,7 +993,8 @@ impl DeviceConfig {
             return refuse("host.queue_depth", h.queue_depth, expected);
         }
         if h.arrival == Arrival::Closed && h.outstanding != 0 {
-            let expected = "has no effect with host.arrival = \"closed\": host.queue_depth is the limit there";
+            let expected =
+                "has no effect with host.arrival = \"closed\": host.queue_depth is the limit there";
             return refuse("host.outstanding", h.outstanding, expected);
         }
         if h.arrival == Arrival::Closed && h.stop == Stop::LastArrival {
@@ -977,7 +1008,11 @@ impl DeviceConfig {
             return refuse("precondition.tolerance", p.tolerance, "must be between 0 and 1");
         }
         if !(p.max_drive_writes > 0.0 && p.max_drive_writes <= 1e6) {
-            return refuse("precondition.max_drive_writes", p.max_drive_writes, "must be above 0 and at most 1e6");
+            return refuse(
+                "precondition.max_drive_writes",
+                p.max_drive_writes,
+                "must be above 0 and at most 1e6",
+            );
         }
         if p.kind == PreconditionKind::FreeBlocks && p.free_blocks < self.ftl.gc_low_free_blocks {
             let expected = format!(
@@ -986,8 +1021,11 @@ impl DeviceConfig {
             );
             return refuse("precondition.free_blocks", p.free_blocks, expected);
         }
-        if p.layout == FillLayout::Blocks && (self.ftl.streams > 1 || self.unit_bytes() != self.geometry.page_bytes) {
-            let expected = "lays out one stream of whole pages: needs ftl.streams = 1 and no smaller mapping unit";
+        if p.layout == FillLayout::Blocks
+            && (self.ftl.streams > 1 || self.unit_bytes() != self.geometry.page_bytes)
+        {
+            let expected =
+                "lays out one stream of whole pages: needs ftl.streams = 1 and no smaller mapping unit";
             return refuse("precondition.layout", "\"blocks\"", expected);
         }
         Ok(())
@@ -998,7 +1036,11 @@ fn rate(key: &str, mb_per_s: f64) -> Result<(), ConfigError> {
     if mb_per_s == 0.0 || (0.001..=1e7).contains(&mb_per_s) {
         return Ok(());
     }
-    refuse(key, mb_per_s, "must be from 0.001 to 1e7 million bytes a second, or 0 for transfers that take no time")
+    refuse(
+        key,
+        mb_per_s,
+        "must be from 0.001 to 1e7 million bytes a second, or 0 for transfers that take no time",
+    )
 }
 
 fn given_key(f: &FtlConfig) -> &'static str {
