@@ -833,6 +833,11 @@ impl DeviceConfig {
                 "must be at least a sixteenth of geometry.page_bytes",
             );
         }
+        let block_units = u64::from(g.pages_per_block) * (g.page_bytes / unit);
+        if block_units > u64::from(u16::MAX) {
+            let found = format!("{block_units} mapping units in a block");
+            return refuse("geometry.pages_per_block", found, "a block may have at most 65535 mapping units");
+        }
         let dies = u64::from(g.channels) * u64::from(g.ways) * u64::from(g.dies);
         if dies * u64::from(g.planes) > 65_536 {
             let found = format!("{} planes in all", dies * u64::from(g.planes));
@@ -843,7 +848,7 @@ impl DeviceConfig {
             );
         }
         let blocks = self.planes() * u64::from(g.blocks_per_plane);
-        let units = blocks.saturating_mul(u64::from(g.pages_per_block) * (g.page_bytes / unit));
+        let units = blocks.saturating_mul(block_units);
         if units > MAX_UNITS {
             let found = format!("{units} mapping units of {unit} bytes in all");
             let expected = format!(

@@ -3,11 +3,23 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::config::{ConfigError, DeviceConfig};
+use crate::config::{ConfigError, DeviceConfig, FtlKind};
+use crate::flash::Flash;
+use crate::flash::port::{Count, FlashPort};
+use crate::flash::timeline::Timeline;
+use crate::ftl::Ftl;
+use crate::ftl::gc::Victims;
+use crate::ftl::page::PageFtl;
+use crate::geometry::Geometry;
+use crate::host::intake::Intake;
 use crate::host::request::{SourceError, SourceFactory};
+use crate::host::split::Splitter;
+use crate::host::{Drive, precondition, timed, untimed};
 use crate::metrics::Observer;
+use crate::metrics::books::{Books, BusyTimes};
 use crate::metrics::series::{Series, SeriesEvery};
-use crate::metrics::summary::Summary;
+use crate::metrics::summary::{Summary, VerifySummary};
+use crate::verify::Oracle;
 
 /// What a run does beyond what the device says.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +99,8 @@ pub enum RunError {
     Rule(String),
     /// Verification found data that is not the newest write: a defect of ftlab.
     Mismatch(String),
+    /// The power was cut.
+    PowerCut,
 }
 
 impl RunError {
@@ -105,6 +119,7 @@ impl fmt::Display for RunError {
             | RunError::Full(text)
             | RunError::Rule(text)
             | RunError::Mismatch(text) => f.write_str(text),
+            RunError::PowerCut => f.write_str("the power was cut"),
         }
     }
 }
@@ -135,6 +150,77 @@ pub fn simulate(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
     config.validate().map_err(RunError::Config)?;
-    let _ = (workload, options, control, observer);
-    unimplemented!()
+    match config.ftl.kind {
+        FtlKind::Page => {
+            let geometry = Geometry::new(config);
+            let ftl = PageFtl::<Victims>::new(config, &geometry, options.seed);
+            run(config, &geometry, ftl, workload, options, control, observer)
+        }
+    }
+}
+
+fn run<F: Ftl>(
+    config: &DeviceConfig,
+    geometry: &Geometry,
+    ftl: F,
+    workload: &dyn SourceFactory,
+    options: &RunOptions,
+    control: &RunControl,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    let sectors = Splitter::new(geometry).sectors();
+    let source = workload.open(0).map_err(RunError::Source)?;
+    let mut drive = Drive {
+        ftl,
+        flash: Flash::new(config, geometry, options.verify, Count),
+        oracle: options.verify.then(|| Oracle::new(sectors)),
+        control,
+    };
+    let precondition = precondition::run(config, &mut drive, workload, options.seed)?;
+    let interrupted = control.is_cancelled();
+    drive.ftl.reset_counters();
+    let Drive { ftl, flash, oracle, .. } = drive;
+    let limit = if interrupted { Some(0) } else { options.requests };
+    let mut intake = Intake::new(source, config, sectors, limit);
+    let mut books = Books::new(options.series);
+    let mut outcome = if options.timing {
+        let port = Timeline::new(config, geometry, observer.wants_commands());
+        let mut drive = Drive { ftl, flash: flash.with_port(port), oracle, control };
+        let result = timed::run(config, &mut drive, &mut intake, &mut books, options, observer);
+        let port = &drive.flash.port;
+        let busy = BusyTimes {
+            by_cause_ps: port.busy_ps(),
+            channels_ps: port.channel_busy_ps(),
+            port_bytes: port.table_bytes(),
+        };
+        close(config, drive, &intake, books, Some(busy), result)
+    } else {
+        let mut drive = Drive { ftl, flash: flash.with_port(Count), oracle, control };
+        let result = untimed::run(&mut drive, &mut intake, &mut books, options, observer);
+        close(config, drive, &intake, books, None, result)
+    };
+    outcome.summary.seed = options.seed;
+    outcome.summary.precondition = precondition;
+    outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
+    Ok(outcome)
+}
+
+/// Audit the drive and write its summary.
+fn close<F: Ftl, P: FlashPort>(
+    config: &DeviceConfig,
+    drive: Drive<'_, F, P>,
+    intake: &Intake,
+    mut books: Books,
+    busy: Option<BusyTimes>,
+    result: Result<(), RunError>,
+) -> Outcome {
+    let Drive { ftl, flash, oracle, .. } = drive;
+    let mut error = result.err();
+    let mut summary = books.summary(config, &ftl, &flash, intake.counts(), busy);
+    if let Some(oracle) = oracle {
+        let audit = ftl.verify(&flash.nand);
+        summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..oracle.counts() });
+        error = error.or(audit.err().map(RunError::Mismatch));
+    }
+    Outcome { summary, series: books.series(&ftl, &flash), error }
 }

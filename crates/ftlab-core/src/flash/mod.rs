@@ -1,7 +1,19 @@
 //! Flash: the array that refuses what real flash refuses, and the ports that say when commands run.
 
 pub mod cell;
+pub mod nand;
 pub mod port;
+pub mod timeline;
+
+use std::ops::Range;
+
+use crate::config::DeviceConfig;
+use crate::device::RunError;
+use crate::flash::cell::{PageClass, page_classes};
+use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::port::{FlashPort, Submission};
+use crate::geometry::{BlockId, Geometry, Lpn, PageId, Ppn};
+use crate::host::request::SECTOR_BYTES;
 
 /// Why a command runs. Every command carries one, so that work and time decompose without remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,5 +98,221 @@ impl Command {
             Command::Erase => "erase",
             Command::Copyback => "copyback",
         }
+    }
+}
+
+/// Commands so far, by command and cause.
+pub type CommandCounts = [[u64; CAUSES]; Command::COUNT];
+
+/// The flash of a drive as a translation layer sees it: the array, and a port to it.
+///
+/// Every method that runs a command checks it against the array first, counts it by cause, and hands it to the
+/// port. The translation layer tells the array what is stale ([`invalidate`](Self::invalidate)), and with
+/// verification also what data it moved where; both cost nothing else.
+#[derive(Debug)]
+pub struct Flash<P> {
+    /// What the flash holds.
+    pub nand: NandArray,
+    /// Who decides when.
+    pub port: P,
+    /// Commands so far.
+    pub counts: CommandCounts,
+    /// Version that the host write under way gives its sectors (verification).
+    pub write_version: u32,
+    /// Versions of the sectors that the host read under way has brought, in order (verification).
+    pub delivered: Vec<u32>,
+    classes: Vec<PageClass>,
+    /// Planes that share a unit of work: those of a die, or one where planes work independently.
+    independent_planes: bool,
+    spare_per_sector: u32,
+}
+
+impl<P: FlashPort> Flash<P> {
+    /// Erased flash of a validated configuration.
+    pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
+        let classes = page_classes(config.cell.kind, config.cell.page_order, geometry.pages_per_block());
+        let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
+        Self {
+            nand: NandArray::new(geometry, verify),
+            port,
+            counts: CommandCounts::default(),
+            write_version: 0,
+            delivered: Vec::new(),
+            classes: classes.expect("validated: the page order is defined for these cells"),
+            independent_planes: config.timing.independent_planes,
+            spare_per_sector: if config.timing.transfer_spare {
+                geometry.spare_bytes / sectors_per_page
+            } else {
+                0
+            },
+        }
+    }
+
+    /// The same flash behind another port, with the counts at zero.
+    pub fn with_port<Q: FlashPort>(self, port: Q) -> Flash<Q> {
+        Flash {
+            nand: self.nand,
+            port,
+            counts: CommandCounts::default(),
+            write_version: self.write_version,
+            delivered: self.delivered,
+            classes: self.classes,
+            independent_planes: self.independent_planes,
+            spare_per_sector: self.spare_per_sector,
+        }
+    }
+
+    /// The shape of the drive.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        self.nand.geometry()
+    }
+
+    /// Bytes that cross the bus for `sectors` sectors of a page.
+    #[inline]
+    fn bus_bytes(&self, sectors: u32) -> u32 {
+        sectors * (SECTOR_BYTES + self.spare_per_sector)
+    }
+
+    #[inline]
+    fn admit(&mut self, command: Command, cause: Cause) -> Outcome<()> {
+        if !self.port.admit(command) {
+            return Err(Box::new(RunError::PowerCut));
+        }
+        self.counts[command as usize][cause as usize] += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn submission(&self, command: Command, cause: Cause, page: PageId, bytes: u32) -> Submission {
+        let geometry = self.nand.geometry();
+        let plane = geometry.plane_of(geometry.block_of_page(page));
+        let class = self.classes[geometry.page_index(page) as usize];
+        let unit = if self.independent_planes { plane.0 } else { geometry.die_of(plane).0 };
+        Submission { command, cause, class, source_class: class, unit, page, bytes }
+    }
+
+    /// Read `sectors` sectors of a page over the bus.
+    ///
+    /// # Errors
+    /// When the page was never written.
+    #[inline]
+    pub fn read(&mut self, page: PageId, sectors: u32, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+        self.nand.check_read(page, cause)?;
+        self.admit(Command::Read, cause)?;
+        let submission = self.submission(Command::Read, cause, page, self.bus_bytes(sectors));
+        Ok(self.port.submit(&submission, after))
+    }
+
+    /// Program `units` into the first slots of a page; the rest of the page stays without data.
+    ///
+    /// # Errors
+    /// When the page was programmed since the last erase of its block, or lies below one that was.
+    #[inline]
+    pub fn program(
+        &mut self,
+        page: PageId,
+        units: &[Lpn],
+        cause: Cause,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        self.admit(Command::Program, cause)?;
+        self.nand.program(page, units, cause)?;
+        let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
+        let submission = self.submission(Command::Program, cause, page, self.bus_bytes(sectors));
+        Ok(self.port.submit(&submission, after))
+    }
+
+    /// Program a page of metadata of which one sector crosses the bus.
+    ///
+    /// # Errors
+    /// As [`program`](Self::program).
+    pub fn program_metadata(&mut self, page: PageId, after: P::Ticket) -> Outcome<P::Ticket> {
+        let cause = Cause::Metadata;
+        self.admit(Command::Program, cause)?;
+        self.nand.program_metadata(page, cause)?;
+        let submission = self.submission(Command::Program, cause, page, self.bus_bytes(1));
+        Ok(self.port.submit(&submission, after))
+    }
+
+    /// Copy the live `units` of page `from` to page `to` of the same plane, without the bus.
+    ///
+    /// # Errors
+    /// When `from` was never written, `to` may not be programmed, or the planes differ.
+    #[inline]
+    pub fn copyback(
+        &mut self,
+        from: PageId,
+        to: PageId,
+        units: &[Lpn],
+        cause: Cause,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        self.nand.check_read(from, cause)?;
+        let geometry = self.nand.geometry();
+        let source_plane = geometry.plane_of(geometry.block_of_page(from));
+        if source_plane != geometry.plane_of(geometry.block_of_page(to)) {
+            let text =
+                format!("flash refused copyback of page {} to another plane for {}", from.0, cause.name());
+            return Err(Box::new(RunError::Rule(text)));
+        }
+        let source_class = self.classes[geometry.page_index(from) as usize];
+        self.admit(Command::Copyback, cause)?;
+        self.nand.program(to, units, cause)?;
+        let submission = Submission { source_class, ..self.submission(Command::Copyback, cause, to, 0) };
+        Ok(self.port.submit(&submission, after))
+    }
+
+    /// Erase a block.
+    ///
+    /// # Errors
+    /// When it holds live data.
+    pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+        self.admit(Command::Erase, cause)?;
+        self.nand.erase(block, cause)?;
+        let page = self.geometry().page(block, 0);
+        let submission =
+            Submission { class: PageClass::Lsb, ..self.submission(Command::Erase, cause, page, 0) };
+        Ok(self.port.submit(&submission, after))
+    }
+
+    /// The data of `ppn` are stale from now on. Returns its block and the live units that remain there.
+    ///
+    /// # Errors
+    /// When they were stale already.
+    #[inline]
+    pub fn invalidate(&mut self, ppn: Ppn) -> Outcome<(BlockId, u32)> {
+        self.nand.invalidate(ppn)
+    }
+
+    /// The host's data went to `ppn`: `sectors` of it are new, the others come from `merged`, or are empty.
+    #[inline]
+    pub fn store(&mut self, ppn: Ppn, sectors: Range<u32>, merged: Option<Ppn>) {
+        if self.nand.verifies() {
+            self.nand.store(ppn, sectors, self.write_version, merged);
+        }
+    }
+
+    /// The data read from `from` went to `to`.
+    #[inline]
+    pub fn store_copy(&mut self, from: Ppn, to: Ppn) {
+        self.nand.store_copy(from, to);
+    }
+
+    /// `sectors` of `ppn` (or of a unit that is not mapped) go to the host.
+    #[inline]
+    pub fn deliver(&mut self, ppn: Option<Ppn>, sectors: Range<u32>) {
+        if self.nand.verifies() {
+            match ppn {
+                Some(ppn) => self.delivered.extend_from_slice(self.nand.load(ppn, sectors)),
+                None => self.delivered.extend(sectors.map(|_| 0)),
+            }
+        }
+    }
+
+    /// Pages programmed so far, copies inside a plane included.
+    pub fn pages_programmed(&self) -> u64 {
+        self.counts[Command::Program as usize].iter().sum::<u64>()
+            + self.counts[Command::Copyback as usize].iter().sum::<u64>()
     }
 }

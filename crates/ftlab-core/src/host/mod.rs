@@ -1,3 +1,73 @@
 //! The host: requests, and how they reach the drive.
 
+pub mod intake;
+pub(crate) mod precondition;
 pub mod request;
+pub mod split;
+pub(crate) mod timed;
+pub(crate) mod untimed;
+
+use crate::device::{RunControl, RunError};
+use crate::flash::Flash;
+use crate::flash::nand::Outcome;
+use crate::flash::port::FlashPort;
+use crate::ftl::{Ftl, PageOp};
+use crate::host::request::Op;
+use crate::verify::Oracle;
+
+/// Requests between two looks at the control of a run.
+const CONTROL_INTERVAL: u64 = 4096;
+
+/// A drive under way: the parts that every way of driving it shares.
+pub(crate) struct Drive<'a, F, P> {
+    pub(crate) ftl: F,
+    pub(crate) flash: Flash<P>,
+    pub(crate) oracle: Option<Oracle>,
+    pub(crate) control: &'a RunControl,
+}
+
+impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
+    /// Let the translation layer do one access that starts at sector `lba`, and verify what a read brings.
+    #[inline]
+    pub(crate) fn access(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+        if self.oracle.is_some() {
+            return self.witnessed(op, lba, page, after);
+        }
+        match op {
+            Op::Write => self.ftl.write(&mut self.flash, page, after),
+            Op::Read => self.ftl.read(&mut self.flash, page, after),
+            Op::Trim => self.ftl.trim(&mut self.flash, page, after),
+            Op::Flush => self.ftl.flush(&mut self.flash, after),
+        }
+    }
+
+    fn witnessed(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+        let Some(oracle) = &mut self.oracle else { return Ok(after) };
+        let range = lba..lba + u64::from(page.sectors);
+        match op {
+            Op::Write => {
+                self.flash.write_version = oracle.write(range);
+                self.ftl.write(&mut self.flash, page, after)
+            }
+            Op::Read => {
+                self.flash.delivered.clear();
+                let done = self.ftl.read(&mut self.flash, page, after)?;
+                let checked = oracle.check(range, &self.flash.delivered);
+                checked.map_err(|text| Box::new(RunError::Mismatch(text)))?;
+                Ok(done)
+            }
+            Op::Trim => {
+                let per_unit = self.flash.geometry().sectors_per_unit;
+                for index in 0..page.units {
+                    let covered = page.sectors_of(index, per_unit);
+                    if covered.len() as u32 == per_unit {
+                        let start = (u64::from(page.lpn.0) + u64::from(index)) * u64::from(per_unit);
+                        oracle.trim(start..start + u64::from(per_unit));
+                    }
+                }
+                self.ftl.trim(&mut self.flash, page, after)
+            }
+            Op::Flush => self.ftl.flush(&mut self.flash, after),
+        }
+    }
+}

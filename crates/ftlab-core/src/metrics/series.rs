@@ -39,3 +39,180 @@ pub struct Series {
     /// Free blocks of the whole drive at the end of the interval.
     pub free_blocks: Vec<u64>,
 }
+
+/// Running totals at the end of an interval.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) requests: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) bytes: u64,
+    pub(crate) write_units: u64,
+    pub(crate) programmed_units: u64,
+    pub(crate) erases: u64,
+    pub(crate) free_blocks: u64,
+}
+
+/// What one interval added up to.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    end: Time,
+    totals: Totals,
+    latency_sum: u128,
+    latency_count: u64,
+    latency_max: Time,
+}
+
+/// Rows kept by [`SeriesEvery::Auto`] before neighbours are joined.
+const AUTO_ROWS: usize = 1000;
+
+/// Collects a series while a run goes on.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    every: SeriesEvery,
+    /// Interval in requests; doubles in automatic mode.
+    requests: u64,
+    next_requests: u64,
+    next_time: Time,
+    rows: Vec<Row>,
+    latency_sum: u128,
+    latency_count: u64,
+    latency_max: Time,
+}
+
+impl Recorder {
+    pub(crate) fn new(every: SeriesEvery) -> Self {
+        let (requests, next_requests, next_time) = match every {
+            SeriesEvery::Requests(count) => (count.max(1), count.max(1), Time::NEVER),
+            SeriesEvery::Time(span) => (0, u64::MAX, span.max(Time(1))),
+            SeriesEvery::Auto => (1, 1, Time::NEVER),
+        };
+        let rows = Vec::with_capacity(AUTO_ROWS + 1);
+        Self {
+            every,
+            requests,
+            next_requests,
+            next_time,
+            rows,
+            latency_sum: 0,
+            latency_count: 0,
+            latency_max: Time::ZERO,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn latency(&mut self, span: Time) {
+        self.latency_sum += u128::from(span.0);
+        self.latency_count += 1;
+        self.latency_max = self.latency_max.max(span);
+    }
+
+    #[inline]
+    pub(crate) fn is_due(&self, completed: u64, now: Time) -> bool {
+        completed >= self.next_requests || now >= self.next_time
+    }
+
+    pub(crate) fn row(&mut self, now: Time, totals: &Totals) {
+        self.push(now, totals);
+        match self.every {
+            SeriesEvery::Time(span) => {
+                let span = span.max(Time(1)).0;
+                self.next_time = Time((now.0 / span + 1).saturating_mul(span));
+            }
+            SeriesEvery::Requests(_) => self.next_requests = totals.requests + self.requests,
+            SeriesEvery::Auto => {
+                if self.rows.len() >= AUTO_ROWS {
+                    self.join_pairs();
+                    self.requests *= 2;
+                }
+                self.next_requests = totals.requests + self.requests;
+            }
+        }
+    }
+
+    fn push(&mut self, now: Time, totals: &Totals) {
+        self.rows.push(Row {
+            end: now,
+            totals: *totals,
+            latency_sum: std::mem::take(&mut self.latency_sum),
+            latency_count: std::mem::take(&mut self.latency_count),
+            latency_max: std::mem::take(&mut self.latency_max),
+        });
+    }
+
+    fn join_pairs(&mut self) {
+        let pairs = self.rows.len() / 2;
+        for at in 0..pairs {
+            let (first, second) = (self.rows[2 * at], self.rows[2 * at + 1]);
+            self.rows[at] = Row {
+                latency_sum: first.latency_sum + second.latency_sum,
+                latency_count: first.latency_count + second.latency_count,
+                latency_max: first.latency_max.max(second.latency_max),
+                ..second
+            };
+        }
+        self.rows.truncate(pairs);
+    }
+
+    pub(crate) fn finish(mut self, end: Time, totals: &Totals) -> Series {
+        if self.rows.last().is_none_or(|row| row.totals.requests < totals.requests) && totals.requests > 0 {
+            self.push(end, totals);
+        }
+        let mut series = Series::default();
+        let (mut before, mut start) = (Totals::default(), Time::ZERO);
+        for row in &self.rows {
+            let now = &row.totals;
+            let seconds = row.end.since(start).0 as f64 / 1e12;
+            let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+            let written = now.write_units - before.write_units;
+            series.simulated_ns.push(row.end.as_ns());
+            series.requests.push(now.requests);
+            series.reads.push(now.reads - before.reads);
+            series.writes.push(now.writes - before.writes);
+            series.iops.push(rate(now.requests - before.requests));
+            series.bytes_per_second.push(rate(now.bytes - before.bytes));
+            series.latency_mean_ns.push(if row.latency_count > 0 {
+                row.latency_sum as f64 / row.latency_count as f64 / 1000.0
+            } else {
+                0.0
+            });
+            series.latency_max_ns.push(row.latency_max.as_ns());
+            series.write_amplification.push(if written > 0 {
+                (now.programmed_units - before.programmed_units) as f64 / written as f64
+            } else {
+                f64::NAN
+            });
+            series.erases.push(now.erases - before.erases);
+            series.free_blocks.push(now.free_blocks);
+            (before, start) = (*now, row.end);
+        }
+        series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn automatic_intervals_keep_every_request_in_few_rows() {
+        let mut recorder = Recorder::new(SeriesEvery::Auto);
+        let mut totals = Totals::default();
+        for n in 1..=100_000_u64 {
+            totals.requests = n;
+            totals.writes = n;
+            totals.write_units = n;
+            totals.programmed_units = 2 * n;
+            recorder.latency(Time(1_000_000));
+            if recorder.is_due(n, Time(n)) {
+                recorder.row(Time(n), &totals);
+            }
+        }
+        let series = recorder.finish(Time(100_000), &totals);
+        assert!((500..=1001).contains(&series.requests.len()), "{}", series.requests.len());
+        assert_eq!(series.requests.last(), Some(&100_000));
+        assert_eq!(series.writes.iter().sum::<u64>(), 100_000);
+        assert!(series.write_amplification.iter().all(|wa| (*wa - 2.0).abs() < 1e-12));
+        assert!(series.latency_mean_ns.iter().all(|ns| (*ns - 1000.0).abs() < 1e-9));
+    }
+}

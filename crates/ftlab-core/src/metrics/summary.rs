@@ -99,9 +99,11 @@ pub struct HostSummary {
     pub out_of_range: u64,
     /// Requests that arrived before the one ahead of them (`host.unsorted_times = "clamp"`).
     pub unsorted: u64,
-    /// Completed requests a simulated second; 0 without a clock.
+    /// When the first request arrived; 0 without a clock.
+    pub first_arrival_ns: u64,
+    /// Completed requests a second between the first arrival and the last completion; 0 without a clock.
     pub iops: f64,
-    /// Bytes read and written a simulated second; 0 without a clock.
+    /// Bytes read and written a second, over the same time; 0 without a clock.
     pub bytes_per_second: f64,
 }
 

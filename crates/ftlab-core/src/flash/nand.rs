@@ -1,0 +1,312 @@
+//! The NAND array: it alone holds pages, and refuses what real flash refuses.
+
+use crate::device::RunError;
+use crate::flash::{Cause, Command};
+use crate::geometry::{BlockId, Geometry, Lpn, PageId, Ppn};
+
+/// What a command answers: a broken rule stops the run.
+pub type Outcome<T> = Result<T, Box<RunError>>;
+
+/// Spare area of a mapping unit that was never written since its block was erased.
+const UNWRITTEN: u32 = u32::MAX;
+/// Spare area of a slot that was programmed without data: its page was not full.
+const PADDING: u32 = u32::MAX - 1;
+/// Spare area of the slots of a summary page.
+const METADATA: u32 = u32::MAX - 2;
+
+/// The state of a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    /// Mapping units whose data are live.
+    valid: u16,
+    /// Lowest page that may be programmed next.
+    next_page: u16,
+    /// Erases so far.
+    erases: u32,
+    /// When the block was opened, in a count of openings: newer blocks have higher numbers.
+    sequence: u32,
+}
+
+/// All pages of a drive: spare areas, validity and wear.
+///
+/// The rules: a page is programmed once between erases, and ascending in its block (pages may be skipped); only
+/// programmed pages are read; a block with live data is not erased. 4 bytes and a bit for each mapping unit, and 12
+/// bytes for each block.
+#[derive(Debug, Clone)]
+pub struct NandArray {
+    geometry: Geometry,
+    spare: Vec<u32>,
+    valid: Vec<u64>,
+    blocks: Vec<Block>,
+    openings: u32,
+    /// With verification: the version of each physical sector.
+    contents: Option<Vec<u32>>,
+}
+
+impl NandArray {
+    /// Erased flash. With `verify`, it also holds what each sector contains.
+    pub fn new(geometry: &Geometry, verify: bool) -> Self {
+        let units = geometry.physical_units() as usize;
+        let contents = verify.then(|| vec![0; units * geometry.sectors_per_unit as usize]);
+        Self {
+            spare: vec![UNWRITTEN; units],
+            valid: vec![0; units.div_ceil(64)],
+            blocks: vec![Block::default(); geometry.blocks() as usize],
+            openings: 0,
+            contents,
+            geometry: geometry.clone(),
+        }
+    }
+
+    /// The shape of the drive.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Live mapping units of a block.
+    #[inline]
+    pub fn valid_units(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].valid.into()
+    }
+
+    /// Lowest page of a block that may be programmed; `pages_per_block` when it is full.
+    #[inline]
+    pub fn next_page(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].next_page.into()
+    }
+
+    /// Erases of a block so far.
+    #[inline]
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erases
+    }
+
+    /// When a block was opened: the count of openings of the drive at that moment.
+    #[inline]
+    pub fn sequence(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].sequence
+    }
+
+    /// Whether the data of a mapping unit are live.
+    #[inline]
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1
+    }
+
+    /// The logical unit that the spare area of `ppn` names; `None` when it holds no data.
+    #[inline]
+    pub fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
+        let spare = self.spare[ppn.index()];
+        (spare < METADATA).then_some(Lpn(spare))
+    }
+
+    /// Ask the processor for the state of `ppn`, which will be needed soon.
+    #[inline]
+    pub fn prefetch(&self, ppn: Ppn) {
+        crate::prefetch(&self.valid, ppn.index() / 64);
+        crate::prefetch(&self.blocks, self.geometry.block_of(ppn).index());
+    }
+
+    /// Number the opening of an erased block.
+    pub fn open(&mut self, block: BlockId) {
+        self.openings += 1;
+        self.blocks[block.index()].sequence = self.openings;
+    }
+
+    /// The data of `ppn` are stale from now on. Returns the block and its live units that remain.
+    ///
+    /// # Errors
+    /// When they were not live.
+    #[inline]
+    pub fn invalidate(&mut self, ppn: Ppn) -> Outcome<(BlockId, u32)> {
+        let (word, bit) = (&mut self.valid[ppn.index() / 64], 1_u64 << (ppn.0 % 64));
+        if *word & bit == 0 {
+            return Err(broken(format!("physical unit {} was invalidated twice", ppn.0)));
+        }
+        *word ^= bit;
+        let block = self.geometry.block_of(ppn);
+        let state = &mut self.blocks[block.index()];
+        state.valid -= 1;
+        Ok((block, state.valid.into()))
+    }
+
+    /// Append the live units of `block` to `out`, ascending.
+    pub fn collect_valid(&self, block: BlockId, out: &mut Vec<Ppn>) {
+        let first = self.geometry.first_unit(block).0;
+        let end = first + self.geometry.units_per_block();
+        let mut at = first;
+        while at < end {
+            let shift = at % 64;
+            let span = (64 - shift).min(end - at);
+            let mut word = self.valid[at as usize / 64] >> shift;
+            if span < 64 {
+                word &= (1 << span) - 1;
+            }
+            while word != 0 {
+                out.push(Ppn(at + word.trailing_zeros()));
+                word &= word - 1;
+            }
+            at += span;
+        }
+    }
+
+    /// Check that `page` may be read.
+    #[inline]
+    pub(super) fn check_read(&self, page: PageId, cause: Cause) -> Outcome<()> {
+        if self.spare[self.geometry.unit(page).index()] == UNWRITTEN
+            || self.geometry.page_index(page) >= self.next_page(self.geometry.block_of_page(page))
+        {
+            return Err(self.refuse(Command::Read, page, cause, "the page was never written"));
+        }
+        Ok(())
+    }
+
+    /// Program a page with `units` live logical units in its first slots; the other slots stay without data.
+    #[inline]
+    pub(super) fn program(&mut self, page: PageId, units: &[Lpn], cause: Cause) -> Outcome<()> {
+        let slots = self.geometry.slots_per_page as usize;
+        let first = self.take_page(page, Command::Program, cause)?;
+        debug_assert!(units.len() <= slots);
+        for (slot, lpn) in units.iter().enumerate() {
+            self.place(first + slot, *lpn);
+        }
+        self.spare[first + units.len()..first + slots].fill(PADDING);
+        self.blocks[self.geometry.block_of_page(page).index()].valid += units.len() as u16;
+        Ok(())
+    }
+
+    /// Program a page that holds no host data.
+    pub(super) fn program_metadata(&mut self, page: PageId, cause: Cause) -> Outcome<()> {
+        let first = self.take_page(page, Command::Program, cause)?;
+        self.spare[first..first + self.geometry.slots_per_page as usize].fill(METADATA);
+        Ok(())
+    }
+
+    #[inline]
+    fn place(&mut self, at: usize, lpn: Lpn) {
+        self.spare[at] = lpn.0;
+        self.valid[at / 64] |= 1 << (at % 64);
+    }
+
+    /// Check that `page` may be programmed and count it; returns its first unit.
+    #[inline]
+    fn take_page(&mut self, page: PageId, command: Command, cause: Cause) -> Outcome<usize> {
+        let block = self.geometry.block_of_page(page);
+        let index = self.geometry.page_index(page);
+        let next = u32::from(self.blocks[block.index()].next_page);
+        if index != next {
+            if index < next {
+                let why = format!("pages of block {} are programmed up to {next} already", block.0);
+                return Err(self.refuse(command, page, cause, &why));
+            }
+            // Skipped pages lose what an earlier life of the block left in their spare areas.
+            let from = self.geometry.unit(self.geometry.page(block, next)).index();
+            self.spare[from..self.geometry.unit(page).index()].fill(UNWRITTEN);
+        }
+        self.blocks[block.index()].next_page = index as u16 + 1;
+        Ok(self.geometry.unit(page).index())
+    }
+
+    /// Erase a block.
+    pub(super) fn erase(&mut self, block: BlockId, cause: Cause) -> Outcome<()> {
+        let state = &mut self.blocks[block.index()];
+        if state.valid != 0 {
+            let why = format!("{} live units would be lost", state.valid);
+            return Err(self.refuse(Command::Erase, self.geometry.page(block, 0), cause, &why));
+        }
+        state.next_page = 0;
+        state.erases += 1;
+        Ok(())
+    }
+
+    /// With verification: what a host write leaves in `ppn`. Sectors `range` hold `version`, the others what
+    /// `merged` holds, or nothing.
+    pub(super) fn store(&mut self, ppn: Ppn, range: std::ops::Range<u32>, version: u32, merged: Option<Ppn>) {
+        let per_unit = self.geometry.sectors_per_unit as usize;
+        let Some(contents) = &mut self.contents else { return };
+        let at = ppn.index() * per_unit;
+        match merged {
+            Some(old) => contents.copy_within(old.index() * per_unit..(old.index() + 1) * per_unit, at),
+            None => contents[at..at + per_unit].fill(0),
+        }
+        contents[at + range.start as usize..at + range.end as usize].fill(version);
+    }
+
+    /// With verification: `to` holds what `from` holds.
+    #[inline]
+    pub(super) fn store_copy(&mut self, from: Ppn, to: Ppn) {
+        let per_unit = self.geometry.sectors_per_unit as usize;
+        if let Some(contents) = &mut self.contents {
+            contents
+                .copy_within(from.index() * per_unit..(from.index() + 1) * per_unit, to.index() * per_unit);
+        }
+    }
+
+    /// With verification: the versions of the sectors `range` of `ppn`.
+    pub(super) fn load(&self, ppn: Ppn, range: std::ops::Range<u32>) -> &[u32] {
+        let at = ppn.index() * self.geometry.sectors_per_unit as usize;
+        match &self.contents {
+            Some(contents) => &contents[at + range.start as usize..at + range.end as usize],
+            None => &[],
+        }
+    }
+
+    /// Whether sector versions are kept.
+    #[inline]
+    pub fn verifies(&self) -> bool {
+        self.contents.is_some()
+    }
+
+    /// Recount validity from scratch.
+    ///
+    /// # Errors
+    /// The first block whose count differs, or whose live units are not programmed data.
+    pub fn verify(&self) -> Result<(), String> {
+        let mut live = Vec::new();
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            live.clear();
+            self.collect_valid(block, &mut live);
+            if live.len() as u32 != self.valid_units(block) {
+                return Err(format!(
+                    "block {} counts {} live units but has {}",
+                    block.0,
+                    self.valid_units(block),
+                    live.len()
+                ));
+            }
+            for ppn in &live {
+                let index = self.geometry.page_index(self.geometry.page_of(*ppn));
+                if self.lpn(*ppn).is_none() || index >= self.next_page(block) {
+                    return Err(format!("physical unit {} is live but holds no data", ppn.0));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the tables, without what verification adds.
+    pub fn table_bytes(&self) -> u64 {
+        (self.spare.len() * 4 + self.valid.len() * 8 + self.blocks.len() * size_of::<Block>()) as u64
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, command: Command, page: PageId, cause: Cause, why: &str) -> Box<RunError> {
+        let block = self.geometry.block_of_page(page);
+        broken(format!(
+            "flash refused {} of page {} of block {} (row {} of plane {}) for {}: {why}",
+            command.name(),
+            self.geometry.page_index(page),
+            block.0,
+            self.geometry.row_of(block),
+            self.geometry.plane_of(block).0,
+            cause.name(),
+        ))
+    }
+}
+
+#[cold]
+fn broken(text: String) -> Box<RunError> {
+    Box::new(RunError::Rule(text))
+}

@@ -1,0 +1,630 @@
+//! The port that keeps time, event by event.
+//!
+//! Resources: each channel moves one transfer at a time; each unit (a die, or a plane where planes work
+//! independently) runs one command at a time, from its first use of the bus until it ends. Phases:
+//!
+//! | command  | bus               | array            | bus  |
+//! |----------|-------------------|------------------|------|
+//! | read     | command           | tR               | data |
+//! | program  | command and data  | tPROG            |      |
+//! | erase    | command           | tBERS            |      |
+//! | copyback | command           | tR + tPROG       |      |
+//!
+//! A phase that takes no time is left out. Order: a unit runs its commands in order of submission (so the pages of a
+//! block are programmed in order), and waits with the first one until what that one depends on has ended. A bus goes
+//! to the unit that has been ready for it longest; units only ask when they could transfer now, so a bus never
+//! idles while one is ready, and a later transfer never blocks an earlier one. Equal times leave in the order in
+//! which they were scheduled.
+
+use std::collections::VecDeque;
+
+use crate::config::DeviceConfig;
+use crate::flash::cell::PageClass;
+use crate::flash::port::{FlashPort, Submission};
+use crate::flash::{CAUSES, Command};
+use crate::geometry::{DieId, Geometry, PlaneId};
+use crate::metrics::CommandRecord;
+use crate::time::{Rate, Time};
+
+const NONE: u32 = u32::MAX;
+
+/// Stands for the end of a command or of several. Once that has happened the number of its node is used again, with
+/// the next generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    node: u32,
+    generation: u32,
+}
+
+/// Something that ends: a command, or the join of others.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    generation: u32,
+    /// Nodes that must end first.
+    pending: u32,
+    /// First edge to those who wait for this one.
+    edges: u32,
+    /// Unit of a command; `NONE` for a join.
+    unit: u32,
+    /// Position in the order of submission of its unit.
+    order: u32,
+}
+
+/// Who waits for a node.
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    waiter: Waiter,
+    next: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Waiter {
+    Node(u32),
+    Watcher(u32),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    node: u32,
+    submission: Submission,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    /// Waiting for the bus, or on it, before the array works.
+    BusIn,
+    /// The array works.
+    Array,
+    /// Waiting for the bus, or on it, after the array has worked.
+    BusOut,
+}
+
+#[derive(Debug)]
+struct Unit {
+    queue: VecDeque<Queued>,
+    current: Option<Queued>,
+    phase: Phase,
+    started: Time,
+    transfer: (Time, Time),
+    /// Commands that ended within the array phase under way, before `current`.
+    chained: Vec<u32>,
+    channel: u32,
+    submitted: u32,
+    /// In the list of units to be started.
+    marked: bool,
+}
+
+#[derive(Debug)]
+struct Channel {
+    using: u32,
+    since: Time,
+    waiting: VecDeque<u32>,
+}
+
+/// What [`Timeline::step`] met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A timer of the host.
+    Timer(u32),
+    /// Something in the flash; see [`Timeline::finished`].
+    Flash,
+}
+
+/// Timers of the host that the timeline keeps among its own events.
+pub const TIMERS: u32 = 3;
+
+/// Keeps simulated time.
+#[derive(Debug)]
+pub struct Timeline {
+    now: Time,
+    events: EventTree,
+    units: Vec<Unit>,
+    channels: Vec<Channel>,
+    nodes: Vec<Node>,
+    free_nodes: Vec<u32>,
+    edges: Vec<Edge>,
+    free_edges: Vec<u32>,
+    /// Units to be started when the host has had its say.
+    starts: Vec<u32>,
+    ended: Vec<u32>,
+    finished: Vec<u32>,
+    read: [Time; 4],
+    program: [Time; 4],
+    erase: Time,
+    command: Time,
+    bus: Rate,
+    /// The span of the last number of bytes asked for: most transfers have one size.
+    last_span: (u32, Time),
+    busy_ps: [u64; CAUSES],
+    channel_busy_ps: u64,
+    log: Option<Vec<CommandRecord>>,
+}
+
+impl Timeline {
+    /// An idle drive at time 0. With `log`, commands are collected for [`take_log`](Self::take_log).
+    pub fn new(config: &DeviceConfig, geometry: &Geometry, log: bool) -> Self {
+        let timing = &config.timing;
+        let units = if timing.independent_planes { geometry.planes() } else { geometry.dies() };
+        let channel_of = |unit: u32| {
+            let die = if timing.independent_planes { geometry.die_of(PlaneId(unit)) } else { DieId(unit) };
+            geometry.channel_of(die).0
+        };
+        const CLASSES: [PageClass; 4] = [PageClass::Lsb, PageClass::Csb, PageClass::Msb, PageClass::Tsb];
+        let table = |times: &crate::config::ClassTimes| {
+            // A class that these cells do not have is never asked for.
+            CLASSES.map(|class| times.get(class).map_or(Time::ZERO, Time::from_us))
+        };
+        Self {
+            now: Time::ZERO,
+            events: EventTree::new(TIMERS + units + geometry.channels),
+            units: (0..units)
+                .map(|unit| Unit {
+                    queue: VecDeque::new(),
+                    current: None,
+                    phase: Phase::Idle,
+                    started: Time::ZERO,
+                    transfer: (Time::ZERO, Time::ZERO),
+                    chained: Vec::new(),
+                    channel: channel_of(unit),
+                    submitted: 0,
+                    marked: false,
+                })
+                .collect(),
+            channels: (0..geometry.channels)
+                .map(|_| Channel { using: NONE, since: Time::ZERO, waiting: VecDeque::new() })
+                .collect(),
+            nodes: Vec::new(),
+            free_nodes: Vec::new(),
+            edges: Vec::new(),
+            free_edges: Vec::new(),
+            starts: Vec::new(),
+            ended: Vec::new(),
+            finished: Vec::new(),
+            read: table(&timing.read_us),
+            program: table(&timing.program_us),
+            erase: Time::from_us(timing.erase_us),
+            command: Time::from_us(timing.command_us),
+            bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
+            last_span: (0, Time::ZERO),
+            busy_ps: [0; CAUSES],
+            channel_busy_ps: 0,
+            log: log.then(Vec::new),
+        }
+    }
+
+    /// The present.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Ring timer `timer` (below [`TIMERS`]) at `at`, which must not have passed. A timer rings once.
+    #[inline]
+    pub fn set_timer(&mut self, timer: u32, at: Time) {
+        self.events.schedule(timer, at);
+    }
+
+    /// Put `watcher` into [`finished`](Self::finished) when `ticket` has ended. False when it has already: then
+    /// nothing is put anywhere.
+    #[inline]
+    pub fn watch(&mut self, ticket: Ticket, watcher: u32) -> bool {
+        if self.has_ended(ticket) {
+            return false;
+        }
+        self.add_edge(ticket.node, Waiter::Watcher(watcher));
+        true
+    }
+
+    /// Watchers whose tickets ended in the last step; the caller empties it.
+    #[inline]
+    pub fn finished(&mut self) -> &mut Vec<u32> {
+        &mut self.finished
+    }
+
+    /// Start the units that have become able to. Call after submitting and before asking for the next event.
+    #[inline]
+    pub fn settle(&mut self) {
+        let mut at = 0;
+        while let Some(&unit) = self.starts.get(at) {
+            at += 1;
+            self.units[unit as usize].marked = false;
+            self.start(unit);
+        }
+        self.starts.clear();
+    }
+
+    /// When the next event comes.
+    #[inline]
+    pub fn next_event(&self) -> Option<Time> {
+        self.events.next().map(|(time, _)| time)
+    }
+
+    /// Go to the next event and let it happen. `None` when there is none.
+    #[inline]
+    pub fn step(&mut self) -> Option<Step> {
+        let (time, source) = self.events.next()?;
+        debug_assert!(time >= self.now, "time never goes back");
+        self.events.clear(source);
+        self.now = time;
+        if source < TIMERS {
+            return Some(Step::Timer(source));
+        }
+        let unit = source - TIMERS;
+        if (unit as usize) < self.units.len() {
+            self.array_done(unit);
+        } else {
+            self.transfer_done(unit - self.units.len() as u32);
+        }
+        Some(Step::Flash)
+    }
+
+    /// Unit time by cause so far, in picoseconds: commands that have ended.
+    pub fn busy_ps(&self) -> [u64; CAUSES] {
+        self.busy_ps
+    }
+
+    /// Channel time so far, in picoseconds: transfers that have ended.
+    pub fn channel_busy_ps(&self) -> u64 {
+        self.channel_busy_ps
+    }
+
+    /// Commands that have ended since the last call; empty without a log.
+    pub fn take_log(&mut self, out: &mut Vec<CommandRecord>) {
+        if let Some(log) = &mut self.log {
+            out.append(log);
+        }
+    }
+
+    /// Bytes of the tables.
+    pub fn table_bytes(&self) -> u64 {
+        (self.units.len() * (size_of::<Unit>() + 32 * size_of::<Queued>())
+            + self.channels.len() * size_of::<Channel>()) as u64
+    }
+
+    #[inline]
+    fn has_ended(&self, ticket: Ticket) -> bool {
+        ticket.node == NONE || self.nodes[ticket.node as usize].generation != ticket.generation
+    }
+
+    fn new_node(&mut self, unit: u32, order: u32) -> Ticket {
+        let node = if let Some(node) = self.free_nodes.pop() {
+            node
+        } else {
+            self.nodes.push(Node { generation: 0, pending: 0, edges: NONE, unit, order });
+            self.nodes.len() as u32 - 1
+        };
+        let state = &mut self.nodes[node as usize];
+        (state.unit, state.order) = (unit, order);
+        Ticket { node, generation: state.generation }
+    }
+
+    fn add_edge(&mut self, from: u32, waiter: Waiter) {
+        let next = self.nodes[from as usize].edges;
+        let edge = Edge { waiter, next };
+        let at = if let Some(at) = self.free_edges.pop() {
+            self.edges[at as usize] = edge;
+            at
+        } else {
+            self.edges.push(edge);
+            self.edges.len() as u32 - 1
+        };
+        self.nodes[from as usize].edges = at;
+    }
+
+    /// Let `ticket` hold back `node` unless it has ended.
+    fn wait_for(&mut self, node: u32, ticket: Ticket) {
+        if !self.has_ended(ticket) {
+            self.add_edge(ticket.node, Waiter::Node(node));
+            self.nodes[node as usize].pending += 1;
+        }
+    }
+
+    /// A node has ended: tell those who wait.
+    fn end(&mut self, node: u32) {
+        self.ended.push(node);
+        while let Some(node) = self.ended.pop() {
+            let state = &mut self.nodes[node as usize];
+            state.generation = state.generation.wrapping_add(1);
+            let mut at = std::mem::replace(&mut state.edges, NONE);
+            self.free_nodes.push(node);
+            while at != NONE {
+                let Edge { waiter, next } = self.edges[at as usize];
+                self.free_edges.push(at);
+                at = next;
+                match waiter {
+                    Waiter::Watcher(watcher) => self.finished.push(watcher),
+                    Waiter::Node(waiting) => {
+                        let state = &mut self.nodes[waiting as usize];
+                        state.pending -= 1;
+                        if state.pending > 0 {
+                        } else if state.unit == NONE {
+                            self.ended.push(waiting);
+                        } else {
+                            let unit = state.unit;
+                            if self.units[unit as usize].phase == Phase::Idle {
+                                self.mark(unit);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn mark(&mut self, unit: u32) {
+        let state = &mut self.units[unit as usize];
+        if !state.marked {
+            state.marked = true;
+            self.starts.push(unit);
+        }
+    }
+
+    /// How long the bus is needed before the array works.
+    #[inline]
+    fn span_in(&mut self, submission: &Submission) -> Time {
+        match submission.command {
+            Command::Program => self.command + self.span(submission.bytes),
+            Command::Read | Command::Erase | Command::Copyback => self.command,
+        }
+    }
+
+    #[inline]
+    fn span(&mut self, bytes: u32) -> Time {
+        if self.last_span.0 != bytes {
+            self.last_span = (bytes, self.bus.span(bytes.into()));
+        }
+        self.last_span.1
+    }
+
+    /// How long the array works.
+    #[inline]
+    fn array_time(&self, submission: &Submission) -> Time {
+        match submission.command {
+            Command::Read => self.read[submission.class as usize],
+            Command::Program => self.program[submission.class as usize],
+            Command::Erase => self.erase,
+            Command::Copyback => {
+                self.read[submission.source_class as usize] + self.program[submission.class as usize]
+            }
+        }
+    }
+
+    /// Start the next command of an idle unit, if it may go.
+    fn start(&mut self, unit: u32) {
+        let now = self.now;
+        let state = &mut self.units[unit as usize];
+        if state.phase != Phase::Idle {
+            return;
+        }
+        let Some(head) = state.queue.front() else { return };
+        if self.nodes[head.node as usize].pending > 0 {
+            return;
+        }
+        let queued = *head;
+        state.queue.pop_front();
+        state.started = now;
+        state.transfer = (now, now);
+        state.current = Some(queued);
+        let span = self.span_in(&queued.submission);
+        if span == Time::ZERO {
+            self.start_array(unit);
+        } else {
+            self.units[unit as usize].phase = Phase::BusIn;
+            self.ask_bus(unit);
+        }
+    }
+
+    /// Let the array of a unit work. Commands that need no bus and for which nobody waits follow at once, as one
+    /// event: garbage collection by copyback is many commands and few instants that anyone can see.
+    fn start_array(&mut self, unit: u32) {
+        let mut queued = self.units[unit as usize].current.expect("a started unit has a command");
+        let mut end = self.now + self.array_time(&queued.submission);
+        while self.command == Time::ZERO
+            && matches!(queued.submission.command, Command::Copyback | Command::Erase)
+            && self.nodes[queued.node as usize].edges == NONE
+        {
+            let state = &self.units[unit as usize];
+            let Some(next) = state.queue.front().copied() else { break };
+            if !matches!(next.submission.command, Command::Copyback | Command::Erase)
+                || self.nodes[next.node as usize].pending > 0
+            {
+                break;
+            }
+            self.account(unit, &queued, end);
+            let state = &mut self.units[unit as usize];
+            state.queue.pop_front();
+            state.chained.push(queued.node);
+            state.started = end;
+            state.transfer = (end, end);
+            state.current = Some(next);
+            queued = next;
+            end += self.array_time(&queued.submission);
+        }
+        self.units[unit as usize].phase = Phase::Array;
+        self.events.schedule(TIMERS + unit, end);
+    }
+
+    fn array_done(&mut self, unit: u32) {
+        let queued = self.units[unit as usize].current.expect("a working unit has a command");
+        if queued.submission.command == Command::Read && self.span(queued.submission.bytes) > Time::ZERO {
+            self.units[unit as usize].phase = Phase::BusOut;
+            self.ask_bus(unit);
+        } else {
+            self.complete(unit);
+        }
+    }
+
+    fn ask_bus(&mut self, unit: u32) {
+        let channel = self.units[unit as usize].channel;
+        if self.channels[channel as usize].using == NONE {
+            self.start_transfer(channel, unit);
+        } else {
+            self.channels[channel as usize].waiting.push_back(unit);
+        }
+    }
+
+    fn start_transfer(&mut self, channel: u32, unit: u32) {
+        let state = &self.units[unit as usize];
+        let submission = state.current.expect("a unit on the bus has a command").submission;
+        let span = match state.phase {
+            Phase::BusIn => self.span_in(&submission),
+            _ => self.span(submission.bytes),
+        };
+        let state = &mut self.channels[channel as usize];
+        (state.using, state.since) = (unit, self.now);
+        let source = TIMERS + self.units.len() as u32 + channel;
+        self.events.schedule(source, self.now + span);
+    }
+
+    fn transfer_done(&mut self, channel: u32) {
+        let state = &mut self.channels[channel as usize];
+        let unit = std::mem::replace(&mut state.using, NONE);
+        let since = state.since;
+        self.channel_busy_ps += self.now.since(since).0;
+        let next = state.waiting.pop_front();
+        self.units[unit as usize].transfer = (since, self.now);
+        if self.units[unit as usize].phase == Phase::BusIn {
+            self.start_array(unit);
+        } else {
+            self.complete(unit);
+        }
+        if let Some(next) = next {
+            self.start_transfer(channel, next);
+        }
+    }
+
+    fn complete(&mut self, unit: u32) {
+        let state = &mut self.units[unit as usize];
+        let queued = state.current.take().expect("a completing unit has a command");
+        state.phase = Phase::Idle;
+        self.account(unit, &queued, self.now);
+        if !self.units[unit as usize].chained.is_empty() {
+            let mut chained = std::mem::take(&mut self.units[unit as usize].chained);
+            for node in chained.drain(..) {
+                self.end(node);
+            }
+            self.units[unit as usize].chained = chained;
+        }
+        self.end(queued.node);
+        self.mark(unit);
+    }
+
+    /// The command that a unit has been running since `started` ends at `end`.
+    #[inline]
+    fn account(&mut self, unit: u32, queued: &Queued, end: Time) {
+        let state = &self.units[unit as usize];
+        let submission = &queued.submission;
+        self.busy_ps[submission.cause as usize] += end.since(state.started).0;
+        if let Some(log) = &mut self.log {
+            log.push(CommandRecord {
+                command: submission.command,
+                cause: submission.cause,
+                die: unit,
+                channel: state.channel,
+                page: u64::from(submission.page.0),
+                start: state.started,
+                end,
+                transfer: state.transfer,
+            });
+        }
+    }
+}
+
+impl FlashPort for Timeline {
+    type Ticket = Ticket;
+
+    #[inline]
+    fn ready(&self) -> Ticket {
+        Ticket { node: NONE, generation: 0 }
+    }
+
+    fn join(&mut self, first: Ticket, second: Ticket) -> Ticket {
+        if self.has_ended(first) {
+            return second;
+        }
+        if self.has_ended(second) || first == second {
+            return first;
+        }
+        let (a, b) = (&self.nodes[first.node as usize], &self.nodes[second.node as usize]);
+        if a.unit == b.unit && a.unit != NONE {
+            // Units run their commands in order: the later one ends last.
+            return if b.order.wrapping_sub(a.order) < u32::MAX / 2 { second } else { first };
+        }
+        let ticket = self.new_node(NONE, 0);
+        self.wait_for(ticket.node, first);
+        self.wait_for(ticket.node, second);
+        ticket
+    }
+
+    fn submit(&mut self, submission: &Submission, after: Ticket) -> Ticket {
+        let unit = submission.unit;
+        let order = self.units[unit as usize].submitted.wrapping_add(1);
+        self.units[unit as usize].submitted = order;
+        let ticket = self.new_node(unit, order);
+        // What the same unit was given before has ended when this one's turn comes.
+        if after.node != NONE && self.nodes[after.node as usize].unit != unit {
+            self.wait_for(ticket.node, after);
+        }
+        self.units[unit as usize].queue.push_back(Queued { node: ticket.node, submission: *submission });
+        if self.units[unit as usize].phase == Phase::Idle {
+            self.mark(unit);
+        }
+        ticket
+    }
+}
+
+/// The next event of each source, as a tournament: a source has at most one event at a time, so the winner is found
+/// and replaced in log2(sources) steps without moving anything.
+#[derive(Debug)]
+struct EventTree {
+    /// `[1]` is the winner, leaves start at `leaves`. time << 64 | number of the scheduling << 20 | source.
+    keys: Vec<u128>,
+    leaves: usize,
+    scheduled: u64,
+}
+
+const SOURCE_BITS: u32 = 20;
+const EMPTY: u128 = u128::MAX;
+
+impl EventTree {
+    fn new(sources: u32) -> Self {
+        assert!(sources < 1 << SOURCE_BITS, "validated: fewer units and channels");
+        let leaves = (sources as usize).next_power_of_two();
+        Self { keys: vec![EMPTY; 2 * leaves], leaves, scheduled: 0 }
+    }
+
+    #[inline]
+    fn next(&self) -> Option<(Time, u32)> {
+        let key = self.keys[1];
+        (key != EMPTY).then_some((Time((key >> 64) as u64), key as u32 & ((1 << SOURCE_BITS) - 1)))
+    }
+
+    #[inline]
+    fn schedule(&mut self, source: u32, at: Time) {
+        debug_assert!(self.keys[self.leaves + source as usize] == EMPTY, "one event a source");
+        self.scheduled += 1;
+        let order = u128::from(self.scheduled << SOURCE_BITS | u64::from(source));
+        self.replay(source, u128::from(at.0) << 64 | order);
+    }
+
+    #[inline]
+    fn clear(&mut self, source: u32) {
+        self.replay(source, EMPTY);
+    }
+
+    #[inline]
+    fn replay(&mut self, source: u32, key: u128) {
+        let mut at = self.leaves + source as usize;
+        self.keys[at] = key;
+        while at > 1 {
+            at /= 2;
+            let winner = self.keys[2 * at].min(self.keys[2 * at + 1]);
+            if self.keys[at] == winner {
+                break;
+            }
+            self.keys[at] = winner;
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Where pages go: the order of planes, and the free blocks of each plane.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::config::{AllocationOrder, FreeBlockChoice, FtlConfig, Level, WearLeveling};
+use crate::geometry::{BlockId, DieId, Divider, Geometry, PlaneId};
+
+/// The order in which consecutive pages use the planes of a drive, or its dies.
+#[derive(Debug, Clone)]
+pub struct PlaneOrder {
+    planes: Vec<PlaneId>,
+    turn: Divider,
+}
+
+impl PlaneOrder {
+    /// All planes in the order `order`, its first letter varying fastest. Without `with_planes` the plane's letter is
+    /// passed over and each die stands once, as its first plane.
+    pub fn new(geometry: &Geometry, order: AllocationOrder, with_planes: bool) -> Self {
+        let planes_per_die = if with_planes { geometry.planes_per_die() } else { 1 };
+        let size = |level| match level {
+            Level::Channel => geometry.channels,
+            Level::Way => geometry.ways,
+            Level::Die => geometry.dies_per_way,
+            Level::Plane => planes_per_die,
+        };
+        let count = geometry.dies() * planes_per_die;
+        let planes = (0..count).map(|turn| {
+            let mut rest = turn;
+            let mut at = [0; 4];
+            for level in order.0 {
+                at[level as usize] = rest % size(level);
+                rest /= size(level);
+            }
+            let [channel, way, die, plane] = at;
+            let die = DieId((channel * geometry.ways + way) * geometry.dies_per_way + die);
+            PlaneId(geometry.first_plane(die).0 + plane)
+        });
+        Self { planes: planes.collect(), turn: Divider::new(count) }
+    }
+
+    /// The plane whose turn it is.
+    #[inline]
+    pub fn at(&self, turn: u32) -> PlaneId {
+        self.planes[self.turn.remainder(turn) as usize]
+    }
+
+    /// Number of turns before the first plane's comes again.
+    pub fn len(&self) -> u32 {
+        self.turn.divisor()
+    }
+
+    /// Never: a drive has a plane.
+    pub fn is_empty(&self) -> bool {
+        self.planes.is_empty()
+    }
+}
+
+/// The free blocks of one plane.
+#[derive(Debug)]
+pub enum FreeBlocks {
+    /// In the order in which they became free.
+    Fifo(VecDeque<u32>),
+    /// By row, from a cursor upwards and around.
+    NextFit {
+        /// A bit for each row.
+        rows: Vec<u64>,
+        /// Rows that are free.
+        count: u32,
+        /// Where the search starts.
+        cursor: u32,
+    },
+    /// The least worn first, then the lowest row.
+    LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),
+}
+
+impl FreeBlocks {
+    /// All rows of a plane of erased flash are free.
+    pub fn new(geometry: &Geometry, config: &FtlConfig) -> Self {
+        let rows = geometry.blocks_per_plane();
+        if config.wear_leveling != WearLeveling::None {
+            return FreeBlocks::LeastWorn((0..rows).map(|row| Reverse((0, row))).collect());
+        }
+        match config.free_block {
+            FreeBlockChoice::Fifo => FreeBlocks::Fifo((0..rows).collect()),
+            FreeBlockChoice::NextFit => {
+                let mut bits = vec![u64::MAX; (rows as usize).div_ceil(64)];
+                if rows % 64 != 0 {
+                    *bits.last_mut().expect("a plane has a block") = (1 << (rows % 64)) - 1;
+                }
+                FreeBlocks::NextFit { rows: bits, count: rows, cursor: 0 }
+            }
+        }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        match self {
+            FreeBlocks::Fifo(queue) => queue.len() as u32,
+            FreeBlocks::NextFit { count, .. } => *count,
+            FreeBlocks::LeastWorn(heap) => heap.len() as u32,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Take the next row.
+    pub fn take(&mut self) -> Option<u32> {
+        match self {
+            FreeBlocks::Fifo(queue) => queue.pop_front(),
+            FreeBlocks::LeastWorn(heap) => heap.pop().map(|Reverse((_, row))| row),
+            FreeBlocks::NextFit { rows, count, cursor } => {
+                if *count == 0 {
+                    return None;
+                }
+                let start = *cursor as usize / 64;
+                let above = rows.get(start).map_or(0, |word| word & (u64::MAX << (*cursor % 64)));
+                let row = if above != 0 {
+                    start as u32 * 64 + above.trailing_zeros()
+                } else {
+                    let word = (start + 1..rows.len())
+                        .chain(0..=start.min(rows.len() - 1))
+                        .find(|at| rows[*at] != 0)?;
+                    word as u32 * 64 + rows[word].trailing_zeros()
+                };
+                rows[row as usize / 64] &= !(1 << (row % 64));
+                *count -= 1;
+                *cursor = row + 1;
+                Some(row)
+            }
+        }
+    }
+
+    /// Give back a row whose block has been erased `erases` times.
+    pub fn give(&mut self, row: u32, erases: u32) {
+        match self {
+            FreeBlocks::Fifo(queue) => queue.push_back(row),
+            FreeBlocks::LeastWorn(heap) => heap.push(Reverse((erases, row))),
+            FreeBlocks::NextFit { rows, count, .. } => {
+                rows[row as usize / 64] |= 1 << (row % 64);
+                *count += 1;
+            }
+        }
+    }
+
+    /// Take the most worn row: cold data go there (wear levelling only).
+    pub fn take_most_worn(&mut self) -> Option<u32> {
+        match self {
+            FreeBlocks::LeastWorn(heap) => {
+                let Reverse(most) = *heap.iter().min()?;
+                heap.retain(|Reverse(block)| *block != most);
+                Some(most.1)
+            }
+            FreeBlocks::Fifo(_) | FreeBlocks::NextFit { .. } => self.take(),
+        }
+    }
+
+    /// Bytes of the table.
+    pub fn table_bytes(&self) -> u64 {
+        match self {
+            FreeBlocks::Fifo(queue) => queue.capacity() as u64 * 4,
+            FreeBlocks::NextFit { rows, .. } => rows.len() as u64 * 8,
+            FreeBlocks::LeastWorn(heap) => heap.capacity() as u64 * 8,
+        }
+    }
+}
+
+/// Which of a plane's open blocks takes a page, as a number: host stream, or the block for copies.
+pub type OpenSlot = usize;
+
+/// A block that is being filled; `None` until the next page needs one.
+pub type OpenBlock = Option<BlockId>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceConfig;
+
+    fn geometry() -> Geometry {
+        let text = r#"{ "geometry": { "channels": 2, "ways": 3, "dies": 2, "planes": 2, "blocks_per_plane": 70,
+            "pages_per_block": 4, "page_bytes": 4096 } }"#;
+        Geometry::new(&serde_json::from_str::<DeviceConfig>(text).unwrap())
+    }
+
+    #[test]
+    fn all_orders_visit_every_plane_once() {
+        let geometry = geometry();
+        for order in AllocationOrder::all() {
+            let planes = PlaneOrder::new(&geometry, order, true);
+            let mut seen: Vec<u32> = (0..planes.len()).map(|turn| planes.at(turn).0).collect();
+            assert_eq!(planes.at(planes.len()), planes.at(0));
+            seen.sort_unstable();
+            assert_eq!(seen, (0..24).collect::<Vec<_>>(), "{order}");
+        }
+        assert_eq!(AllocationOrder::all().len(), 24);
+    }
+
+    #[test]
+    fn the_first_letter_varies_fastest() {
+        let geometry = geometry();
+        // CWDP, from the definition in MQSim: channel = n mod C; way = (n / C) mod W; die = (n / CW) mod D; ...
+        let order = PlaneOrder::new(&geometry, AllocationOrder::default(), true);
+        for n in 0..24 {
+            let (channel, way, die, plane) = (n % 2, n / 2 % 3, n / 6 % 2, n / 12 % 2);
+            assert_eq!(order.at(n).0, ((channel * 3 + way) * 2 + die) * 2 + plane);
+        }
+    }
+
+    #[test]
+    fn next_fit_goes_round() {
+        let mut config = FtlConfig { free_block: FreeBlockChoice::NextFit, ..FtlConfig::default() };
+        let mut free = FreeBlocks::new(&geometry(), &config);
+        assert_eq!((0..69).map(|_| free.take().unwrap()).collect::<Vec<_>>(), (0..69).collect::<Vec<_>>());
+        free.give(3, 1);
+        free.give(66, 1);
+        assert_eq!([free.take(), free.take(), free.take(), free.take()], [Some(69), Some(3), Some(66), None]);
+        config.wear_leveling = WearLeveling::Dynamic;
+        config.free_block = FreeBlockChoice::Fifo;
+        let mut free = FreeBlocks::new(&geometry(), &config);
+        assert_eq!(free.take(), Some(0));
+        free.give(0, 1);
+        assert_eq!((free.take_most_worn(), free.len()), (Some(0), 69));
+        assert_eq!(free.take(), Some(1));
+    }
+}

@@ -1,0 +1,54 @@
+//! d-choices: the best of a few blocks drawn at random.
+
+use super::VictimPolicy;
+use super::random::SealedSet;
+use crate::config::FtlConfig;
+use crate::geometry::{BlockId, Geometry, PlaneId};
+use crate::rng::Rng;
+
+/// Draws with replacement, as the mean-field analysis assumes; the first of equally good draws wins. `d` = 1 is
+/// random, about 10 is close to greedy. MQSim calls it RGA.
+#[derive(Debug)]
+pub struct DChoices {
+    sealed: SealedSet,
+    valid: Vec<u16>,
+    choices: u32,
+    rng: Rng,
+}
+
+impl VictimPolicy for DChoices {
+    fn new(geometry: &Geometry, config: &FtlConfig, rng: Rng) -> Self {
+        let valid = vec![0; geometry.blocks() as usize];
+        Self { sealed: SealedSet::new(geometry), valid, choices: config.gc_choices, rng }
+    }
+
+    fn on_seal(&mut self, block: BlockId, valid: u32) {
+        self.sealed.insert(block);
+        self.valid[block.index()] = valid as u16;
+    }
+
+    #[inline]
+    fn on_invalidate(&mut self, block: BlockId, valid: u32) {
+        self.valid[block.index()] = valid as u16;
+    }
+
+    fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
+        let mut best = self.sealed.draw(plane, &mut self.rng)?;
+        for _ in 1..self.choices {
+            let other = self.sealed.draw(plane, &mut self.rng)?;
+            if self.valid[other.index()] < self.valid[best.index()] {
+                best = other;
+            }
+        }
+        self.sealed.remove(best);
+        Some(best)
+    }
+
+    fn remove(&mut self, block: BlockId, _: u32) {
+        self.sealed.remove(block);
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.sealed.table_bytes() + self.valid.len() as u64 * 2
+    }
+}

@@ -1,0 +1,44 @@
+//! FIFO: the block sealed first.
+
+use std::collections::VecDeque;
+
+use super::VictimPolicy;
+use crate::config::FtlConfig;
+use crate::geometry::{BlockId, Geometry, PlaneId};
+use crate::rng::Rng;
+
+/// Also called LRU cleaning: the least recently written block goes first, whatever it holds.
+#[derive(Debug)]
+pub struct Fifo {
+    geometry: Geometry,
+    sealed: Vec<VecDeque<BlockId>>,
+}
+
+impl VictimPolicy for Fifo {
+    fn new(geometry: &Geometry, _: &FtlConfig, _: Rng) -> Self {
+        let queue = || VecDeque::with_capacity(geometry.blocks_per_plane() as usize);
+        Self { sealed: (0..geometry.planes()).map(|_| queue()).collect(), geometry: geometry.clone() }
+    }
+
+    fn on_seal(&mut self, block: BlockId, _: u32) {
+        self.sealed[self.geometry.plane_of(block).index()].push_back(block);
+    }
+
+    #[inline]
+    fn on_invalidate(&mut self, _: BlockId, _: u32) {}
+
+    fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
+        self.sealed[plane.index()].pop_front()
+    }
+
+    fn remove(&mut self, block: BlockId, _: u32) {
+        let queue = &mut self.sealed[self.geometry.plane_of(block).index()];
+        if let Some(at) = queue.iter().position(|sealed| *sealed == block) {
+            queue.remove(at);
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.sealed.iter().map(|queue| queue.capacity() as u64 * 4).sum()
+    }
+}

@@ -1,0 +1,40 @@
+//! Greedy: the fewest live units.
+
+use super::VictimPolicy;
+use super::level_index::LevelIndex;
+use crate::config::FtlConfig;
+use crate::geometry::{BlockId, Geometry, PlaneId};
+use crate::rng::Rng;
+
+/// Optimal for memoryless uniform traffic (Yang, Misra and Rubenstein, 2015).
+#[derive(Debug)]
+pub struct Greedy {
+    sealed: LevelIndex,
+}
+
+impl VictimPolicy for Greedy {
+    fn new(geometry: &Geometry, config: &FtlConfig, _: Rng) -> Self {
+        Self { sealed: LevelIndex::new(geometry, config.gc_tie) }
+    }
+
+    fn on_seal(&mut self, block: BlockId, valid: u32) {
+        self.sealed.insert(block, valid);
+    }
+
+    #[inline]
+    fn on_invalidate(&mut self, block: BlockId, valid: u32) {
+        self.sealed.lower(block, valid);
+    }
+
+    fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
+        self.sealed.pop(plane).map(|(block, _)| block)
+    }
+
+    fn remove(&mut self, block: BlockId, valid: u32) {
+        self.sealed.remove(block, valid);
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.sealed.table_bytes()
+    }
+}

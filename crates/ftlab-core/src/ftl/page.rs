@@ -1,0 +1,709 @@
+//! Page mapping: any logical unit may be anywhere.
+//!
+//! Every access to a die first looks whether one of its planes is short of free blocks and collects there, one victim
+//! at a time and planes in turn. A write then takes the next page of an open block of the plane that allocation
+//! names. Copies of collection stay in their plane.
+
+use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping, WearLeveling};
+use crate::device::RunError;
+use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::port::FlashPort;
+use crate::flash::{Cause, Flash};
+use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
+use crate::ftl::gc::{VictimPolicy, Victims};
+use crate::ftl::{Ftl, FtlCounters, PageOp};
+use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageId, PlaneId, Ppn};
+use crate::rng::Rng;
+
+/// Entry of a logical unit that holds nothing.
+const UNMAPPED: u32 = u32::MAX;
+
+/// Most slots of a page, by validation.
+const MAX_SLOTS: usize = 16;
+
+#[derive(Debug)]
+struct Plane {
+    free: FreeBlocks,
+    /// One for each stream, then one for copies unless they share the first.
+    open: Vec<OpenBlock>,
+    /// The block opened last: pages are written there now (`plane_choice = "most_free"`).
+    newest: OpenBlock,
+    erases: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Die {
+    /// Planes, as bits, with too few free blocks.
+    low: u64,
+    /// The plane (within the die) whose turn to be collected it is.
+    next_collected: u32,
+    /// The plane (within the die) whose turn to be written it is (`plane_choice = "most_free"`).
+    next_written: u32,
+}
+
+/// The page-mapping translation layer, over the victim policy `V`.
+#[derive(Debug)]
+pub struct PageFtl<V = Victims> {
+    geometry: Geometry,
+    config: FtlConfig,
+    copyback: bool,
+    high_free_blocks: u32,
+    gc_slot: OpenSlot,
+    map: Vec<u32>,
+    planes: Vec<Plane>,
+    dies: Vec<Die>,
+    victims: V,
+    order: PlaneOrder,
+    next_turn: u32,
+    counters: FtlCounters,
+    /// Live units of the victim under way.
+    survivors: Vec<Ppn>,
+}
+
+impl<V: VictimPolicy> PageFtl<V> {
+    /// An empty drive of a validated configuration.
+    pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64) -> Self {
+        let ftl = config.ftl.clone();
+        let slots = config.open_blocks_per_plane() as usize;
+        let plane = || Plane {
+            free: FreeBlocks::new(geometry, &ftl),
+            open: vec![None; slots],
+            newest: None,
+            erases: 0,
+        };
+        Self {
+            copyback: config.timing.copyback,
+            high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
+            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { slots - 1 } else { 0 },
+            map: vec![UNMAPPED; geometry.logical_units as usize],
+            planes: (0..geometry.planes()).map(|_| plane()).collect(),
+            dies: vec![Die::default(); geometry.dies() as usize],
+            victims: V::new(geometry, &ftl, Rng::new(seed, "gc")),
+            order: PlaneOrder::new(geometry, ftl.allocation, ftl.plane_choice == PlaneChoice::Ordered),
+            next_turn: 0,
+            counters: FtlCounters::default(),
+            survivors: Vec::with_capacity(geometry.units_per_block() as usize),
+            geometry: geometry.clone(),
+            config: ftl,
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        let entry = self.map[lpn.index()];
+        (entry != UNMAPPED).then_some(Ppn(entry))
+    }
+
+    /// The turn of an access in the order of planes: its group of units, or the next.
+    #[inline]
+    fn turn_of(&self, lpn: Lpn) -> u32 {
+        match self.config.striping {
+            Striping::Static => lpn.0 >> self.geometry.slots_per_page.trailing_zeros(),
+            Striping::Dynamic => self.next_turn,
+        }
+    }
+
+    /// Which plane of `die` takes the page that `lpn` is written to.
+    #[inline]
+    fn plane_for(&mut self, nand: &NandArray, turn: u32, lpn: Lpn) -> PlaneId {
+        let plane = self.order.at(turn);
+        match self.config.plane_choice {
+            PlaneChoice::Ordered => plane,
+            PlaneChoice::MostFree => self.most_free_plane(nand, self.geometry.die_of(plane), lpn),
+        }
+    }
+
+    /// The plane with most free pages among those whose open block is newer than where `lpn` is now.
+    fn most_free_plane(&mut self, nand: &NandArray, die: DieId, lpn: Lpn) -> PlaneId {
+        let count = self.geometry.planes_per_die();
+        let first = self.geometry.first_plane(die);
+        let current = self.lookup(lpn).map(|ppn| self.geometry.block_of(ppn));
+        let start = self.dies[die.index()].next_written;
+        let mut best: Option<(u32, u32)> = None;
+        let mut at = start;
+        for _ in 0..count {
+            let plane = &self.planes[first.index() + at as usize];
+            let newer = match (current, plane.newest) {
+                (Some(current), Some(newest)) => {
+                    newest == current || nand.sequence(newest) > nand.sequence(current)
+                }
+                _ => true,
+            };
+            let room = plane.newest.map_or(0, |block| {
+                let next = nand.next_page(block);
+                // A full block counts the page of its summary as room: so does the rule's source.
+                self.geometry.pages_per_block() - next.min(self.geometry.data_pages_per_block)
+            });
+            let score = plane.free.len() * self.geometry.pages_per_block() + room;
+            if newer && best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, at));
+            }
+            at = if at + 1 == count { 0 } else { at + 1 };
+        }
+        // Without a newer open block (every one is older than a copy just made) the next in turn has to do.
+        let chosen = best.map_or(start, |(_, at)| at);
+        self.dies[die.index()].next_written = if chosen + 1 == count { 0 } else { chosen + 1 };
+        PlaneId(first.0 + chosen)
+    }
+
+    /// Take a free block of `plane` for `slot`.
+    fn open(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
+        let block = self.geometry.block(plane, row);
+        nand.open(block);
+        let state = &mut self.planes[plane.index()];
+        state.open[slot] = Some(block);
+        state.newest = Some(block);
+        if state.free.len() <= self.config.gc_low_free_blocks {
+            let die = self.geometry.die_of(plane);
+            self.dies[die.index()].low |= 1 << (plane.0 - self.geometry.first_plane(die).0);
+        }
+        block
+    }
+
+    /// The block of `plane` that takes the next page for `slot`. Host writes leave the last free block for copies.
+    #[inline]
+    fn open_block(
+        &mut self,
+        nand: &mut NandArray,
+        plane: PlaneId,
+        slot: OpenSlot,
+        keep: u32,
+    ) -> Option<BlockId> {
+        let state = &mut self.planes[plane.index()];
+        if let Some(block) = state.open[slot] {
+            return Some(block);
+        }
+        if state.free.len() <= keep {
+            return None;
+        }
+        let row = state.free.take()?;
+        Some(self.open(nand, plane, slot, row))
+    }
+
+    /// The page after the last data page was just written: close the block.
+    fn seal<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        slot: OpenSlot,
+        block: BlockId,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut done = after;
+        if self.config.summary_page {
+            done = flash
+                .program_metadata(self.geometry.page(block, self.geometry.data_pages_per_block), after)?;
+        }
+        self.planes[plane.index()].open[slot] = None;
+        self.victims.on_seal(block, flash.nand.valid_units(block));
+        Ok(done)
+    }
+
+    /// Whether the block takes no more data.
+    #[inline]
+    fn is_full(&self, nand: &NandArray, block: BlockId) -> bool {
+        nand.next_page(block) >= self.geometry.data_pages_per_block
+    }
+
+    /// The data at `ppn` are stale.
+    #[inline]
+    fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> Outcome<()> {
+        let (block, valid) = flash.invalidate(ppn)?;
+        if self.is_full(&flash.nand, block) {
+            self.victims.on_invalidate(block, valid);
+        }
+        Ok(())
+    }
+
+    /// Collect in `die` until none of its planes is short of free blocks, or nothing can be gained.
+    #[cold]
+    #[inline(never)]
+    fn collect<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> Outcome<()> {
+        let count = self.geometry.planes_per_die();
+        let first = self.geometry.first_plane(die);
+        // Policies that draw blindly may find wholly live victims again and again; a full drive would go on for ever.
+        let mut fruitless = 0;
+        let mut untried = self.dies[die.index()].low;
+        while untried != 0 {
+            let turn = self.dies[die.index()].next_collected;
+            let at = (turn..count).chain(0..turn).find(|at| untried >> at & 1 == 1).unwrap_or(0);
+            self.dies[die.index()].next_collected = if at + 1 == count { 0 } else { at + 1 };
+            let plane = PlaneId(first.0 + at);
+            let gained = self.collect_one(flash, plane)?;
+            fruitless = if gained > 0 { 0 } else { fruitless + 1 };
+            if self.planes[plane.index()].free.len() >= self.high_free_blocks {
+                self.dies[die.index()].low &= !(1 << at);
+                untried &= !(1 << at);
+            } else if fruitless > 4 * self.geometry.blocks_per_plane() || gained == NOTHING_TO_COLLECT {
+                untried &= !(1 << at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Collect one victim of `plane`. Returns the units gained.
+    fn collect_one<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<i64> {
+        let Some(victim) = self.victims.pick(plane) else { return Ok(NOTHING_TO_COLLECT) };
+        let valid = flash.nand.valid_units(victim);
+        let gained = i64::from(self.geometry.data_units_per_block() - valid);
+        if gained == 0 && matches!(self.config.gc, crate::ftl::gc::VictimKind::Greedy) {
+            // The emptiest block is wholly live: copying it would wear flash and gain nothing.
+            self.victims.on_seal(victim, valid);
+            return Ok(NOTHING_TO_COLLECT);
+        }
+        self.counters.gc.collections += 1;
+        self.counters.gc.pages_copied += u64::from(valid);
+        self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
+        self.level_wear(flash, plane)?;
+        Ok(gained)
+    }
+
+    /// Move the live units of `victim` into the open block `slot` of the same plane, and erase it.
+    fn empty_block<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        slot: OpenSlot,
+        cause: Cause,
+    ) -> Outcome<()> {
+        let mut survivors = std::mem::take(&mut self.survivors);
+        survivors.clear();
+        flash.nand.collect_valid(victim, &mut survivors);
+        for ppn in &survivors {
+            if let Some(lpn) = flash.nand.lpn(*ppn) {
+                crate::prefetch(&self.map, lpn.index());
+            }
+        }
+        let ready = flash.port.ready();
+        let mut copied = ready;
+        let slots = self.geometry.slots_per_page as usize;
+        let mut rest = survivors.as_slice();
+        while !rest.is_empty() {
+            let done;
+            (done, rest) = self.copy_page(flash, plane, slot, rest, slots, cause)?;
+            copied = flash.port.join(copied, done);
+        }
+        self.survivors = survivors;
+        flash.erase(victim, cause, copied)?;
+        let erases = flash.nand.erases(victim);
+        let state = &mut self.planes[plane.index()];
+        state.free.give(self.geometry.row_of(victim), erases);
+        state.erases += 1;
+        Ok(())
+    }
+
+    /// Fill one page of the open block with the first of `survivors`. Returns its end, and the survivors left.
+    #[inline]
+    fn copy_page<'s, P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        slot: OpenSlot,
+        survivors: &'s [Ppn],
+        slots: usize,
+        cause: Cause,
+    ) -> Outcome<(P::Ticket, &'s [Ppn])> {
+        let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
+            return Err(self.full(plane, "copies of garbage collection"));
+        };
+        let (moving, rest) = survivors.split_at(slots.min(survivors.len()));
+        let mut units = [Lpn(0); MAX_SLOTS];
+        for (unit, ppn) in units.iter_mut().zip(moving) {
+            *unit = flash.nand.lpn(*ppn).ok_or_else(|| lost(*ppn))?;
+        }
+        let units = &units[..moving.len()];
+        let to = self.geometry.page(block, flash.nand.next_page(block));
+        let from = self.geometry.page_of(moving[0]);
+        let ready = flash.port.ready();
+        // The command moves a page as it is: it serves when all that moves is the front of one page.
+        let whole =
+            moving.iter().enumerate().all(|(at, ppn)| ppn.0 == self.geometry.unit(from).0 + at as u32);
+        let mut done = if self.copyback && whole {
+            flash.copyback(from, to, units, cause, ready)?
+        } else {
+            let read = self.read_units(flash, moving.iter().map(|ppn| Some(*ppn)), cause, ready)?;
+            flash.program(to, units, cause, read)?
+        };
+        let destination = self.geometry.unit(to);
+        for (at, (lpn, ppn)) in units.iter().zip(moving).enumerate() {
+            let new = Ppn(destination.0 + at as u32);
+            flash.store_copy(*ppn, new);
+            flash.invalidate(*ppn)?;
+            self.map[lpn.index()] = new.0;
+        }
+        if self.is_full(&flash.nand, block) {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
+        Ok((done, rest))
+    }
+
+    /// Read whole units, each page of flash once.
+    #[inline]
+    fn read_units<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        units: impl Iterator<Item = Option<Ppn>>,
+        cause: Cause,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut reads = PageReads::new(after);
+        for ppn in units.flatten() {
+            reads.add(flash, self.geometry.page_of(ppn), self.geometry.sectors_per_unit, cause)?;
+        }
+        reads.finish(flash, cause)
+    }
+
+    /// Static wear levelling: now and then, empty the least worn block of a plane into its most worn free one.
+    fn level_wear<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<()> {
+        // A look at every block of the plane, once in a sixteenth as many erases: sixteen steps an erase.
+        let interval = (self.geometry.blocks_per_plane() / 16).max(1);
+        if self.config.wear_leveling != WearLeveling::Static
+            || self.planes[plane.index()].erases % interval != 0
+        {
+            return Ok(());
+        }
+        let state = &self.planes[plane.index()];
+        if state.free.len() < 2 {
+            return Ok(());
+        }
+        let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let most = blocks.clone().map(|block| flash.nand.erases(block)).max().unwrap_or(0);
+        let sealed = blocks.filter(|block| self.is_full(&flash.nand, *block));
+        let Some(coldest) = sealed.min_by_key(|block| flash.nand.erases(*block)) else { return Ok(()) };
+        if most - flash.nand.erases(coldest) <= self.config.wear_leveling_threshold {
+            return Ok(());
+        }
+        let Some(row) = self.planes[plane.index()].free.take_most_worn() else { return Ok(()) };
+        self.victims.remove(coldest, flash.nand.valid_units(coldest));
+        // The worn block takes cold data only; the open block for copies waits meanwhile.
+        let waiting = self.planes[plane.index()].open[self.gc_slot].take();
+        self.open(&mut flash.nand, plane, self.gc_slot, row);
+        self.empty_block(flash, plane, coldest, self.gc_slot, Cause::WearLevel)?;
+        let worn = std::mem::replace(&mut self.planes[plane.index()].open[self.gc_slot], waiting);
+        if let Some(worn) = worn {
+            // Cold data rarely fill a block to the last page, and only full blocks are collected.
+            if waiting.is_none() {
+                self.planes[plane.index()].open[self.gc_slot] = Some(worn);
+            } else {
+                self.pad(flash, worn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fill the rest of `block` with pages without data, and seal it.
+    fn pad<P: FlashPort>(&mut self, flash: &mut Flash<P>, block: BlockId) -> Outcome<()> {
+        let ready = flash.port.ready();
+        while !self.is_full(&flash.nand, block) {
+            let page = self.geometry.page(block, flash.nand.next_page(block));
+            flash.program(page, &[], Cause::WearLevel, ready)?;
+        }
+        if self.config.summary_page {
+            flash.program_metadata(self.geometry.page(block, self.geometry.data_pages_per_block), ready)?;
+        }
+        self.victims.on_seal(block, flash.nand.valid_units(block));
+        Ok(())
+    }
+
+    #[cold]
+    fn full(&self, plane: PlaneId, what: &str) -> Box<RunError> {
+        Box::new(RunError::Full(format!(
+            "the drive is full: plane {} has {} free blocks and no block worth collecting, but {what} need one; \
+             leave more spare space (ftl.over_provisioning) or use a smaller footprint",
+            plane.0,
+            self.planes[plane.index()].free.len(),
+        )))
+    }
+
+    /// A plane that can take a page of `lpn`, and its open block.
+    #[inline]
+    fn place<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        lpn: Lpn,
+        slot: OpenSlot,
+    ) -> Outcome<(PlaneId, BlockId)> {
+        let mut turn = self.turn_of(lpn);
+        for _ in 0..self.order.len() {
+            let die = self.geometry.die_of(self.order.at(turn));
+            if self.dies[die.index()].low != 0 {
+                self.collect(flash, die)?;
+            }
+            let plane = self.plane_for(&flash.nand, turn, lpn);
+            if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
+                if self.config.striping == Striping::Dynamic {
+                    self.next_turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
+                }
+                return Ok((plane, block));
+            }
+            if self.config.striping == Striping::Static {
+                return Err(self.full(plane, "host writes"));
+            }
+            turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
+        }
+        Err(self.full(self.order.at(turn), "host writes"))
+    }
+}
+
+/// What [`PageFtl::collect_one`] gains when the plane has no candidate, or none worth it.
+const NOTHING_TO_COLLECT: i64 = -1;
+
+#[cold]
+fn lost(ppn: Ppn) -> Box<RunError> {
+    Box::new(RunError::Rule(format!(
+        "physical unit {} is live but its spare area names no logical unit",
+        ppn.0
+    )))
+}
+
+/// Reads of neighbouring units, gathered so that each page of flash is read once.
+struct PageReads<T> {
+    page: Option<PageId>,
+    sectors: u32,
+    after: T,
+    done: T,
+}
+
+impl<T: Copy> PageReads<T> {
+    fn new(after: T) -> Self {
+        Self { page: None, sectors: 0, after, done: after }
+    }
+
+    #[inline]
+    fn add<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        page: PageId,
+        sectors: u32,
+        cause: Cause,
+    ) -> Outcome<()> {
+        if self.page != Some(page) {
+            self.send(flash, cause)?;
+            (self.page, self.sectors) = (Some(page), 0);
+        }
+        self.sectors += sectors;
+        Ok(())
+    }
+
+    #[inline]
+    fn send<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, cause: Cause) -> Outcome<()> {
+        if let Some(page) = self.page {
+            let read = flash.read(page, self.sectors, cause, self.after)?;
+            self.done = flash.port.join(self.done, read);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn finish<P: FlashPort<Ticket = T>>(mut self, flash: &mut Flash<P>, cause: Cause) -> Outcome<T> {
+        self.send(flash, cause)?;
+        Ok(self.done)
+    }
+}
+
+impl<V: VictimPolicy> Ftl for PageFtl<V> {
+    fn read<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut reads = PageReads::new(after);
+        if self.config.gc_when == GcWhen::OnAccess {
+            for index in 0..op.units {
+                let Some(ppn) = self.lookup(Lpn(op.lpn.0 + index)) else { continue };
+                let die = self.geometry.die_of(self.geometry.plane_of(self.geometry.block_of(ppn)));
+                if self.dies[die.index()].low != 0 {
+                    self.collect(flash, die)?;
+                }
+            }
+        }
+        for index in 0..op.units {
+            let sectors = op.sectors_of(index, self.geometry.sectors_per_unit);
+            let found = self.lookup(Lpn(op.lpn.0 + index));
+            match found {
+                Some(ppn) => {
+                    reads.add(flash, self.geometry.page_of(ppn), sectors.len() as u32, Cause::Host)?
+                }
+                None => self.counters.unmapped_reads += 1,
+            }
+            flash.deliver(found, sectors);
+        }
+        reads.finish(flash, Cause::Host)
+    }
+
+    #[inline]
+    fn write<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let slot =
+            if self.config.streams == 1 { 0 } else { usize::from(op.stream) % self.config.streams as usize };
+        let per_unit = self.geometry.sectors_per_unit;
+        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        let mut after = after;
+        // Old data are looked up after collection, which may have moved them.
+        let mut old = [None; MAX_SLOTS];
+        let mut units = [Lpn(0); MAX_SLOTS];
+        let mut partial = false;
+        for index in 0..op.units {
+            let lpn = Lpn(op.lpn.0 + index);
+            units[index as usize] = lpn;
+            old[index as usize] = self.lookup(lpn);
+            partial |= op.sectors_of(index, per_unit).len() as u32 != per_unit;
+        }
+        let (old, units) = (&old[..op.units as usize], &units[..op.units as usize]);
+        if partial {
+            let mut reads = PageReads::new(after);
+            for (index, old) in (0..).zip(old) {
+                let missing = per_unit - op.sectors_of(index, per_unit).len() as u32;
+                if let (Some(old), true) = (old, missing > 0) {
+                    reads.add(flash, self.geometry.page_of(*old), missing, Cause::Host)?;
+                    self.counters.read_modify_writes += 1;
+                }
+            }
+            after = reads.finish(flash, Cause::Host)?;
+        }
+        let page = self.geometry.page(block, flash.nand.next_page(block));
+        let mut done = flash.program(page, units, Cause::Host, after)?;
+        let first = self.geometry.unit(page);
+        for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
+            let new = Ppn(first.0 + index);
+            flash.store(new, op.sectors_of(index, per_unit), *old);
+            if let Some(old) = old {
+                self.invalidate(flash, *old)?;
+            }
+            self.map[lpn.index()] = new.0;
+        }
+        if self.is_full(&flash.nand, block) {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
+        Ok(done)
+    }
+
+    fn trim<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let per_unit = self.geometry.sectors_per_unit;
+        for index in 0..op.units {
+            let lpn = Lpn(op.lpn.0 + index);
+            if op.sectors_of(index, per_unit).len() as u32 == per_unit
+                && let Some(ppn) = self.lookup(lpn)
+            {
+                self.invalidate(flash, ppn)?;
+                self.map[lpn.index()] = UNMAPPED;
+            }
+        }
+        Ok(after)
+    }
+
+    /// Nothing is buffered: what was acknowledged is in flash.
+    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket> {
+        Ok(after)
+    }
+
+    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+        let ready = flash.port.ready();
+        let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
+        let planes = self.geometry.planes_per_die();
+        let logical = self.geometry.logical_units;
+        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes.
+        for turn in 0..dies.len() {
+            let first = dies.at(turn);
+            let mut lpns = (turn..logical).step_by(dies.len() as usize).peekable();
+            let mut at = 0;
+            while lpns.peek().is_some() {
+                let plane = PlaneId(first.0 + at % planes);
+                at += 1;
+                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
+                    return Err(self.full(plane, "the fill"));
+                };
+                for lpn in lpns.by_ref().take(self.geometry.data_pages_per_block as usize) {
+                    let page = self.geometry.page(block, flash.nand.next_page(block));
+                    flash.program(page, &[Lpn(lpn)], Cause::Host, ready)?;
+                    let ppn = self.geometry.unit(page);
+                    flash.store(ppn, 0..self.geometry.sectors_per_unit, None);
+                    self.map[lpn as usize] = ppn.0;
+                }
+                if self.is_full(&flash.nand, block) {
+                    self.seal(flash, plane, 0, block, ready)?;
+                }
+            }
+            for plane in (first.0..first.0 + planes).map(PlaneId) {
+                self.open_block(&mut flash.nand, plane, 0, 1);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, mapped: bool) {
+        if !mapped {
+            crate::prefetch(&self.map, lpn.index());
+        } else if let Some(ppn) = self.lookup(lpn) {
+            nand.prefetch(ppn);
+        }
+    }
+
+    fn counters(&self) -> FtlCounters {
+        self.counters.clone()
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = FtlCounters::default();
+    }
+
+    fn free_blocks(&self) -> u64 {
+        self.planes.iter().map(|plane| u64::from(plane.free.len())).sum()
+    }
+
+    fn most_free_blocks(&self) -> u32 {
+        self.planes.iter().map(|plane| plane.free.len()).max().unwrap_or(0)
+    }
+
+    fn verify(&self, nand: &NandArray) -> Result<(), String> {
+        nand.verify()?;
+        let mut mapped = 0;
+        for (lpn, entry) in (0..).zip(&self.map) {
+            if *entry == UNMAPPED {
+                continue;
+            }
+            mapped += 1;
+            let ppn = Ppn(*entry);
+            if !nand.is_valid(ppn) || nand.lpn(ppn) != Some(Lpn(lpn)) {
+                let found = nand.lpn(ppn);
+                return Err(format!(
+                    "logical unit {lpn} maps to physical unit {entry}, which holds {found:?}"
+                ));
+            }
+        }
+        let live: u64 =
+            (0..self.geometry.blocks()).map(|block| u64::from(nand.valid_units(BlockId(block)))).sum();
+        if live != mapped {
+            return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
+        }
+        let erased =
+            (0..self.geometry.blocks()).filter(|block| nand.next_page(BlockId(*block)) == 0).count() as u64;
+        let open = self.planes.iter().flat_map(|plane| plane.open.iter().flatten());
+        let open_erased = open.filter(|block| nand.next_page(**block) == 0).count() as u64;
+        if erased != self.free_blocks() + open_erased {
+            return Err(format!(
+                "{erased} blocks are erased, but {} are free and {open_erased} open",
+                self.free_blocks()
+            ));
+        }
+        Ok(())
+    }
+
+    fn table_bytes(&self) -> u64 {
+        let planes: u64 =
+            self.planes.iter().map(|plane| plane.free.table_bytes() + plane.open.capacity() as u64 * 8).sum();
+        self.map.len() as u64 * 4 + planes + self.victims.table_bytes() + self.survivors.capacity() as u64 * 4
+    }
+}

@@ -1,0 +1,271 @@
+//! Addresses of flash, and the only place that divides them.
+//!
+//! channel > way > die > plane > block > page. A page holds `slots_per_page` mapping units: 1 in the classic FTLs,
+//! 4 in a drive that maps 4 KiB in 16 KiB pages. [`Lpn`] and [`Ppn`] count mapping units; [`PageId`] counts NAND
+//! pages; the types keep them apart.
+
+use crate::config::DeviceConfig;
+use crate::host::request::SECTOR_BYTES;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index into a table with one entry for each.
+            #[inline]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// Logical mapping unit of the host's address space.
+    Lpn
+);
+id!(
+    /// Physical mapping unit, flat over the device: a slot of a NAND page.
+    Ppn
+);
+id!(
+    /// NAND page, flat over the device.
+    PageId
+);
+id!(
+    /// Erase block, flat over the device.
+    BlockId
+);
+id!(
+    /// Plane, flat over the device.
+    PlaneId
+);
+id!(
+    /// Die, flat over the device.
+    DieId
+);
+id!(
+    /// Channel.
+    ChannelId
+);
+
+/// Exact division of 32-bit numbers by a number known at load time: a multiplication instead of a division.
+#[derive(Debug, Clone, Copy)]
+pub struct Divider {
+    divisor: u32,
+    /// ceil(2^64 / divisor), which gives exact quotients for every 32-bit dividend; unused for 1.
+    magic: u64,
+}
+
+impl Divider {
+    /// Divide by `divisor`, which must not be 0.
+    pub fn new(divisor: u32) -> Self {
+        assert!(divisor != 0, "division by zero");
+        Self { divisor, magic: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
+    }
+
+    /// What it divides by.
+    pub const fn divisor(self) -> u32 {
+        self.divisor
+    }
+
+    /// `n / divisor`.
+    #[inline]
+    pub const fn quotient(self, n: u32) -> u32 {
+        if self.divisor == 1 { n } else { ((n as u128 * self.magic as u128) >> 64) as u32 }
+    }
+
+    /// `n % divisor`.
+    #[inline]
+    pub const fn remainder(self, n: u32) -> u32 {
+        n - self.quotient(n) * self.divisor
+    }
+}
+
+/// The shape of a drive.
+#[derive(Debug, Clone)]
+pub struct Geometry {
+    /// Channels.
+    pub channels: u32,
+    /// Ways of each channel.
+    pub ways: u32,
+    /// Dies of each way.
+    pub dies_per_way: u32,
+    /// Mapping units of a page.
+    pub slots_per_page: u32,
+    /// Bytes of a mapping unit.
+    pub unit_bytes: u32,
+    /// Host sectors of a mapping unit.
+    pub sectors_per_unit: u32,
+    /// Data bytes of a page.
+    pub page_bytes: u32,
+    /// Spare bytes of a page.
+    pub spare_bytes: u32,
+    /// Pages that may hold data in each block: all, or all but the summary page.
+    pub data_pages_per_block: u32,
+    /// Mapping units that the host sees.
+    pub logical_units: u32,
+    planes_per_die: Divider,
+    blocks_per_plane: Divider,
+    pages_per_block: Divider,
+    units_per_block: Divider,
+    dies_per_channel: Divider,
+}
+
+impl Geometry {
+    /// The shape that a validated configuration describes.
+    pub fn new(config: &DeviceConfig) -> Self {
+        let g = &config.geometry;
+        let unit_bytes = config.unit_bytes();
+        let slots_per_page = (g.page_bytes / unit_bytes) as u32;
+        Self {
+            channels: g.channels,
+            ways: g.ways,
+            dies_per_way: g.dies,
+            slots_per_page,
+            unit_bytes: unit_bytes as u32,
+            sectors_per_unit: unit_bytes as u32 / SECTOR_BYTES,
+            page_bytes: g.page_bytes as u32,
+            spare_bytes: g.spare_bytes as u32,
+            data_pages_per_block: config.data_pages_per_block(),
+            logical_units: config.logical_pages() as u32,
+            planes_per_die: Divider::new(g.planes),
+            blocks_per_plane: Divider::new(g.blocks_per_plane),
+            pages_per_block: Divider::new(g.pages_per_block),
+            units_per_block: Divider::new(g.pages_per_block * slots_per_page),
+            dies_per_channel: Divider::new(g.ways * g.dies),
+        }
+    }
+
+    /// Dies of the drive.
+    pub const fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel.divisor()
+    }
+    /// Planes of a die.
+    pub const fn planes_per_die(&self) -> u32 {
+        self.planes_per_die.divisor()
+    }
+    /// Planes of the drive.
+    pub const fn planes(&self) -> u32 {
+        self.dies() * self.planes_per_die()
+    }
+    /// Blocks of a plane.
+    pub const fn blocks_per_plane(&self) -> u32 {
+        self.blocks_per_plane.divisor()
+    }
+    /// Blocks of the drive.
+    pub const fn blocks(&self) -> u32 {
+        self.planes() * self.blocks_per_plane()
+    }
+    /// Pages of a block, the summary page included.
+    pub const fn pages_per_block(&self) -> u32 {
+        self.pages_per_block.divisor()
+    }
+    /// Mapping units of a block, those of a summary page included.
+    pub const fn units_per_block(&self) -> u32 {
+        self.units_per_block.divisor()
+    }
+    /// Mapping units of a block that may hold data.
+    pub const fn data_units_per_block(&self) -> u32 {
+        self.data_pages_per_block * self.slots_per_page
+    }
+    /// Physical mapping units of the drive.
+    pub const fn physical_units(&self) -> u32 {
+        self.blocks() * self.units_per_block()
+    }
+    /// Bytes that the host sees.
+    pub const fn logical_bytes(&self) -> u64 {
+        self.logical_units as u64 * self.unit_bytes as u64
+    }
+
+    /// The block of a mapping unit.
+    #[inline]
+    pub const fn block_of(&self, ppn: Ppn) -> BlockId {
+        BlockId(self.units_per_block.quotient(ppn.0))
+    }
+    /// The page of a mapping unit.
+    #[inline]
+    pub const fn page_of(&self, ppn: Ppn) -> PageId {
+        // slots_per_page is a power of two: both sizes are.
+        PageId(ppn.0 >> self.slots_per_page.trailing_zeros())
+    }
+    /// The block of a page.
+    #[inline]
+    pub const fn block_of_page(&self, page: PageId) -> BlockId {
+        BlockId(self.pages_per_block.quotient(page.0))
+    }
+    /// The index of a page in its block.
+    #[inline]
+    pub const fn page_index(&self, page: PageId) -> u32 {
+        self.pages_per_block.remainder(page.0)
+    }
+    /// The first mapping unit of a block.
+    #[inline]
+    pub const fn first_unit(&self, block: BlockId) -> Ppn {
+        Ppn(block.0 * self.units_per_block())
+    }
+    /// The page `index` of a block.
+    #[inline]
+    pub const fn page(&self, block: BlockId, index: u32) -> PageId {
+        PageId(block.0 * self.pages_per_block() + index)
+    }
+    /// The first mapping unit of a page.
+    #[inline]
+    pub const fn unit(&self, page: PageId) -> Ppn {
+        Ppn(page.0 << self.slots_per_page.trailing_zeros())
+    }
+    /// The plane of a block.
+    #[inline]
+    pub const fn plane_of(&self, block: BlockId) -> PlaneId {
+        PlaneId(self.blocks_per_plane.quotient(block.0))
+    }
+    /// Block `row` of a plane.
+    #[inline]
+    pub const fn block(&self, plane: PlaneId, row: u32) -> BlockId {
+        BlockId(plane.0 * self.blocks_per_plane() + row)
+    }
+    /// The row of a block in its plane.
+    #[inline]
+    pub const fn row_of(&self, block: BlockId) -> u32 {
+        self.blocks_per_plane.remainder(block.0)
+    }
+    /// The die of a plane.
+    #[inline]
+    pub const fn die_of(&self, plane: PlaneId) -> DieId {
+        DieId(self.planes_per_die.quotient(plane.0))
+    }
+    /// The first plane of a die.
+    #[inline]
+    pub const fn first_plane(&self, die: DieId) -> PlaneId {
+        PlaneId(die.0 * self.planes_per_die())
+    }
+    /// The channel of a die.
+    #[inline]
+    pub const fn channel_of(&self, die: DieId) -> ChannelId {
+        ChannelId(self.dies_per_channel.quotient(die.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dividers_are_exact_at_the_edges() {
+        for divisor in [1, 2, 3, 5, 7, 63, 64, 1152, 4_096, 108_696, u32::MAX - 1, u32::MAX] {
+            let by = Divider::new(divisor);
+            for base in [0, divisor, divisor.saturating_mul(2), u32::MAX / divisor * divisor, u32::MAX - 1] {
+                for n in [base.saturating_sub(1), base, base.saturating_add(1)] {
+                    assert_eq!(
+                        (by.quotient(n), by.remainder(n)),
+                        (n / divisor, n % divisor),
+                        "{n} / {divisor}"
+                    );
+                }
+            }
+        }
+    }
+}

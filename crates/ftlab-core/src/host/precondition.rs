@@ -1,0 +1,244 @@
+//! What a drive has lived through before the first request: written without a clock, and not measured.
+
+use crate::config::{DeviceConfig, FillLayout, PreconditionKind, PreconditionPattern};
+use crate::device::RunError;
+use crate::flash::port::Count;
+use crate::ftl::{Ftl, PageOp};
+use crate::geometry::Lpn;
+use crate::host::intake::Intake;
+use crate::host::request::{Op, SourceFactory};
+use crate::host::split::Splitter;
+use crate::host::{CONTROL_INTERVAL, Drive};
+use crate::metrics::summary::PreconditionSummary;
+use crate::rng::Rng;
+
+/// Ages a drive, and reports how far it got.
+struct Aging<'r, 'a, F> {
+    drive: &'r mut Drive<'a, F, Count>,
+    splitter: Splitter,
+    /// Units written, the fill included.
+    written: u64,
+    bound: u64,
+    until_control: u64,
+    interrupted: bool,
+}
+
+/// Precondition `drive` as `config` says; `None` when it says nothing.
+///
+/// # Errors
+/// When the workload cannot be read, or the drive fills up.
+pub(crate) fn run<F: Ftl>(
+    config: &DeviceConfig,
+    drive: &mut Drive<'_, F, Count>,
+    workload: &dyn SourceFactory,
+    seed: u64,
+) -> Result<Option<PreconditionSummary>, RunError> {
+    let wanted = &config.precondition;
+    let kind = match wanted.kind {
+        PreconditionKind::None => return Ok(None),
+        PreconditionKind::Fill => "fill",
+        PreconditionKind::FreeBlocks => "free_blocks",
+        PreconditionKind::Steady => "steady",
+    };
+    let logical = u64::from(drive.flash.geometry().logical_units);
+    let splitter = Splitter::new(drive.flash.geometry());
+    let mut aging = Aging {
+        splitter,
+        written: 0,
+        bound: (wanted.max_drive_writes * logical as f64) as u64,
+        until_control: CONTROL_INTERVAL,
+        interrupted: false,
+        drive,
+    };
+    aging.fill(wanted.layout)?;
+    let mut write_amplification = 0.0;
+    let mut reached = wanted.kind == PreconditionKind::Fill && !aging.interrupted;
+    if !reached && !aging.interrupted {
+        let mut goal = Goal::new(wanted.kind, wanted.free_blocks, wanted.tolerance, logical);
+        goal.start(aging.drive);
+        aging.age(config, wanted.pattern, workload, seed, &mut goal)?;
+        (reached, write_amplification) = (goal.reached, goal.write_amplification());
+    }
+    Ok(Some(PreconditionSummary {
+        kind: kind.into(),
+        reached,
+        pages_written: aging.written,
+        write_amplification,
+        free_blocks_max: aging.drive.ftl.most_free_blocks(),
+    }))
+}
+
+/// When aging is enough.
+struct Goal {
+    kind: PreconditionKind,
+    free_blocks: u32,
+    tolerance: f64,
+    window: u64,
+    /// Units written and programmed at the start of the window.
+    window_start: (u64, u64),
+    /// Write amplification of the windows so far, and of how many.
+    windows: Vec<f64>,
+    reached: bool,
+}
+
+impl Goal {
+    fn new(kind: PreconditionKind, free_blocks: u32, tolerance: f64, window: u64) -> Self {
+        Self {
+            kind,
+            free_blocks,
+            tolerance,
+            window,
+            window_start: (0, 0),
+            windows: Vec::new(),
+            reached: false,
+        }
+    }
+
+    fn start<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>) {
+        self.window_start = (0, programmed(drive));
+    }
+
+    /// `written` units have been written since the fill.
+    #[inline]
+    fn look<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+        if written - self.window_start.0 >= self.window {
+            self.close_window(drive, written);
+        }
+    }
+
+    #[cold]
+    fn close_window<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+        let programmed = programmed(drive);
+        let (written_before, programmed_before) = self.window_start;
+        self.windows.push((programmed - programmed_before) as f64 / (written - written_before) as f64);
+        self.window_start = (written, programmed);
+        if let [.., a, b, c, d] = self.windows[..] {
+            let (before, now) = (a + b, c + d);
+            self.reached |=
+                self.kind == PreconditionKind::Steady && ((now - before) / before).abs() <= self.tolerance;
+        }
+    }
+
+    fn write_amplification(&self) -> f64 {
+        let last = &self.windows[self.windows.len().saturating_sub(2)..];
+        if last.is_empty() { 0.0 } else { last.iter().sum::<f64>() / last.len() as f64 }
+    }
+}
+
+fn programmed<F: Ftl>(drive: &Drive<'_, F, Count>) -> u64 {
+    drive.flash.pages_programmed() * u64::from(drive.flash.geometry().slots_per_page)
+}
+
+impl<F: Ftl> Aging<'_, '_, F> {
+    fn fill(&mut self, layout: FillLayout) -> Result<(), RunError> {
+        let geometry = self.drive.flash.geometry();
+        let (logical, slots, per_unit) =
+            (geometry.logical_units, geometry.slots_per_page, geometry.sectors_per_unit);
+        if layout == FillLayout::Blocks {
+            if let Some(oracle) = &mut self.drive.oracle {
+                self.drive.flash.write_version = oracle.write(0..self.splitter.sectors());
+            }
+            self.written += u64::from(logical);
+            return self.drive.ftl.fill_blocks(&mut self.drive.flash).map_err(|error| *error);
+        }
+        let mut lpn = 0;
+        while lpn < logical && !self.interrupted {
+            let units = slots.min(logical - lpn);
+            self.write(Lpn(lpn), units, units * per_unit)?;
+            lpn += units;
+            self.look_up(Some(f64::from(lpn) / f64::from(logical)));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, lpn: Lpn, units: u32, sectors: u32) -> Result<(), RunError> {
+        let page = PageOp { lpn, units, first_sector: 0, sectors, stream: 0 };
+        let lba = u64::from(lpn.0) * u64::from(self.drive.flash.geometry().sectors_per_unit);
+        self.drive.access(Op::Write, lba, &page, ()).map_err(|error| *error)?;
+        self.written += u64::from(units);
+        Ok(())
+    }
+
+    fn look_up(&mut self, fraction: Option<f64>) {
+        self.until_control -= 1;
+        if self.until_control == 0 {
+            self.until_control = CONTROL_INTERVAL;
+            self.drive.control.report(true, self.written, fraction);
+            self.interrupted |= self.drive.control.is_cancelled();
+        }
+    }
+
+    fn age(
+        &mut self,
+        config: &DeviceConfig,
+        pattern: PreconditionPattern,
+        workload: &dyn SourceFactory,
+        seed: u64,
+        goal: &mut Goal,
+    ) -> Result<(), RunError> {
+        let geometry = self.drive.flash.geometry();
+        let (logical, slots, per_unit) =
+            (geometry.logical_units, geometry.slots_per_page, geometry.sectors_per_unit);
+        let filled = self.written;
+        if pattern == PreconditionPattern::Workload {
+            return self.age_by_workload(config, workload, goal, filled);
+        }
+        let mut rng = Rng::new(seed, "precondition");
+        let mut next = 0;
+        while !self.is_over(goal, filled) {
+            if pattern == PreconditionPattern::Uniform {
+                self.write(Lpn(rng.below(u64::from(logical)) as u32), 1, per_unit)?;
+            } else {
+                let units = slots.min(logical - next);
+                self.write(Lpn(next), units, units * per_unit)?;
+                next = if next + units == logical { 0 } else { next + units };
+            }
+            self.look_up(None);
+        }
+        Ok(())
+    }
+
+    fn age_by_workload(
+        &mut self,
+        config: &DeviceConfig,
+        workload: &dyn SourceFactory,
+        goal: &mut Goal,
+        filled: u64,
+    ) -> Result<(), RunError> {
+        for pass in 1.. {
+            let source = workload.open(pass).map_err(RunError::Source)?;
+            let mut intake = Intake::new(source, config, self.splitter.sectors(), None);
+            let before = self.written;
+            while let Some(admitted) = intake.next()? {
+                let request = admitted.request;
+                if matches!(request.op, Op::Write | Op::Trim) {
+                    for (lba, page) in self.splitter.split(&request) {
+                        self.drive.access(request.op, lba, &page, ()).map_err(|error| *error)?;
+                        if request.op == Op::Write {
+                            self.written += u64::from(page.units);
+                        }
+                    }
+                }
+                if self.is_over(goal, filled) {
+                    return Ok(());
+                }
+                self.look_up(None);
+            }
+            if self.written == before {
+                // A workload that writes nothing leaves the drive as it is: that state is steady.
+                goal.reached = goal.kind == PreconditionKind::Steady;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn is_over(&mut self, goal: &mut Goal, filled: u64) -> bool {
+        goal.look(self.drive, self.written - filled);
+        if goal.kind == PreconditionKind::FreeBlocks {
+            goal.reached = self.drive.ftl.most_free_blocks() <= goal.free_blocks;
+        }
+        goal.reached || self.written >= self.bound || self.interrupted
+    }
+}

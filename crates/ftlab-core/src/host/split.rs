@@ -1,0 +1,80 @@
+//! Requests to page accesses: the host layer cuts at the boundaries of NAND pages.
+
+use crate::ftl::PageOp;
+use crate::geometry::{Geometry, Lpn};
+use crate::host::request::Request;
+
+/// Cuts requests for one drive. Sizes are powers of two, so cutting is shifting.
+#[derive(Debug, Clone, Copy)]
+pub struct Splitter {
+    sectors: u64,
+    unit_shift: u32,
+    page_sectors: u32,
+}
+
+impl Splitter {
+    /// For drives of shape `geometry`.
+    pub fn new(geometry: &Geometry) -> Self {
+        Self {
+            sectors: u64::from(geometry.logical_units) * u64::from(geometry.sectors_per_unit),
+            unit_shift: geometry.sectors_per_unit.trailing_zeros(),
+            page_sectors: geometry.sectors_per_unit * geometry.slots_per_page,
+        }
+    }
+
+    /// Sectors that the host sees.
+    pub const fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// The first mapping unit of a sector that the host sees.
+    #[inline]
+    pub const fn unit(&self, lba: u64) -> Lpn {
+        Lpn((lba >> self.unit_shift) as u32)
+    }
+
+    /// The accesses of `request` in ascending order, each with its first sector. A request that reaches the end of
+    /// the drive goes on at its start; the host has dealt with it if that is not wanted.
+    #[inline]
+    pub fn split(&self, request: &Request) -> Pages {
+        Pages { splitter: *self, lba: request.lba, left: request.sectors, stream: request.stream }
+    }
+}
+
+/// Iterator over the accesses of a request.
+#[derive(Debug)]
+pub struct Pages {
+    splitter: Splitter,
+    lba: u64,
+    left: u32,
+    stream: u16,
+}
+
+impl Iterator for Pages {
+    type Item = (u64, PageOp);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u64, PageOp)> {
+        if self.left == 0 {
+            return None;
+        }
+        let Splitter { sectors: end, unit_shift, page_sectors } = self.splitter;
+        if self.lba == end {
+            self.lba = 0;
+        }
+        let to_boundary = u64::from(page_sectors - (self.lba as u32 & (page_sectors - 1)));
+        let sectors = self.left.min(to_boundary.min(end - self.lba) as u32);
+        let first_sector = self.lba as u32 & ((1 << unit_shift) - 1);
+        let op = PageOp {
+            lpn: self.splitter.unit(self.lba),
+            units: (first_sector + sectors).div_ceil(1 << unit_shift),
+            first_sector,
+            sectors,
+            stream: self.stream,
+        };
+        let at = self.lba;
+        self.lba += u64::from(sectors);
+        self.left -= sectors;
+        Some((at, op))
+    }
+}

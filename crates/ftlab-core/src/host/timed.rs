@@ -1,0 +1,350 @@
+//! Driving with a clock: arrivals, the host link, and completions, among the events of flash.
+//!
+//! A request arrives, waits at the host while `host.outstanding` others are in the drive, and is handed over: its
+//! latency counts from there. A write crosses the link whole before its pages are taken up; a read's data cross
+//! when the last page has been read. Commands and completions take no link time, but need the direction that they
+//! travel in to be free. With a half-duplex link both directions are one, and completions go first.
+
+use std::collections::VecDeque;
+
+use crate::config::{Arrival, DeviceConfig, LinkDuplex, Stop};
+use crate::device::{RunError, RunOptions};
+use crate::flash::port::FlashPort;
+use crate::flash::timeline::{Step, Timeline};
+use crate::ftl::Ftl;
+use crate::host::intake::{Admitted, Intake};
+use crate::host::request::{Op, SECTOR_BYTES};
+use crate::host::split::Splitter;
+use crate::host::{CONTROL_INTERVAL, Drive};
+use crate::metrics::books::Books;
+use crate::metrics::{CommandRecord, Observer, RequestRecord};
+use crate::time::{Rate, Time};
+
+/// Timers of the timeline.
+const ARRIVAL: u32 = 0;
+const LINK: [u32; 2] = [1, 2];
+
+/// Directions of the link; with half duplex there is only the first.
+const IN: usize = 0;
+
+/// A request between hand-over (or arrival) and completion.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    admitted: Admitted,
+    start: Time,
+    /// Accesses that have not ended, and one more while they are being handed out.
+    pending: u32,
+}
+
+/// Everything that happens between source and flash.
+struct Driver<'r, 'a, F> {
+    drive: &'r mut Drive<'a, F, Timeline>,
+    intake: &'r mut Intake,
+    books: &'r mut Books,
+    observer: &'r mut dyn Observer,
+    splitter: Splitter,
+    closed: bool,
+    samples: bool,
+    wants_requests: bool,
+    wants_commands: bool,
+    /// Most requests in the drive.
+    depth: usize,
+    can_wait: bool,
+    link: Rate,
+    out: usize,
+    slots: Vec<Slot>,
+    free_slots: Vec<u32>,
+    in_drive: usize,
+    /// The request whose arrival the timer will ring.
+    arriving: Option<Admitted>,
+    /// Waiting at the host.
+    waiting: VecDeque<u32>,
+    /// Handed over, waiting for the way in.
+    entering: VecDeque<u32>,
+    /// Served, waiting for the way out.
+    leaving: VecDeque<u32>,
+    /// Who is on the link, by direction.
+    on_link: [Option<u32>; 2],
+    /// The waiting lines are being emptied: whoever comes now joins them.
+    emptying: bool,
+    commands: Vec<CommandRecord>,
+    stopped: bool,
+}
+
+/// Run all requests of `intake`. What was measured stays in `books` whether or not this ends in an error.
+///
+/// # Errors
+/// When a request, the source or the drive is at fault.
+pub(crate) fn run<F: Ftl>(
+    config: &DeviceConfig,
+    drive: &mut Drive<'_, F, Timeline>,
+    intake: &mut Intake,
+    books: &mut Books,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+) -> Result<(), RunError> {
+    let host = &config.host;
+    let closed = host.arrival == Arrival::Closed;
+    let depth = match (closed, host.outstanding) {
+        (true, _) => host.queue_depth as usize,
+        (false, 0) => usize::MAX,
+        (false, outstanding) => outstanding as usize,
+    };
+    let splitter = Splitter::new(drive.flash.geometry());
+    let mut driver = Driver {
+        intake,
+        books,
+        splitter,
+        closed,
+        samples: options.series.is_some(),
+        wants_requests: observer.wants_requests(),
+        wants_commands: observer.wants_commands(),
+        observer,
+        depth,
+        can_wait: !closed && depth != usize::MAX,
+        link: Rate::from_mb_per_s(host.link_mb_per_s),
+        out: usize::from(host.link_duplex == LinkDuplex::Full),
+        slots: Vec::new(),
+        free_slots: Vec::new(),
+        in_drive: 0,
+        arriving: None,
+        waiting: VecDeque::new(),
+        entering: VecDeque::new(),
+        leaving: VecDeque::new(),
+        on_link: [None; 2],
+        emptying: false,
+        commands: Vec::new(),
+        stopped: false,
+        drive,
+    };
+    let result = driver.go(host.stop);
+    driver.pass_on_commands(true);
+    result
+}
+
+impl<F: Ftl> Driver<'_, '_, F> {
+    fn go(&mut self, stop: Stop) -> Result<(), RunError> {
+        if self.closed {
+            for _ in 0..self.depth {
+                let Some(admitted) = self.intake.next()? else { break };
+                self.arrive(admitted)?;
+            }
+        } else if let Some(admitted) = self.intake.next()? {
+            self.expect(admitted);
+        }
+        let mut until_control = CONTROL_INTERVAL;
+        loop {
+            self.drive.flash.port.settle();
+            match self.drive.flash.port.step() {
+                None => return Ok(()),
+                Some(Step::Timer(ARRIVAL)) => self.on_arrival(stop)?,
+                Some(Step::Timer(timer)) => {
+                    self.on_link_free(if timer == LINK[IN] { IN } else { self.out })?
+                }
+                Some(Step::Flash) => {}
+            }
+            self.on_finished()?;
+            until_control -= 1;
+            if until_control == 0 || self.stopped {
+                until_control = CONTROL_INTERVAL;
+                self.pass_on_commands(false);
+                let control = self.drive.control;
+                control.report(false, self.intake.counts().requests, self.intake.fraction());
+                if control.is_cancelled() || self.stopped {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.drive.flash.port.now()
+    }
+
+    fn expect(&mut self, admitted: Admitted) {
+        self.drive.flash.port.set_timer(ARRIVAL, admitted.arrival);
+        self.arriving = Some(admitted);
+    }
+
+    fn on_arrival(&mut self, stop: Stop) -> Result<(), RunError> {
+        let Some(admitted) = self.arriving.take() else { return Ok(()) };
+        let next = self.intake.next()?;
+        if next.is_none() && stop == Stop::LastArrival {
+            self.stopped = true;
+            return Ok(());
+        }
+        self.arrive(admitted)?;
+        if let Some(next) = next {
+            self.expect(next);
+        }
+        Ok(())
+    }
+
+    /// A request is at the host now.
+    fn arrive(&mut self, mut admitted: Admitted) -> Result<(), RunError> {
+        if self.closed {
+            admitted.arrival = self.now();
+        }
+        self.books.arrived(admitted.arrival);
+        let slot = Slot { admitted, start: Time::ZERO, pending: 0 };
+        let at = if let Some(at) = self.free_slots.pop() {
+            self.slots[at as usize] = slot;
+            at
+        } else {
+            self.slots.push(slot);
+            self.slots.len() as u32 - 1
+        };
+        if self.in_drive < self.depth {
+            self.hand_over(at)
+        } else {
+            self.waiting.push_back(at);
+            Ok(())
+        }
+    }
+
+    fn hand_over(&mut self, at: u32) -> Result<(), RunError> {
+        self.slots[at as usize].start = self.now();
+        self.in_drive += 1;
+        if self.emptying || self.on_link[IN].is_some() || !self.entering.is_empty() {
+            self.entering.push_back(at);
+            return Ok(());
+        }
+        self.enter(at)?;
+        self.empty_lines()
+    }
+
+    /// The way in is free for this request.
+    fn enter(&mut self, at: u32) -> Result<(), RunError> {
+        let request = &self.slots[at as usize].admitted.request;
+        if request.op == Op::Write && !self.link.is_instant() {
+            self.take_link(IN, at);
+            return Ok(());
+        }
+        self.dispatch(at)
+    }
+
+    fn take_link(&mut self, direction: usize, at: u32) {
+        let sectors = self.slots[at as usize].admitted.request.sectors;
+        let span = self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
+        self.on_link[direction] = Some(at);
+        let end = self.now() + span;
+        self.drive.flash.port.set_timer(LINK[direction], end);
+    }
+
+    fn on_link_free(&mut self, direction: usize) -> Result<(), RunError> {
+        // Whoever comes meanwhile finds the link busy and joins the lines, which are emptied next.
+        if let Some(at) = self.on_link[direction] {
+            if self.slots[at as usize].admitted.request.op == Op::Write {
+                self.dispatch(at)?;
+            } else {
+                self.complete(at)?;
+            }
+        }
+        self.on_link[direction] = None;
+        self.empty_lines()
+    }
+
+    /// Let completions out and requests in, as far as the link allows.
+    fn empty_lines(&mut self) -> Result<(), RunError> {
+        if self.emptying {
+            return Ok(());
+        }
+        self.emptying = true;
+        loop {
+            if self.on_link[self.out].is_none()
+                && let Some(at) = self.leaving.pop_front()
+            {
+                if self.slots[at as usize].admitted.request.op == Op::Read && !self.link.is_instant() {
+                    self.take_link(self.out, at);
+                } else {
+                    self.complete(at)?;
+                }
+            } else if self.on_link[IN].is_none()
+                && let Some(at) = self.entering.pop_front()
+            {
+                self.enter(at)?;
+            } else {
+                break;
+            }
+        }
+        self.emptying = false;
+        Ok(())
+    }
+
+    /// Cut a request into accesses and hand them to the translation layer.
+    fn dispatch(&mut self, at: u32) -> Result<(), RunError> {
+        let request = self.slots[at as usize].admitted.request;
+        let ready = self.drive.flash.port.ready();
+        let mut pending = 0;
+        if request.op == Op::Flush {
+            let done = self.drive.ftl.flush(&mut self.drive.flash, ready).map_err(|error| *error)?;
+            pending += u32::from(self.drive.flash.port.watch(done, at));
+        }
+        for (lba, page) in self.splitter.split(&request) {
+            let done = self.drive.access(request.op, lba, &page, ready).map_err(|error| *error)?;
+            pending += u32::from(self.drive.flash.port.watch(done, at));
+            match request.op {
+                Op::Write => self.books.host.write_pages += u64::from(page.units),
+                Op::Read => self.books.host.read_pages += u64::from(page.units),
+                Op::Trim | Op::Flush => {}
+            }
+        }
+        self.slots[at as usize].pending = pending;
+        if pending == 0 {
+            self.leaving.push_back(at);
+        }
+        Ok(())
+    }
+
+    /// Accesses have ended: the requests whose last one it was may leave.
+    fn on_finished(&mut self) -> Result<(), RunError> {
+        if self.drive.flash.port.finished().is_empty() {
+            return Ok(());
+        }
+        let mut finished = std::mem::take(self.drive.flash.port.finished());
+        for at in finished.drain(..) {
+            let slot = &mut self.slots[at as usize];
+            slot.pending -= 1;
+            if slot.pending == 0 {
+                self.leaving.push_back(at);
+            }
+        }
+        *self.drive.flash.port.finished() = finished;
+        self.empty_lines()
+    }
+
+    fn complete(&mut self, at: u32) -> Result<(), RunError> {
+        let now = self.now();
+        let Slot { admitted, start, .. } = self.slots[at as usize];
+        let Admitted { index, request, arrival } = admitted;
+        self.free_slots.push(at);
+        self.in_drive -= 1;
+        self.books.completed(&request);
+        self.books.timed(request.op, arrival, start, now, self.can_wait);
+        if self.samples {
+            self.books.sample(&self.drive.ftl, &self.drive.flash, now);
+        }
+        if self.wants_requests {
+            self.observer.on_request(&RequestRecord { index, request, arrival, start, end: now });
+        }
+        if self.closed {
+            if let Some(next) = self.intake.next()? {
+                self.arrive(next)?;
+            }
+        } else if let Some(next) = self.waiting.pop_front() {
+            self.hand_over(next)?;
+        }
+        Ok(())
+    }
+
+    fn pass_on_commands(&mut self, all: bool) {
+        if self.wants_commands {
+            self.drive.flash.port.take_log(&mut self.commands);
+            if all || self.commands.len() >= 4096 {
+                for record in self.commands.drain(..) {
+                    self.observer.on_command(&record);
+                }
+            }
+        }
+    }
+}

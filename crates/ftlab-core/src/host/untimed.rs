@@ -1,0 +1,77 @@
+//! Driving without a clock: requests one after the other, as fast as they can be decided.
+
+use crate::device::{RunError, RunOptions};
+use crate::flash::port::Count;
+use crate::ftl::Ftl;
+use crate::host::intake::Intake;
+use crate::host::request::Op;
+use crate::host::split::Splitter;
+use crate::host::{CONTROL_INTERVAL, Drive};
+use crate::metrics::books::Books;
+use crate::metrics::{Observer, RequestRecord};
+use crate::time::Time;
+
+/// How many requests ahead the mapping entry of a write is asked for, and how many ahead the state it points to.
+const AHEAD_ENTRY: usize = 24;
+const AHEAD_STATE: usize = 12;
+
+/// Run all requests of `intake`. What was counted stays in `books` whether or not this ends in an error.
+///
+/// # Errors
+/// When a request, the source or the drive is at fault.
+pub(crate) fn run<F: Ftl>(
+    drive: &mut Drive<'_, F, Count>,
+    intake: &mut Intake,
+    books: &mut Books,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+) -> Result<(), RunError> {
+    let splitter = Splitter::new(drive.flash.geometry());
+    let wants_requests = observer.wants_requests();
+    let samples = options.series.is_some();
+    let mut until_control = CONTROL_INTERVAL;
+    loop {
+        for (ahead, mapped) in [(AHEAD_ENTRY, false), (AHEAD_STATE, true)] {
+            if let Some(request) = intake.peek(ahead)
+                && request.lba < splitter.sectors()
+            {
+                drive.ftl.prefetch(&drive.flash.nand, splitter.unit(request.lba), mapped);
+            }
+        }
+        let Some(admitted) = intake.next()? else { return Ok(()) };
+        let request = admitted.request;
+        if request.op == Op::Flush {
+            drive.ftl.flush(&mut drive.flash, ()).map_err(|error| *error)?;
+        }
+        for (lba, page) in splitter.split(&request) {
+            drive.access(request.op, lba, &page, ()).map_err(|error| *error)?;
+            match request.op {
+                Op::Write => books.host.write_pages += u64::from(page.units),
+                Op::Read => books.host.read_pages += u64::from(page.units),
+                Op::Trim | Op::Flush => {}
+            }
+        }
+        books.completed(&request);
+        if samples {
+            books.sample(&drive.ftl, &drive.flash, Time::ZERO);
+        }
+        if wants_requests {
+            let (index, arrival) = (admitted.index, admitted.arrival);
+            observer.on_request(&RequestRecord {
+                index,
+                request,
+                arrival,
+                start: Time::ZERO,
+                end: Time::ZERO,
+            });
+        }
+        until_control -= 1;
+        if until_control == 0 {
+            until_control = CONTROL_INTERVAL;
+            drive.control.report(false, intake.counts().requests, intake.fraction());
+            if drive.control.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+}

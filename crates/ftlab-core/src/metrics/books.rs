@@ -1,0 +1,240 @@
+//! The books of a run: what completed, how long it took, and the series over time.
+
+use crate::config::DeviceConfig;
+use crate::flash::Flash;
+use crate::flash::port::FlashPort;
+use crate::ftl::{Ftl, FtlCounters};
+use crate::geometry::{BlockId, Geometry};
+use crate::host::intake::IntakeCounts;
+use crate::host::request::{Op, Request, SECTOR_BYTES};
+use crate::metrics::latency::Latency;
+use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
+use crate::metrics::summary::{
+    ByCause, FlashSummary, HostSummary, LatencyByOp, MemorySummary, ParallelismSummary, SCHEMA, Summary,
+    WearSummary, WriteAmplification,
+};
+use crate::time::Time;
+
+/// Busy time of the parts, from a port that keeps time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BusyTimes {
+    pub(crate) by_cause_ps: [u64; crate::flash::CAUSES],
+    pub(crate) channels_ps: u64,
+    pub(crate) port_bytes: u64,
+}
+
+/// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
+#[derive(Debug)]
+pub(crate) struct Books {
+    pub(crate) host: HostSummary,
+    latency: [Latency; 4],
+    wait: Latency,
+    recorder: Option<Recorder>,
+    first_arrival: Time,
+    last_completion: Time,
+}
+
+impl Books {
+    pub(crate) fn new(series: Option<SeriesEvery>) -> Self {
+        Self {
+            host: HostSummary::default(),
+            latency: std::array::from_fn(|_| Latency::new()),
+            wait: Latency::new(),
+            recorder: series.map(Recorder::new),
+            first_arrival: Time::NEVER,
+            last_completion: Time::ZERO,
+        }
+    }
+
+    /// A request has arrived.
+    #[inline]
+    pub(crate) fn arrived(&mut self, at: Time) {
+        self.first_arrival = self.first_arrival.min(at);
+    }
+
+    /// A request has completed.
+    #[inline]
+    pub(crate) fn completed(&mut self, request: &Request) {
+        let bytes = u64::from(request.sectors) * u64::from(SECTOR_BYTES);
+        let host = &mut self.host;
+        host.completed += 1;
+        match request.op {
+            Op::Read => {
+                host.reads += 1;
+                host.read_bytes += bytes;
+            }
+            Op::Write => {
+                host.writes += 1;
+                host.write_bytes += bytes;
+            }
+            Op::Trim => {
+                host.trims += 1;
+                host.trim_bytes += bytes;
+            }
+            Op::Flush => host.flushes += 1,
+        }
+    }
+
+    /// When that request arrived, was handed to the drive, and ended.
+    #[inline]
+    pub(crate) fn timed(&mut self, op: Op, arrival: Time, start: Time, end: Time, can_wait: bool) {
+        self.latency[op as usize].record(end.since(start));
+        if can_wait {
+            self.wait.record(start.since(arrival));
+        }
+        self.last_completion = end;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.latency(end.since(start));
+        }
+    }
+
+    /// Add a row to the series if one is due.
+    #[inline]
+    pub(crate) fn sample<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>, now: Time) {
+        if let Some(recorder) = &mut self.recorder
+            && recorder.is_due(self.host.completed, now)
+        {
+            let totals = Self::totals(&self.host, ftl, flash);
+            recorder.row(now, &totals);
+        }
+    }
+
+    fn totals<F: Ftl, P: FlashPort>(host: &HostSummary, ftl: &F, flash: &Flash<P>) -> Totals {
+        Totals {
+            requests: host.completed,
+            reads: host.reads,
+            writes: host.writes,
+            bytes: host.read_bytes + host.write_bytes,
+            write_units: host.write_pages,
+            programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
+            erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
+            free_blocks: ftl.free_blocks(),
+        }
+    }
+
+    /// The series, its last interval cut short.
+    pub(crate) fn series<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>) -> Option<Series> {
+        let totals = Self::totals(&self.host, ftl, flash);
+        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, &totals))
+    }
+
+    /// Everything known so far. `partial` and what the caller alone knows are left for it to fill in.
+    pub(crate) fn summary<F: Ftl, P: FlashPort>(
+        &self,
+        config: &DeviceConfig,
+        ftl: &F,
+        flash: &Flash<P>,
+        intake: IntakeCounts,
+        busy: Option<BusyTimes>,
+    ) -> Summary {
+        let geometry = flash.geometry();
+        let timed = busy.is_some();
+        let FtlCounters { gc, unmapped_reads, read_modify_writes } = ftl.counters();
+        let span = self.last_completion.since(self.first_arrival);
+        let seconds = span.0 as f64 / 1e12;
+        let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let host = HostSummary {
+            requests: intake.requests,
+            rejected: intake.rejected,
+            out_of_range: intake.out_of_range,
+            unsorted: intake.unsorted,
+            unfinished: intake.requests - intake.rejected - self.host.completed,
+            unmapped_read_pages: unmapped_reads,
+            read_modify_writes,
+            iops: rate(self.host.completed),
+            bytes_per_second: rate(self.host.read_bytes + self.host.write_bytes),
+            first_arrival_ns: if timed && self.first_arrival != Time::NEVER {
+                self.first_arrival.as_ns()
+            } else {
+                0
+            },
+            ..self.host.clone()
+        };
+        let mean_over_span = |ps: u64| if span.0 > 0 { ps as f64 / span.0 as f64 } else { 0.0 };
+        let table_bytes =
+            flash.nand.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
+        Summary {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            device: config.name.clone(),
+            workload: String::new(),
+            seed: 0,
+            partial: false,
+            simulated_ns: self.last_completion.as_ns(),
+            wall_seconds: 0.0,
+            latency_ns: timed.then(|| self.latency_by_op()),
+            host_wait_ns: (timed && self.wait.count() > 0).then(|| self.wait.summary()),
+            flash: FlashSummary::from_counts(&flash.counts),
+            busy_ns: busy.map(|busy| ByCause::from_counts(busy.by_cause_ps.map(|ps| Time(ps).as_ns()))),
+            write_amplification: write_amplification(flash, host.write_pages),
+            gc,
+            wear: wear(config, flash, geometry),
+            parallelism: busy.map(|busy| ParallelismSummary {
+                mean_busy_channels: mean_over_span(busy.channels_ps),
+                mean_busy_dies: mean_over_span(busy.by_cause_ps.iter().sum()),
+            }),
+            precondition: None,
+            verify: None,
+            memory: MemorySummary {
+                table_bytes,
+                bytes_per_page: table_bytes as f64 / f64::from(geometry.physical_units()),
+            },
+            host,
+        }
+    }
+
+    fn latency_by_op(&self) -> LatencyByOp {
+        let mut all = Latency::new();
+        for latency in &self.latency {
+            all.merge(latency);
+        }
+        let of = |op: Op| self.latency[op as usize].summary();
+        LatencyByOp {
+            all: all.summary(),
+            read: of(Op::Read),
+            write: of(Op::Write),
+            trim: of(Op::Trim),
+            flush: of(Op::Flush),
+        }
+    }
+}
+
+fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Option<WriteAmplification> {
+    if host_units == 0 {
+        return None;
+    }
+    use crate::flash::{Cause, Command};
+    let share = |pages: u64| pages as f64 * f64::from(flash.geometry().slots_per_page) / host_units as f64;
+    let of = |cause: Cause| {
+        let programs = flash.counts[Command::Program as usize][cause as usize];
+        share(programs + flash.counts[Command::Copyback as usize][cause as usize])
+    };
+    Some(WriteAmplification {
+        total: share(flash.pages_programmed()),
+        host: of(Cause::Host),
+        cache_flush: of(Cause::CacheFlush),
+        gc: of(Cause::Gc),
+        merge: of(Cause::Merge),
+        map: of(Cause::Map),
+        metadata: of(Cause::Metadata),
+        lsb_backup: of(Cause::LsbBackup),
+        wear_level: of(Cause::WearLevel),
+        recovery: of(Cause::Recovery),
+    })
+}
+
+fn wear<P: FlashPort>(config: &DeviceConfig, flash: &Flash<P>, geometry: &Geometry) -> WearSummary {
+    let erases = || (0..geometry.blocks()).map(|block| flash.nand.erases(BlockId(block)));
+    let count = f64::from(geometry.blocks());
+    let mean = erases().map(f64::from).sum::<f64>() / count;
+    let variance = erases().map(|erases| (f64::from(erases) - mean).powi(2)).sum::<f64>() / count;
+    let most = erases().max().unwrap_or(0);
+    let rated = config.cell.rated_pe_cycles;
+    WearSummary {
+        erase_min: erases().min().unwrap_or(0),
+        erase_mean: mean,
+        erase_max: most,
+        erase_stdev: variance.sqrt(),
+        rated_share_used: (rated > 0).then(|| f64::from(most) / f64::from(rated)),
+    }
+}

@@ -1,0 +1,70 @@
+//! The witness: what the host was promised, kept apart from the drive.
+
+use std::ops::Range;
+
+use crate::metrics::summary::VerifySummary;
+
+/// The newest version of each logical sector, as the host knows it; 0 for a sector that holds nothing.
+///
+/// It knows nothing of flash: what a read brings is compared with it sector by sector.
+#[derive(Debug)]
+pub struct Oracle {
+    newest: Vec<u32>,
+    version: u32,
+    counts: VerifySummary,
+}
+
+impl Oracle {
+    /// A drive of `sectors` sectors that hold nothing.
+    pub fn new(sectors: u64) -> Self {
+        Self { newest: vec![0; sectors as usize], version: 0, counts: VerifySummary::default() }
+    }
+
+    /// The host writes `sectors`; returns their version.
+    pub fn write(&mut self, sectors: Range<u64>) -> u32 {
+        // 0 means that there is nothing: the count skips it when it wraps.
+        self.version = self.version.wrapping_add(1).max(1);
+        self.newest[sectors.start as usize..sectors.end as usize].fill(self.version);
+        self.version
+    }
+
+    /// The host gives up `sectors`.
+    pub fn trim(&mut self, sectors: Range<u64>) {
+        self.newest[sectors.start as usize..sectors.end as usize].fill(0);
+    }
+
+    /// The host read `sectors` and got `delivered`.
+    ///
+    /// # Errors
+    /// The first sector that differs from its newest version, or the number of sectors.
+    pub fn check(&mut self, sectors: Range<u64>, delivered: &[u32]) -> Result<(), String> {
+        let expected = &self.newest[sectors.start as usize..sectors.end as usize];
+        self.counts.reads_checked += expected.len() as u64;
+        if expected == delivered {
+            return Ok(());
+        }
+        if expected.len() != delivered.len() {
+            self.counts.mismatches += 1;
+            return Err(format!(
+                "a read of sectors {}..{} brought {} sectors instead of {}",
+                sectors.start,
+                sectors.end,
+                delivered.len(),
+                expected.len()
+            ));
+        }
+        self.counts.mismatches += expected.iter().zip(delivered).filter(|(a, b)| a != b).count() as u64;
+        let at = expected.iter().zip(delivered).position(|(a, b)| a != b).unwrap_or(0);
+        Err(format!(
+            "a read of sector {} brought version {} instead of {} (0 means nothing)",
+            sectors.start + at as u64,
+            delivered[at],
+            expected[at]
+        ))
+    }
+
+    /// What was checked.
+    pub fn counts(&self) -> VerifySummary {
+        self.counts.clone()
+    }
+}
