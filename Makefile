@@ -8,8 +8,19 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # A recorded trace for `make demo`; without one the demo generates its workload.
 TRACE ?=
-# Changes of the device for `make demo`, such as DEMO_SET="--set ftl.gc=fifo".
+FORMAT ?=
+# Changes for `make demo`, such as DEMO_SET="--set ftl.gc=fifo".
 DEMO_SET ?=
+
+ifeq ($(TRACE),)
+DEMO_TITLE := a modern TLC drive in its steady state: reads and writes of 16 KiB, some addresses far more popular
+DEMO := tlc-small --workload zipf --set workload.request_bytes=16KiB --set host.arrival=closed \
+  --set host.queue_depth=16 --set precondition.kind=steady --set precondition.pattern=workload
+else
+DEMO_TITLE := the recording $(TRACE) on a modern TLC drive
+DEMO := tlc-256g --trace "$(TRACE)" $(if $(FORMAT),--format $(FORMAT)) --set host.out_of_range=wrap \
+  --set host.unsorted_times=clamp
+endif
 
 RUST_SOURCES := $(shell find crates devices workloads -type f -not -path '*/target/*') Cargo.toml Cargo.lock
 
@@ -38,13 +49,16 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
 
 # An editable install: changes of Python files need no new build.
 $(VENV)/.built: $(RUST_SOURCES) pyproject.toml README.md $(VENV)/.run
-	@echo "== building ftlab (release)"
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	@echo "== building ftlab (release): about two minutes the first time"
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked >$(VENV)/build.log 2>&1 \
+	  || { cat $(VENV)/build.log; exit 1; }
 	@touch $@
 
-demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file runs a recording
-	@echo "== running a modern TLC drive under load: this takes some seconds"
-	@$(BIN)/python examples/demo.py $(if $(TRACE),--trace $(TRACE)) $(DEMO_SET)
+demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FORMAT=name) runs a recording
+	@echo "== $(DEMO_TITLE)"
+	@$(BIN)/ftlab run $(DEMO) $(DEMO_SET) --explain --out out/demo
+	@echo "== out/demo/plot.png shows write amplification, throughput and latency over time."
+	@echo "== Try next: $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/tutorial.md"
 
 test: lint test-rust test-python ## everything that must hold before a change is merged
 
@@ -61,14 +75,14 @@ lint: $(VENV)/.dev $(VENV)/.built ## formatting, lints and types, as errors
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
 	@echo "== ruff, mypy"
-	@$(BIN)/ruff check --quiet python tests examples
-	@$(BIN)/ruff format --quiet --check python tests examples
+	@$(BIN)/ruff check --quiet python tests
+	@$(BIN)/ruff format --quiet --check python tests
 	@$(BIN)/mypy
 
 format: $(VENV)/.dev ## format all sources
 	@cargo fmt --all
-	@$(BIN)/ruff check --quiet --fix python tests examples
-	@$(BIN)/ruff format --quiet python tests examples
+	@$(BIN)/ruff check --quiet --fix python tests
+	@$(BIN)/ruff format --quiet python tests
 
 bench: ## speed, with result hashes and the ratio to the limits of the machine
 	@cargo run --release --locked --quiet --package ftlab-bench

@@ -44,7 +44,7 @@ def plot(result: Result) -> Figure:
 
     series = result.series_arrays()
     if series is None:
-        raise ConfigError("nothing to plot: run with series=\"auto\"")
+        raise ConfigError('nothing to plot: run with series="auto"')
     timed = bool(series["simulated_ns"].size and series["simulated_ns"][-1] > 0)
     figure = Figure(figsize=(8, 7.5 if timed else 5), layout="constrained")
     axes: list[Axes] = list(figure.subplots(3 if timed else 2, 1, sharex=True))

@@ -143,7 +143,12 @@ class Result:
             ("requests completed", f"{count_text(host['completed'])} of {count_text(host['requests'])}"),
         ]
         if "latency_ns" in summary:
-            rows.append(("throughput", f"{count_text(round(host['iops']))} IOPS, {rate_text(host['bytes_per_second'])}"))
+            rows.append(
+                (
+                    "throughput",
+                    f"{count_text(round(host['iops']))} IOPS, {rate_text(host['bytes_per_second'])}",
+                )
+            )
             for op in ("read", "write"):
                 latency = summary["latency_ns"][op]
                 if latency["count"]:
@@ -161,8 +166,9 @@ class Result:
         return "\n".join([head, *(f"  {name}: {text}" for name, text in self.rows())]) + ">"
 
     def _repr_html_(self) -> str:
+        left = "style='text-align:left'"
         rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
+            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
             for name, text in self.rows()
         )
         title = "<caption>partial: the run ended early</caption>" if self.partial else ""

@@ -67,9 +67,7 @@ def _check_memory(device: Device, *, verify: bool) -> None:
         )
 
 
-def _source(
-    device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None
-) -> _native.Source:
+def _source(device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None) -> _native.Source:
     if isinstance(workload, Trace):
         return workload.source()
     if isinstance(workload, Workload):
@@ -78,6 +76,28 @@ def _source(
         return tables.source_of(workload)
     kind = type(workload).__name__
     raise InputError(f"workload: found {kind}, expected ftlab.Trace, ftlab.Workload, or a table of requests")
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be the directory of results: {error.strerror}") from error
+    return folder
+
+
+def _log_path(
+    request_log: bool | str | os.PathLike[str], folder: Path | None
+) -> tuple[Path | None, tempfile.TemporaryDirectory[str] | None]:
+    """Where the request log goes, and the temporary directory that holds it when nobody named a place."""
+    if request_log is False:
+        return None, None
+    if request_log is not True:
+        return Path(request_log), None
+    if folder is not None:
+        return folder / "requests.parquet", None
+    keep = tempfile.TemporaryDirectory(prefix="ftlab-")
+    return Path(keep.name) / "requests.parquet", keep
 
 
 def run(
@@ -134,21 +154,8 @@ def run(
     _check_memory(device, verify=verify)
     source = _source(device, workload, seed, requests)
 
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"{folder}: cannot be the directory of results: {error.strerror}") from error
-    log: Path | None = None
-    keep: tempfile.TemporaryDirectory[str] | None = None
-    if request_log is True and folder is not None:
-        log = folder / "requests.parquet"
-    elif request_log is True:
-        keep = tempfile.TemporaryDirectory(prefix="ftlab-")
-        log = Path(keep.name) / "requests.parquet"
-    elif request_log:
-        log = Path(request_log)
+    folder = None if out is None else _made(Path(out))
+    log, keep = _log_path(request_log, folder)
 
     outcome = _native.run(
         device._native,  # noqa: SLF001
@@ -175,7 +182,7 @@ def run(
         result.write(folder)
     if outcome.error is not None:
         kind, message = outcome.error
-        error: FtlabError = InputError(message) if kind == "input" else RunError(message)
-        error.result = result
-        raise error
+        failure: FtlabError = InputError(message) if kind == "input" else RunError(message)
+        failure.result = result
+        raise failure
     return result

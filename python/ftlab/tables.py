@@ -85,8 +85,8 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
         raise InputError(f"table of requests: {problem}; columns are {', '.join(_COLUMNS)}")
     columns: Mapping[str, np.ndarray[Any, Any]] = {column: _values(table[column]) for column in names}
     rows = len(columns["lba"])
-    filled = []
+    filled: dict[str, Any] = {}
     for column, kind in _COLUMNS.items():
         values = columns.get(column, np.zeros(rows, dtype=kind))
-        filled.append(_checked(column, _operations(values) if column == "op" else values, kind))
-    return _native.Source.from_columns(*filled, name=name)
+        filled[column] = _checked(column, _operations(values) if column == "op" else values, kind)
+    return _native.Source.from_columns(**filled, name=name)

@@ -9,11 +9,10 @@ def bytes_text(count: float) -> str:
     >>> bytes_text(28752740352), bytes_text(512)
     ('26.8 GiB', '512 B')
     """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << power:
+            return f"{count / (1 << power):.1f} {unit}"
+    return f"{count:.0f} B"
 
 
 def rate_text(bytes_per_second: float) -> str:

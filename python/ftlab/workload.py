@@ -22,7 +22,10 @@ class Trace:
     __slots__ = ("format", "path", "volume")
 
     def __init__(
-        self, path: str | os.PathLike[str], format: str | None = None, volume: int | None = None  # noqa: A002
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        volume: int | None = None,
     ) -> None:
         """Name a trace. The file is opened when it is run.
 

@@ -6,6 +6,7 @@ configuration or input; 130 interrupted.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -36,12 +37,20 @@ class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
-            near = click.Group.get_command(self, ctx, name)
-            return near
-        command: click.Command = getattr(importlib.import_module(_COMMANDS[name]), name)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], _COMMANDS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"no command {args[0]!r}; commands: {', '.join(_COMMANDS)}{hint}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -64,7 +73,9 @@ def status_of(arguments: Sequence[str] | None = None) -> int:
         status = cli.main(args=arguments, prog_name="ftlab", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
-        error.show()
+        complain(error.format_message())
+        if error.ctx is not None:
+            click.echo(f"{error.ctx.get_usage()}\nSee `{error.ctx.command_path} --help`.", err=True)
         return BAD_INPUT
     except click.ClickException as error:
         complain(error.format_message())

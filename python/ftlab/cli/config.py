@@ -32,7 +32,13 @@ def _kind_of(file: str) -> str:
 
 @config.command()
 @click.argument("file")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Check with a value changed. May be repeated.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Check with a value changed. May be repeated.",
+)
 @click.option("--resolved", is_flag=True, help="Print every parameter, defaults included, as TOML.")
 @json_option
 def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) -> int:

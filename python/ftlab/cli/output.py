@@ -65,13 +65,24 @@ def progress_bar(label: str) -> Iterator[Callable[[str, float | None, int], None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[done]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console(stderr=True), transient=True) as bars:
         task = bars.add_task(label, total=None, done="")
 
         def update(phase: str, fraction: float | None, requests: int) -> None:
             about = f"{label}: {phase}" if phase else label
             done = f"{requests:,} requests" if requests else ""
-            bars.update(task, description=about, total=None if fraction is None else 1, completed=fraction or 0, done=done)
+            bars.update(
+                task,
+                description=about,
+                total=None if fraction is None else 1,
+                completed=fraction or 0,
+                done=done,
+            )
 
         yield update

@@ -20,7 +20,8 @@ _EXPLANATIONS = {
     ),
     "write amplification": (
         "Flash pages programmed for each page that the host wrote, and why. Flash cannot overwrite: the drive "
-        "gathers old copies and must move what is still valid (gc) before it can erase a block."
+        "gathers old copies and must move what is still valid (gc) before it can erase a block. A host share above 1 "
+        "comes from requests smaller than a flash page: without a write buffer each programs a page of its own."
     ),
     "collections": "Blocks cleaned, and the valid pages that had to be copied out of each of them first.",
     "wear": "How often blocks were erased; flash endures a limited number of erases.",
@@ -53,7 +54,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
     host, gc, wear = summary["host"], summary["gc"], summary["wear"]
     lines = []
     if "latency_ns" in summary:
-        text = f"{count_text(round(host['iops']))} IOPS, {rate_text(host['bytes_per_second'])}"
+        text = f"{round(host['iops']):,} IOPS, {rate_text(host['bytes_per_second'])}"
         lines.append(("throughput", f"{text} over {time_text(summary['simulated_ns'])} of simulated time"))
     amplification = summary.get("write_amplification")
     if amplification:

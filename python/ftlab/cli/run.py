@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,9 +11,11 @@ from ftlab.cli import INTERRUPTED
 from ftlab.cli.output import json_option, print_json, progress_bar
 from ftlab.device import Device
 from ftlab.errors import FtlabError
-from ftlab.result import Result
 from ftlab.running import run as run_device
 from ftlab.workload import Trace, Workload
+
+if TYPE_CHECKING:
+    from ftlab.result import Result
 
 _PREFIX = "workload."
 
@@ -41,14 +44,35 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     "Setting ftl.over_provisioning, ftl.logical_bytes or ftl.logical_pages replaces the other two.",
 )
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of every random choice. Default: 1, or what the workload states.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    metavar="N",
+    help="Seed of every random choice. Default: 1, or what the workload states.",
+)
 @click.option("--verify", is_flag=True, help="Check every read against the newest write of each sector.")
 @json_option
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write summary, series, device, workload and plot into DIR.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write summary, series, device, workload and plot into DIR.",
+)
 @click.option("--requests-log", is_flag=True, help="With --out: also write requests.parquet, a row for every request.")
-@click.option("--events", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write every flash command for the Perfetto trace viewer.")
+@click.option(
+    "--events",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write every flash command for the Perfetto trace viewer.",
+)
 @click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")
-@click.option("--series-every", default="auto", show_default=True, metavar="N|TIME|auto", help="Interval of the time series: requests (1000) or simulated time (10ms).")
+@click.option(
+    "--series-every",
+    default="auto",
+    show_default=True,
+    metavar="N|TIME|auto",
+    help="Interval of the time series: requests (1000) or simulated time (10ms).",
+)
 @click.option("--explain", is_flag=True, help="Say what each number of the table means.")
 def run(
     device: str,
@@ -83,11 +107,7 @@ def run(
     if mine and workload is None:
         raise click.UsageError(f"--set {mine[0]}: there is no --workload")
     drive = Device.load(device, *(text for text in overrides if not text.startswith(_PREFIX)))
-    source: Trace | Workload
-    if trace is not None:
-        source = Trace(trace, trace_format, volume)
-    else:
-        source = Workload.load(str(workload), *mine)
+    source = Workload.load(str(workload), *mine) if trace is None else Trace(trace, trace_format, volume)
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(

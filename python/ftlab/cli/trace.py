@@ -10,16 +10,29 @@ import click
 
 from ftlab import _native
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
+from ftlab.errors import InputError
 from ftlab.units import bytes_text, count_text, time_text
 
-_FORMAT_OF_EXTENSION = {".csv": "csv", ".parquet": "parquet", ".disksim": "disksim", ".mqsim": "mqsim", ".spc": "spc"}
+_FORMAT_OF_EXTENSION = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".disksim": "disksim",
+    ".mqsim": "mqsim",
+    ".spc": "spc",
+}
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_SIZED = ("reads", "writes", "trims")
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 _file = click.argument("file", type=click.Path(path_type=Path))
-_format = click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
+_format = click.option(
+    "--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content."
+)
 _volume = click.option(
-    "--volume", type=click.IntRange(0, 65535), metavar="N", help="Take only this volume (ASU, disk or device number)."
+    "--volume",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Take only this volume (ASU, disk or device number).",
 )
 
 
@@ -48,19 +61,34 @@ def formats(as_json: bool) -> None:
 def info(files: tuple[Path, ...], trace_format: str | None, as_json: bool) -> None:
     """Tell format, compression and size of each FILE."""
     rows: list[dict[str, Any]] = []
+    problems: list[str] = []
     for file in files:
-        name, compression = _native.trace_info(file, trace_format)
-        rows.append({"file": str(file), "format": name, "compression": compression, "bytes": file.stat().st_size})
-    if as_json:
-        print_json(rows if len(rows) > 1 else rows[0])
-        return
-    lines = [(row["file"], row["format"], row["compression"], bytes_text(row["bytes"])) for row in rows]
-    print_lines(table(("file", "format", "compression", "size"), lines, right=("size",)))
+        try:
+            name, compression = _native.trace_info(file, trace_format)
+        except InputError as error:
+            problems.append(str(error))
+        else:
+            rows.append({"file": str(file), "format": name, "compression": compression, "bytes": file.stat().st_size})
+    if as_json and rows:
+        print_json(rows if len(files) > 1 else rows[0])
+    elif rows:
+        lines = [(row["file"], row["format"], row["compression"], bytes_text(row["bytes"])) for row in rows]
+        print_lines(table(("file", "format", "compression", "size"), lines, right=("size",)))
+    if problems:
+        raise InputError("\n".join(problems))
 
 
 @trace.command()
 @_file
-@click.option("-n", "--requests", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="How many requests.")
+@click.option(
+    "-n",
+    "--requests",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many requests.",
+)
 @_format
 @_volume
 @json_option
@@ -135,17 +163,22 @@ def stats(
         print_json(rows if len(rows) > 1 else rows[0])
         return
     names = [str(row["file"]) for row in rows]
-    lines = [[key, *(_stat_text(key, row.get(key)) for row in rows)] for key in rows[0] if key != "file"]
-    print_lines(table(["", *names], lines, right=names))
+    plain = [key for key, value in rows[0].items() if key != "file" and not isinstance(value, list)]
+    print_lines(table(["", *names], [[key, *(_text(key, row[key]) for row in rows)] for key in plain], right=names))
+    for row in rows:
+        click.echo(f"\nsizes of requests in {row['file']}")
+        lines = [
+            (f"{size['min_bytes']:,} - {size['max_bytes']:,}", *(count_text(size[op]) for op in _SIZED))
+            for size in row["size_histogram"]
+        ]
+        print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
 
 
-def _stat_text(key: str, value: Any) -> str:
-    if isinstance(value, (dict, list)):
-        return json.dumps(value)
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return str(value)
-    if key.endswith("_bytes") or key.endswith("_byte"):
-        return f"{count_text(value)} ({bytes_text(value)})"
+def _text(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if key.endswith(("_bytes", "_byte")):
+        return f"{count_text(round(value))} ({bytes_text(value)})"
     if key.endswith("_ns"):
         return time_text(value)
     return f"{value:.4g}" if isinstance(value, float) else count_text(value)
