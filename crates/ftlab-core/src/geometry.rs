@@ -52,6 +52,15 @@ id!(
     ChannelId
 );
 
+/// A page of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageAt {
+    /// The block.
+    pub block: BlockId,
+    /// The page within it, from 0.
+    pub index: u32,
+}
+
 /// Exact division of 32-bit numbers by a number known at load time: a multiplication instead of a division.
 #[derive(Debug, Clone, Copy)]
 pub struct Divider {
@@ -110,7 +119,7 @@ pub struct Geometry {
     pub logical_units: u32,
     planes_per_die: Divider,
     blocks_per_plane: Divider,
-    pages_per_block: Divider,
+    pages_per_block: u32,
     units_per_block: Divider,
     dies_per_channel: Divider,
 }
@@ -134,7 +143,7 @@ impl Geometry {
             logical_units: config.logical_pages() as u32,
             planes_per_die: Divider::new(g.planes),
             blocks_per_plane: Divider::new(g.blocks_per_plane),
-            pages_per_block: Divider::new(g.pages_per_block),
+            pages_per_block: g.pages_per_block,
             units_per_block: Divider::new(g.pages_per_block * slots_per_page),
             dies_per_channel: Divider::new(g.ways * g.dies),
         }
@@ -162,7 +171,7 @@ impl Geometry {
     }
     /// Pages of a block, the summary page included.
     pub const fn pages_per_block(&self) -> u32 {
-        self.pages_per_block.divisor()
+        self.pages_per_block
     }
     /// Mapping units of a block, those of a summary page included.
     pub const fn units_per_block(&self) -> u32 {
@@ -188,34 +197,26 @@ impl Geometry {
     }
     /// The page of a mapping unit.
     #[inline]
-    pub const fn page_of(&self, ppn: Ppn) -> PageId {
+    pub const fn page_of(&self, ppn: Ppn) -> PageAt {
+        let block = self.block_of(ppn);
         // slots_per_page is a power of two: both sizes are.
-        PageId(ppn.0 >> self.slots_per_page.trailing_zeros())
-    }
-    /// The block of a page.
-    #[inline]
-    pub const fn block_of_page(&self, page: PageId) -> BlockId {
-        BlockId(self.pages_per_block.quotient(page.0))
-    }
-    /// The index of a page in its block.
-    #[inline]
-    pub const fn page_index(&self, page: PageId) -> u32 {
-        self.pages_per_block.remainder(page.0)
+        let index = (ppn.0 - block.0 * self.units_per_block()) >> self.slots_per_page.trailing_zeros();
+        PageAt { block, index }
     }
     /// The first mapping unit of a block.
     #[inline]
     pub const fn first_unit(&self, block: BlockId) -> Ppn {
         Ppn(block.0 * self.units_per_block())
     }
-    /// The page `index` of a block.
+    /// The number of a page, flat over the device.
     #[inline]
-    pub const fn page(&self, block: BlockId, index: u32) -> PageId {
-        PageId(block.0 * self.pages_per_block() + index)
+    pub const fn page_id(&self, page: PageAt) -> PageId {
+        PageId(page.block.0 * self.pages_per_block + page.index)
     }
     /// The first mapping unit of a page.
     #[inline]
-    pub const fn unit(&self, page: PageId) -> Ppn {
-        Ppn(page.0 << self.slots_per_page.trailing_zeros())
+    pub const fn unit(&self, page: PageAt) -> Ppn {
+        Ppn(self.page_id(page).0 << self.slots_per_page.trailing_zeros())
     }
     /// The plane of a block.
     #[inline]

@@ -12,7 +12,7 @@ use crate::device::RunError;
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::{FlashPort, Submission};
-use crate::geometry::{BlockId, Geometry, Lpn, PageId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::host::request::SECTOR_BYTES;
 
 /// Why a command runs. Every command carries one, so that work and time decompose without remainder.
@@ -174,7 +174,7 @@ impl<P: FlashPort> Flash<P> {
         sectors * (SECTOR_BYTES + self.spare_per_sector)
     }
 
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, command: Command, cause: Cause) -> Outcome<()> {
         if !self.port.admit(command) {
             return Err(Box::new(RunError::PowerCut));
@@ -184,12 +184,25 @@ impl<P: FlashPort> Flash<P> {
     }
 
     #[inline]
-    fn submission(&self, command: Command, cause: Cause, page: PageId, bytes: u32) -> Submission {
+    fn submission(&self, command: Command, cause: Cause, page: PageAt, bytes: u32) -> Submission {
+        let class = self.classes[page.index as usize];
+        self.submission_from(class, command, cause, page, bytes)
+    }
+
+    #[inline]
+    fn submission_from(
+        &self,
+        source: PageClass,
+        command: Command,
+        cause: Cause,
+        page: PageAt,
+        bytes: u32,
+    ) -> Submission {
         let geometry = self.nand.geometry();
-        let plane = geometry.plane_of(geometry.block_of_page(page));
-        let class = self.classes[geometry.page_index(page) as usize];
+        let plane = geometry.plane_of(page.block);
+        let class = self.classes[page.index as usize];
         let unit = if self.independent_planes { plane.0 } else { geometry.die_of(plane).0 };
-        Submission { command, cause, class, source_class: class, unit, page, bytes }
+        Submission::new(command, cause, (class, source), unit, geometry.page_id(page), bytes)
     }
 
     /// Read `sectors` sectors of a page over the bus.
@@ -197,21 +210,21 @@ impl<P: FlashPort> Flash<P> {
     /// # Errors
     /// When the page was never written.
     #[inline]
-    pub fn read(&mut self, page: PageId, sectors: u32, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn read(&mut self, page: PageAt, sectors: u32, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
         self.nand.check_read(page, cause)?;
         self.admit(Command::Read, cause)?;
         let submission = self.submission(Command::Read, cause, page, self.bus_bytes(sectors));
-        Ok(self.port.submit(&submission, after))
+        Ok(self.port.submit(submission, after))
     }
 
     /// Program `units` into the first slots of a page; the rest of the page stays without data.
     ///
     /// # Errors
     /// When the page was programmed since the last erase of its block, or lies below one that was.
-    #[inline]
+    #[inline(always)]
     pub fn program(
         &mut self,
-        page: PageId,
+        page: PageAt,
         units: &[Lpn],
         cause: Cause,
         after: P::Ticket,
@@ -220,19 +233,19 @@ impl<P: FlashPort> Flash<P> {
         self.nand.program(page, units, cause)?;
         let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(sectors));
-        Ok(self.port.submit(&submission, after))
+        Ok(self.port.submit(submission, after))
     }
 
     /// Program a page of metadata of which one sector crosses the bus.
     ///
     /// # Errors
     /// As [`program`](Self::program).
-    pub fn program_metadata(&mut self, page: PageId, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn program_metadata(&mut self, page: PageAt, after: P::Ticket) -> Outcome<P::Ticket> {
         let cause = Cause::Metadata;
         self.admit(Command::Program, cause)?;
         self.nand.program_metadata(page, cause)?;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(1));
-        Ok(self.port.submit(&submission, after))
+        Ok(self.port.submit(submission, after))
     }
 
     /// Copy the live `units` of page `from` to page `to` of the same plane, without the bus.
@@ -242,25 +255,73 @@ impl<P: FlashPort> Flash<P> {
     #[inline]
     pub fn copyback(
         &mut self,
-        from: PageId,
-        to: PageId,
+        from: PageAt,
+        to: PageAt,
         units: &[Lpn],
         cause: Cause,
         after: P::Ticket,
     ) -> Outcome<P::Ticket> {
         self.nand.check_read(from, cause)?;
         let geometry = self.nand.geometry();
-        let source_plane = geometry.plane_of(geometry.block_of_page(from));
-        if source_plane != geometry.plane_of(geometry.block_of_page(to)) {
-            let text =
-                format!("flash refused copyback of page {} to another plane for {}", from.0, cause.name());
-            return Err(Box::new(RunError::Rule(text)));
+        if geometry.plane_of(from.block) != geometry.plane_of(to.block) {
+            return Err(other_plane(from, to, cause));
         }
-        let source_class = self.classes[geometry.page_index(from) as usize];
+        let source_class = self.classes[from.index as usize];
         self.admit(Command::Copyback, cause)?;
         self.nand.program(to, units, cause)?;
-        let submission = Submission { source_class, ..self.submission(Command::Copyback, cause, to, 0) };
-        Ok(self.port.submit(&submission, after))
+        let submission = self.submission_from(source_class, Command::Copyback, cause, to, 0);
+        Ok(self.port.submit(submission, after))
+    }
+
+    /// Copy whole pages of one live unit each, without the bus: `from`, all in one block, to as many pages of the same
+    /// plane from `to` on. The old places are stale then; `remap` hears where each unit is now. The same as a
+    /// [`copyback`](Self::copyback) and an [`invalidate`](Self::invalidate) for each, and much faster.
+    ///
+    /// # Errors
+    /// As `copyback`, and when a unit of `from` is not live.
+    #[inline]
+    pub fn copyback_all(
+        &mut self,
+        from: &[Ppn],
+        to: PageAt,
+        cause: Cause,
+        after: P::Ticket,
+        remap: impl FnMut(Lpn, Ppn),
+    ) -> Outcome<P::Ticket> {
+        let Some(&start) = from.first() else { return Ok(after) };
+        let geometry = self.nand.geometry();
+        let source = geometry.page_of(start);
+        if geometry.plane_of(source.block) != geometry.plane_of(to.block) {
+            return Err(other_plane(source, to, cause));
+        }
+        let mut admitted = 0;
+        while admitted < from.len() && self.port.admit(Command::Copyback) {
+            admitted += 1;
+        }
+        self.counts[Command::Copyback as usize][cause as usize] += admitted as u64;
+        self.nand.relocate(&from[..admitted], to, cause, remap)?;
+        if admitted < from.len() {
+            return Err(Box::new(RunError::PowerCut));
+        }
+        let mut done = after;
+        if P::LISTENS {
+            let block_start = self.nand.geometry().first_unit(source.block).0;
+            let classes = |at: usize| {
+                (self.classes[to.index as usize + at], self.classes[(from[at].0 - block_start) as usize])
+            };
+            let mut at = 0;
+            while at < from.len() {
+                let (class, source_class) = classes(at);
+                let count =
+                    (at..from.len()).take_while(|next| classes(*next) == (class, source_class)).count();
+                let page = PageAt { index: to.index + at as u32, ..to };
+                let submission = self.submission_from(source_class, Command::Copyback, cause, page, 0);
+                let run = self.port.submit_run(submission, count as u32, after);
+                done = self.port.join(done, run);
+                at += count;
+            }
+        }
+        Ok(done)
     }
 
     /// Erase a block.
@@ -270,17 +331,16 @@ impl<P: FlashPort> Flash<P> {
     pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
         self.admit(Command::Erase, cause)?;
         self.nand.erase(block, cause)?;
-        let page = self.geometry().page(block, 0);
-        let submission =
-            Submission { class: PageClass::Lsb, ..self.submission(Command::Erase, cause, page, 0) };
-        Ok(self.port.submit(&submission, after))
+        let page = PageAt { block, index: 0 };
+        let submission = self.submission(Command::Erase, cause, page, 0);
+        Ok(self.port.submit(submission, after))
     }
 
     /// The data of `ppn` are stale from now on. Returns its block and the live units that remain there.
     ///
     /// # Errors
     /// When they were stale already.
-    #[inline]
+    #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) -> Outcome<(BlockId, u32)> {
         self.nand.invalidate(ppn)
     }
@@ -315,4 +375,15 @@ impl<P: FlashPort> Flash<P> {
         self.counts[Command::Program as usize].iter().sum::<u64>()
             + self.counts[Command::Copyback as usize].iter().sum::<u64>()
     }
+}
+
+#[cold]
+fn other_plane(from: PageAt, to: PageAt, cause: Cause) -> Box<RunError> {
+    Box::new(RunError::Rule(format!(
+        "flash refused copyback of page {} of block {} to block {} of another plane for {}",
+        from.index,
+        from.block.0,
+        to.block.0,
+        cause.name()
+    )))
 }

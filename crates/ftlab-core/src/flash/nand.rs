@@ -1,8 +1,11 @@
 //! The NAND array: it alone holds pages, and refuses what real flash refuses.
 
+use std::cell::Cell;
+
 use crate::device::RunError;
 use crate::flash::{Cause, Command};
-use crate::geometry::{BlockId, Geometry, Lpn, PageId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
+use crate::table;
 
 /// What a command answers: a broken rule stops the run.
 pub type Outcome<T> = Result<T, Box<RunError>>;
@@ -47,11 +50,11 @@ impl NandArray {
     /// Erased flash. With `verify`, it also holds what each sector contains.
     pub fn new(geometry: &Geometry, verify: bool) -> Self {
         let units = geometry.physical_units() as usize;
-        let contents = verify.then(|| vec![0; units * geometry.sectors_per_unit as usize]);
+        let contents = verify.then(|| table::filled(units * geometry.sectors_per_unit as usize, 0));
         Self {
-            spare: vec![UNWRITTEN; units],
-            valid: vec![0; units.div_ceil(64)],
-            blocks: vec![Block::default(); geometry.blocks() as usize],
+            spare: table::filled(units, UNWRITTEN),
+            valid: table::filled(units.div_ceil(64), 0),
+            blocks: table::filled(geometry.blocks() as usize, Block::default()),
             openings: 0,
             contents,
             geometry: geometry.clone(),
@@ -104,8 +107,8 @@ impl NandArray {
     /// Ask the processor for the state of `ppn`, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
-        crate::prefetch(&self.valid, ppn.index() / 64);
-        crate::prefetch(&self.blocks, self.geometry.block_of(ppn).index());
+        table::prefetch(&self.valid, ppn.index() / 64);
+        table::prefetch(&self.blocks, self.geometry.block_of(ppn).index());
     }
 
     /// Number the opening of an erased block.
@@ -118,7 +121,7 @@ impl NandArray {
     ///
     /// # Errors
     /// When they were not live.
-    #[inline]
+    #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) -> Outcome<(BlockId, u32)> {
         let (word, bit) = (&mut self.valid[ppn.index() / 64], 1_u64 << (ppn.0 % 64));
         if *word & bit == 0 {
@@ -131,8 +134,9 @@ impl NandArray {
         Ok((block, state.valid.into()))
     }
 
-    /// Append the live units of `block` to `out`, ascending.
-    pub fn collect_valid(&self, block: BlockId, out: &mut Vec<Ppn>) {
+    /// Append the live units of `block` to `out`, ascending, and tell `visit` whose they are.
+    #[inline]
+    pub fn collect_valid(&self, block: BlockId, out: &mut Vec<Ppn>, mut visit: impl FnMut(Lpn)) {
         let first = self.geometry.first_unit(block).0;
         let end = first + self.geometry.units_per_block();
         let mut at = first;
@@ -144,7 +148,9 @@ impl NandArray {
                 word &= (1 << span) - 1;
             }
             while word != 0 {
-                out.push(Ppn(at + word.trailing_zeros()));
+                let ppn = Ppn(at + word.trailing_zeros());
+                out.push(ppn);
+                visit(Lpn(self.spare[ppn.index()]));
                 word &= word - 1;
             }
             at += span;
@@ -153,9 +159,9 @@ impl NandArray {
 
     /// Check that `page` may be read.
     #[inline]
-    pub(super) fn check_read(&self, page: PageId, cause: Cause) -> Outcome<()> {
-        if self.spare[self.geometry.unit(page).index()] == UNWRITTEN
-            || self.geometry.page_index(page) >= self.next_page(self.geometry.block_of_page(page))
+    pub(super) fn check_read(&self, page: PageAt, cause: Cause) -> Outcome<()> {
+        if page.index >= self.next_page(page.block)
+            || self.spare[self.geometry.unit(page).index()] == UNWRITTEN
         {
             return Err(self.refuse(Command::Read, page, cause, "the page was never written"));
         }
@@ -163,48 +169,109 @@ impl NandArray {
     }
 
     /// Program a page with `units` live logical units in its first slots; the other slots stay without data.
-    #[inline]
-    pub(super) fn program(&mut self, page: PageId, units: &[Lpn], cause: Cause) -> Outcome<()> {
+    #[inline(always)]
+    pub(super) fn program(&mut self, page: PageAt, units: &[Lpn], cause: Cause) -> Outcome<()> {
         let slots = self.geometry.slots_per_page as usize;
-        let first = self.take_page(page, Command::Program, cause)?;
+        let first = self.take_pages(page, 1, Command::Program, cause)?;
         debug_assert!(units.len() <= slots);
         for (slot, lpn) in units.iter().enumerate() {
-            self.place(first + slot, *lpn);
+            self.spare[first + slot] = lpn.0;
+            self.valid[(first + slot) / 64] |= 1 << ((first + slot) % 64);
         }
-        self.spare[first + units.len()..first + slots].fill(PADDING);
-        self.blocks[self.geometry.block_of_page(page).index()].valid += units.len() as u16;
+        if units.len() < slots {
+            self.spare[first + units.len()..first + slots].fill(PADDING);
+        }
+        self.blocks[page.block.index()].valid += units.len() as u16;
         Ok(())
     }
 
     /// Program a page that holds no host data.
-    pub(super) fn program_metadata(&mut self, page: PageId, cause: Cause) -> Outcome<()> {
-        let first = self.take_page(page, Command::Program, cause)?;
+    pub(super) fn program_metadata(&mut self, page: PageAt, cause: Cause) -> Outcome<()> {
+        let first = self.take_pages(page, 1, Command::Program, cause)?;
         self.spare[first..first + self.geometry.slots_per_page as usize].fill(METADATA);
         Ok(())
     }
 
+    /// Move whole pages, each of one live unit: `from`, all in one block, to as many pages from `to` on. What was moved
+    /// is stale in its old place; `remap` hears where each unit is now.
     #[inline]
-    fn place(&mut self, at: usize, lpn: Lpn) {
-        self.spare[at] = lpn.0;
-        self.valid[at / 64] |= 1 << (at % 64);
+    pub(super) fn relocate(
+        &mut self,
+        from: &[Ppn],
+        to: PageAt,
+        cause: Cause,
+        mut remap: impl FnMut(Lpn, Ppn),
+    ) -> Outcome<()> {
+        debug_assert_eq!(self.geometry.slots_per_page, 1, "pages of several units are moved one by one");
+        let Some(&start) = from.first() else { return Ok(()) };
+        let count = from.len();
+        let first = self.take_pages(to, count as u32, Command::Copyback, cause)?;
+        let spare = Cell::from_mut(self.spare.as_mut_slice()).as_slice_of_cells();
+        let mut moved = 0_u64;
+        let mut word = start.index() / 64;
+        for ((new, to), old) in (first as u32..).zip(&spare[first..first + count]).zip(from) {
+            let lpn = spare[old.index()].get();
+            to.set(lpn);
+            if old.index() / 64 != word {
+                Self::clear_valid(&mut self.valid, word, moved)?;
+                (word, moved) = (old.index() / 64, 0);
+            }
+            moved |= 1 << (old.0 % 64);
+            remap(Lpn(lpn), Ppn(new));
+        }
+        Self::clear_valid(&mut self.valid, word, moved)?;
+        self.set_valid(first, count);
+        self.blocks[to.block.index()].valid += count as u16;
+        self.blocks[self.geometry.block_of(start).index()].valid -= count as u16;
+        if self.contents.is_some() {
+            for (new, old) in (first..).zip(from) {
+                self.store_copy(*old, Ppn(new as u32));
+            }
+        }
+        Ok(())
     }
 
-    /// Check that `page` may be programmed and count it; returns its first unit.
+    /// Units that were live are stale from now on. Live units hold data, so their spare areas name them.
     #[inline]
-    fn take_page(&mut self, page: PageId, command: Command, cause: Cause) -> Outcome<usize> {
-        let block = self.geometry.block_of_page(page);
-        let index = self.geometry.page_index(page);
-        let next = u32::from(self.blocks[block.index()].next_page);
-        if index != next {
-            if index < next {
-                let why = format!("pages of block {} are programmed up to {next} already", block.0);
-                return Err(self.refuse(command, page, cause, &why));
-            }
+    fn clear_valid(valid: &mut [u64], word: usize, units: u64) -> Outcome<()> {
+        let live = &mut valid[word];
+        if *live & units != units {
+            let stale = word * 64 + (!*live & units).trailing_zeros() as usize;
+            return Err(broken(format!(
+                "flash refused to move physical unit {stale}, which holds no live data"
+            )));
+        }
+        *live ^= units;
+        Ok(())
+    }
+
+    #[inline]
+    fn set_valid(&mut self, first: usize, count: usize) {
+        let mut at = first;
+        let end = first + count;
+        while at < end {
+            let span = (64 - at % 64).min(end - at);
+            self.valid[at / 64] |= (u64::MAX >> (64 - span)) << (at % 64);
+            at += span;
+        }
+    }
+
+    /// Check that `count` pages from `page` on may be programmed and count them; returns the first unit.
+    #[inline(always)]
+    fn take_pages(&mut self, page: PageAt, count: u32, command: Command, cause: Cause) -> Outcome<usize> {
+        let state = &mut self.blocks[page.block.index()];
+        let next = u32::from(state.next_page);
+        let end = page.index + count;
+        if page.index < next || end > self.geometry.pages_per_block() {
+            let why = format!("pages of block {} are programmed up to {next} already", page.block.0);
+            return Err(self.refuse(command, page, cause, &why));
+        }
+        state.next_page = end as u16;
+        if page.index > next {
             // Skipped pages lose what an earlier life of the block left in their spare areas.
-            let from = self.geometry.unit(self.geometry.page(block, next)).index();
+            let from = self.geometry.unit(PageAt { index: next, ..page }).index();
             self.spare[from..self.geometry.unit(page).index()].fill(UNWRITTEN);
         }
-        self.blocks[block.index()].next_page = index as u16 + 1;
         Ok(self.geometry.unit(page).index())
     }
 
@@ -213,7 +280,7 @@ impl NandArray {
         let state = &mut self.blocks[block.index()];
         if state.valid != 0 {
             let why = format!("{} live units would be lost", state.valid);
-            return Err(self.refuse(Command::Erase, self.geometry.page(block, 0), cause, &why));
+            return Err(self.refuse(Command::Erase, PageAt { block, index: 0 }, cause, &why));
         }
         state.next_page = 0;
         state.erases += 1;
@@ -266,7 +333,7 @@ impl NandArray {
         let mut live = Vec::new();
         for block in (0..self.geometry.blocks()).map(BlockId) {
             live.clear();
-            self.collect_valid(block, &mut live);
+            self.collect_valid(block, &mut live, |_| {});
             if live.len() as u32 != self.valid_units(block) {
                 return Err(format!(
                     "block {} counts {} live units but has {}",
@@ -276,8 +343,7 @@ impl NandArray {
                 ));
             }
             for ppn in &live {
-                let index = self.geometry.page_index(self.geometry.page_of(*ppn));
-                if self.lpn(*ppn).is_none() || index >= self.next_page(block) {
+                if self.lpn(*ppn).is_none() || self.geometry.page_of(*ppn).index >= self.next_page(block) {
                     return Err(format!("physical unit {} is live but holds no data", ppn.0));
                 }
             }
@@ -292,12 +358,11 @@ impl NandArray {
 
     #[cold]
     #[inline(never)]
-    fn refuse(&self, command: Command, page: PageId, cause: Cause, why: &str) -> Box<RunError> {
-        let block = self.geometry.block_of_page(page);
+    fn refuse(&self, command: Command, page: PageAt, cause: Cause, why: &str) -> Box<RunError> {
+        let PageAt { block, index } = page;
         broken(format!(
-            "flash refused {} of page {} of block {} (row {} of plane {}) for {}: {why}",
+            "flash refused {} of page {index} of block {} (row {} of plane {}) for {}: {why}",
             command.name(),
-            self.geometry.page_index(page),
             block.0,
             self.geometry.row_of(block),
             self.geometry.plane_of(block).0,

@@ -5,30 +5,111 @@ use crate::flash::{Cause, Command};
 use crate::geometry::PageId;
 
 /// A command on its way to flash. The array has accepted it already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// Two words, so that it travels in registers: written to memory field by field and read back whole, it would wait
+/// for every cache miss ahead of it, some 100 ns a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Submission {
+    /// command, cause, class, source class: a byte each; then the unit.
+    what: u64,
+    /// The page, then the bytes.
+    how_much: u64,
+}
+
+impl Submission {
+    /// A command for page `page` (the first of the block for an erase) of `unit`: a die, or a plane where planes work
+    /// independently, device-wide. `class` is that of the page (the destination of a copyback), `source_class` that
+    /// of the page that a copyback reads. `bytes` cross the bus, spare bytes included.
+    #[inline]
+    pub const fn new(
+        command: Command,
+        cause: Cause,
+        (class, source_class): (PageClass, PageClass),
+        unit: u32,
+        page: PageId,
+        bytes: u32,
+    ) -> Self {
+        let kinds = command as u64 | (cause as u64) << 8 | (class as u64) << 16 | (source_class as u64) << 24;
+        Self { what: kinds | (unit as u64) << 32, how_much: page.0 as u64 | (bytes as u64) << 32 }
+    }
+
     /// What to do.
-    pub command: Command,
+    #[inline]
+    pub const fn command(self) -> Command {
+        match self.what as u8 {
+            0 => Command::Read,
+            1 => Command::Program,
+            2 => Command::Erase,
+            _ => Command::Copyback,
+        }
+    }
+
     /// Why.
-    pub cause: Cause,
-    /// Class of the page (the destination of a copyback); LSB for an erase.
-    pub class: PageClass,
-    /// Class of the page that a copyback reads.
-    pub source_class: PageClass,
-    /// Die (or plane, where planes work independently), device-wide.
-    pub unit: u32,
+    #[inline]
+    pub const fn cause(self) -> Cause {
+        Cause::ALL[(self.what >> 8) as u8 as usize]
+    }
+
+    /// Class of the page, as an index.
+    #[inline]
+    pub const fn class(self) -> usize {
+        (self.what >> 16) as u8 as usize
+    }
+
+    /// Class of the page that a copyback reads, as an index.
+    #[inline]
+    pub const fn source_class(self) -> usize {
+        (self.what >> 24) as u8 as usize
+    }
+
+    /// Die, or plane where planes work independently, device-wide.
+    #[inline]
+    pub const fn unit(self) -> u32 {
+        (self.what >> 32) as u32
+    }
+
     /// The page; the first of the block for an erase.
-    pub page: PageId,
-    /// Bytes that cross the bus, spare bytes included.
-    pub bytes: u32,
+    #[inline]
+    pub const fn page(self) -> PageId {
+        PageId(self.how_much as u32)
+    }
+
+    /// Bytes that cross the bus.
+    #[inline]
+    pub const fn bytes(self) -> u32 {
+        (self.how_much >> 32) as u32
+    }
+
+    /// The same command, `pages` pages further on.
+    #[inline]
+    #[must_use]
+    pub const fn ahead(self, pages: u32) -> Self {
+        Self { how_much: self.how_much + pages as u64, ..self }
+    }
+}
+
+impl std::fmt::Debug for Submission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (command, cause) = (self.command().name(), self.cause().name());
+        write!(
+            f,
+            "{command} page {} of unit {} for {cause}, {} bytes",
+            self.page().0,
+            self.unit(),
+            self.bytes()
+        )
+    }
 }
 
 /// Decides when commands run.
 ///
 /// Order of calls: [`admit`](Self::admit) before the array changes, then [`submit`](Self::submit) at once. Commands
 /// of one unit run in the order of submission. A ticket stands for the end of a command; it may be kept for ever
-/// and copied. Required: all methods but `admit`.
+/// and copied. Required: `ready`, `join` and `submit`.
 pub trait FlashPort {
+    /// Whether submissions do anything: if not, they need not be prepared.
+    const LISTENS: bool = true;
+
     /// Stands for the moment when a command, or several, have ended.
     type Ticket: Copy + std::fmt::Debug;
 
@@ -39,7 +120,19 @@ pub trait FlashPort {
     fn join(&mut self, first: Self::Ticket, second: Self::Ticket) -> Self::Ticket;
 
     /// Run a command, not before `after`.
-    fn submit(&mut self, submission: &Submission, after: Self::Ticket) -> Self::Ticket;
+    fn submit(&mut self, submission: Submission, after: Self::Ticket) -> Self::Ticket;
+
+    /// Run `count` commands, `submission` on its page and the same on each of the pages that follow, none before
+    /// `after`. Returns the end of the last one.
+    #[inline]
+    fn submit_run(&mut self, submission: Submission, count: u32, after: Self::Ticket) -> Self::Ticket {
+        let mut done = after;
+        for at in 0..count {
+            let one = self.submit(submission.ahead(at), after);
+            done = self.join(done, one);
+        }
+        done
+    }
 
     /// Whether the next command may still happen: a port that cuts the power refuses, and the array stays as it is.
     #[inline(always)]
@@ -55,6 +148,7 @@ pub struct Count;
 
 impl FlashPort for Count {
     type Ticket = ();
+    const LISTENS: bool = false;
 
     #[inline(always)]
     fn ready(&self) {}
@@ -63,7 +157,7 @@ impl FlashPort for Count {
     fn join(&mut self, (): (), (): ()) {}
 
     #[inline(always)]
-    fn submit(&mut self, _: &Submission, (): ()) {}
+    fn submit(&mut self, _: Submission, (): ()) {}
 }
 
 /// Remembers every command and its dependencies, for tests.
@@ -106,9 +200,9 @@ impl FlashPort for Record {
         self.add(set)
     }
 
-    fn submit(&mut self, submission: &Submission, after: usize) -> usize {
+    fn submit(&mut self, submission: Submission, after: usize) -> usize {
         let waits = self.set(after);
-        self.commands.push((*submission, waits));
+        self.commands.push((submission, waits));
         self.add(vec![self.commands.len() - 1])
     }
 }
@@ -122,12 +216,13 @@ pub struct Cut {
 
 impl FlashPort for Cut {
     type Ticket = ();
+    const LISTENS: bool = false;
 
     fn ready(&self) {}
 
     fn join(&mut self, (): (), (): ()) {}
 
-    fn submit(&mut self, _: &Submission, (): ()) {}
+    fn submit(&mut self, _: Submission, (): ()) {}
 
     fn admit(&mut self, _: Command) -> bool {
         let on = self.commands_left > 0;

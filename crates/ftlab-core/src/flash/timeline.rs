@@ -21,8 +21,8 @@ use std::collections::VecDeque;
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Submission};
-use crate::flash::{CAUSES, Command};
-use crate::geometry::{DieId, Geometry, PlaneId};
+use crate::flash::{CAUSES, Cause, Command};
+use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
 use crate::time::{Rate, Time};
 
@@ -36,7 +36,7 @@ pub struct Ticket {
     generation: u32,
 }
 
-/// Something that ends: a command, or the join of others.
+/// Something that ends: a command, several in a row, or the join of others.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     generation: u32,
@@ -48,6 +48,9 @@ struct Node {
     unit: u32,
     /// Position in the order of submission of its unit.
     order: u32,
+    /// Commands in a row, on consecutive pages: more than 1 only where they need no bus.
+    count: u32,
+    submission: Submission,
 }
 
 /// Who waits for a node.
@@ -63,12 +66,6 @@ enum Waiter {
     Watcher(u32),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Queued {
-    node: u32,
-    submission: Submission,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -82,8 +79,10 @@ enum Phase {
 
 #[derive(Debug)]
 struct Unit {
-    queue: VecDeque<Queued>,
-    current: Option<Queued>,
+    /// Nodes of commands that have not started.
+    queue: VecDeque<u32>,
+    /// Node of the command under way; `NONE` when idle.
+    current: u32,
     phase: Phase,
     started: Time,
     transfer: (Time, Time),
@@ -161,7 +160,7 @@ impl Timeline {
             units: (0..units)
                 .map(|unit| Unit {
                     queue: VecDeque::new(),
-                    current: None,
+                    current: NONE,
                     phase: Phase::Idle,
                     started: Time::ZERO,
                     transfer: (Time::ZERO, Time::ZERO),
@@ -278,7 +277,7 @@ impl Timeline {
 
     /// Bytes of the tables.
     pub fn table_bytes(&self) -> u64 {
-        (self.units.len() * (size_of::<Unit>() + 32 * size_of::<Queued>())
+        (self.units.len() * (size_of::<Unit>() + 32 * size_of::<Node>())
             + self.channels.len() * size_of::<Channel>()) as u64
     }
 
@@ -287,15 +286,19 @@ impl Timeline {
         ticket.node == NONE || self.nodes[ticket.node as usize].generation != ticket.generation
     }
 
-    fn new_node(&mut self, unit: u32, order: u32) -> Ticket {
+    #[inline]
+    fn new_node(&mut self, unit: u32, order: u32, count: u32, submission: Submission) -> Ticket {
         let node = if let Some(node) = self.free_nodes.pop() {
             node
         } else {
-            self.nodes.push(Node { generation: 0, pending: 0, edges: NONE, unit, order });
+            self.nodes.push(Node { generation: 0, pending: 0, edges: NONE, unit, order, count, submission });
             self.nodes.len() as u32 - 1
         };
         let state = &mut self.nodes[node as usize];
-        (state.unit, state.order) = (unit, order);
+        state.unit = unit;
+        state.order = order;
+        state.count = count;
+        state.submission = submission;
         Ticket { node, generation: state.generation }
     }
 
@@ -361,11 +364,16 @@ impl Timeline {
         }
     }
 
+    #[inline]
+    fn submission(&self, node: u32) -> Submission {
+        self.nodes[node as usize].submission
+    }
+
     /// How long the bus is needed before the array works.
     #[inline]
-    fn span_in(&mut self, submission: &Submission) -> Time {
-        match submission.command {
-            Command::Program => self.command + self.span(submission.bytes),
+    fn span_in(&mut self, submission: Submission) -> Time {
+        match submission.command() {
+            Command::Program => self.command + self.span(submission.bytes()),
             Command::Read | Command::Erase | Command::Copyback => self.command,
         }
     }
@@ -378,17 +386,17 @@ impl Timeline {
         self.last_span.1
     }
 
-    /// How long the array works.
+    /// How long the array works for a command, or for several in a row.
     #[inline]
-    fn array_time(&self, submission: &Submission) -> Time {
-        match submission.command {
-            Command::Read => self.read[submission.class as usize],
-            Command::Program => self.program[submission.class as usize],
+    fn array_time(&self, node: u32) -> Time {
+        let Node { count, submission, .. } = self.nodes[node as usize];
+        let one = match submission.command() {
+            Command::Read => self.read[submission.class()],
+            Command::Program => self.program[submission.class()],
             Command::Erase => self.erase,
-            Command::Copyback => {
-                self.read[submission.source_class as usize] + self.program[submission.class as usize]
-            }
-        }
+            Command::Copyback => self.read[submission.source_class()] + self.program[submission.class()],
+        };
+        Time(one.0 * u64::from(count))
     }
 
     /// Start the next command of an idle unit, if it may go.
@@ -398,16 +406,15 @@ impl Timeline {
         if state.phase != Phase::Idle {
             return;
         }
-        let Some(head) = state.queue.front() else { return };
-        if self.nodes[head.node as usize].pending > 0 {
+        let Some(&node) = state.queue.front() else { return };
+        if self.nodes[node as usize].pending > 0 {
             return;
         }
-        let queued = *head;
         state.queue.pop_front();
         state.started = now;
         state.transfer = (now, now);
-        state.current = Some(queued);
-        let span = self.span_in(&queued.submission);
+        state.current = node;
+        let span = self.span_in(self.submission(node));
         if span == Time::ZERO {
             self.start_array(unit);
         } else {
@@ -419,36 +426,36 @@ impl Timeline {
     /// Let the array of a unit work. Commands that need no bus and for which nobody waits follow at once, as one
     /// event: garbage collection by copyback is many commands and few instants that anyone can see.
     fn start_array(&mut self, unit: u32) {
-        let mut queued = self.units[unit as usize].current.expect("a started unit has a command");
-        let mut end = self.now + self.array_time(&queued.submission);
-        while self.command == Time::ZERO
-            && matches!(queued.submission.command, Command::Copyback | Command::Erase)
-            && self.nodes[queued.node as usize].edges == NONE
-        {
-            let state = &self.units[unit as usize];
-            let Some(next) = state.queue.front().copied() else { break };
-            if !matches!(next.submission.command, Command::Copyback | Command::Erase)
-                || self.nodes[next.node as usize].pending > 0
-            {
+        let mut node = self.units[unit as usize].current;
+        let mut end = self.now + self.array_time(node);
+        while self.needs_no_bus(node) && self.nodes[node as usize].edges == NONE {
+            let Some(&next) = self.units[unit as usize].queue.front() else { break };
+            if !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
                 break;
             }
-            self.account(unit, &queued, end);
+            self.account(unit, node, end);
             let state = &mut self.units[unit as usize];
             state.queue.pop_front();
-            state.chained.push(queued.node);
+            state.chained.push(node);
             state.started = end;
             state.transfer = (end, end);
-            state.current = Some(next);
-            queued = next;
-            end += self.array_time(&queued.submission);
+            state.current = next;
+            node = next;
+            end += self.array_time(node);
         }
         self.units[unit as usize].phase = Phase::Array;
         self.events.schedule(TIMERS + unit, end);
     }
 
+    #[inline]
+    fn needs_no_bus(&self, node: u32) -> bool {
+        self.command == Time::ZERO
+            && matches!(self.submission(node).command(), Command::Copyback | Command::Erase)
+    }
+
     fn array_done(&mut self, unit: u32) {
-        let queued = self.units[unit as usize].current.expect("a working unit has a command");
-        if queued.submission.command == Command::Read && self.span(queued.submission.bytes) > Time::ZERO {
+        let submission = self.submission(self.units[unit as usize].current);
+        if submission.command() == Command::Read && self.span(submission.bytes()) > Time::ZERO {
             self.units[unit as usize].phase = Phase::BusOut;
             self.ask_bus(unit);
         } else {
@@ -466,14 +473,14 @@ impl Timeline {
     }
 
     fn start_transfer(&mut self, channel: u32, unit: u32) {
-        let state = &self.units[unit as usize];
-        let submission = state.current.expect("a unit on the bus has a command").submission;
-        let span = match state.phase {
-            Phase::BusIn => self.span_in(&submission),
-            _ => self.span(submission.bytes),
+        let submission = self.submission(self.units[unit as usize].current);
+        let span = match self.units[unit as usize].phase {
+            Phase::BusIn => self.span_in(submission),
+            _ => self.span(submission.bytes()),
         };
         let state = &mut self.channels[channel as usize];
-        (state.using, state.since) = (unit, self.now);
+        state.using = unit;
+        state.since = self.now;
         let source = TIMERS + self.units.len() as u32 + channel;
         self.events.schedule(source, self.now + span);
     }
@@ -497,38 +504,67 @@ impl Timeline {
 
     fn complete(&mut self, unit: u32) {
         let state = &mut self.units[unit as usize];
-        let queued = state.current.take().expect("a completing unit has a command");
+        let node = std::mem::replace(&mut state.current, NONE);
         state.phase = Phase::Idle;
-        self.account(unit, &queued, self.now);
+        self.account(unit, node, self.now);
         if !self.units[unit as usize].chained.is_empty() {
+            // Nobody was waiting for them when they were chained; who has come since hears of them now.
             let mut chained = std::mem::take(&mut self.units[unit as usize].chained);
             for node in chained.drain(..) {
                 self.end(node);
             }
             self.units[unit as usize].chained = chained;
         }
-        self.end(queued.node);
+        self.end(node);
         self.mark(unit);
     }
 
     /// The command that a unit has been running since `started` ends at `end`.
     #[inline]
-    fn account(&mut self, unit: u32, queued: &Queued, end: Time) {
-        let state = &self.units[unit as usize];
-        let submission = &queued.submission;
-        self.busy_ps[submission.cause as usize] += end.since(state.started).0;
-        if let Some(log) = &mut self.log {
+    fn account(&mut self, unit: u32, node: u32, end: Time) {
+        let cause = self.submission(node).cause();
+        self.busy_ps[cause as usize] += end.since(self.units[unit as usize].started).0;
+        if self.log.is_some() {
+            self.note(unit, node, end);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, unit: u32, node: u32, end: Time) {
+        let Unit { started, transfer, channel, .. } = self.units[unit as usize];
+        let Node { count, submission, .. } = self.nodes[node as usize];
+        let span = Time(end.since(started).0 / u64::from(count));
+        let Some(log) = &mut self.log else { return };
+        for at in 0..count {
+            let start = started + Time(span.0 * u64::from(at));
             log.push(CommandRecord {
-                command: submission.command,
-                cause: submission.cause,
+                command: submission.command(),
+                cause: submission.cause(),
                 die: unit,
-                channel: state.channel,
-                page: u64::from(submission.page.0),
-                start: state.started,
-                end,
-                transfer: state.transfer,
+                channel,
+                page: u64::from(submission.page().0 + at),
+                start,
+                end: start + span,
+                transfer: if count == 1 { transfer } else { (start, start) },
             });
         }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
+        let unit = submission.unit();
+        let order = self.units[unit as usize].submitted.wrapping_add(1);
+        self.units[unit as usize].submitted = order;
+        let ticket = self.new_node(unit, order, count, submission);
+        // What the same unit was given before has ended when this one's turn comes.
+        if after.node != NONE && self.nodes[after.node as usize].unit != unit {
+            self.wait_for(ticket.node, after);
+        }
+        self.units[unit as usize].queue.push_back(ticket.node);
+        if self.units[unit as usize].phase == Phase::Idle {
+            self.mark(unit);
+        }
+        ticket
     }
 }
 
@@ -552,26 +588,28 @@ impl FlashPort for Timeline {
             // Units run their commands in order: the later one ends last.
             return if b.order.wrapping_sub(a.order) < u32::MAX / 2 { second } else { first };
         }
-        let ticket = self.new_node(NONE, 0);
+        let nothing =
+            Submission::new(Command::Read, Cause::Host, (PageClass::Lsb, PageClass::Lsb), 0, PageId(0), 0);
+        let ticket = self.new_node(NONE, 0, 0, nothing);
         self.wait_for(ticket.node, first);
         self.wait_for(ticket.node, second);
         ticket
     }
 
-    fn submit(&mut self, submission: &Submission, after: Ticket) -> Ticket {
-        let unit = submission.unit;
-        let order = self.units[unit as usize].submitted.wrapping_add(1);
-        self.units[unit as usize].submitted = order;
-        let ticket = self.new_node(unit, order);
-        // What the same unit was given before has ended when this one's turn comes.
-        if after.node != NONE && self.nodes[after.node as usize].unit != unit {
-            self.wait_for(ticket.node, after);
+    #[inline]
+    fn submit(&mut self, submission: Submission, after: Ticket) -> Ticket {
+        self.enqueue(submission, 1, after)
+    }
+
+    fn submit_run(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
+        if self.command == Time::ZERO && submission.command() == Command::Copyback {
+            return self.enqueue(submission, count, after);
         }
-        self.units[unit as usize].queue.push_back(Queued { node: ticket.node, submission: *submission });
-        if self.units[unit as usize].phase == Phase::Idle {
-            self.mark(unit);
+        let mut done = after;
+        for at in 0..count {
+            done = self.enqueue(submission.ahead(at), 1, after);
         }
-        ticket
+        done
     }
 }
 
@@ -579,49 +617,67 @@ impl FlashPort for Timeline {
 /// and replaced in log2(sources) steps without moving anything.
 #[derive(Debug)]
 struct EventTree {
-    /// `[1]` is the winner, leaves start at `leaves`. time << 64 | number of the scheduling << 20 | source.
-    keys: Vec<u128>,
+    /// `[1]` is the winner, leaves start at `leaves`.
+    keys: Vec<Key>,
     leaves: usize,
     scheduled: u64,
 }
 
+/// When an event comes. Earlier ones win; of equal times, the one that was scheduled first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    time: u64,
+    /// Number of the scheduling, then the source.
+    order: u64,
+}
+
+impl Key {
+    const EMPTY: Key = Key { time: u64::MAX, order: u64::MAX };
+
+    #[inline]
+    fn rank(self) -> u128 {
+        u128::from(self.time) << 64 | u128::from(self.order)
+    }
+}
+
 const SOURCE_BITS: u32 = 20;
-const EMPTY: u128 = u128::MAX;
 
 impl EventTree {
     fn new(sources: u32) -> Self {
         assert!(sources < 1 << SOURCE_BITS, "validated: fewer units and channels");
         let leaves = (sources as usize).next_power_of_two();
-        Self { keys: vec![EMPTY; 2 * leaves], leaves, scheduled: 0 }
+        Self { keys: vec![Key::EMPTY; 2 * leaves], leaves, scheduled: 0 }
     }
 
     #[inline]
     fn next(&self) -> Option<(Time, u32)> {
-        let key = self.keys[1];
-        (key != EMPTY).then_some((Time((key >> 64) as u64), key as u32 & ((1 << SOURCE_BITS) - 1)))
+        let time = self.keys[1].time;
+        (time != u64::MAX).then(|| (Time(time), self.keys[1].order as u32 & ((1 << SOURCE_BITS) - 1)))
     }
 
     #[inline]
     fn schedule(&mut self, source: u32, at: Time) {
-        debug_assert!(self.keys[self.leaves + source as usize] == EMPTY, "one event a source");
+        debug_assert!(self.keys[self.leaves + source as usize] == Key::EMPTY, "one event a source");
         self.scheduled += 1;
-        let order = u128::from(self.scheduled << SOURCE_BITS | u64::from(source));
-        self.replay(source, u128::from(at.0) << 64 | order);
+        self.replay(source, Key { time: at.0, order: self.scheduled << SOURCE_BITS | u64::from(source) });
     }
 
     #[inline]
     fn clear(&mut self, source: u32) {
-        self.replay(source, EMPTY);
+        self.replay(source, Key::EMPTY);
     }
 
     #[inline]
-    fn replay(&mut self, source: u32, key: u128) {
+    fn replay(&mut self, source: u32, mut winner: Key) {
         let mut at = self.leaves + source as usize;
-        self.keys[at] = key;
+        self.keys[at] = winner;
         while at > 1 {
+            let other = self.keys[at ^ 1];
+            if other.rank() < winner.rank() {
+                winner = other;
+            }
             at /= 2;
-            let winner = self.keys[2 * at].min(self.keys[2 * at + 1]);
-            if self.keys[at] == winner {
+            if self.keys[at].order == winner.order {
                 break;
             }
             self.keys[at] = winner;

@@ -109,10 +109,10 @@ pub trait Ftl {
     /// As `write`.
     fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()>;
 
-    /// `lpn` will be accessed in a few requests: ask the processor for its entry, and when `mapped`, which comes
-    /// closer to the access, for the state of the page it points to.
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, mapped: bool) {
-        let _ = (nand, lpn, mapped);
+    /// `lpn` will be accessed in a few requests: ask the processor for what that will touch, each `stage` for what the
+    /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        let _ = (nand, lpn, stage);
     }
 
     /// Counters since the last reset.

@@ -12,8 +12,9 @@ use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
 use crate::ftl::gc::{VictimPolicy, Victims};
 use crate::ftl::{Ftl, FtlCounters, PageOp};
-use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageId, PlaneId, Ppn};
+use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::rng::Rng;
+use crate::table;
 
 /// Entry of a logical unit that holds nothing.
 const UNMAPPED: u32 = u32::MAX;
@@ -75,7 +76,7 @@ impl<V: VictimPolicy> PageFtl<V> {
             copyback: config.timing.copyback,
             high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
             gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { slots - 1 } else { 0 },
-            map: vec![UNMAPPED; geometry.logical_units as usize],
+            map: table::filled(geometry.logical_units as usize, UNMAPPED),
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
             dies: vec![Die::default(); geometry.dies() as usize],
             victims: V::new(geometry, &ftl, Rng::new(seed, "gc")),
@@ -88,14 +89,14 @@ impl<V: VictimPolicy> PageFtl<V> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         let entry = self.map[lpn.index()];
         (entry != UNMAPPED).then_some(Ppn(entry))
     }
 
     /// The turn of an access in the order of planes: its group of units, or the next.
-    #[inline]
+    #[inline(always)]
     fn turn_of(&self, lpn: Lpn) -> u32 {
         match self.config.striping {
             Striping::Static => lpn.0 >> self.geometry.slots_per_page.trailing_zeros(),
@@ -104,7 +105,7 @@ impl<V: VictimPolicy> PageFtl<V> {
     }
 
     /// Which plane of `die` takes the page that `lpn` is written to.
-    #[inline]
+    #[inline(always)]
     fn plane_for(&mut self, nand: &NandArray, turn: u32, lpn: Lpn) -> PlaneId {
         let plane = self.order.at(turn);
         match self.config.plane_choice {
@@ -161,7 +162,7 @@ impl<V: VictimPolicy> PageFtl<V> {
     }
 
     /// The block of `plane` that takes the next page for `slot`. Host writes leave the last free block for copies.
-    #[inline]
+    #[inline(always)]
     fn open_block(
         &mut self,
         nand: &mut NandArray,
@@ -191,8 +192,8 @@ impl<V: VictimPolicy> PageFtl<V> {
     ) -> Outcome<P::Ticket> {
         let mut done = after;
         if self.config.summary_page {
-            done = flash
-                .program_metadata(self.geometry.page(block, self.geometry.data_pages_per_block), after)?;
+            done =
+                flash.program_metadata(PageAt { block, index: self.geometry.data_pages_per_block }, after)?;
         }
         self.planes[plane.index()].open[slot] = None;
         self.victims.on_seal(block, flash.nand.valid_units(block));
@@ -200,13 +201,13 @@ impl<V: VictimPolicy> PageFtl<V> {
     }
 
     /// Whether the block takes no more data.
-    #[inline]
+    #[inline(always)]
     fn is_full(&self, nand: &NandArray, block: BlockId) -> bool {
         nand.next_page(block) >= self.geometry.data_pages_per_block
     }
 
     /// The data at `ppn` are stale.
-    #[inline]
+    #[inline(always)]
     fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> Outcome<()> {
         let (block, valid) = flash.invalidate(ppn)?;
         if self.is_full(&flash.nand, block) {
@@ -269,19 +270,30 @@ impl<V: VictimPolicy> PageFtl<V> {
     ) -> Outcome<()> {
         let mut survivors = std::mem::take(&mut self.survivors);
         survivors.clear();
-        flash.nand.collect_valid(victim, &mut survivors);
-        for ppn in &survivors {
-            if let Some(lpn) = flash.nand.lpn(*ppn) {
-                crate::prefetch(&self.map, lpn.index());
-            }
-        }
-        let ready = flash.port.ready();
-        let mut copied = ready;
-        let slots = self.geometry.slots_per_page as usize;
+        let map = &self.map;
+        flash.nand.collect_valid(victim, &mut survivors, |lpn| table::prefetch(map, lpn.index()));
+        let mut copied = flash.port.ready();
         let mut rest = survivors.as_slice();
         while !rest.is_empty() {
-            let done;
-            (done, rest) = self.copy_page(flash, plane, slot, rest, slots, cause)?;
+            let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
+                return Err(self.full(plane, "copies of garbage collection"));
+            };
+            let moving;
+            let mut done;
+            if self.copyback && self.geometry.slots_per_page == 1 {
+                let to = PageAt { block, index: flash.nand.next_page(block) };
+                let room = (self.geometry.data_pages_per_block - to.index) as usize;
+                (moving, rest) = rest.split_at(room.min(rest.len()));
+                let map = &mut self.map;
+                let ready = flash.port.ready();
+                done = flash.copyback_all(moving, to, cause, ready, |lpn, ppn| map[lpn.index()] = ppn.0)?;
+            } else {
+                (moving, rest) = rest.split_at((self.geometry.slots_per_page as usize).min(rest.len()));
+                done = self.copy_page(flash, block, moving, cause)?;
+            }
+            if self.is_full(&flash.nand, block) {
+                done = self.seal(flash, plane, slot, block, done)?;
+            }
             copied = flash.port.join(copied, done);
         }
         self.survivors = survivors;
@@ -293,36 +305,33 @@ impl<V: VictimPolicy> PageFtl<V> {
         Ok(())
     }
 
-    /// Fill one page of the open block with the first of `survivors`. Returns its end, and the survivors left.
-    #[inline]
-    fn copy_page<'s, P: FlashPort>(
+    /// Move the units `moving` into the next page of `block`.
+    fn copy_page<P: FlashPort>(
         &mut self,
         flash: &mut Flash<P>,
-        plane: PlaneId,
-        slot: OpenSlot,
-        survivors: &'s [Ppn],
-        slots: usize,
+        block: BlockId,
+        moving: &[Ppn],
         cause: Cause,
-    ) -> Outcome<(P::Ticket, &'s [Ppn])> {
-        let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
-            return Err(self.full(plane, "copies of garbage collection"));
-        };
-        let (moving, rest) = survivors.split_at(slots.min(survivors.len()));
+    ) -> Outcome<P::Ticket> {
         let mut units = [Lpn(0); MAX_SLOTS];
         for (unit, ppn) in units.iter_mut().zip(moving) {
             *unit = flash.nand.lpn(*ppn).ok_or_else(|| lost(*ppn))?;
         }
         let units = &units[..moving.len()];
-        let to = self.geometry.page(block, flash.nand.next_page(block));
+        let to = PageAt { block, index: flash.nand.next_page(block) };
         let from = self.geometry.page_of(moving[0]);
         let ready = flash.port.ready();
         // The command moves a page as it is: it serves when all that moves is the front of one page.
         let whole =
             moving.iter().enumerate().all(|(at, ppn)| ppn.0 == self.geometry.unit(from).0 + at as u32);
-        let mut done = if self.copyback && whole {
+        let done = if self.copyback && whole {
             flash.copyback(from, to, units, cause, ready)?
         } else {
-            let read = self.read_units(flash, moving.iter().map(|ppn| Some(*ppn)), cause, ready)?;
+            let mut reads = PageReads::new(ready);
+            for ppn in moving {
+                reads.add(flash, self.geometry.page_of(*ppn), self.geometry.sectors_per_unit, cause)?;
+            }
+            let read = reads.finish(flash, cause)?;
             flash.program(to, units, cause, read)?
         };
         let destination = self.geometry.unit(to);
@@ -332,26 +341,7 @@ impl<V: VictimPolicy> PageFtl<V> {
             flash.invalidate(*ppn)?;
             self.map[lpn.index()] = new.0;
         }
-        if self.is_full(&flash.nand, block) {
-            done = self.seal(flash, plane, slot, block, done)?;
-        }
-        Ok((done, rest))
-    }
-
-    /// Read whole units, each page of flash once.
-    #[inline]
-    fn read_units<P: FlashPort>(
-        &mut self,
-        flash: &mut Flash<P>,
-        units: impl Iterator<Item = Option<Ppn>>,
-        cause: Cause,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let mut reads = PageReads::new(after);
-        for ppn in units.flatten() {
-            reads.add(flash, self.geometry.page_of(ppn), self.geometry.sectors_per_unit, cause)?;
-        }
-        reads.finish(flash, cause)
+        Ok(done)
     }
 
     /// Static wear levelling: now and then, empty the least worn block of a plane into its most worn free one.
@@ -396,11 +386,11 @@ impl<V: VictimPolicy> PageFtl<V> {
     fn pad<P: FlashPort>(&mut self, flash: &mut Flash<P>, block: BlockId) -> Outcome<()> {
         let ready = flash.port.ready();
         while !self.is_full(&flash.nand, block) {
-            let page = self.geometry.page(block, flash.nand.next_page(block));
+            let page = PageAt { block, index: flash.nand.next_page(block) };
             flash.program(page, &[], Cause::WearLevel, ready)?;
         }
         if self.config.summary_page {
-            flash.program_metadata(self.geometry.page(block, self.geometry.data_pages_per_block), ready)?;
+            flash.program_metadata(PageAt { block, index: self.geometry.data_pages_per_block }, ready)?;
         }
         self.victims.on_seal(block, flash.nand.valid_units(block));
         Ok(())
@@ -416,8 +406,90 @@ impl<V: VictimPolicy> PageFtl<V> {
         )))
     }
 
+    /// Write an access to pages of one unit.
+    #[inline(always)]
+    fn write_one<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        slot: OpenSlot,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        // Looked up after collection, which may have moved it.
+        let old = self.lookup(op.lpn);
+        let mut after = after;
+        let missing = self.geometry.sectors_per_unit - op.sectors;
+        if let (Some(old), true) = (old, missing > 0) {
+            after = flash.read(self.geometry.page_of(old), missing, Cause::Host, after)?;
+            self.counters.read_modify_writes += 1;
+        }
+        let page = PageAt { block, index: flash.nand.next_page(block) };
+        let done = flash.program(page, std::slice::from_ref(&op.lpn), Cause::Host, after)?;
+        let new = self.geometry.unit(page);
+        flash.store(new, op.first_sector..op.first_sector + op.sectors, old);
+        if let Some(old) = old {
+            self.invalidate(flash, old)?;
+        }
+        self.map[op.lpn.index()] = new.0;
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            return self.seal(flash, plane, slot, block, done);
+        }
+        Ok(done)
+    }
+
+    /// Write an access to a page of several units; the slots that it does not fill stay empty.
+    fn write_several<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        slot: OpenSlot,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let per_unit = self.geometry.sectors_per_unit;
+        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        let mut after = after;
+        // Old data are looked up after collection, which may have moved them.
+        let mut old = [None; MAX_SLOTS];
+        let mut units = [Lpn(0); MAX_SLOTS];
+        let mut partial = false;
+        for index in 0..op.units {
+            let lpn = Lpn(op.lpn.0 + index);
+            units[index as usize] = lpn;
+            old[index as usize] = self.lookup(lpn);
+            partial |= op.sectors_of(index, per_unit).len() as u32 != per_unit;
+        }
+        let (old, units) = (&old[..op.units as usize], &units[..op.units as usize]);
+        if partial {
+            let mut reads = PageReads::new(after);
+            for (index, old) in (0..).zip(old) {
+                let missing = per_unit - op.sectors_of(index, per_unit).len() as u32;
+                if let (Some(old), true) = (old, missing > 0) {
+                    reads.add(flash, self.geometry.page_of(*old), missing, Cause::Host)?;
+                    self.counters.read_modify_writes += 1;
+                }
+            }
+            after = reads.finish(flash, Cause::Host)?;
+        }
+        let page = PageAt { block, index: flash.nand.next_page(block) };
+        let mut done = flash.program(page, units, Cause::Host, after)?;
+        let first = self.geometry.unit(page);
+        for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
+            let new = Ppn(first.0 + index);
+            flash.store(new, op.sectors_of(index, per_unit), *old);
+            if let Some(old) = old {
+                self.invalidate(flash, *old)?;
+            }
+            self.map[lpn.index()] = new.0;
+        }
+        if self.is_full(&flash.nand, block) {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
+        Ok(done)
+    }
+
     /// A plane that can take a page of `lpn`, and its open block.
-    #[inline]
+    #[inline(always)]
     fn place<P: FlashPort>(
         &mut self,
         flash: &mut Flash<P>,
@@ -459,7 +531,7 @@ fn lost(ppn: Ppn) -> Box<RunError> {
 
 /// Reads of neighbouring units, gathered so that each page of flash is read once.
 struct PageReads<T> {
-    page: Option<PageId>,
+    page: Option<PageAt>,
     sectors: u32,
     after: T,
     done: T,
@@ -474,7 +546,7 @@ impl<T: Copy> PageReads<T> {
     fn add<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        page: PageId,
+        page: PageAt,
         sectors: u32,
         cause: Cause,
     ) -> Outcome<()> {
@@ -542,46 +614,11 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
     ) -> Outcome<P::Ticket> {
         let slot =
             if self.config.streams == 1 { 0 } else { usize::from(op.stream) % self.config.streams as usize };
-        let per_unit = self.geometry.sectors_per_unit;
-        let (plane, block) = self.place(flash, op.lpn, slot)?;
-        let mut after = after;
-        // Old data are looked up after collection, which may have moved them.
-        let mut old = [None; MAX_SLOTS];
-        let mut units = [Lpn(0); MAX_SLOTS];
-        let mut partial = false;
-        for index in 0..op.units {
-            let lpn = Lpn(op.lpn.0 + index);
-            units[index as usize] = lpn;
-            old[index as usize] = self.lookup(lpn);
-            partial |= op.sectors_of(index, per_unit).len() as u32 != per_unit;
+        if self.geometry.slots_per_page == 1 {
+            self.write_one(flash, op, slot, after)
+        } else {
+            self.write_several(flash, op, slot, after)
         }
-        let (old, units) = (&old[..op.units as usize], &units[..op.units as usize]);
-        if partial {
-            let mut reads = PageReads::new(after);
-            for (index, old) in (0..).zip(old) {
-                let missing = per_unit - op.sectors_of(index, per_unit).len() as u32;
-                if let (Some(old), true) = (old, missing > 0) {
-                    reads.add(flash, self.geometry.page_of(*old), missing, Cause::Host)?;
-                    self.counters.read_modify_writes += 1;
-                }
-            }
-            after = reads.finish(flash, Cause::Host)?;
-        }
-        let page = self.geometry.page(block, flash.nand.next_page(block));
-        let mut done = flash.program(page, units, Cause::Host, after)?;
-        let first = self.geometry.unit(page);
-        for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
-            let new = Ppn(first.0 + index);
-            flash.store(new, op.sectors_of(index, per_unit), *old);
-            if let Some(old) = old {
-                self.invalidate(flash, *old)?;
-            }
-            self.map[lpn.index()] = new.0;
-        }
-        if self.is_full(&flash.nand, block) {
-            done = self.seal(flash, plane, slot, block, done)?;
-        }
-        Ok(done)
     }
 
     fn trim<P: FlashPort>(
@@ -625,7 +662,7 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
                     return Err(self.full(plane, "the fill"));
                 };
                 for lpn in lpns.by_ref().take(self.geometry.data_pages_per_block as usize) {
-                    let page = self.geometry.page(block, flash.nand.next_page(block));
+                    let page = PageAt { block, index: flash.nand.next_page(block) };
                     flash.program(page, &[Lpn(lpn)], Cause::Host, ready)?;
                     let ppn = self.geometry.unit(page);
                     flash.store(ppn, 0..self.geometry.sectors_per_unit, None);
@@ -643,11 +680,16 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
     }
 
     #[inline]
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, mapped: bool) {
-        if !mapped {
-            crate::prefetch(&self.map, lpn.index());
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            table::prefetch(&self.map, lpn.index());
         } else if let Some(ppn) = self.lookup(lpn) {
-            nand.prefetch(ppn);
+            if stage == 1 {
+                nand.prefetch(ppn);
+            } else {
+                let block = self.geometry.block_of(ppn);
+                self.victims.prefetch(block, nand.valid_units(block));
+            }
         }
     }
 

@@ -8,6 +8,9 @@ use crate::time::Time;
 /// Requests fetched from a source at a time.
 const BATCH: usize = 4096;
 
+/// Latest arrival, in nanoseconds: half of the range of time is left for the work after it.
+const LATEST_NS: u64 = 9_200_000_000_000_000;
+
 /// A request that the drive takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Admitted {
@@ -95,7 +98,7 @@ impl Intake {
     ///
     /// # Errors
     /// When the source cannot go on, or the drive cannot take the request.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<Admitted>, RunError> {
         loop {
             if self.at == self.batch.len() && !self.refill()? {
@@ -123,6 +126,7 @@ impl Intake {
         }
     }
 
+    #[cold]
     fn refill(&mut self) -> Result<bool, RunError> {
         self.batch.clear();
         self.at = 0;
@@ -168,11 +172,21 @@ impl Intake {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrival(&mut self, index: u64, request: &Request) -> Result<Time, RunError> {
         if self.host.arrival == Arrival::Closed {
             return Ok(Time::ZERO);
         }
+        let ns = request.arrival_ns;
+        if ns < self.latest_ns || self.host.time_scale != 1.0 || ns > LATEST_NS {
+            return self.unusual_arrival(index, request);
+        }
+        self.latest_ns = ns;
+        Ok(Time::from_ns(ns))
+    }
+
+    #[cold]
+    fn unusual_arrival(&mut self, index: u64, request: &Request) -> Result<Time, RunError> {
         let mut ns = request.arrival_ns;
         if ns < self.latest_ns {
             if self.host.unsorted_times == UnsortedTimes::Error {
@@ -188,12 +202,11 @@ impl Intake {
         }
         self.latest_ns = ns;
         let scaled =
-            if self.host.time_scale == 1.0 { ns as f64 } else { (ns as f64 * self.host.time_scale).round() };
-        // Half of the range of time is left for the work after the last arrival.
-        if scaled > 9.2e15 {
+            if self.host.time_scale == 1.0 { ns } else { (ns as f64 * self.host.time_scale).round() as u64 };
+        if scaled > LATEST_NS {
             return Err(Self::refuse(index, request, "it arrives after more than 106 days, the longest run"));
         }
-        Ok(if self.host.time_scale == 1.0 { Time::from_ns(ns) } else { Time::from_ns(scaled as u64) })
+        Ok(Time::from_ns(scaled))
     }
 
     #[cold]

@@ -12,7 +12,9 @@ use crate::flash::Flash;
 use crate::flash::nand::Outcome;
 use crate::flash::port::FlashPort;
 use crate::ftl::{Ftl, PageOp};
-use crate::host::request::Op;
+use crate::host::intake::Intake;
+use crate::host::request::{Op, Request};
+use crate::host::split::Splitter;
 use crate::verify::Oracle;
 
 /// Requests between two looks at the control of a run.
@@ -26,9 +28,29 @@ pub(crate) struct Drive<'a, F, P> {
     pub(crate) control: &'a RunControl,
 }
 
+/// How many requests ahead of an access each stage of [`Ftl::prefetch`] is.
+const AHEAD: [usize; 3] = [24, 16, 8];
+
 impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
+    /// A workload tells the future: ask the processor for what its next requests will touch.
+    #[inline(always)]
+    pub(crate) fn look_ahead(&self, intake: &Intake, splitter: &Splitter) {
+        self.look_at(intake.peek(AHEAD[0]), splitter, 0);
+        self.look_at(intake.peek(AHEAD[1]), splitter, 1);
+        self.look_at(intake.peek(AHEAD[2]), splitter, 2);
+    }
+
+    #[inline(always)]
+    fn look_at(&self, request: Option<&Request>, splitter: &Splitter, stage: u32) {
+        if let Some(request) = request
+            && request.lba < splitter.sectors()
+        {
+            self.ftl.prefetch(&self.flash.nand, splitter.unit(request.lba), stage);
+        }
+    }
+
     /// Let the translation layer do one access that starts at sector `lba`, and verify what a read brings.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn access(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
         if self.oracle.is_some() {
             return self.witnessed(op, lba, page, after);

@@ -35,7 +35,7 @@ impl Splitter {
 
     /// The accesses of `request` in ascending order, each with its first sector. A request that reaches the end of
     /// the drive goes on at its start; the host has dealt with it if that is not wanted.
-    #[inline]
+    #[inline(always)]
     pub fn split(&self, request: &Request) -> Pages {
         Pages { splitter: *self, lba: request.lba, left: request.sectors, stream: request.stream }
     }

@@ -13,7 +13,7 @@ use crate::flash::port::FlashPort;
 use crate::flash::timeline::{Step, Timeline};
 use crate::ftl::Ftl;
 use crate::host::intake::{Admitted, Intake};
-use crate::host::request::{Op, SECTOR_BYTES};
+use crate::host::request::{Op, Request, SECTOR_BYTES};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::metrics::books::Books;
@@ -30,7 +30,9 @@ const IN: usize = 0;
 /// A request between hand-over (or arrival) and completion.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    admitted: Admitted,
+    index: u64,
+    request: Request,
+    arrival: Time,
     start: Time,
     /// Accesses that have not ended, and one more while they are being handed out.
     pending: u32,
@@ -126,10 +128,10 @@ impl<F: Ftl> Driver<'_, '_, F> {
     fn go(&mut self, stop: Stop) -> Result<(), RunError> {
         if self.closed {
             for _ in 0..self.depth {
-                let Some(admitted) = self.intake.next()? else { break };
+                let Some(admitted) = self.next()? else { break };
                 self.arrive(admitted)?;
             }
-        } else if let Some(admitted) = self.intake.next()? {
+        } else if let Some(admitted) = self.next()? {
             self.expect(admitted);
         }
         let mut until_control = CONTROL_INTERVAL;
@@ -157,6 +159,12 @@ impl<F: Ftl> Driver<'_, '_, F> {
         }
     }
 
+    #[inline]
+    fn next(&mut self) -> Result<Option<Admitted>, RunError> {
+        self.drive.look_ahead(self.intake, &self.splitter);
+        self.intake.next()
+    }
+
     fn now(&self) -> Time {
         self.drive.flash.port.now()
     }
@@ -168,7 +176,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
 
     fn on_arrival(&mut self, stop: Stop) -> Result<(), RunError> {
         let Some(admitted) = self.arriving.take() else { return Ok(()) };
-        let next = self.intake.next()?;
+        let next = self.next()?;
         if next.is_none() && stop == Stop::LastArrival {
             self.stopped = true;
             return Ok(());
@@ -181,17 +189,19 @@ impl<F: Ftl> Driver<'_, '_, F> {
     }
 
     /// A request is at the host now.
-    fn arrive(&mut self, mut admitted: Admitted) -> Result<(), RunError> {
-        if self.closed {
-            admitted.arrival = self.now();
-        }
-        self.books.arrived(admitted.arrival);
-        let slot = Slot { admitted, start: Time::ZERO, pending: 0 };
+    #[inline]
+    fn arrive(&mut self, admitted: Admitted) -> Result<(), RunError> {
+        let Admitted { index, request, arrival } = admitted;
+        let arrival = if self.closed { self.now() } else { arrival };
+        self.books.arrived(arrival);
         let at = if let Some(at) = self.free_slots.pop() {
-            self.slots[at as usize] = slot;
+            let slot = &mut self.slots[at as usize];
+            slot.index = index;
+            slot.request = request;
+            slot.arrival = arrival;
             at
         } else {
-            self.slots.push(slot);
+            self.slots.push(Slot { index, request, arrival, start: Time::ZERO, pending: 0 });
             self.slots.len() as u32 - 1
         };
         if self.in_drive < self.depth {
@@ -200,6 +210,11 @@ impl<F: Ftl> Driver<'_, '_, F> {
             self.waiting.push_back(at);
             Ok(())
         }
+    }
+
+    #[inline]
+    fn op(&self, at: u32) -> Op {
+        self.slots[at as usize].request.op
     }
 
     fn hand_over(&mut self, at: u32) -> Result<(), RunError> {
@@ -215,8 +230,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
 
     /// The way in is free for this request.
     fn enter(&mut self, at: u32) -> Result<(), RunError> {
-        let request = &self.slots[at as usize].admitted.request;
-        if request.op == Op::Write && !self.link.is_instant() {
+        if self.op(at) == Op::Write && !self.link.is_instant() {
             self.take_link(IN, at);
             return Ok(());
         }
@@ -224,7 +238,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
     }
 
     fn take_link(&mut self, direction: usize, at: u32) {
-        let sectors = self.slots[at as usize].admitted.request.sectors;
+        let sectors = self.slots[at as usize].request.sectors;
         let span = self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
         self.on_link[direction] = Some(at);
         let end = self.now() + span;
@@ -234,7 +248,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
     fn on_link_free(&mut self, direction: usize) -> Result<(), RunError> {
         // Whoever comes meanwhile finds the link busy and joins the lines, which are emptied next.
         if let Some(at) = self.on_link[direction] {
-            if self.slots[at as usize].admitted.request.op == Op::Write {
+            if self.op(at) == Op::Write {
                 self.dispatch(at)?;
             } else {
                 self.complete(at)?;
@@ -254,7 +268,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
             if self.on_link[self.out].is_none()
                 && let Some(at) = self.leaving.pop_front()
             {
-                if self.slots[at as usize].admitted.request.op == Op::Read && !self.link.is_instant() {
+                if self.op(at) == Op::Read && !self.link.is_instant() {
                     self.take_link(self.out, at);
                 } else {
                     self.complete(at)?;
@@ -273,7 +287,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
 
     /// Cut a request into accesses and hand them to the translation layer.
     fn dispatch(&mut self, at: u32) -> Result<(), RunError> {
-        let request = self.slots[at as usize].admitted.request;
+        let request = self.slots[at as usize].request;
         let ready = self.drive.flash.port.ready();
         let mut pending = 0;
         if request.op == Op::Flush {
@@ -315,20 +329,21 @@ impl<F: Ftl> Driver<'_, '_, F> {
 
     fn complete(&mut self, at: u32) -> Result<(), RunError> {
         let now = self.now();
-        let Slot { admitted, start, .. } = self.slots[at as usize];
-        let Admitted { index, request, arrival } = admitted;
         self.free_slots.push(at);
         self.in_drive -= 1;
-        self.books.completed(&request);
-        self.books.timed(request.op, arrival, start, now, self.can_wait);
+        // Read field by field: copied whole right after it was written, a slot would wait for its way to memory.
+        let slot = &self.slots[at as usize];
+        self.books.completed(&slot.request);
+        self.books.timed(slot.request.op, slot.arrival, slot.start, now, self.can_wait);
         if self.samples {
             self.books.sample(&self.drive.ftl, &self.drive.flash, now);
         }
         if self.wants_requests {
+            let Slot { index, request, arrival, start, .. } = *slot;
             self.observer.on_request(&RequestRecord { index, request, arrival, start, end: now });
         }
         if self.closed {
-            if let Some(next) = self.intake.next()? {
+            if let Some(next) = self.next()? {
                 self.arrive(next)?;
             }
         } else if let Some(next) = self.waiting.pop_front() {

@@ -11,10 +11,6 @@ use crate::metrics::books::Books;
 use crate::metrics::{Observer, RequestRecord};
 use crate::time::Time;
 
-/// How many requests ahead the mapping entry of a write is asked for, and how many ahead the state it points to.
-const AHEAD_ENTRY: usize = 24;
-const AHEAD_STATE: usize = 12;
-
 /// Run all requests of `intake`. What was counted stays in `books` whether or not this ends in an error.
 ///
 /// # Errors
@@ -31,13 +27,7 @@ pub(crate) fn run<F: Ftl>(
     let samples = options.series.is_some();
     let mut until_control = CONTROL_INTERVAL;
     loop {
-        for (ahead, mapped) in [(AHEAD_ENTRY, false), (AHEAD_STATE, true)] {
-            if let Some(request) = intake.peek(ahead)
-                && request.lba < splitter.sectors()
-            {
-                drive.ftl.prefetch(&drive.flash.nand, splitter.unit(request.lba), mapped);
-            }
-        }
+        drive.look_ahead(intake, &splitter);
         let Some(admitted) = intake.next()? else { return Ok(()) };
         let request = admitted.request;
         if request.op == Op::Flush {

@@ -34,6 +34,11 @@ impl VictimPolicy for Greedy {
         self.sealed.remove(block, valid);
     }
 
+    #[inline]
+    fn prefetch(&self, block: BlockId, valid: u32) {
+        self.sealed.prefetch(block, valid);
+    }
+
     fn table_bytes(&self) -> u64 {
         self.sealed.table_bytes()
     }

@@ -24,7 +24,8 @@ mod windowed_greedy;
 ///
 /// Candidates are the sealed blocks: those that are written full. Order of calls for a block: `on_seal` once, then
 /// `on_invalidate` for each unit that becomes stale, then it leaves by `pick` or `remove`, and may be sealed again
-/// in its next life. All methods are required. A policy keeps its own tables and never changes anything else; each
+/// in its next life. All methods but
+/// `prefetch` are required. A policy keeps its own tables and never changes anything else; each
 /// call should be O(1) on average, because `on_invalidate` runs for every page that the host overwrites.
 pub trait VictimPolicy: Sized {
     /// A policy without candidates for drives of shape `geometry`; `rng` is its own generator.
@@ -41,6 +42,12 @@ pub trait VictimPolicy: Sized {
 
     /// Forget the sealed `block`, which has `valid` live units: something else empties it.
     fn remove(&mut self, block: BlockId, valid: u32);
+
+    /// A unit of `block`, which has `valid` live ones, will become stale soon: ask the processor for the place.
+    #[inline]
+    fn prefetch(&self, block: BlockId, valid: u32) {
+        let _ = (block, valid);
+    }
 
     /// Bytes of the tables.
     fn table_bytes(&self) -> u64;
@@ -93,6 +100,10 @@ macro_rules! victim_policies {
             }
             fn remove(&mut self, block: BlockId, valid: u32) {
                 match self { $(Victims::$kind(policy) => policy.remove(block, valid),)+ }
+            }
+            #[inline]
+            fn prefetch(&self, block: BlockId, valid: u32) {
+                match self { $(Victims::$kind(policy) => policy.prefetch(block, valid),)+ }
             }
             fn table_bytes(&self) -> u64 {
                 match self { $(Victims::$kind(policy) => policy.table_bytes(),)+ }
