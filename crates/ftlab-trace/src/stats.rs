@@ -199,8 +199,8 @@ impl StatsCollector {
     }
 }
 
-/// Read `source` to its end and say what it is like. Two callbacks a batch keep long work interruptible: `go_on` is
-/// told the requests so far and the share done (0 to 1, when known), and ends the work by returning false.
+/// Read `source` to its end and say what it is like. `go_on` is told the requests so far and the share done
+/// (0 to 1, when known) once per 4,096 requests, and ends the work by returning false.
 ///
 /// # Errors
 /// Those of the source.

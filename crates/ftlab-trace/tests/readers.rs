@@ -183,11 +183,11 @@ fn lines_without_end_are_refused_without_filling_memory() {
 
 #[test]
 fn lines_cross_blocks_of_any_size() {
-    let mut text = String::new();
+    let mut text = Vec::new();
     for index in 0..60_000 {
-        text += &format!("{index}.25 0 {} 8 {}\n", index * 8, index % 2);
+        writeln!(text, "{index}.25 0 {} 8 {}", index * 8, index % 2).unwrap();
     }
-    let requests = read_text("disksim", &text).unwrap();
+    let requests = read_as(Format::named("disksim").unwrap(), &text).unwrap();
     assert_eq!(requests.len(), 60_000);
     assert!(requests.iter().enumerate().all(|(index, request)| request.lba == index as u64 * 8));
 }

@@ -86,6 +86,7 @@ impl LineParser for &mut Csv {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all line writers")]
 fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
     let Request { arrival_ns, lba, sectors, op, stream } = request;
     // Writing to a Vec cannot fail.
