@@ -12,7 +12,8 @@ fn mix(hash: u64, value: u64) -> u64 {
 #[expect(clippy::print_stdout, reason = "its output is what it is for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests = std::env::args().nth(1).map_or(Ok(5_000_000), |text| text.parse())?;
-    let of = |kind| WorkloadConfig { kind: Some(kind), requests: Some(requests), ..WorkloadConfig::default() };
+    let of =
+        |kind| WorkloadConfig { kind: Some(kind), requests: Some(requests), ..WorkloadConfig::default() };
     let asap = |kind| WorkloadConfig { interarrival: Some(Interarrival::Asap), ..of(kind) };
     let workloads = [
         ("sequential asap", asap(WorkloadKind::Sequential)),
@@ -23,7 +24,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("hotcold asap", asap(WorkloadKind::Hotcold)),
         ("mix asap", asap(WorkloadKind::Mix)),
         ("disksim random", of(WorkloadKind::Disksim)),
-        ("disksim sequential", WorkloadConfig { access: Some(Access::Sequential), ..of(WorkloadKind::Disksim) }),
+        (
+            "disksim sequential",
+            WorkloadConfig { access: Some(Access::Sequential), ..of(WorkloadKind::Disksim) },
+        ),
     ];
     println!("{:18} {:>12}  hash", "workload", "ns/request");
     for (name, config) in workloads {
