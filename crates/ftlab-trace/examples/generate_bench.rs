@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use ftlab_core::host::request::SourceFactory;
 use ftlab_trace::workload::{Access, Interarrival, WorkloadConfig, WorkloadKind};
 
 fn mix(hash: u64, value: u64) -> u64 {

@@ -16,7 +16,7 @@ fn traces() -> Option<PathBuf> {
 fn stats_of(path: &Path, format: &str, volume: Option<u16>) -> TraceStats {
     let options = OpenOptions { format: Some(format.into()), volume };
     let mut source = open(path, &options).unwrap().open(0).unwrap();
-    stats(&mut *source, |_, _| true).unwrap()
+    stats(&mut *source).unwrap()
 }
 
 /// A line of the catalogue: as printed there.

@@ -195,7 +195,7 @@ fn lines_cross_blocks_of_any_size() {
 
 #[test]
 fn what_is_written_is_read_back_through_every_compression() {
-    let requests = some_requests(150_000);
+    let requests = some_requests(40_000);
     let folder = folder();
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         for (kind, extension) in Compression::ALL.into_iter().zip(["", ".gz", ".bz2", ".xz", ".zst"]) {
@@ -217,6 +217,30 @@ fn what_is_written_is_read_back_through_every_compression() {
             }
         }
     }
+}
+
+#[test]
+fn an_output_appears_when_it_is_finished_and_not_before() {
+    let folder = folder();
+    let path = folder.path().join("t.csv");
+    let requests = some_requests(1000);
+    let mut output = create(&path, "csv").unwrap();
+    output.write(&requests).unwrap();
+    drop(output);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let mut output = create(&path, "csv").unwrap();
+    output.write(&requests).unwrap();
+    output.finish().unwrap();
+    // Onto itself: the source is still whole while it is read.
+    let mut source = open(&path, &OpenOptions::default()).unwrap().open(0).unwrap();
+    let mut output = create(&path, "csv").unwrap();
+    output.write(&drain(&mut *source).unwrap()[..500]).unwrap();
+    output.finish().unwrap();
+    assert_eq!(
+        drain(&mut *open(&path, &OpenOptions::default()).unwrap().open(0).unwrap()).unwrap(),
+        requests[..500]
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
@@ -361,7 +385,7 @@ proptest! {
 
     #[test]
     fn mutated_files_never_panic(
-        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4u8), 1..6)
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..9u8), 1..6)
     ) {
         for (format, sample) in FORMATS.iter().zip(SAMPLES.iter()) {
             let mut bytes = sample.clone();
@@ -371,10 +395,10 @@ proptest! {
                 }
                 let at = place.index(bytes.len());
                 match kind {
-                    0 => bytes[at] = *byte,
                     1 => bytes.insert(at, *byte),
                     2 => drop(bytes.remove(at)),
-                    _ => bytes.truncate(at),
+                    3 => bytes.truncate(at),
+                    _ => bytes[at] = *byte,
                 }
             }
             check(format, &bytes);
