@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use ftlab_trace::workload::WorkloadKind;
 use ftlab_trace::{Compression, FORMATS, Format, Input, OpenOptions, create, open};
 use proptest::prelude::*;
 
@@ -54,6 +55,14 @@ fn some_requests(count: u64) -> Vec<Request> {
         stream: (index % 5) as u16,
     };
     (0..count).map(request).collect()
+}
+
+#[test]
+fn the_page_on_traces_names_every_format_and_kind() {
+    let page = include_str!("../../../docs/traces.md");
+    for name in FORMATS.iter().map(|format| format.name).chain(WorkloadKind::ALL.map(WorkloadKind::name)) {
+        assert!(page.contains(&format!("\n| `{name}` |")), "{name}");
+    }
 }
 
 #[test]

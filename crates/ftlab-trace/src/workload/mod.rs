@@ -217,6 +217,8 @@ pub const DEFAULT_REQUEST_BYTES: u64 = 4096;
 pub const DEFAULT_MEAN_INTERARRIVAL_US: f64 = 1000.0;
 /// Seed of a workload that says none.
 pub const DEFAULT_SEED: u64 = 1;
+/// Simulated time is 64 bits of picoseconds, 213 days; random arrivals may be a little late.
+const MAX_DAYS: f64 = 200.0;
 const DEFAULT_THETA: f64 = 0.99;
 const DEFAULT_HOT_SPACE: f64 = 0.2;
 const DEFAULT_HOT_ACCESS: f64 = 0.8;
@@ -437,7 +439,20 @@ impl WorkloadConfig {
         if let Some(rate) = self.rate_iops.filter(|rate| !(*rate >= 1e-6 && *rate <= 1e12)) {
             return refuse("rate_iops", rate, "must be from 0.000001 to 10^12 requests a second");
         }
+        let days = self.mean_interarrival_us() * self.requests.unwrap_or(DEFAULT_REQUESTS) as f64 / 86.4e9;
+        let timed = self.kind.is_some_and(|kind| kind != WorkloadKind::Disksim);
+        if timed && self.interarrival != Some(Interarrival::Asap) && days > MAX_DAYS {
+            let expected = format!(
+                "the last request would arrive after {days:.0} days; simulated time ends after {MAX_DAYS}"
+            );
+            return refuse("mean_interarrival_us", self.mean_interarrival_us(), expected);
+        }
         Ok(())
+    }
+
+    fn mean_interarrival_us(&self) -> f64 {
+        let by_rate = self.rate_iops.map(|rate| 1e6 / rate);
+        by_rate.or(self.mean_interarrival_us).unwrap_or(DEFAULT_MEAN_INTERARRIVAL_US)
     }
 
     /// Shares of reads, trims and flushes.
@@ -541,8 +556,7 @@ impl WorkloadConfig {
             _ if self.trims_in_use() => Picker::UniformInUse,
             _ => Picker::Uniform,
         };
-        let mean_us = self.rate_iops.map(|rate| 1e6 / rate).or(self.mean_interarrival_us);
-        let mean_ns = mean_us.unwrap_or(DEFAULT_MEAN_INTERARRIVAL_US) * 1000.0;
+        let mean_ns = self.mean_interarrival_us() * 1000.0;
         let [reads, trims, flushes] = self.fractions();
         Ok(Shape {
             offset_sectors: offset / SECTOR,
