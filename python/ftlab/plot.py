@@ -24,8 +24,21 @@ def _time_axis(end_ns: float) -> tuple[float, str]:
     return 1e3, "simulated time (us)"
 
 
-def _steps(axis: Axes, x: Any, y: Any, label: str, color: str) -> None:
-    axis.plot(x, y, drawstyle="steps-pre", color=color, linewidth=1.2, label=label)
+# Intervals of the bold line: more would show single collections and hide the trend.
+_TREND_POINTS = 40
+
+
+def _draw(axis: Axes, x: Any, y: Any, weights: Any, label: str, color: str) -> None:
+    """Draw every interval faintly, and the mean over some of them boldly."""
+    if x.size <= _TREND_POINTS:
+        axis.plot(x, y, color=color, linewidth=1.2, label=label)
+        return
+    axis.plot(x, y, color=color, linewidth=0.5, alpha=0.3)
+    groups = np.array_split(np.arange(x.size), _TREND_POINTS)
+    known = np.nan_to_num(y)
+    weights = np.where(np.isnan(y), 0, weights)
+    trend = [np.average(known[g], weights=weights[g]) if weights[g].sum() > 0 else np.nan for g in groups]
+    axis.plot([x[g[-1]] for g in groups], trend, color=color, linewidth=1.8, label=label)
 
 
 def plot(result: Result) -> Figure:
@@ -55,24 +68,28 @@ def plot(result: Result) -> Figure:
         x, label = series["requests"], "requests"
 
     total = result.summary.get("write_amplification", {}).get("total")
-    _steps(axes[0], x, series["write_amplification"], "in each interval", _BLUE)
+    spans = np.diff(series["simulated_ns"].astype(float), prepend=0)
+    completed = (series["reads"] + series["writes"]).astype(float)
+    _draw(axes[0], x, series["write_amplification"], series["writes"].astype(float), "over time", _BLUE)
     if total is not None:
         axes[0].axhline(total, color=_GREY, linestyle="--", linewidth=1, label=f"whole run: {total:.3f}")
     axes[0].set_ylabel("write amplification")
     axes[0].legend(loc="best", fontsize="small")
 
     if timed:
-        _steps(axes[1], x, series["iops"], "requests a second", _BLUE)
+        _draw(axes[1], x, series["iops"], spans, "requests a second", _BLUE)
         axes[1].set_ylabel("IOPS")
-        _steps(axes[2], x, series["latency_mean_ns"] / 1e3, "mean", _BLUE)
-        _steps(axes[2], x, series["latency_max_ns"] / 1e3, "largest", _ORANGE)
+        _draw(axes[2], x, series["latency_mean_ns"] / 1e3, completed, "mean", _BLUE)
+        axes[2].plot(
+            x, series["latency_max_ns"] / 1e3, ".", color=_ORANGE, markersize=2, label="largest of an interval"
+        )
         axes[2].set_ylabel("latency (us)")
         positive = series["latency_mean_ns"][series["latency_mean_ns"] > 0]
         if positive.size and float(np.max(series["latency_max_ns"])) > 20 * float(np.min(positive)):
             axes[2].set_yscale("log")
         axes[2].legend(loc="best", fontsize="small")
     else:
-        _steps(axes[1], x, series["free_blocks"], "free blocks", _BLUE)
+        _draw(axes[1], x, series["free_blocks"].astype(float), np.ones(x.size), "free blocks", _BLUE)
         axes[1].set_ylabel("free blocks")
     for axis in axes:
         axis.grid(visible=True, alpha=0.3)

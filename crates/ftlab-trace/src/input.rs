@@ -270,7 +270,13 @@ fn decompressed<R: Read + Send + 'static>(raw: R, compression: Compression) -> B
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(raw))),
         Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(buffered(raw))),
         Compression::Zstd => match zstd::stream::read::Decoder::with_buffer(buffered(raw)) {
-            Ok(decoder) => Box::new(decoder),
+            Ok(mut decoder) => {
+                // Archives are packed with long windows; the memory is taken only where a file asks for it.
+                match decoder.window_log_max(31) {
+                    Ok(()) => Box::new(decoder),
+                    Err(error) => Box::new(Failing(error.kind())),
+                }
+            }
             Err(error) => Box::new(Failing(error.kind())),
         },
     }
@@ -357,10 +363,10 @@ impl Sink for zstd::stream::write::Encoder<'static, io::BufWriter<File>> {
     }
 }
 
-/// Create a file, compressed as its extension says.
-pub(crate) fn create(path: &Path) -> io::Result<Box<dyn Sink>> {
+/// Create a file.
+pub(crate) fn create(path: &Path, compression: Compression) -> io::Result<Box<dyn Sink>> {
     let file = io::BufWriter::with_capacity(256 * 1024, File::create(path)?);
-    Ok(match Compression::of_extension(path) {
+    Ok(match compression {
         Compression::None => Box::new(file),
         Compression::Gzip => Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
         Compression::Bzip2 => Box::new(bzip2::write::BzEncoder::new(file, bzip2::Compression::best())),

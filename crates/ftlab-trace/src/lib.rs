@@ -20,4 +20,4 @@ mod write;
 pub use formats::{FORMATS, Format};
 pub use input::{Compression, Input};
 pub use open::{OpenOptions, TraceFile, open};
-pub use write::{TraceOutput, TraceWriter, create};
+pub use write::{TraceOutput, create};

@@ -326,6 +326,7 @@ mod tests {
     use crate::{OpenOptions, open};
     use ftlab_core::flash::{Cause, Command};
     use ftlab_core::host::request::{Op, Request};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
     use serde_json::Value;
 
     fn command(die: u32, start: u64, end: u64, transfer: (u64, u64)) -> CommandRecord {
@@ -422,7 +423,6 @@ mod tests {
             free_blocks: vec![9, 8],
         };
         write_series(&path, &series).unwrap();
-        use parquet::file::reader::{FileReader, SerializedFileReader};
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
         let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 2);

@@ -117,7 +117,7 @@ impl RequestSource for Volume {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         const NAMED: usize = 16;
         let before = out.len();
-        while out.len() == before {
+        while max > 0 && out.len() == before {
             let count = self.source.fill(out, max)?;
             if count == 0 {
                 break;
@@ -135,7 +135,7 @@ impl RequestSource for Volume {
             out.truncate(kept);
         }
         self.found |= out.len() > before;
-        if !self.found {
+        if max > 0 && !self.found {
             let others = self.others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let more = if self.others.len() == NAMED { ", ..." } else { "" };
             return Err(SourceError {

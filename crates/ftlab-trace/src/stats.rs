@@ -199,28 +199,17 @@ impl StatsCollector {
     }
 }
 
-/// Read `source` to its end and say what it is like. Two callbacks a batch keep long work interruptible: `go_on` is
-/// told the requests so far and the share done (0 to 1, when known), and ends the work by returning false.
+/// Read `source` to its end and say what it is like.
 ///
 /// # Errors
 /// Those of the source.
-pub fn stats(
-    source: &mut dyn RequestSource,
-    mut go_on: impl FnMut(u64, Option<f64>) -> bool,
-) -> Result<TraceStats, SourceError> {
+pub fn stats(source: &mut dyn RequestSource) -> Result<TraceStats, SourceError> {
     const BATCH_REQUESTS: usize = 4096;
     let mut collector = StatsCollector::default();
     let mut batch = Vec::with_capacity(BATCH_REQUESTS);
-    let mut requests = 0;
     while source.fill(&mut batch, BATCH_REQUESTS)? > 0 {
-        for request in &batch {
-            collector.add(request);
-        }
-        requests += batch.len() as u64;
-        batch.clear();
-        let by_count = source.total_requests().map(|total| requests as f64 / total.max(1) as f64);
-        if !go_on(requests, by_count.or(source.fraction_done())) {
-            break;
+        for request in batch.drain(..) {
+            collector.add(&request);
         }
     }
     Ok(collector.finish())
@@ -243,7 +232,7 @@ mod tests {
             request(600, Op::Flush, 0, 0, 2),
             request(700, Op::Write, 24, 1, 1),
         ]);
-        let stats = stats(&mut source, |_, share| share.is_some()).unwrap();
+        let stats = stats(&mut source).unwrap();
         assert_eq!((stats.requests, stats.reads, stats.writes, stats.trims, stats.flushes), (7, 1, 4, 1, 1));
         assert_eq!((stats.read_bytes, stats.write_bytes, stats.trim_bytes), (1024, 25 * 512, 40_960));
         assert_eq!((stats.lowest_byte, stats.highest_byte), (Some(4096), Some(880 * 512)));
@@ -263,7 +252,7 @@ mod tests {
 
     #[test]
     fn nothing_gives_no_means() {
-        let stats = stats(&mut VecSource::new(Vec::new()), |_, _| true).unwrap();
+        let stats = stats(&mut VecSource::new(Vec::new())).unwrap();
         assert_eq!((stats.requests, stats.read_fraction, stats.lowest_byte), (0, None, None));
         assert_eq!(stats.mean_interarrival_ns, None);
     }

@@ -99,8 +99,8 @@ impl<W: Write + Send> TableWriter<W> {
         debug_assert_eq!(N, self.columns.len());
         for (column, cell) in self.columns.iter_mut().zip(row) {
             match (column, cell) {
-                (Values::Int64(values), Cell::Number(value)) => values.push(value as i64),
-                (Values::Int32(values), Cell::Number(value)) => values.push(value as i32),
+                (Values::Int64(values), Cell::Number(value)) => values.push(value.cast_signed()),
+                (Values::Int32(values), Cell::Number(value)) => values.push((value as u32).cast_signed()),
                 (Values::Double(values), Cell::Float(value)) => values.push(value),
                 (Values::Bytes(values), Cell::Name(value)) => {
                     values.push(Bytes::from_static(value.as_bytes()).into());

@@ -24,6 +24,8 @@ pub(crate) struct Fault {
     expected: Cow<'static, str>,
     /// The line has another shape than the format's, rather than a value that makes no sense.
     shape: bool,
+    /// The fault lies in the line as a whole, not in the field at its place.
+    line: bool,
 }
 
 impl Fault {
@@ -62,13 +64,18 @@ impl<'a> Cursor<'a> {
     /// A line that is not what the format says.
     #[cold]
     pub(crate) fn shape(at: usize, expected: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { at, expected: expected.into(), shape: true }
+        Fault { at, expected: expected.into(), shape: true, line: false }
+    }
+
+    /// A header that is not what the format says.
+    pub(crate) fn header(at: usize, expected: String) -> Fault {
+        Fault { at, expected: expected.into(), shape: true, line: true }
     }
 
     /// A value that makes no sense in a line that has been taken apart to its end: detection counts it as fitting.
     #[cold]
     pub(crate) fn value(at: usize, expected: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { at, expected: expected.into(), shape: false }
+        Fault { at, expected: expected.into(), shape: false, line: false }
     }
 
     #[inline(always)]
@@ -490,7 +497,8 @@ fn locate(origin: &str, line: u64, bytes: &[u8], fault: Fault) -> SourceError {
     let line_end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
     let at = fault.at.min(line_end);
     let rest = &bytes[at..line_end];
-    let field_end = rest.iter().skip(1).position(|byte| matches!(byte, b',' | b' ' | b'\t' | b'\r'));
+    let ends_field = |byte: &u8| matches!(byte, b',' | b' ' | b'\t' | b'\r');
+    let field_end = rest.iter().skip(1).position(|byte| !fault.line && ends_field(byte));
     let field = String::from_utf8_lossy(&rest[..field_end.map_or(rest.len(), |end| end + 1)]);
     let found = match field.trim_end() {
         "" => "end of line".to_owned(),

@@ -1,33 +1,33 @@
 //! Writing traces.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ftlab_core::host::request::{Request, SourceError};
 
 use crate::formats::{FORMATS, Format, names};
-use crate::input::{self, Sink};
+use crate::input::{self, Compression, Sink};
 
-/// Writes a trace, as far as its format can express it.
-pub trait TraceWriter: Send {
+/// Writes a trace, as far as its format can express it. Errors are sentences without the name of the file.
+pub(crate) trait TraceWriter: Send {
     /// Write more requests, in order.
-    ///
-    /// # Errors
-    /// A sentence that names the request (counted from 1) and what the format cannot express, or why the file
-    /// cannot be written.
     fn write(&mut self, requests: &[Request]) -> Result<(), String>;
 
-    /// Write what is buffered and close the file. A file that is not finished is not complete.
-    ///
-    /// # Errors
-    /// Why the file cannot be written.
+    /// Write what is buffered and close the file.
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
-/// A [`TraceWriter`] whose errors name the file.
+/// A trace being written. It appears under its name when it is finished, and never in part; so a trace may also be
+/// converted onto itself.
 pub struct TraceOutput {
-    origin: String,
-    writer: Box<dyn TraceWriter>,
+    path: PathBuf,
+    /// Where it is until it is finished; absent for devices and pipes, which are written directly.
+    partial: Option<PathBuf>,
+    writer: Option<Box<dyn TraceWriter>>,
+}
+
+fn failed(path: &Path, expected: impl Into<String>) -> SourceError {
+    SourceError { origin: path.display().to_string(), expected: expected.into(), ..SourceError::default() }
 }
 
 /// Create the trace `path` in the format called `format`. The extensions `.gz`, `.bz2`, `.xz` and `.zst` compress it.
@@ -35,42 +35,58 @@ pub struct TraceOutput {
 /// # Errors
 /// When the format does not exist, cannot be written, or the file cannot be created.
 pub fn create(path: &Path, format: &str) -> Result<TraceOutput, SourceError> {
-    let origin = path.display().to_string();
-    let failed =
-        |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
-    let format = Format::named(format).map_err(failed)?;
-    let Some(writer) = format.write else {
+    let format = Format::named(format).map_err(|error| failed(path, error))?;
+    let Some(make_writer) = format.write else {
         let writable: Vec<&Format> = FORMATS.iter().copied().filter(|format| format.is_writable()).collect();
-        return Err(failed(format!(
-            "{} is read only; traces are written as {}",
-            format.name,
-            names(&writable)
-        )));
+        let expected = format!("{} is read only; traces are written as {}", format.name, names(&writable));
+        return Err(failed(path, expected));
     };
-    let sink = input::create(path).map_err(|error| failed(format!("cannot be created: {error}")))?;
-    let writer = writer(sink).map_err(failed)?;
-    Ok(TraceOutput { origin, writer })
+    let special = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+    let partial = (!special).then(|| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".partial");
+        PathBuf::from(name)
+    });
+    let sink = input::create(partial.as_deref().unwrap_or(path), Compression::of_extension(path));
+    let sink = sink.map_err(|error| failed(path, format!("cannot be created: {error}")))?;
+    let mut output = TraceOutput { path: path.to_owned(), partial, writer: None };
+    output.writer = Some(make_writer(sink).map_err(|error| failed(path, error))?);
+    Ok(output)
 }
 
 impl TraceOutput {
-    fn failed(origin: &str, expected: String) -> SourceError {
-        SourceError { origin: origin.to_owned(), expected, ..SourceError::default() }
-    }
-
-    /// As [`TraceWriter::write`].
+    /// Write more requests, in order.
     ///
     /// # Errors
-    /// See there.
+    /// Which request (counted from 1) the format cannot express, or why the file cannot be written.
     pub fn write(&mut self, requests: &[Request]) -> Result<(), SourceError> {
-        self.writer.write(requests).map_err(|expected| Self::failed(&self.origin, expected))
+        let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests));
+        written.map_err(|error| failed(&self.path, error))
     }
 
-    /// As [`TraceWriter::finish`].
+    /// Write what is buffered, close the file and give it its name.
     ///
     /// # Errors
-    /// See there.
-    pub fn finish(self) -> Result<(), SourceError> {
-        self.writer.finish().map_err(|expected| Self::failed(&self.origin, expected))
+    /// Why the file cannot be written.
+    pub fn finish(mut self) -> Result<(), SourceError> {
+        let finished = self.writer.take().map_or(Ok(()), TraceWriter::finish);
+        finished.map_err(|error| failed(&self.path, error))?;
+        if let Some(partial) = &self.partial {
+            let named = std::fs::rename(partial, &self.path);
+            named.map_err(|error| failed(&self.path, format!("cannot be given its name: {error}")))?;
+            self.partial = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TraceOutput {
+    fn drop(&mut self) {
+        if let Some(partial) = self.partial.take() {
+            drop(self.writer.take());
+            // It may not even have been created.
+            let _ = std::fs::remove_file(partial);
+        }
     }
 }
 

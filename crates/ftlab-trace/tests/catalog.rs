@@ -16,7 +16,7 @@ fn traces() -> Option<PathBuf> {
 fn stats_of(path: &Path, format: &str, volume: Option<u16>) -> TraceStats {
     let options = OpenOptions { format: Some(format.into()), volume };
     let mut source = open(path, &options).unwrap().open(0).unwrap();
-    stats(&mut *source, |_, _| true).unwrap()
+    stats(&mut *source).unwrap()
 }
 
 /// A line of the catalogue: as printed there.
@@ -62,13 +62,14 @@ const LINES: &[Line] = &[
         highest_gib: 0.48, pages: (7_322, 3_734), written_gib: 0.03, overwrite: 3.3, aligned_percent: 0.0, volumes: 22, seconds: 259.6 },
 ];
 
+const GIB: f64 = (1u64 << 30) as f64;
+
 #[test]
 fn statistics_are_those_of_the_catalogue() {
     let Some(folder) = traces() else {
         eprintln!("skipped: no folder of real traces (set FTLAB_TRACES)");
         return;
     };
-    const GIB: f64 = (1u64 << 30) as f64;
     for line in LINES {
         let stats = stats_of(&folder.join(line.file), line.format, None);
         let close = |what: &str, found: f64, printed: f64, unit: f64| {
@@ -95,12 +96,6 @@ fn statistics_are_those_of_the_catalogue() {
         close("aligned", stats.aligned_4k_fraction.unwrap() * 100.0, line.aligned_percent, 1.0);
         let unit = if line.seconds > 86_400.0 { 864.0 } else { 0.1 };
         close("duration", stats.duration_ns as f64 / 1e9, line.seconds, unit);
-        println!(
-            "{}: unsorted {}, sequential {:.3}",
-            line.file,
-            stats.unsorted,
-            stats.sequential_fraction.unwrap()
-        );
     }
 }
 

@@ -38,7 +38,7 @@ impl Csv {
         let names = text.split(',').map(|name| name.trim().trim_matches('"'));
         // Byte order marks are common in files from spreadsheets.
         let names = names.map(|name| name.trim_start_matches('\u{feff}'));
-        self.columns = columns_of(names).map_err(|expected| Cursor::shape(at, expected))?;
+        self.columns = columns_of(names).map_err(|expected| Cursor::header(at, expected))?;
         self.in_bytes = InBytes::of(&self.columns);
         Ok(())
     }
@@ -86,6 +86,7 @@ impl LineParser for &mut Csv {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all line writers")]
 fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
     let Request { arrival_ns, lba, sectors, op, stream } = request;
     // Writing to a Vec cannot fail.

@@ -19,6 +19,8 @@ use crate::write::TraceWriter;
 pub static FORMATS: &[&Format] =
     &[&spc::FORMAT, &msr::FORMAT, &disksim::FORMAT, &mqsim::FORMAT, &csv::FORMAT, &parquet::FORMAT];
 
+type MakeWriter = fn(Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String>;
+
 /// A format of traces.
 pub struct Format {
     /// What users call it: `--format <name>`.
@@ -33,9 +35,11 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// A few records, for documentation and tests; empty for binary formats.
     pub example: &'static str,
+    /// Whether a sample has this format. Lines whose values make no sense still count, so that they are named later.
     pub(crate) detect: fn(&Sample<'_>) -> bool,
     pub(crate) read: fn(Input) -> Result<Box<dyn RequestSource>, SourceError>,
-    pub(crate) write: Option<fn(Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String>>,
+    /// Absent for formats that are only read.
+    pub(crate) write: Option<MakeWriter>,
 }
 
 impl std::fmt::Debug for Format {

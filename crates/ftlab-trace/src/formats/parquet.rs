@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 use bytes::Bytes;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
@@ -52,10 +53,26 @@ fn damaged(origin: &str, error: &ParquetError) -> SourceError {
     }
 }
 
-/// The decoder of Parquet asserts some of what it finds in a file; a damaged file must stay an error.
+thread_local! {
+    static GUARDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// The decoder of Parquet asserts some of what it finds in a file; a damaged file must stay an error, and must not
+/// write the message of a panic to the terminal.
 fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(ParquetError::General("its pages are damaged".into())))
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(false);
+    result.unwrap_or_else(|_| Err(ParquetError::General("its content is damaged".into())))
 }
 
 struct Typed<T: DataType> {

@@ -217,6 +217,8 @@ pub const DEFAULT_REQUEST_BYTES: u64 = 4096;
 pub const DEFAULT_MEAN_INTERARRIVAL_US: f64 = 1000.0;
 /// Seed of a workload that says none.
 pub const DEFAULT_SEED: u64 = 1;
+/// Simulated time is 64 bits of picoseconds, 213 days; random arrivals may be a little late.
+const MAX_DAYS: f64 = 200.0;
 const DEFAULT_THETA: f64 = 0.99;
 const DEFAULT_HOT_SPACE: f64 = 0.2;
 const DEFAULT_HOT_ACCESS: f64 = 0.8;
@@ -267,33 +269,33 @@ const SECTOR: u64 = SECTOR_BYTES as u64;
 impl WorkloadConfig {
     /// The keys that are given, with their values in words.
     fn given(&self) -> Vec<(&'static str, String)> {
-        fn text<T: std::fmt::Debug>(value: &Option<T>) -> Option<String> {
-            value.as_ref().map(|value| format!("{value:?}"))
+        fn text<T: std::fmt::Debug>(value: Option<&T>) -> Option<String> {
+            value.map(|value| format!("{value:?}"))
         }
         let all = [
-            ("kind", text(&self.kind)),
-            ("trace", text(&self.trace)),
-            ("format", text(&self.format)),
-            ("volume", text(&self.volume)),
-            ("requests", text(&self.requests)),
-            ("footprint_bytes", text(&self.footprint_bytes)),
-            ("offset_bytes", text(&self.offset_bytes)),
-            ("read_fraction", text(&self.read_fraction)),
-            ("trim_fraction", text(&self.trim_fraction)),
-            ("flush_fraction", text(&self.flush_fraction)),
-            ("request_bytes", text(&self.request_bytes)),
-            ("alignment_bytes", text(&self.alignment_bytes)),
-            ("interarrival", text(&self.interarrival)),
-            ("mean_interarrival_us", text(&self.mean_interarrival_us)),
-            ("rate_iops", text(&self.rate_iops)),
-            ("streams", text(&self.streams)),
-            ("seed", text(&self.seed)),
-            ("theta", text(&self.theta)),
-            ("scramble", text(&self.scramble)),
-            ("hot_space_fraction", text(&self.hot_space_fraction)),
-            ("hot_access_fraction", text(&self.hot_access_fraction)),
-            ("random_fraction", text(&self.random_fraction)),
-            ("access", text(&self.access)),
+            ("kind", text(self.kind.as_ref())),
+            ("trace", text(self.trace.as_ref())),
+            ("format", text(self.format.as_ref())),
+            ("volume", text(self.volume.as_ref())),
+            ("requests", text(self.requests.as_ref())),
+            ("footprint_bytes", text(self.footprint_bytes.as_ref())),
+            ("offset_bytes", text(self.offset_bytes.as_ref())),
+            ("read_fraction", text(self.read_fraction.as_ref())),
+            ("trim_fraction", text(self.trim_fraction.as_ref())),
+            ("flush_fraction", text(self.flush_fraction.as_ref())),
+            ("request_bytes", text(self.request_bytes.as_ref())),
+            ("alignment_bytes", text(self.alignment_bytes.as_ref())),
+            ("interarrival", text(self.interarrival.as_ref())),
+            ("mean_interarrival_us", text(self.mean_interarrival_us.as_ref())),
+            ("rate_iops", text(self.rate_iops.as_ref())),
+            ("streams", text(self.streams.as_ref())),
+            ("seed", text(self.seed.as_ref())),
+            ("theta", text(self.theta.as_ref())),
+            ("scramble", text(self.scramble.as_ref())),
+            ("hot_space_fraction", text(self.hot_space_fraction.as_ref())),
+            ("hot_access_fraction", text(self.hot_access_fraction.as_ref())),
+            ("random_fraction", text(self.random_fraction.as_ref())),
+            ("access", text(self.access.as_ref())),
         ];
         all.into_iter().filter_map(|(key, value)| value.map(|value| (key, value))).collect()
     }
@@ -370,14 +372,10 @@ impl WorkloadConfig {
         if let Some(theta) = self.theta.filter(|theta| !(*theta > 0.0 && *theta < 10.0)) {
             return refuse("theta", theta, "must be above 0 and below 10");
         }
-        if self.kind == Some(WorkloadKind::Disksim) {
-            if let Some(share) = self.read_fraction.filter(|share| *share != 0.0 && *share != 1.0) {
-                return refuse(
-                    "read_fraction",
-                    share,
-                    "must be 0 or 1: the streams of kind \"disksim\" only write or only read",
-                );
-            }
+        let disksim = self.kind == Some(WorkloadKind::Disksim);
+        if let Some(share) = self.read_fraction.filter(|share| disksim && *share > 0.0 && *share < 1.0) {
+            let expected = "must be 0 or 1: the streams of kind \"disksim\" only write or only read";
+            return refuse("read_fraction", share, expected);
         }
         Ok(())
     }
@@ -441,7 +439,20 @@ impl WorkloadConfig {
         if let Some(rate) = self.rate_iops.filter(|rate| !(*rate >= 1e-6 && *rate <= 1e12)) {
             return refuse("rate_iops", rate, "must be from 0.000001 to 10^12 requests a second");
         }
+        let days = self.mean_interarrival_us() * self.requests.unwrap_or(DEFAULT_REQUESTS) as f64 / 86.4e9;
+        let timed = self.kind.is_some_and(|kind| kind != WorkloadKind::Disksim);
+        if timed && self.interarrival != Some(Interarrival::Asap) && days > MAX_DAYS {
+            let expected = format!(
+                "the last request would arrive after {days:.0} days; simulated time ends after {MAX_DAYS}"
+            );
+            return refuse("mean_interarrival_us", self.mean_interarrival_us(), expected);
+        }
         Ok(())
+    }
+
+    fn mean_interarrival_us(&self) -> f64 {
+        let by_rate = self.rate_iops.map(|rate| 1e6 / rate);
+        by_rate.or(self.mean_interarrival_us).unwrap_or(DEFAULT_MEAN_INTERARRIVAL_US)
     }
 
     /// Shares of reads, trims and flushes.
@@ -496,7 +507,7 @@ impl WorkloadConfig {
                 );
                 refuse::<()>("kind", "\"disksim\"", expected)?;
             }
-            let op = if config.fractions()[0] == 1.0 { Op::Read } else { Op::Write };
+            let op = if config.fractions()[0] > 0.0 { Op::Read } else { Op::Write };
             let sequential = config.access == Some(Access::Sequential);
             return Ok(Arc::new(DiskSimFactory { sequential, op, requests }));
         }
@@ -545,8 +556,7 @@ impl WorkloadConfig {
             _ if self.trims_in_use() => Picker::UniformInUse,
             _ => Picker::Uniform,
         };
-        let mean_us = self.rate_iops.map(|rate| 1e6 / rate).or(self.mean_interarrival_us);
-        let mean_ns = mean_us.unwrap_or(DEFAULT_MEAN_INTERARRIVAL_US) * 1000.0;
+        let mean_ns = self.mean_interarrival_us() * 1000.0;
         let [reads, trims, flushes] = self.fractions();
         Ok(Shape {
             offset_sectors: offset / SECTOR,

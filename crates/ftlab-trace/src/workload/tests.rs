@@ -61,6 +61,7 @@ fn nonsense_is_refused_with_its_key() {
     refused(r#"{"kind":"uniform","interarrival":"asap","rate_iops":1}"#, "rate_iops", "does not use");
     refused(r#"{"kind":"uniform","mean_interarrival_us":0}"#, "mean_interarrival_us", "above 0");
     refused(r#"{"kind":"uniform","rate_iops":0}"#, "rate_iops", "from 0.000001");
+    refused(r#"{"kind":"uniform","rate_iops":0.001}"#, "mean_interarrival_us", "simulated time ends");
     refused(
         r#"{"kind":"uniform","trim_fraction":0.1,"request_bytes":{"4KiB":1,"8KiB":1}}"#,
         "request_bytes",
@@ -117,6 +118,39 @@ fn the_same_seed_gives_the_same_requests_and_others_do_not() {
 
 const GOLDEN_LBAS: [u64; 3] = [65_672, 530_248, 401_416];
 const GOLDEN_ARRIVALS: [u64; 3] = [688_445, 2_316_660, 3_719_579];
+
+#[test]
+fn every_key_has_an_effect() {
+    for (kind, key, values) in [
+        ("uniform", "footprint_bytes", ["\"1MiB\"", "\"2MiB\""]),
+        ("uniform", "offset_bytes", ["0", "4096"]),
+        ("uniform", "read_fraction", ["0", "0.1"]),
+        ("sequential", "trim_fraction", ["0", "0.1"]),
+        ("uniform", "flush_fraction", ["0", "0.1"]),
+        ("uniform", "request_bytes", ["4096", "8192"]),
+        ("uniform", "request_bytes", ["{\"4KiB\":1,\"8KiB\":1}", "{\"4KiB\":1,\"8KiB\":2}"]),
+        ("uniform", "alignment_bytes", ["4096", "512"]),
+        ("uniform", "interarrival", ["\"fixed\"", "\"poisson\""]),
+        ("uniform", "mean_interarrival_us", ["10", "\"11us\""]),
+        ("uniform", "rate_iops", ["1000", "1001"]),
+        ("uniform", "streams", ["1", "2"]),
+        ("uniform", "seed", ["1", "2"]),
+        ("uniform", "requests", ["100", "101"]),
+        ("zipf", "theta", ["0.9", "1"]),
+        ("zipf", "scramble", ["true", "false"]),
+        ("hotcold", "hot_space_fraction", ["0.1", "0.3"]),
+        ("hotcold", "hot_access_fraction", ["0.7", "0.9"]),
+        ("mix", "random_fraction", ["0.4", "0.6"]),
+        ("disksim", "access", ["\"random\"", "\"sequential\""]),
+        ("disksim", "read_fraction", ["0", "1"]),
+    ] {
+        let [first, second] = values.map(|value| {
+            let requests = if key == "requests" { "" } else { r#""requests":500,"# };
+            requests_of(&format!(r#"{{"kind":"{kind}",{requests}"{key}":{value}}}"#), 4 * GIB, 0)
+        });
+        assert!(first != second, "{kind} {key}");
+    }
+}
 
 #[test]
 fn sequential_requests_follow_each_other_and_wrap() {

@@ -1,0 +1,61 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FTLAB = Path(sys.executable).parent / "ftlab"
+
+# A drive that is small enough for a test and large enough to collect.
+SMALL = ("--set", "geometry.blocks_per_plane=64", "--set", "geometry.pages_per_block=16")
+
+
+@dataclass
+class Ran:
+    """A finished command."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def ftlab(*arguments: str | Path, cwd: Path | None = None, timeout: float = 120) -> Ran:
+    """Run the command line as a user does."""
+    environment = {**os.environ, "COLUMNS": "110", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [FTLAB, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        timeout=timeout,
+        env=environment,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "panicked" not in done.stderr, done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def run_small(*arguments: str | Path, **keywords: Any) -> Ran:
+    """Run a workload on a small `ideal-page`."""
+    return ftlab("run", "ideal-page", *SMALL, *arguments, **keywords)
+
+
+@pytest.fixture(autouse=True)
+def _doctest_names(doctest_namespace: dict[str, Any]) -> None:
+    import ftlab as package
+
+    doctest_namespace.update({name: getattr(package, name) for name in package.__all__}, ftlab=package)

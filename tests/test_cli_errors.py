@@ -1,0 +1,176 @@
+"""What is wrong with an input is told in a sentence that names the place, with exit status 2."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from conftest import ftlab, run_small
+
+DRIVE = """[geometry]
+channels = 1
+ways = 1
+blocks_per_plane = 64
+pages_per_block = 16
+page_bytes = 4096
+"""
+
+
+def refused(ran, *parts: str) -> None:
+    assert ran.status == 2, (ran.status, ran.out, ran.err)
+    assert ran.out == "", ran.out
+    for part in parts:
+        assert part in ran.err, ran.err
+    assert ran.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (DRIVE + "dies = 'two'\n", ["drive.toml:7:1: geometry.dies", "expected a whole number"]),
+        (DRIVE + "[ftl]\ngc = 'gredy'\n", ["drive.toml:8:1: ftl.gc", 'did you mean "greedy"?']),
+        (DRIVE + "[fttl]\n", ["drive.toml:7:2: fttl: unknown key", 'did you mean "ftl"?']),
+        (DRIVE + "[ftl]\nover_provisioning = 0\n", ["drive.toml:8:1", "must be above 0"]),
+        (DRIVE + "[ftl]\ngc_low_free_blocks = 63\n", ["ftl.over_provisioning", "mapping units"]),
+        (DRIVE + "[host]\narrival = 'closed'\noutstanding = 3\n", ["drive.toml:9:1: host.outstanding", "no effect"]),
+        (DRIVE + "[timing]\nbus_mb_per_s = -1\n", ["drive.toml:8:1: timing.bus_mb_per_s"]),
+        ("[geometry\n", ["drive.toml:1:10: "]),
+        ("", ["drive.toml: geometry: missing"]),
+        (DRIVE.replace("blocks_per_plane = 64", "blocks_per_plane = 4000000000"), ["mapping units"]),
+        (DRIVE.replace("channels = 1", "channels = 0"), ["drive.toml:2:1: geometry.channels = 0: must be from 1"]),
+        ("extends = 'msr-sdd'\n", ["drive.toml:1:1: extends", 'did you mean "msr-ssd"?']),
+    ],
+)
+def test_a_wrong_device_file(tmp_path: Path, text: str, parts: list[str]) -> None:
+    (tmp_path / "drive.toml").write_text(text)
+    refused(ftlab("run", "drive.toml", "--workload", "uniform", cwd=tmp_path), *parts)
+    refused(ftlab("config", "check", "drive.toml", cwd=tmp_path), *parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("[workload]\nkind = 'unifrom'\n", ["load.toml:2:1: workload.kind", 'did you mean "uniform"?']),
+        ("[workload]\nkind = 'uniform'\ntheta = 1.0\n", ["load.toml:3:1: workload.theta", "does not use this key"]),
+        ("[workload]\nkind = 'uniform'\nrequest_bytes = 100\n", ["load.toml:3:1: workload.request_bytes", "512"]),
+        ("[workload]\nkind = 'uniform'\nread_fraction = 2\n", ["load.toml:3:1: workload.read_fraction", "0 to 1"]),
+        ("[workload]\nrequests = 10\n", ["workload.kind", "state a kind"]),
+        (
+            "[workload]\nkind = 'uniform'\nfootprint_bytes = '1TiB'\n",
+            ["load.toml:3:1: workload.footprint_bytes", "only"],
+        ),
+        ("[workload]\ntrace = 'no-such-file'\n", ["no-such-file"]),
+    ],
+)
+def test_a_wrong_workload_file(tmp_path: Path, text: str, parts: list[str]) -> None:
+    (tmp_path / "load.toml").write_text(text)
+    refused(run_small("--workload", "load.toml", cwd=tmp_path), *parts)
+
+
+def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "drive.toml").write_text(DRIVE + "plane = 1\n[ftl]\ngc = 1\nstreams = 'x'\n")
+    ran = ftlab("config", "check", "drive.toml", cwd=tmp_path)
+    assert ran.status == 2
+    assert len(ran.err.splitlines()) == 3, ran.err
+    as_json = ftlab("config", "check", "drive.toml", "--json", cwd=tmp_path)
+    assert as_json.status == 2
+    assert len(as_json.json["errors"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["run"], ["DEVICE"]),
+        (["run", "ideal-page"], ["--trace FILE", "--workload NAME"]),
+        (["run", "ideal-page", "--workload", "uniform", "--trace", "x"], ["either"]),
+        (["run", "ideal-pag", "--workload", "uniform"], ["ideal-pag", "ideal-page", "did you mean"]),
+        (["run", "./nowhere.toml", "--workload", "uniform"], ["./nowhere.toml: no such file"]),
+        (["run", "ideal-page", "--workload", "unifrom"], ["did you mean", "uniform"]),
+        (["run", "ideal-page", "--workload", "uniform", "--set", "ftl.gc"], ["--set ftl.gc", "KEY=VALUE"]),
+        (["run", "ideal-page", "--workload", "uniform", "--set", "ftl.gcc=1"], ["--set ftl.gcc=1", '"gc"']),
+        (["run", "ideal-page", "--workload", "uniform", "--set", "workload.sed=1"], ["workload.sed=1", '"seed"']),
+        (["run", "ideal-page", "--trace", "x", "--set", "workload.seed=1"], ["no --workload"]),
+        (["run", "ideal-page", "--workload", "uniform", "--requests", "0"], ["--requests"]),
+        (["run", "ideal-page", "--workload", "uniform", "--seed", "-1"], ["--seed"]),
+        (["run", "ideal-page", "--workload", "uniform", "--format", "spc"], ["--trace"]),
+        (["run", "ideal-page", "--workload", "uniform", "--requests-log"], ["--out"]),
+        (["run", "ideal-page", "--workload", "uniform", "--out", "o", "--series-every", "fast"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--unknown"], ["--unknown"]),
+        (["rum"], ["rum", "did you mean 'run'?"]),
+        (["devices", "msr"], ["msr", "msr-ssd"]),
+        (["schemes", "gredy"], ["gredy", "did you mean 'greedy'?"]),
+        (["trace", "info", "no-such-file"], ["no-such-file"]),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: list[str], parts: list[str]) -> None:
+    refused(ftlab(*arguments, cwd=tmp_path), *parts)
+
+
+MSR = "128166372003061629,src1,0,Write,8192,4096,100\n"
+SPC = "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "parts"),
+    [
+        ("empty.spc", b"", ["empty.spc"]),
+        ("garbage", bytes(range(256)) * 40, ["garbage"]),
+        ("words.txt", b"this is no trace\nat all\n", ["words.txt"]),
+        ("bad.spc", (SPC * 100 + "0,zzz,8192,W,0.6\n").encode(), ["bad.spc:201", "zzz"]),
+        ("zero.spc", (SPC * 100 + "0,8,0,W,0.6\n").encode(), ["zero.spc:201"]),
+        ("short.spc", (SPC * 100 + "0,8").encode(), ["short.spc:201"]),
+        ("bad.csv", (MSR * 50 + MSR.replace("Write", "Wirte")).encode(), ["bad.csv:51", "Wirte"]),
+        ("cut.spc.gz", gzip.compress(SPC.encode() * 50_000)[:-400], ["cut.spc.gz"]),
+        ("notgz.gz", b"\x1f\x8b\x08" + b"garbage" * 20, ["notgz.gz"]),
+    ],
+)
+def test_a_wrong_trace(tmp_path: Path, name: str, content: bytes, parts: list[str]) -> None:
+    (tmp_path / name).write_bytes(content)
+    options = ["--set", "host.out_of_range=wrap", "--set", "host.arrival=closed", "--set", "precondition.kind=fill"]
+    ran = run_small("--trace", name, *options, "--json", cwd=tmp_path)
+    assert ran.status == 2, (ran.out, ran.err)
+    for part in parts:
+        assert part in ran.err, ran.err
+    if ran.out:
+        assert ran.json["partial"] is True
+    assert ftlab("trace", "stats", name, cwd=tmp_path).status == 2
+
+
+def test_times_that_go_backwards_are_an_error_unless_clamped(tmp_path: Path) -> None:
+    (tmp_path / "back.spc").write_text("0,8,4096,W,2.0\n0,16,4096,W,1.0\n")
+    options = ("--trace", "back.spc", "--set", "host.arrival=open", "--set", "precondition.kind=fill", "--json")
+    ran = run_small(*options, cwd=tmp_path)
+    assert ran.status == 2
+    assert ran.json["partial"] is True
+    assert "host.unsorted_times" in ran.err or "before" in ran.err, ran.err
+    ran = run_small(*options, "--set", "host.unsorted_times=clamp", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert ran.json["host"]["unsorted"] == 1
+
+
+def test_requests_beyond_the_drive(tmp_path: Path) -> None:
+    (tmp_path / "far.spc").write_text("0,8,4096,W,1.0\n0,99999999,4096,W,2.0\n")
+    options = ("--trace", "far.spc", "--set", "precondition.kind=fill", "--json")
+    ran = run_small(*options, cwd=tmp_path)
+    assert ran.status == 2
+    assert "99999999" in ran.err or "beyond" in ran.err, ran.err
+    assert ran.json["host"]["completed"] == 1
+    wrapped = run_small(*options, "--set", "host.out_of_range=wrap", cwd=tmp_path)
+    assert (wrapped.status, wrapped.json["host"]["out_of_range"]) == (0, 1)
+    clipped = run_small(*options, "--set", "host.out_of_range=clip", cwd=tmp_path)
+    assert (clipped.status, clipped.json["host"]["rejected"]) == (0, 1)
+
+
+def test_a_drive_that_does_not_fit_into_memory() -> None:
+    sets = ("--set", "geometry.blocks_per_plane=65000000", "--set", "geometry.channels=1")
+    ran = ftlab("run", "ideal-page", *sets, "--workload", "uniform", "--verify")
+    refused(ran, "memory", "geometry.blocks_per_plane")
+
+
+def test_results_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    base = ("--workload", "uniform", "--requests", "10")
+    refused(run_small(*base, "--out", tmp_path / "file" / "x"), "file")
+    refused(run_small(*base, "--events", tmp_path / "no" / "events.json"), "events.json")

@@ -1,0 +1,211 @@
+"""`ftlab run`: what it prints and writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from conftest import ROOT, ftlab, run_small
+
+WORK = ("--workload", "uniform", "--requests", "5000")
+
+
+def test_json_alone_on_standard_output() -> None:
+    ran = run_small(*WORK, "--json")
+    assert (ran.status, ran.err) == (0, "")
+    summary = ran.json
+    assert summary["schema"] == 1
+    assert summary["device"] == "ideal-page"
+    assert summary["workload"] == "uniform"
+    assert summary["host"]["requests"] == summary["host"]["completed"] == 5000
+    assert summary["wall_seconds"] > 0
+    assert summary["partial"] is False
+
+
+def test_the_table_says_what_a_person_asks() -> None:
+    ran = run_small(*WORK, "--verify", "--set", "workload.read_fraction=0.5")
+    assert ran.status == 0
+    for word in ("IOPS", "p99.9", "write amplification", "host 1.000 + gc", "wear", "die time", "verified", "read"):
+        assert word in ran.out, ran.out
+    assert max(map(len, ran.out.splitlines())) <= 110
+    explained = run_small(*WORK, "--explain")
+    assert "Flash cannot overwrite" in explained.out
+
+
+def test_parts_sum_to_the_whole() -> None:
+    summary = run_small(*WORK, "--json").json
+    parts = [value for name, value in summary["write_amplification"].items() if name != "total"]
+    assert sum(parts) == pytest.approx(summary["write_amplification"]["total"], rel=1e-12)
+    for counts in (*summary["flash"].values(), summary["busy_ns"]):
+        assert sum(value for name, value in counts.items() if name != "total") == counts["total"]
+    host = summary["host"]
+    assert host["requests"] == host["completed"] + host["rejected"] + host["unfinished"]
+
+
+def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
+    out = tmp_path / "result"
+    ran = run_small(*WORK, "--out", out, "--requests-log", "--seed", "7", "--json")
+    assert ran.status == 0, ran.err
+    names = {path.name for path in out.iterdir()}
+    expected = {
+        "summary.json",
+        "series.parquet",
+        "device.toml",
+        "workload.toml",
+        "requests.parquet",
+        "plot.png",
+        "plot.svg",
+    }
+    assert names == expected
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary == ran.json
+    assert pl.read_parquet(out / "requests.parquet").height == 5000
+    assert pl.read_parquet(out / "series.parquet").height > 100
+    again = ftlab(
+        "run", out / "device.toml", "--workload", out / "workload.toml", *WORK[2:], "--seed", "7", "--json"
+    ).json
+    for result in (summary, again):
+        del result["wall_seconds"]
+    assert again == summary
+
+
+def test_the_interval_of_the_series(tmp_path: Path) -> None:
+    for interval, rows in (("1000", 5), ("auto", None), ("100ms", None)):
+        ran = run_small(*WORK, "--out", tmp_path, "--series-every", interval)
+        assert ran.status == 0, ran.err
+        height = pl.read_parquet(tmp_path / "series.parquet").height
+        assert height == rows if rows else height > 1
+
+
+def test_no_timing_counts_the_same_and_times_nothing() -> None:
+    timed, counted = (run_small(*WORK, *more, "--json").json for more in ((), ("--no-timing",)))
+    assert counted["flash"] == timed["flash"]
+    assert counted["write_amplification"] == timed["write_amplification"]
+    assert counted["simulated_ns"] == 0
+    assert "latency_ns" not in counted
+    assert run_small(*WORK, "--no-timing").status == 0
+
+
+def test_events_open_as_json(tmp_path: Path) -> None:
+    events = tmp_path / "events.json"
+    assert run_small("--workload", "uniform", "--requests", "50", "--events", events).status == 0
+    spans = [event for event in json.loads(events.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert {span["name"] for span in spans} >= {"program"}
+
+
+def test_a_workload_file_and_its_overrides(tmp_path: Path) -> None:
+    (tmp_path / "load.toml").write_text("extends = 'zipf'\n[workload]\nrequests = 300\n")
+    ran = run_small("--workload", "load.toml", "--set", "workload.theta=0.5", "--json", cwd=tmp_path)
+    assert (ran.json["workload"], ran.json["host"]["requests"]) == ("load", 300)
+
+
+def test_a_trace_is_recognised(tmp_path: Path) -> None:
+    rows = [f"0,{8 * index},4096,{'R' if index % 2 else 'W'},{index / 1000}\n" for index in range(200)]
+    (tmp_path / "some.spc").write_text("".join(rows))
+    ran = run_small("--trace", tmp_path / "some.spc", "--set", "precondition.kind=fill", "--json")
+    assert ran.status == 0, ran.err
+    assert (ran.json["workload"], ran.json["host"]["reads"]) == ("some.spc", 100)
+
+
+def test_a_full_drive_is_a_failed_run_with_what_was_measured() -> None:
+    # More than one stream of open blocks and no spare block: nothing is left to collect.
+    ran = ftlab(
+        "run", "ideal-page", "--workload", "uniform", "--requests", "200000", "--json",
+        "--set", "geometry.blocks_per_plane=8", "--set", "geometry.pages_per_block=4",
+        "--set", "ftl.logical_pages=24", "--set", "precondition.kind=none",
+    )  # fmt: skip
+    assert ran.status in (0, 1)
+    if ran.status == 1:
+        assert ran.json["partial"] is True
+        assert ran.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("workload", "mean_ms", "stdev_ms"),
+    [
+        ("sr250k", 0.132511, 0.000072),
+        ("sw250k", 0.310895, 0.026646),
+        ("rr250k", 0.136118, 0.015205),
+        ("rw250k", 0.329458, 0.068898),
+    ],
+)
+def test_the_reference_simulator_is_met_to_the_printed_digit(workload: str, mean_ms: float, stdev_ms: float) -> None:
+    latency = ftlab("run", "msr-ssd", "--workload", f"disksim-{workload}", "--json").json["latency_ns"]["all"]
+    assert round(latency["mean"] / 1e6, 6) == mean_ms
+    assert round(latency["stdev"] / 1e6, 6) == stdev_ms
+
+
+def test_lists() -> None:
+    devices = ftlab("devices", "--json").json
+    assert {device["name"] for device in devices} >= {"msr-ssd", "ideal-page", "tlc-256g"}
+    assert {workload["name"] for workload in ftlab("workloads", "--json").json} >= {"zipf", "disksim-rw5m"}
+    schemes = ftlab("schemes", "--json").json
+    assert {scheme["name"] for scheme in schemes if scheme["key"] == "ftl.gc"} >= {"greedy", "d_choices"}
+    assert all(scheme["source"] and scheme["summary"] for scheme in schemes)
+    for command in ("devices", "workloads", "schemes"):
+        ran = ftlab(command)
+        assert ran.status == 0
+        assert max(map(len, ran.out.splitlines())) <= 110
+    assert ftlab("devices", "msr-ssd").out == (ROOT / "devices" / "msr-ssd.toml").read_text()
+    assert ftlab("devices", "msr-ssd", "--json").json["device"]["geometry"]["planes"] == 8
+    assert 'ftl.gc = "greedy"' in ftlab("schemes", "greedy").out
+
+
+def test_every_device_preset_runs() -> None:
+    for device in ftlab("devices", "--json").json:
+        small = (
+            "--set",
+            "geometry.blocks_per_plane=64",
+            "--set",
+            "ftl.gc_low_free_blocks=2",
+            "--set",
+            "ftl.over_provisioning=0.2",
+        )
+        more = ("--set", "precondition.free_blocks=4", "--set", "ftl.gc_choices=4")
+        ran = ftlab(
+            "run", device["name"], *small, *more, "--workload", "uniform", "--requests", "500", "--verify", "--json"
+        )
+        assert ran.status == 0, (device["name"], ran.err)
+        assert ran.json["verify"]["mismatches"] == 0
+
+
+def test_every_workload_preset_runs() -> None:
+    for workload in ftlab("workloads", "--json").json:
+        ran = ftlab("run", "msr-ssd", "--workload", workload["name"], "--requests", "500", "--json")
+        assert ran.status == 0, (workload["name"], ran.err)
+        assert ran.json["host"]["requests"] == 500
+
+
+def test_the_schema_covers_every_key() -> None:
+    for option, sections in (((), ("geometry", "ftl", "host")), (("--workload",), ("workload",))):
+        schema = ftlab("config", "schema", *option).json
+        assert set(sections) <= set(schema["properties"])
+        undocumented = [
+            f"{name}.{key}"
+            for name, definition in schema["$defs"].items()
+            for key, value in definition.get("properties", {}).items()
+            if "description" not in value and name != "LatencySchema"
+        ]
+        assert undocumented == []
+
+
+def test_help_does_not_import_the_heavy_libraries() -> None:
+    import subprocess
+    import sys
+
+    for arguments in (
+        ["--help"],
+        ["run", "--help"],
+        ["run", "ideal-page", "--workload", "uniform", "--requests", "1", "--json"],
+    ):
+        code = (
+            "import sys\nfrom ftlab.cli import status_of\n"
+            f"status = status_of({arguments!r})\n"
+            "heavy = {'polars', 'matplotlib', 'pandas', 'pyarrow', 'rich'} & set(sys.modules)\n"
+            "sys.exit(str(heavy) if heavy else status)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

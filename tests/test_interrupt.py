@@ -1,0 +1,61 @@
+"""Ctrl-C ends a run with what was measured so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import ftlab
+from conftest import FTLAB
+
+LONG = ftlab.Workload(kind="uniform", requests=2_000_000_000)
+DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=256", "precondition.kind=fill")
+
+
+def test_the_command_line_prints_what_was_measured() -> None:
+    sets = ["--set", "geometry.blocks_per_plane=256", "--set", "precondition.kind=fill"]
+    command = [FTLAB, "run", "ideal-page", *sets, "--workload", "uniform", "--requests", "2000000000", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    summary = json.loads(out)
+    assert summary["partial"] is True
+    assert 0 < summary["host"]["completed"] < 2_000_000_000
+
+
+def test_the_package_returns_a_partial_result() -> None:
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    result = ftlab.run(DEVICE, LONG, timing=False)
+    assert result.interrupted
+    assert result.partial
+    assert "partial" in repr(result)
+    assert "partial" in result._repr_html_()
+
+
+def test_preconditioning_can_be_interrupted() -> None:
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    endless = ("precondition.kind=steady", "precondition.tolerance=1e-12", "precondition.max_drive_writes=1000000")
+    result = ftlab.run(DEVICE.set(*endless), LONG, timing=False)
+    assert result.partial
+
+
+def test_an_exception_of_the_progress_callback_ends_the_run() -> None:
+    def stop(phase: str, fraction: float | None, requests: int) -> None:
+        assert phase in {"precondition", "run"}
+        assert fraction is None or 0 <= fraction <= 1
+        raise LookupError(f"enough after {requests}")
+
+    with pytest.raises(LookupError, match="enough"):
+        ftlab.run(DEVICE, LONG, progress=stop)

@@ -1,0 +1,152 @@
+"""The Python package."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import ftlab
+
+DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "precondition.kind=fill")
+COLUMNS: dict[str, Any] = {
+    "arrival_ns": [0, 100, 200, 300],
+    "op": ["write", "read", "trim", "flush"],
+    "lba": [0, 0, 8, 0],
+    "sectors": [8, 8, 8, 0],
+    "stream": [0, 0, 0, 0],
+}
+
+
+def test_changes_make_new_devices() -> None:
+    fifo = DEVICE.with_(ftl={"gc": "fifo"}, host={"queue_depth": 4})
+    assert (fifo.to_dict()["ftl"]["gc"], DEVICE.to_dict()["ftl"]["gc"]) == ("fifo", "greedy")
+    assert DEVICE.set("ftl.logical_pages=3000").logical_bytes == 3000 * 4096
+    with pytest.raises(ftlab.ConfigError, match=r"with_\(\.\.\.\): ftl\.gc = .*did you mean \"greedy\""):
+        DEVICE.with_(ftl={"gc": "gredy"})
+    with pytest.raises(ValueError, match="unknown key"):
+        DEVICE.set("ftl.nothing=1")
+
+
+def test_devices_show_compare_and_travel() -> None:
+    assert "64" in repr(DEVICE) or "MiB" in repr(DEVICE)
+    assert "<details>" in DEVICE._repr_html_()
+    copy = pickle.loads(pickle.dumps(DEVICE))  # noqa: S301
+    assert copy == DEVICE
+    assert hash(copy) == hash(DEVICE)
+    assert copy != DEVICE.set("ftl.gc=fifo")
+
+
+def test_results_are_frames() -> None:
+    result = ftlab.run(DEVICE, ftlab.Workload(kind="uniform", requests=500, read_fraction=0.5), request_log=True)
+    assert result.latency["op"].to_list() == ["all", "read", "write", "trim", "flush"]
+    series, requests = result.series, result.requests
+    assert series is not None
+    assert requests is not None
+    assert requests.height == 500
+    assert set(requests["op"]) == {"read", "write"}
+    latency = requests["end_ns"] - requests["start_ns"]
+    assert latency.mean() == pytest.approx(result.summary["latency_ns"]["all"]["mean"], rel=1e-3)
+    assert latency.max() == result.summary["latency_ns"]["all"]["max"]
+    assert series["requests"][-1] == 500
+    assert series["reads"].sum() + series["writes"].sum() == 500
+    assert isinstance(requests.to_pandas(), pd.DataFrame)
+    assert "write amplification" in repr(result)
+    assert "<table>" in result._repr_html_()
+    assert result.to_dict() == result.summary
+    assert result.to_dict() is not result.summary
+
+
+def test_without_a_series_there_is_nothing_to_plot() -> None:
+    result = ftlab.run(DEVICE, ftlab.Workload(kind="uniform", requests=10), series=None, timing=False)
+    assert result.series is None
+    assert result.requests is None
+    assert result.latency.height == 0
+    with pytest.raises(ftlab.ConfigError, match="series"):
+        result.plot()
+
+
+def structured() -> Any:
+    kinds = [("arrival_ns", "u8"), ("op", "u1"), ("lba", "u8"), ("sectors", "u4"), ("stream", "u2")]
+    return np.array([(0, 1, 0, 8, 0), (100, 0, 0, 8, 0), (200, 2, 8, 8, 0), (300, 3, 0, 0, 0)], dtype=kinds)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        COLUMNS,
+        {name: np.array(values) for name, values in COLUMNS.items()},
+        {name: COLUMNS[name] for name in ("op", "lba", "sectors")},
+        pl.DataFrame(COLUMNS),
+        pd.DataFrame(COLUMNS),
+        pa.table(COLUMNS),
+        structured(),
+    ],
+    ids=["lists", "arrays", "required", "polars", "pandas", "arrow", "structured"],
+)
+def test_tables_are_workloads(table: Any) -> None:
+    summary = ftlab.run(DEVICE, table, verify=True).summary
+    counts = [summary["host"][op] for op in ("writes", "reads", "trims", "flushes")]
+    assert (counts, summary["workload"]) == ([1, 1, 1, 1], "table")
+    assert summary["verify"]["mismatches"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"op": ["write", "raed", "trim", "flush"]}, "raed"),
+        ({"op": [1, 0, 2, 9]}, "row 3: op = 9"),
+        ({"lba": [0, -8, 0, 0]}, "row 1: lba = -8"),
+        ({"lba": [0, 0.5, 0, 0]}, "row 1: lba = 0.5"),
+        ({"lba": [0.0, float("nan"), 0, 0]}, "lba"),
+        ({"lba": ["a", "b", "c", "d"]}, "lba: expected whole numbers"),
+        ({"sectors": [8, 2**33, 8, 0]}, "row 1: sectors"),
+        ({"sectors": [8, 8, 8]}, "differ in length"),
+        ({"sectors": [[8], [8], [8], [0]]}, "one dimension"),
+        ({"sector": [8, 8, 8, 0]}, "unknown column 'sector'"),
+        ({"sectors": [0, 8, 8, 0]}, "0"),
+    ],
+)
+def test_wrong_tables_name_the_place(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ftlab.InputError, match=message):
+        ftlab.run(DEVICE, {**COLUMNS, **changes})
+
+
+def test_a_missing_column_and_a_wrong_type() -> None:
+    with pytest.raises(ftlab.InputError, match="'lba' is missing"):
+        ftlab.run(DEVICE, {"op": ["read"], "sectors": [8]})
+    with pytest.raises(ftlab.InputError, match="found int"):
+        ftlab.run(DEVICE, 3)
+
+
+def test_errors_carry_what_was_measured() -> None:
+    far = {"op": ["write", "write"], "lba": [0, 10**12], "sectors": [8, 8]}
+    with pytest.raises(ftlab.InputError) as caught:
+        ftlab.run(DEVICE, far)
+    assert caught.value.result is not None
+    assert caught.value.result.summary["host"]["completed"] == 1
+    assert caught.value.result.partial
+
+
+@pytest.mark.parametrize(
+    "options", [{"seed": -1}, {"seed": 2**64}, {"requests": 0}, {"series": "often"}, {"series": 0}, {"series": "0ms"}]
+)
+def test_wrong_options(options: dict[str, Any]) -> None:
+    with pytest.raises(ftlab.ConfigError):
+        ftlab.run(DEVICE, ftlab.Workload(kind="uniform", requests=10), **options)
+
+
+def test_device_by_name_or_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(DEVICE.to_toml())
+    load = ftlab.Workload(kind="sequential", requests=10)
+    assert ftlab.run(path, load).summary["host"]["writes"] == 10
+    assert ftlab.run("flexonenand", load).summary["device"] == "flexonenand"
+    with pytest.raises(ftlab.ConfigError, match="no device preset"):
+        ftlab.run("nothing", load)
