@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ftlab, run_small
+from conftest import Ran, ftlab, run_small
 
 DRIVE = """[geometry]
 channels = 1
@@ -18,7 +18,7 @@ page_bytes = 4096
 """
 
 
-def refused(ran, *parts: str) -> None:
+def refused(ran: Ran, *parts: str) -> None:
     assert ran.status == 2, (ran.status, ran.out, ran.err)
     assert ran.out == "", ran.out
     for part in parts:
