@@ -75,17 +75,22 @@ lint: $(VENV)/.dev $(VENV)/.built ## formatting, lints and types, as errors
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
 	@echo "== ruff, mypy"
-	@$(BIN)/ruff check --quiet python tests
-	@$(BIN)/ruff format --quiet --check python tests
+	@$(BIN)/ruff check --quiet python tests docs
+	@$(BIN)/ruff format --quiet --check python tests docs
 	@$(BIN)/mypy
 
 format: $(VENV)/.dev ## format all sources
 	@cargo fmt --all
-	@$(BIN)/ruff check --quiet --fix python tests
-	@$(BIN)/ruff format --quiet python tests
+	@$(BIN)/ruff check --quiet --fix python tests docs
+	@$(BIN)/ruff format --quiet python tests docs
 
 bench: ## speed, with result hashes and the ratio to the limits of the machine
-	@cargo run --release --locked --quiet --package ftlab-bench
+	@for bench in crates/*/examples/*_bench.rs; do \
+	  crate=$$(basename $$(dirname $$(dirname $$bench))); name=$$(basename $$bench .rs); \
+	  echo "== $$crate: $$name"; \
+	  cargo run --release --locked --quiet --package $$crate --example $$name || exit 1; \
+	done
+	@[ ! -f benches/Cargo.toml ] || cargo run --release --locked --quiet --manifest-path benches/Cargo.toml
 
 test-long: $(VENV)/.built $(VENV)/.dev ## the long versions of the tests: full references, more random cases
 	@PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet -- --include-ignored

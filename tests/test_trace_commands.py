@@ -43,12 +43,13 @@ def test_conversion_there_and_back(tmp_path: Path, spc: Path, target: str) -> No
     assert ftlab(*stats, kind, tmp_path / target).json["write_bytes"] == 100 * 4096
 
 
-def test_conversion_never_destroys_its_source(spc: Path) -> None:
-    before = spc.read_text()
-    ran = ftlab("trace", "convert", spc, spc)
+def test_a_failed_conversion_leaves_the_target_alone(tmp_path: Path, spc: Path) -> None:
+    spc.write_text(spc.read_text() + "0,zzz,4096,R,9.0\n")
+    (tmp_path / "a.csv").write_text("precious")
+    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv")
     assert ran.status == 2
-    assert "itself" in ran.err
-    assert spc.read_text() == before
+    assert "some.spc:401" in ran.err
+    assert (tmp_path / "a.csv").read_text() == "precious"
 
 
 def test_an_unknown_format(spc: Path) -> None:

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::de::{Error, Kind as Wrong, NodeDeserializer, Step, at, dotted, table_at};
 use crate::node::{self, Entry, Node, Origin, Table, Value, merge};
 use crate::presets::{Kind, presets};
-use crate::problem::{Problem, Problems, nearest};
+use crate::problem::{MISSING, Problem, Problems, UNKNOWN, nearest};
 
 /// Longest chain of `extends`; nobody needs it, and a limit beats a stack overflow.
 const DEEPEST_EXTENDS: usize = 16;
@@ -142,6 +142,9 @@ impl Document {
                 break;
             }
         }
+        // A misspelt key is missing as well, but that is one mistake.
+        let meant: BTreeSet<String> = problems.iter().filter_map(Problem::meant_key).collect();
+        problems.retain(|problem| !(problem.is_missing() && meant.contains(&problem.key)));
         problems.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
         Err(Problems(problems))
     }
@@ -179,8 +182,8 @@ impl Document {
                 }
                 problem.nearest = nearest(key, valid.iter().copied()).map(Into::into);
                 problem.expected = match &problem.nearest {
-                    Some(_) => "unknown key".into(),
-                    None => format!("unknown key: expected {}", one_of(valid)),
+                    Some(_) => UNKNOWN.into(),
+                    None => format!("{UNKNOWN}: expected {}", one_of(valid)),
                 };
             }
             Wrong::UnknownVariant { valid } => {
@@ -194,7 +197,7 @@ impl Document {
                 path.insert(0, Step::Key((*name).into()));
                 problem.key = dotted(&path);
                 problem.found.clear();
-                problem.expected = "missing: this key has no default".into();
+                problem.expected = MISSING.into();
             }
             Wrong::Expected(text) => problem.expected = format!("expected {text}"),
             Wrong::Custom(text) => problem.expected.clone_from(text),

@@ -19,7 +19,27 @@ pub struct Problem {
     pub nearest: Option<String>,
 }
 
+/// What is wrong with a key that nothing is called.
+pub(crate) const UNKNOWN: &str = "unknown key";
+
+/// What is wrong with a key that has to be there.
+pub(crate) const MISSING: &str = "missing: this key has no default";
+
 impl Problem {
+    /// The key that was probably meant, where an unknown one was written.
+    pub(crate) fn meant_key(&self) -> Option<String> {
+        let nearest = self.nearest.as_ref().filter(|_| self.expected == UNKNOWN)?;
+        Some(
+            self.key
+                .rsplit_once('.')
+                .map_or_else(|| nearest.clone(), |(parent, _)| format!("{parent}.{nearest}")),
+        )
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        self.expected == MISSING
+    }
+
     pub(crate) fn at(origin: Origin, expected: impl Into<String>) -> Self {
         Self {
             origin: Some(origin),

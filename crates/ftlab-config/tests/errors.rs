@@ -104,6 +104,12 @@ fn all_mistakes_come_at_once_and_in_order() {
 }
 
 #[test]
+fn a_misspelt_key_is_not_called_missing_too() {
+    let told = complaints(&DRIVE.replace("ways", "way"));
+    assert_eq!(told, "my.toml:3:1: geometry.way: unknown key; did you mean \"ways\"?");
+}
+
+#[test]
 fn a_file_without_geometry_says_so() {
     assert_eq!(complaints(""), "my.toml: geometry: missing: this key has no default");
 }

@@ -53,12 +53,12 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100})
 @click.version_option(__version__, prog_name="ftlab")
 def cli() -> None:
     """Describe a solid-state drive, give it a workload, see what its translation layer does.
 
-    Start with `ftlab devices`, `ftlab workloads`, and `ftlab run tlc-small --workload zipf`.
+    Start with: ftlab run tlc-small --workload zipf --explain
     """
 
 

@@ -130,8 +130,6 @@ def convert(
         if to is None:
             known = ", ".join(_FORMAT_OF_EXTENSION)
             raise click.UsageError(f"{target}: the extension names no format; use --to FMT or one of {known}")
-    if target.exists() and file.exists() and target.samefile(file):
-        raise click.UsageError(f"{target}: a trace cannot be converted onto itself")
     with progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         count = _native.trace_convert(

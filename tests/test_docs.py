@@ -1,0 +1,95 @@
+"""The documentation says what the code does."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import ftlab
+from conftest import ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+GENERATE: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+
+
+def test_the_generated_parts_are_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"run `make docs`: {done.stdout}"
+
+
+def test_every_command_has_a_page_with_all_its_options() -> None:
+    for name, command in GENERATE["_commands"](GENERATE["cli"], "ftlab").items():
+        page = (ROOT / "docs" / "commands" / f"{name.split()[1]}.md").read_text()
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("--"):
+                    assert option in page, (name, option)
+        assert command.help, name
+        assert all(
+            parameter.name == "help" or getattr(parameter, "help", "argument") for parameter in command.params
+        ), name
+
+
+def flat(document: dict[str, Any]) -> set[str]:
+    keys = set(document)
+    for value in document.values():
+        keys |= flat(value) if isinstance(value, dict) else set()
+    return keys
+
+
+def test_every_key_of_a_summary_is_explained() -> None:
+    device = ftlab.Device.load("ideal-page").set(
+        "geometry.blocks_per_plane=64", "host.arrival=open", "host.outstanding=2", "cell.rated_pe_cycles=9"
+    )
+    summary = ftlab.run(device, ftlab.Workload(kind="uniform", requests=100), verify=True).summary
+    page = (ROOT / "docs" / "summary.md").read_text()
+    missing = sorted(key for key in flat(summary) if not re.search(rf"`(\w+\.)?{key}[`.]", page))
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_programs_in_the_pages_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```(toml|python)\n(.*?)```", page.read_text(), re.DOTALL)
+    for language, text in blocks:
+        if language == "python":
+            exec(compile(text, str(page), "exec"), {})  # noqa: S102
+            continue
+        document = tomllib.loads(text)
+        name = re.match(r"# (\S+\.toml)", text)
+        if name:
+            (tmp_path / name[1]).write_text(text)
+        if "geometry" in document:
+            ftlab.Device.parse(text, page.name)
+        elif "workload" in document:
+            (tmp_path / "block.toml").write_text(text)
+            if "trace" not in document["workload"]:
+                ftlab.Workload.load(tmp_path / "block.toml")
+
+
+def test_public_names_are_documented() -> None:
+    for name in ftlab.__all__:
+        thing = getattr(ftlab, name)
+        if isinstance(thing, str):
+            continue
+        assert thing.__doc__, name
+        for member, value in vars(thing).items() if isinstance(thing, type) else ():
+            if not member.startswith("_") and (callable(value) or isinstance(value, property | classmethod)):
+                assert value.__doc__, f"{name}.{member}"
