@@ -1,1 +1,23 @@
-//! Trace formats, workload generators and trace statistics.
+//! Trace formats, workload generators, trace statistics, and the files that a run leaves.
+//!
+//! Requests come from a [`TraceFile`] or from a [`WorkloadConfig`](workload::WorkloadConfig); both are factories of
+//! sources that the core runs. Requests go to a [`TraceOutput`]; what a run did goes to the [`logs`].
+
+mod background;
+mod columns;
+mod footprint;
+mod formats;
+mod input;
+pub mod logs;
+mod open;
+mod rng;
+pub mod stats;
+mod table;
+mod text;
+pub mod workload;
+mod write;
+
+pub use formats::{FORMATS, Format};
+pub use input::{Compression, Input};
+pub use open::{OpenOptions, TraceFile, open};
+pub use write::{TraceOutput, create};

@@ -1,0 +1,120 @@
+//! How fast traces are decoded on one core: `decode_bench [MEGABYTES] [FORMAT...]`.
+//!
+//! Generates that much text (200 MB when not stated) in memory for each format, decodes it on one thread, and prints
+//! bytes and requests a second and a hash of the requests, which must not change when only speed was meant to.
+
+use std::io::Write;
+use std::time::Instant;
+
+use ftlab_core::host::request::{Op, Request};
+use ftlab_trace::{FORMATS, Input, create};
+
+/// Requests whose fields have the lengths of real traces.
+fn request(index: u64) -> Request {
+    let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    Request {
+        arrival_ns: index * 412_345 + mixed % 1000,
+        lba: mixed % 300_000_000,
+        sectors: (mixed % 16 + 1) as u32 * 8,
+        op: if mixed.is_multiple_of(3) { Op::Read } else { Op::Write },
+        stream: (mixed % 8) as u16,
+    }
+}
+
+fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
+    let Request { arrival_ns: ns, lba, sectors, op, stream } = *request;
+    let read = op == Op::Read;
+    // Writing to a Vec cannot fail.
+    let _ = match format {
+        "spc" => {
+            let op = if read { 'r' } else { 'w' };
+            writeln!(
+                out,
+                "{stream},{lba},{},{op},{}.{:06}",
+                sectors * 512,
+                ns / 1_000_000_000,
+                ns / 1000 % 1_000_000
+            )
+        }
+        "msr" => {
+            let op = if read { "Read" } else { "Write" };
+            let time = 128_166_372_003_061_629 + ns / 100;
+            writeln!(out, "{time},hm,{stream},{op},{},{},{}", lba * 512, sectors * 512, ns % 90_000)
+        }
+        "disksim" => writeln!(
+            out,
+            "{}.{:06} {stream} {lba} {sectors} {}",
+            ns / 1_000_000,
+            ns % 1_000_000,
+            u8::from(read)
+        ),
+        "mqsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),
+        "csv" => {
+            if out.is_empty() {
+                let _ = writeln!(out, "arrival_ns,op,lba,sectors,stream");
+            }
+            writeln!(out, "{ns},{},{lba},{sectors},{stream}", op.name())
+        }
+        _ => return false,
+    };
+    true
+}
+
+fn generate(format: &str, bytes: usize) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let mut text = Vec::with_capacity(bytes + 100);
+    let mut index = 0;
+    while text.len() < bytes && text_line(format, &mut text, &request(index)) {
+        index += 1;
+    }
+    if index > 0 {
+        return Ok(text);
+    }
+    // Binary formats hold as many requests as a text of this size would.
+    let path = std::env::temp_dir().join(format!("ftlab-decode-bench-{}.{format}", std::process::id()));
+    let mut output = create(&path, format)?;
+    let requests: Vec<Request> = (0..bytes as u64 / 35).map(request).collect();
+    output.write(&requests)?;
+    output.finish()?;
+    let content = std::fs::read(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(content)
+}
+
+fn mix(hash: u64, value: u64) -> u64 {
+    (hash ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
+}
+
+#[expect(clippy::print_stdout, reason = "its output is what it is for")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let megabytes: usize = arguments.next().map_or(Ok(200), |text| text.parse())?;
+    let wanted: Vec<String> = arguments.collect();
+    println!("{:10} {:>9} {:>12} {:>14}  hash", "format", "MB", "MB/s", "requests/s");
+    for format in
+        FORMATS.iter().filter(|format| wanted.is_empty() || wanted.iter().any(|name| name == format.name))
+    {
+        let content = generate(format.name, megabytes * 1_000_000)?;
+        let size = content.len();
+        let mut reader = format.reader(Input::from_bytes(format.name, content))?;
+        let mut batch = Vec::with_capacity(4096);
+        let (mut requests, mut hash) = (0u64, 0);
+        let start = Instant::now();
+        while reader.fill(&mut batch, 4096)? > 0 {
+            for request in &batch {
+                let rest =
+                    u64::from(request.sectors) << 32 | u64::from(request.stream) << 8 | request.op as u64;
+                hash = mix(mix(mix(hash, request.arrival_ns), request.lba), rest);
+            }
+            requests += batch.len() as u64;
+            batch.clear();
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let (bytes_rate, request_rate) = (size as f64 / 1e6 / seconds, requests as f64 / seconds);
+        println!(
+            "{:10} {:9.1} {bytes_rate:12.0} {request_rate:14.0}  {hash:016x}",
+            format.name,
+            size as f64 / 1e6
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Decoding on its own thread, so that it overlaps with the simulation.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use ftlab_core::host::request::{Request, RequestSource, SourceError};
+
+use crate::input::Progress;
+
+/// Requests that travel together: enough that hand-over costs nothing per request, few enough to stay in cache.
+const BATCH_REQUESTS: usize = 4096;
+/// Batches in flight: decoding may run this far ahead.
+const BATCHES: usize = 4;
+
+struct Batch {
+    requests: Vec<Request>,
+    fraction: Option<f64>,
+}
+
+/// A source whose requests are made on another thread. Dropping it ends the thread.
+pub(crate) struct Background {
+    origin: String,
+    /// Both are taken on drop, so that the thread finds its channels closed.
+    full: Option<Receiver<Result<Batch, SourceError>>>,
+    empty: Option<SyncSender<Vec<Request>>>,
+    current: Vec<Request>,
+    next: usize,
+    fraction: Option<f64>,
+    total: Option<u64>,
+    outcome: Option<Result<(), SourceError>>,
+    progress: Arc<Progress>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Move `source` to a thread of its own. `progress` stops its input.
+    pub(crate) fn spawn(
+        origin: String,
+        mut source: Box<dyn RequestSource>,
+        progress: Arc<Progress>,
+    ) -> Result<Self, SourceError> {
+        let (full_sender, full) = sync_channel(BATCHES);
+        let (empty, empty_receiver) = sync_channel::<Vec<Request>>(BATCHES);
+        for _ in 0..BATCHES {
+            // The channel holds as many as are made, so that sending never waits.
+            let _ = empty.send(Vec::with_capacity(BATCH_REQUESTS));
+        }
+        let total = source.total_requests();
+        let decode = move || {
+            while let Ok(mut requests) = empty_receiver.recv() {
+                requests.clear();
+                let filled = source.fill(&mut requests, BATCH_REQUESTS);
+                let last = !matches!(filled, Ok(1..));
+                let message = filled.map(|_| Batch { requests, fraction: source.fraction_done() });
+                if full_sender.send(message).is_err() || last {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("ftlab-decode".into()).spawn(decode);
+        let thread = thread.map_err(|error| SourceError {
+            origin: origin.clone(),
+            expected: format!("no thread can be started to decode it: {error}"),
+            ..SourceError::default()
+        })?;
+        Ok(Self {
+            origin,
+            full: Some(full),
+            empty: Some(empty),
+            current: Vec::new(),
+            next: 0,
+            fraction: None,
+            total,
+            outcome: None,
+            progress,
+            thread: Some(thread),
+        })
+    }
+
+    fn receive(&mut self) -> Result<Option<Batch>, SourceError> {
+        let Some(full) = &self.full else { return Ok(None) };
+        match full.recv() {
+            Ok(message) => message.map(Some),
+            Err(_) => Err(SourceError {
+                origin: self.origin.clone(),
+                expected:
+                    "decoding stopped: the file is damaged in a way that its reader does not understand"
+                        .into(),
+                ..SourceError::default()
+            }),
+        }
+    }
+}
+
+impl RequestSource for Background {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        let before = out.len();
+        while out.len() - before < max {
+            if self.next == self.current.len() {
+                if let Some(outcome) = &self.outcome {
+                    if out.len() == before {
+                        outcome.clone()?;
+                    }
+                    break;
+                }
+                match self.receive() {
+                    Ok(Some(batch)) if !batch.requests.is_empty() => {
+                        let used = std::mem::replace(&mut self.current, batch.requests);
+                        self.next = 0;
+                        self.fraction = batch.fraction;
+                        if let (Some(empty), true) = (&self.empty, used.capacity() > 0) {
+                            // The thread may have ended already; then nobody needs the batch.
+                            let _ = empty.try_send(used);
+                        }
+                    }
+                    Ok(_) => self.outcome = Some(Ok(())),
+                    Err(error) => self.outcome = Some(Err(error)),
+                }
+                continue;
+            }
+            let count = (max - (out.len() - before)).min(self.current.len() - self.next);
+            out.extend_from_slice(&self.current[self.next..self.next + count]);
+            self.next += count;
+        }
+        Ok(out.len() - before)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        self.total
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        self.fraction
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.progress.stop();
+        (self.full, self.empty) = (None, None);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported by `fill`; nothing more can be said while dropping.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftlab_core::host::request::{Op, VecSource};
+
+    fn request(index: u64) -> Request {
+        Request { arrival_ns: index, lba: index * 8, sectors: 8, op: Op::Write, stream: 0 }
+    }
+
+    struct Endless;
+
+    impl RequestSource for Endless {
+        fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+            out.extend((0..max as u64).map(request));
+            Ok(max)
+        }
+    }
+
+    struct Broken;
+
+    impl RequestSource for Broken {
+        fn fill(&mut self, _: &mut Vec<Request>, _: usize) -> Result<usize, SourceError> {
+            Err(SourceError { expected: "sense".into(), ..SourceError::default() })
+        }
+    }
+
+    fn spawn(source: impl RequestSource + 'static) -> Background {
+        Background::spawn("test".into(), Box::new(source), Arc::default()).unwrap()
+    }
+
+    #[test]
+    fn requests_arrive_in_order_and_the_end_stays_the_end() {
+        let requests: Vec<Request> = (0..20_000).map(request).collect();
+        let mut source = spawn(VecSource::new(requests.clone()));
+        assert_eq!(source.total_requests(), Some(20_000));
+        let mut seen = Vec::new();
+        while source.fill(&mut seen, 777).unwrap() > 0 {}
+        assert_eq!(source.fill(&mut seen, 777), Ok(0));
+        assert_eq!(seen, requests);
+    }
+
+    #[test]
+    fn dropping_ends_the_thread_and_errors_are_passed_on() {
+        let mut source = spawn(Endless);
+        let mut seen = Vec::new();
+        assert_eq!(source.fill(&mut seen, 10_000), Ok(10_000));
+        drop(source);
+        drop(spawn(Endless));
+
+        let mut source = spawn(Broken);
+        assert_eq!(source.fill(&mut seen, 1).unwrap_err().expected, "sense");
+    }
+}

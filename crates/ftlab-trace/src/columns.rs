@@ -1,0 +1,161 @@
+//! Named columns: what the formats `csv` and `parquet` share.
+
+use ftlab_core::host::request::{Op, Request};
+
+use crate::text::{Cursor, Extent, Fault, checked_sectors, sectors_of_bytes};
+
+/// The columns that are understood, for documentation and messages.
+pub(crate) const COLUMNS: &str =
+    "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes[, stream]";
+/// Their units, likewise.
+pub(crate) const UNITS: &str = "one arrival column (also called timestamp_ns, ... or time_ns, ...), a number, kept as it is; \
+     op = read, write, trim or flush, or their first letters; lba and sectors of 512 bytes, or offset_bytes and bytes, \
+     rounded out to sectors; stream from 0 to 65535, 0 when absent; sizes above 0, but 0 for a flush, whose address does \
+     not count; other columns are ignored";
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// A time; its unit is 10^scale nanoseconds.
+    Arrival {
+        /// Decimal places of the unit above nanoseconds.
+        scale: usize,
+    },
+    /// The operation, by name.
+    Op,
+    /// The first sector.
+    Lba,
+    /// The first byte.
+    OffsetBytes,
+    /// The size in sectors.
+    Sectors,
+    /// The size in bytes.
+    Bytes,
+    /// The stream.
+    Stream,
+    /// Something else.
+    Ignored,
+}
+
+impl Column {
+    fn named(name: &str) -> Self {
+        let unit = ["arrival_", "timestamp_", "time_"].iter().find_map(|prefix| name.strip_prefix(prefix));
+        match (name, unit) {
+            ("op", _) => Column::Op,
+            ("lba", _) => Column::Lba,
+            ("offset_bytes", _) => Column::OffsetBytes,
+            ("sectors", _) => Column::Sectors,
+            ("bytes", _) => Column::Bytes,
+            ("stream", _) => Column::Stream,
+            (_, Some("ns")) => Column::Arrival { scale: 0 },
+            (_, Some("us")) => Column::Arrival { scale: 3 },
+            (_, Some("ms")) => Column::Arrival { scale: 6 },
+            (_, Some("s")) => Column::Arrival { scale: 9 },
+            _ => Column::Ignored,
+        }
+    }
+
+    /// The question that it answers: two columns must not answer the same one.
+    fn role(self) -> &'static str {
+        match self {
+            Column::Arrival { .. } => "an arrival time (arrival_ns, arrival_us, arrival_ms or arrival_s)",
+            Column::Op => "op",
+            Column::Lba | Column::OffsetBytes => "an address (lba or offset_bytes)",
+            Column::Sectors | Column::Bytes => "a size (sectors or bytes)",
+            Column::Stream => "stream",
+            Column::Ignored => "",
+        }
+    }
+}
+
+/// The columns of a header.
+///
+/// # Errors
+/// A sentence about what is missing or given twice.
+pub(crate) fn columns_of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Column>, String> {
+    let columns: Vec<Column> = names.map(Column::named).collect();
+    for wanted in [Column::Arrival { scale: 0 }, Column::Op, Column::Lba, Column::Sectors, Column::Stream] {
+        let role = wanted.role();
+        match columns.iter().filter(|column| column.role() == role).count() {
+            0 if wanted == Column::Stream => {}
+            0 => return Err(format!("a column for {role}; the columns are {COLUMNS}")),
+            1 => {}
+            _ => return Err(format!("one column for {role}, not several")),
+        }
+    }
+    Ok(columns)
+}
+
+/// The fields of a record, before they are checked together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields {
+    pub(crate) arrival_ns: u64,
+    pub(crate) op: Op,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) in_bytes: InBytes,
+    pub(crate) stream: u16,
+}
+
+/// Which of address and size are in bytes rather than sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct InBytes {
+    pub(crate) address: bool,
+    pub(crate) size: bool,
+}
+
+impl InBytes {
+    pub(crate) fn of(columns: &[Column]) -> Self {
+        Self { address: columns.contains(&Column::OffsetBytes), size: columns.contains(&Column::Bytes) }
+    }
+}
+
+impl Fields {
+    /// The request, if it makes sense.
+    #[inline(always)]
+    pub(crate) fn request(self, extent: Extent) -> Result<Request, Fault> {
+        let Fields { arrival_ns, op, address, size, in_bytes, stream } = self;
+        let (lba, sectors) = if op == Op::Flush {
+            if size != 0 {
+                return Err(Cursor::value(extent.size_at, "the size 0: a flush has no address"));
+            }
+            (0, 0)
+        } else {
+            match in_bytes {
+                InBytes { address: false, size: false } => checked_sectors(address, size, extent)?,
+                InBytes { address, size: bytes } => {
+                    let unit = |bytes| if bytes { 1 } else { 512 };
+                    let offset = self.address.saturating_mul(unit(address));
+                    sectors_of_bytes(offset, size.saturating_mul(unit(bytes)), extent)?
+                }
+            }
+        };
+        Ok(Request { arrival_ns, lba, sectors, op, stream })
+    }
+}
+
+/// An operation by name, in any case: `read`/`r`, `write`/`w`, `trim`/`t`/`discard`/`d`, `flush`/`f`.
+#[inline(always)]
+pub(crate) fn op_of_name(name: &[u8]) -> Option<Op> {
+    if let [letter] = name {
+        return match letter.to_ascii_lowercase() {
+            b'r' => Some(Op::Read),
+            b'w' => Some(Op::Write),
+            b't' | b'd' => Some(Op::Trim),
+            b'f' => Some(Op::Flush),
+            _ => None,
+        };
+    }
+    let is = |text: &str| name.eq_ignore_ascii_case(text.as_bytes());
+    if is("write") {
+        Some(Op::Write)
+    } else if is("read") {
+        Some(Op::Read)
+    } else if is("trim") || is("discard") {
+        Some(Op::Trim)
+    } else if is("flush") {
+        Some(Op::Flush)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,95 @@
+//! Comma-separated values with a header of named columns.
+
+use std::io::Write;
+
+use ftlab_core::host::request::{Op, Request};
+
+use super::{Format, Sample};
+use crate::columns::{COLUMNS, Column, Fields, InBytes, UNITS, columns_of, op_of_name};
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
+use crate::write::{LineWriter, Unwritable};
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "csv",
+    summary: "comma-separated values under a header of named columns, in any order",
+    columns: COLUMNS,
+    units: UNITS,
+    extensions: &["csv"],
+    example: "arrival_us,op,lba,sectors,stream\n0.5,write,4096,8,0\n100,read,4096,16,1\n",
+    detect: |sample: &Sample<'_>| {
+        let mut parser = Csv::default();
+        shape_of(sample.lines, &mut parser).fitting > 0 || !parser.columns.is_empty()
+    },
+    read: |input| Ok(Box::new(TextReader::new(input, Csv::default()))),
+    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "arrival_ns,op,lba,sectors,stream\n", write)))),
+};
+
+#[derive(Default)]
+struct Csv {
+    columns: Vec<Column>,
+    in_bytes: InBytes,
+}
+
+impl Csv {
+    fn header(&mut self, line: &mut Cursor<'_>) -> Result<(), Fault> {
+        let at = line.position();
+        let text = String::from_utf8_lossy(line.skip_to_line_end());
+        let names = text.split(',').map(|name| name.trim().trim_matches('"'));
+        // Byte order marks are common in files from spreadsheets.
+        let names = names.map(|name| name.trim_start_matches('\u{feff}'));
+        self.columns = columns_of(names).map_err(|expected| Cursor::header(at, expected))?;
+        self.in_bytes = InBytes::of(&self.columns);
+        Ok(())
+    }
+}
+
+impl LineParser for Csv {
+    #[inline(always)]
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        if self.columns.is_empty() {
+            return self.header(line).map(|()| None);
+        }
+        let mut fields =
+            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, in_bytes: self.in_bytes, stream: 0 };
+        let mut extent = Extent { address_at: 0, size_at: 0 };
+        for (index, column) in self.columns.iter().enumerate() {
+            if index > 0 {
+                line.comma()?;
+            }
+            match *column {
+                Column::Arrival { scale } => fields.arrival_ns = line.decimal(scale, "an arrival time")?,
+                Column::Op => {
+                    let at = line.position();
+                    fields.op = op_of_name(line.word())
+                        .ok_or_else(|| Cursor::shape(at, "an operation: read, write, trim or flush"))?;
+                }
+                Column::Lba | Column::OffsetBytes => {
+                    extent.address_at = line.position();
+                    fields.address = line.integer("an address")?;
+                }
+                Column::Sectors | Column::Bytes => {
+                    extent.size_at = line.position();
+                    fields.size = line.integer("a size")?;
+                }
+                Column::Stream => fields.stream = line.stream("a stream number")?,
+                Column::Ignored => line.skip_field()?,
+            }
+        }
+        fields.request(extent).map(Some)
+    }
+}
+
+impl LineParser for &mut Csv {
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        (**self).parse(line)
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all line writers")]
+fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+    let Request { arrival_ns, lba, sectors, op, stream } = request;
+    // Writing to a Vec cannot fail.
+    let _ = writeln!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! DiskSim's ASCII traces.
+
+use std::io::Write;
+
+use ftlab_core::host::request::{Op, Request};
+
+use super::{Format, Sample};
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::write::{LineWriter, Unwritable};
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "disksim",
+    summary: "DiskSim ASCII traces; simulators that descend from it use the same form",
+    columns: "time device lba sectors flags",
+    units: "time in milliseconds, decimal, exact to the nanosecond and kept as it is; lba and sectors of 512 bytes; \
+            flags hexadecimal, bit 0 set = read; the device becomes the stream",
+    extensions: &["disksim"],
+    example: "0.744525 0 779696 8 0\n1.072442 0 492344 16 1\n",
+    detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
+    read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
+    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
+};
+
+pub(crate) struct DiskSim;
+
+impl LineParser for DiskSim {
+    #[inline(always)]
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        let arrival_ns = line.decimal(6, "a time in milliseconds")?;
+        line.blanks()?;
+        let stream = line.stream("a device number")?;
+        line.blanks()?;
+        let address_at = line.position();
+        let lba = line.integer("an LBA in sectors")?;
+        line.blanks()?;
+        let size_at = line.position();
+        let sectors = line.integer("a size in sectors")?;
+        line.blanks()?;
+        let flags = line.hex("hexadecimal flags")?;
+        let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
+        let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+}
+
+fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+    let flags = match request.op {
+        Op::Read => 1,
+        Op::Write => 0,
+        Op::Trim | Op::Flush => {
+            return Err(Unwritable("reads and writes only: disksim has no other operation"));
+        }
+    };
+    let (ms, ns) = (request.arrival_ns / 1_000_000, request.arrival_ns % 1_000_000);
+    // Writing to a Vec cannot fail.
+    let _ = writeln!(out, "{ms}.{ns:06} {} {} {} {flags}", request.stream, request.lba, request.sectors);
+    Ok(())
+}

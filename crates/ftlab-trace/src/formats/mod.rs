@@ -1,0 +1,195 @@
+//! The formats of traces: one file each, and one line each in [`FORMATS`].
+//!
+//! To add a format, write `formats/<name>.rs` with a `pub(crate) static FORMAT: Format` and list it here. Detection,
+//! the tables of `ftlab trace`, the round-trip tests and the fuzz tests follow from the list.
+
+pub(crate) mod csv;
+pub(crate) mod disksim;
+pub(crate) mod mqsim;
+pub(crate) mod msr;
+pub(crate) mod parquet;
+pub(crate) mod spc;
+
+use ftlab_core::host::request::{RequestSource, SourceError};
+
+use crate::input::{Input, Sink};
+use crate::write::TraceWriter;
+
+/// Every format.
+pub static FORMATS: &[&Format] =
+    &[&spc::FORMAT, &msr::FORMAT, &disksim::FORMAT, &mqsim::FORMAT, &csv::FORMAT, &parquet::FORMAT];
+
+type MakeWriter = fn(Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String>;
+
+/// A format of traces.
+pub struct Format {
+    /// What users call it: `--format <name>`.
+    pub name: &'static str,
+    /// Whose format it is, in a sentence.
+    pub summary: &'static str,
+    /// The fields of a record.
+    pub columns: &'static str,
+    /// The units of the fields, and what becomes of them.
+    pub units: &'static str,
+    /// Extensions that decide when the content fits several formats, without a dot.
+    pub extensions: &'static [&'static str],
+    /// A few records, for documentation and tests; empty for binary formats.
+    pub example: &'static str,
+    /// Whether a sample has this format. Lines whose values make no sense still count, so that they are named later.
+    pub(crate) detect: fn(&Sample<'_>) -> bool,
+    pub(crate) read: fn(Input) -> Result<Box<dyn RequestSource>, SourceError>,
+    /// Absent for formats that are only read.
+    pub(crate) write: Option<MakeWriter>,
+}
+
+impl std::fmt::Debug for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Format").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Format {
+    /// The format called `name`.
+    ///
+    /// # Errors
+    /// A sentence with the nearest name and all names.
+    pub fn named(name: &str) -> Result<&'static Format, String> {
+        if let Some(format) = FORMATS.iter().find(|format| format.name == name) {
+            return Ok(format);
+        }
+        let likeness = |format: &Format| strsim::jaro_winkler(name, format.name);
+        let nearest = FORMATS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let hint = match nearest {
+            Some(format) if likeness(format) > 0.7 => format!("; did you mean {}?", format.name),
+            _ => String::new(),
+        };
+        Err(format!("{name:?} is no trace format; there are {}{hint}", names(FORMATS)))
+    }
+
+    /// Whether [`create`](crate::create) can write it.
+    pub fn is_writable(&self) -> bool {
+        self.write.is_some()
+    }
+
+    /// Read `input`, which is taken to have this format, on the caller's thread.
+    ///
+    /// # Errors
+    /// When its header cannot be read; what is wrong with its records is told by the source.
+    pub fn reader(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
+        (self.read)(input)
+    }
+}
+
+/// Names in a sentence.
+pub(crate) fn names(formats: &[&Format]) -> String {
+    formats.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The begin of a trace, by which it is recognised.
+pub(crate) struct Sample<'a> {
+    /// The first bytes, as they are.
+    pub(crate) bytes: &'a [u8],
+    /// The complete lines among them, with a line feed after the last; at most a few hundred.
+    pub(crate) lines: &'a [u8],
+}
+
+/// Bytes that are looked at to recognise a format.
+const SAMPLE_BYTES: usize = 64 * 1024;
+const SAMPLE_LINES: usize = 200;
+
+/// Recognise the format of a trace by its content; `extension` decides only among formats that fit.
+///
+/// # Errors
+/// When no format fits or several do. The message says which and how to choose.
+pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static Format, SourceError> {
+    let origin = input.origin().to_owned();
+    let failed =
+        |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
+    let mut stream = input.into_stream();
+    let (mut bytes, whole) = stream.sample(SAMPLE_BYTES).map_err(|error| failed(stream.explain(&error)))?;
+    if bytes.is_empty() {
+        return Err(failed("the file is empty".into()));
+    }
+    let end = bytes.len();
+    if whole && !bytes.ends_with(b"\n") {
+        bytes.push(b'\n');
+    }
+    let lines_end = memchr::memchr_iter(b'\n', &bytes).take(SAMPLE_LINES).last().map_or(0, |at| at + 1);
+    let sample = Sample { bytes: &bytes[..end], lines: &bytes[..lines_end] };
+    let fitting: Vec<&'static Format> =
+        FORMATS.iter().copied().filter(|format| (format.detect)(&sample)).collect();
+    let by_extension = |formats: &[&'static Format]| {
+        let decided = |format: &&&Format| extension.is_some_and(|given| format.extensions.contains(&given));
+        let mut candidates = formats.iter().filter(decided);
+        candidates.next().copied().filter(|_| candidates.next().is_none())
+    };
+    match fitting[..] {
+        [format] => Ok(format),
+        // The reader of the format that the name promises tells best what is wrong with the content.
+        [] => by_extension(FORMATS).ok_or_else(|| SourceError {
+            found: String::from_utf8_lossy(sample.bytes)
+                .lines()
+                .next()
+                .unwrap_or("")
+                .chars()
+                .take(80)
+                .collect(),
+            ..failed(format!("a trace in one of the formats {} (choose one with --format)", names(FORMATS)))
+        }),
+        _ => by_extension(&fitting).ok_or_else(|| {
+            let fits = names(&fitting);
+            failed(format!("the content fits several formats ({fits}): choose one with --format"))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_misspellings_are_helped() {
+        for (index, format) in FORMATS.iter().enumerate() {
+            assert!(FORMATS[..index].iter().all(|other| other.name != format.name));
+            assert!(std::ptr::eq(Format::named(format.name).unwrap(), *format));
+            assert!(!format.summary.is_empty() && !format.columns.is_empty() && !format.units.is_empty());
+        }
+        assert!(Format::named("diskim").unwrap_err().contains("did you mean disksim?"));
+        assert!(Format::named("?").unwrap_err().contains("parquet"));
+    }
+
+    #[test]
+    fn examples_are_recognised_and_read() {
+        for format in FORMATS.iter().filter(|format| !format.example.is_empty()) {
+            let input = || Input::from_bytes("example", format.example.into());
+            let found = detect(input(), format.extensions.first().copied()).unwrap();
+            assert_eq!(found.name, format.name);
+            let mut requests = Vec::new();
+            let mut reader = format.reader(input()).unwrap();
+            while reader.fill(&mut requests, 3).unwrap() > 0 {}
+            assert!(requests.len() >= 2, "{}", format.name);
+            assert!(requests.iter().all(|request| request.sectors > 0));
+        }
+    }
+
+    #[test]
+    fn two_formats_that_fit_are_never_guessed_between() {
+        let text = b"100 0 8 8 1\n200 0 16 8 0\n".to_vec();
+        let error = detect(Input::from_bytes("t.trace", text.clone()), Some("trace")).unwrap_err();
+        assert!(error.expected.contains("disksim, mqsim"), "{error}");
+        assert!(error.expected.contains("--format"), "{error}");
+        assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("mqsim")).unwrap().name, "mqsim");
+        assert_eq!(detect(Input::from_bytes("t", text), Some("disksim")).unwrap().name, "disksim");
+        let decimal = b"100 0 8 8 1\n200.5 0 16 8 0\n".to_vec();
+        assert_eq!(detect(Input::from_bytes("t", decimal), None).unwrap().name, "disksim");
+    }
+
+    #[test]
+    fn what_is_no_trace_is_said_to_be_none() {
+        for bytes in [b"hello world\n".to_vec(), vec![0; 1000], b"\n\n\n".to_vec(), vec![0xff; 70_000]] {
+            let error = detect(Input::from_bytes("t", bytes), None).unwrap_err();
+            assert!(error.expected.contains("one of the formats"), "{error}");
+        }
+        assert!(detect(Input::from_bytes("t", Vec::new()), None).unwrap_err().expected.contains("empty"));
+    }
+}

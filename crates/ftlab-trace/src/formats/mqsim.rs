@@ -1,0 +1,66 @@
+//! MQSim's ASCII traces.
+
+use std::io::Write;
+
+use ftlab_core::host::request::{Op, Request};
+
+use super::disksim::DiskSim;
+use super::{Format, Sample};
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::write::{LineWriter, Unwritable};
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "mqsim",
+    summary: "MQSim ASCII traces",
+    columns: "time device lba sectors type",
+    units: "time in whole nanoseconds, kept as it is; lba and sectors of 512 bytes; type 0 = write, any other number \
+            = read; the device becomes the stream",
+    extensions: &["mqsim"],
+    example: "744525 0 779696 8 0\n1072442 0 492344 16 1\n",
+    detect,
+    read: |input| Ok(Box::new(TextReader::new(input, MqSim))),
+    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
+};
+
+/// A line with a decimal time speaks for DiskSim, however few there are: whole milliseconds are common there.
+fn detect(sample: &Sample<'_>) -> bool {
+    let shape = shape_of(sample.lines, MqSim);
+    shape.fits() && shape_of(sample.lines, DiskSim).fitting <= shape.fitting
+}
+
+struct MqSim;
+
+impl LineParser for MqSim {
+    #[inline(always)]
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        let arrival_ns = line.integer("a time in whole nanoseconds")?;
+        line.blanks()?;
+        let stream = line.stream("a device number")?;
+        line.blanks()?;
+        let address_at = line.position();
+        let lba = line.integer("an LBA in sectors")?;
+        line.blanks()?;
+        let size_at = line.position();
+        let sectors = line.integer("a size in sectors")?;
+        line.blanks()?;
+        let kind = line.integer("a type: 0 for a write, 1 for a read")?;
+        let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
+        let op = if kind == 0 { Op::Write } else { Op::Read };
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+}
+
+fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+    let kind = match request.op {
+        Op::Read => 1,
+        Op::Write => 0,
+        Op::Trim | Op::Flush => {
+            return Err(Unwritable("reads and writes only: mqsim has no other operation"));
+        }
+    };
+    // Writing to a Vec cannot fail.
+    let _ =
+        writeln!(out, "{} {} {} {} {kind}", request.arrival_ns, request.stream, request.lba, request.sectors);
+    Ok(())
+}

@@ -1,0 +1,407 @@
+//! Parquet tables with named columns.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use bytes::Bytes;
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
+use parquet::basic::{ConvertedType, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+
+use super::{Format, Sample};
+use crate::columns::{COLUMNS, Column, Fields, InBytes, UNITS, columns_of, op_of_name};
+use crate::input::{Input, RandomAccess, Sink};
+use crate::table::{Cell, Kind, TableWriter};
+use crate::text::Extent;
+use crate::write::TraceWriter;
+
+const MAGIC: &[u8] = b"PAR1";
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "parquet",
+    summary: "Parquet tables with named columns; pages plain or compressed with zstd or snappy",
+    columns: COLUMNS,
+    units: UNITS,
+    extensions: &["parquet"],
+    example: "",
+    detect: |sample: &Sample<'_>| sample.bytes.starts_with(MAGIC),
+    read,
+    write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink)?))),
+};
+
+fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
+    let origin = input.origin().to_owned();
+    Ok(match input.into_random_access()? {
+        RandomAccess::File(file) => Box::new(Reader::<File>::open(origin, file)?),
+        RandomAccess::Memory(bytes) => Box::new(Reader::<Bytes>::open(origin, bytes.into())?),
+    })
+}
+
+/// Records decoded at a time.
+const CHUNK_RECORDS: usize = 4096;
+
+fn damaged(origin: &str, error: &ParquetError) -> SourceError {
+    SourceError {
+        origin: origin.to_owned(),
+        expected: format!("the Parquet file cannot be read: {error}"),
+        ..SourceError::default()
+    }
+}
+
+thread_local! {
+    static GUARDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// The decoder of Parquet asserts some of what it finds in a file; a damaged file must stay an error, and must not
+/// write the message of a panic to the terminal.
+fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(false);
+    result.unwrap_or_else(|_| Err(ParquetError::General("its content is damaged".into())))
+}
+
+struct Typed<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    values: Vec<T::T>,
+}
+
+impl<T: DataType> Typed<T> {
+    fn new(reader: ColumnReaderImpl<T>) -> Self {
+        Self { reader, values: Vec::with_capacity(CHUNK_RECORDS) }
+    }
+
+    /// Decode up to `records` records; gives how many there were, and how many of them are null.
+    fn load(&mut self, records: usize, levels: &mut Vec<i16>) -> Result<(usize, usize), ParquetError> {
+        self.values.clear();
+        levels.clear();
+        let mut loaded = 0;
+        while loaded < records {
+            let (more, _, _) =
+                self.reader.read_records(records - loaded, Some(levels), None, &mut self.values)?;
+            if more == 0 {
+                break;
+            }
+            loaded += more;
+        }
+        Ok((loaded, loaded.saturating_sub(self.values.len())))
+    }
+}
+
+enum Values {
+    Int32 { typed: Typed<Int32Type>, unsigned: bool },
+    Int64(Typed<Int64Type>),
+    Float(Typed<FloatType>),
+    Double(Typed<DoubleType>),
+    Bytes(Typed<ByteArrayType>),
+}
+
+impl Values {
+    fn load(&mut self, records: usize, levels: &mut Vec<i16>) -> Result<(usize, usize), ParquetError> {
+        match self {
+            Values::Int32 { typed, .. } => typed.load(records, levels),
+            Values::Int64(typed) => typed.load(records, levels),
+            Values::Float(typed) => typed.load(records, levels),
+            Values::Double(typed) => typed.load(records, levels),
+            Values::Bytes(typed) => typed.load(records, levels),
+        }
+    }
+
+    /// A value times 10^`scale`, as a whole number; or the text of what is none.
+    fn number(&self, index: usize, scale: usize) -> Result<u64, String> {
+        let factor = 10u64.pow(scale as u32);
+        let whole = |value: i64| {
+            u64::try_from(value)
+                .ok()
+                .and_then(|value| value.checked_mul(factor))
+                .ok_or_else(|| value.to_string())
+        };
+        let rounded = |value: f64| {
+            let scaled = (value * factor as f64).round();
+            if (0.0..1.8e19).contains(&scaled) { Ok(scaled as u64) } else { Err(value.to_string()) }
+        };
+        match self {
+            Values::Int32 { typed, unsigned: true } => whole(i64::from(typed.values[index] as u32)),
+            Values::Int32 { typed, .. } => whole(typed.values[index].into()),
+            Values::Int64(typed) => whole(typed.values[index]),
+            Values::Float(typed) => rounded(typed.values[index].into()),
+            Values::Double(typed) => rounded(typed.values[index]),
+            Values::Bytes(typed) => {
+                Err(String::from_utf8_lossy(typed.values[index].data()).chars().take(80).collect())
+            }
+        }
+    }
+
+    fn op(&self, index: usize) -> Result<Op, String> {
+        match self {
+            Values::Bytes(typed) => {
+                let name = ByteArray::data(&typed.values[index]);
+                op_of_name(name).ok_or_else(|| String::from_utf8_lossy(name).chars().take(80).collect())
+            }
+            _ => self.number(index, 0).map_or_else(Err, |code| Err(code.to_string())),
+        }
+    }
+}
+
+struct Loaded {
+    column: Column,
+    leaf: usize,
+    name: String,
+    values: Option<Values>,
+}
+
+struct Reader<R: ChunkReader> {
+    origin: String,
+    file: SerializedFileReader<R>,
+    columns: Vec<Loaded>,
+    in_bytes: InBytes,
+    levels: Vec<i16>,
+    next_group: usize,
+    /// Records of the loaded chunk, and the next of them.
+    chunk: usize,
+    next: usize,
+    records: u64,
+    total: u64,
+    failed: Option<SourceError>,
+}
+
+impl<R: ChunkReader + 'static> Reader<R> {
+    fn open(origin: String, source: R) -> Result<Self, SourceError> {
+        let file = guarded(|| SerializedFileReader::new(source)).map_err(|error| damaged(&origin, &error))?;
+        let schema = file.metadata().file_metadata().schema_descr_ptr();
+        let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
+        let failed =
+            |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
+        let roles = columns_of(names.iter().map(String::as_str)).map_err(failed)?;
+        let mut columns = Vec::new();
+        for (leaf, column) in
+            roles.iter().copied().enumerate().filter(|(_, column)| *column != Column::Ignored)
+        {
+            let described = schema.column(leaf);
+            let kind = described.physical_type();
+            let fits = match column {
+                Column::Op => kind == Type::BYTE_ARRAY,
+                Column::Arrival { .. } => {
+                    matches!(kind, Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE)
+                }
+                _ => matches!(kind, Type::INT32 | Type::INT64),
+            };
+            if !fits || described.max_rep_level() > 0 {
+                let wanted = match column {
+                    Column::Op => "text: read, write, trim or flush",
+                    Column::Arrival { .. } => "numbers",
+                    _ => "whole numbers",
+                };
+                return Err(failed(format!("column {:?} has type {kind}, expected {wanted}", names[leaf])));
+            }
+            columns.push(Loaded { column, leaf, name: names[leaf].clone(), values: None });
+        }
+        let total = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
+        Ok(Self {
+            origin,
+            in_bytes: InBytes::of(&roles),
+            file,
+            columns,
+            levels: Vec::with_capacity(CHUNK_RECORDS),
+            next_group: 0,
+            chunk: 0,
+            next: 0,
+            records: 0,
+            total,
+            failed: None,
+        })
+    }
+
+    fn open_group(&mut self) -> Result<(), ParquetError> {
+        let group = self.file.get_row_group(self.next_group)?;
+        for loaded in &mut self.columns {
+            let described = group.metadata().column(loaded.leaf).column_descr_ptr();
+            let unsigned = described.converted_type() == ConvertedType::UINT_32;
+            let pages = group.get_column_page_reader(loaded.leaf)?;
+            loaded.values = Some(match get_column_reader(described, pages) {
+                ColumnReader::Int32ColumnReader(reader) => {
+                    Values::Int32 { typed: Typed::new(reader), unsigned }
+                }
+                ColumnReader::Int64ColumnReader(reader) => Values::Int64(Typed::new(reader)),
+                ColumnReader::FloatColumnReader(reader) => Values::Float(Typed::new(reader)),
+                ColumnReader::DoubleColumnReader(reader) => Values::Double(Typed::new(reader)),
+                ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(Typed::new(reader)),
+                _ => return Err(ParquetError::General(format!("column {:?} changed its type", loaded.name))),
+            });
+        }
+        self.next_group += 1;
+        Ok(())
+    }
+
+    /// Decode the next records of every column; false at the end of the file.
+    fn load_chunk(&mut self) -> Result<bool, SourceError> {
+        loop {
+            let mut chunk = None;
+            for loaded in &mut self.columns {
+                let Some(values) = &mut loaded.values else { continue };
+                let levels = &mut self.levels;
+                let count = guarded(|| values.load(CHUNK_RECORDS, levels));
+                let (count, nulls) = count.map_err(|error| damaged(&self.origin, &error))?;
+                if nulls > 0 {
+                    return Err(SourceError {
+                        origin: self.origin.clone(),
+                        expected: format!(
+                            "column {:?} has nulls in records {} to {}: every request needs a value",
+                            loaded.name,
+                            self.records + 1,
+                            self.records + count as u64
+                        ),
+                        ..SourceError::default()
+                    });
+                }
+                if *chunk.get_or_insert(count) != count {
+                    let error = ParquetError::General("its columns differ in length".into());
+                    return Err(damaged(&self.origin, &error));
+                }
+            }
+            if let Some(count @ 1..) = chunk {
+                (self.chunk, self.next) = (count, 0);
+                return Ok(true);
+            }
+            if self.next_group == self.file.metadata().num_row_groups() {
+                return Ok(false);
+            }
+            guarded(|| self.open_group()).map_err(|error| damaged(&self.origin, &error))?;
+        }
+    }
+
+    fn record(&self, index: usize) -> Result<Request, SourceError> {
+        let failed = |found: String, expected: String| SourceError {
+            origin: self.origin.clone(),
+            line: Some(self.records + 1),
+            found,
+            expected,
+            ..SourceError::default()
+        };
+        let mut fields =
+            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, in_bytes: self.in_bytes, stream: 0 };
+        for loaded in &self.columns {
+            let Some(values) = &loaded.values else { continue };
+            let number = |scale| {
+                let what = || format!("a number in column {:?}, not negative, within 64 bits", loaded.name);
+                values.number(index, scale).map_err(|found| failed(found, what()))
+            };
+            match loaded.column {
+                Column::Arrival { scale } => fields.arrival_ns = number(scale)?,
+                Column::Op => {
+                    let op = values.op(index);
+                    fields.op =
+                        op.map_err(|found| failed(found, "an operation: read, write, trim or flush".into()))?;
+                }
+                Column::Lba | Column::OffsetBytes => fields.address = number(0)?,
+                Column::Sectors | Column::Bytes => fields.size = number(0)?,
+                Column::Stream => {
+                    let stream = number(0)?;
+                    fields.stream = u16::try_from(stream)
+                        .map_err(|_| failed(stream.to_string(), "a stream number, from 0 to 65535".into()))?;
+                }
+                Column::Ignored => {}
+            }
+        }
+        fields.request(Extent { address_at: 0, size_at: 0 }).map_err(|fault| {
+            let found = format!("address {}, size {}", fields.address, fields.size);
+            failed(found, fault.into_expected())
+        })
+    }
+
+    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+        let end = out.len() + max;
+        while out.len() < end {
+            if self.next == self.chunk && !self.load_chunk()? {
+                if self.records == 0 {
+                    let expected = "found no request in the file".into();
+                    return Err(SourceError {
+                        origin: self.origin.clone(),
+                        expected,
+                        ..SourceError::default()
+                    });
+                }
+                return Ok(());
+            }
+            out.push(self.record(self.next)?);
+            self.next += 1;
+            self.records += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let before = out.len();
+        if let Err(error) = self.fill_or_fail(out, max) {
+            // The requests before the fault are delivered first.
+            self.failed = Some(error.clone());
+            if out.len() == before {
+                return Err(error);
+            }
+        }
+        Ok(out.len() - before)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        Some(self.total)
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        Some(self.records as f64 / self.total.max(1) as f64)
+    }
+}
+
+struct ParquetWriter {
+    table: TableWriter<Box<dyn Sink>>,
+}
+
+impl ParquetWriter {
+    fn new(sink: Box<dyn Sink>) -> Result<Self, String> {
+        let columns = [
+            ("arrival_ns", Kind::U64),
+            ("op", Kind::Name),
+            ("lba", Kind::U64),
+            ("sectors", Kind::U32),
+            ("stream", Kind::U16),
+        ];
+        Ok(Self { table: TableWriter::new(sink, &columns)? })
+    }
+}
+
+impl TraceWriter for ParquetWriter {
+    fn write(&mut self, requests: &[Request]) -> Result<(), String> {
+        for request in requests {
+            self.table.push([
+                Cell::Number(request.arrival_ns),
+                Cell::Name(request.op.name()),
+                Cell::Number(request.lba),
+                Cell::Number(request.sectors.into()),
+                Cell::Number(request.stream.into()),
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        self.table.finish()?.finish().map_err(|error| format!("cannot be written: {error}"))
+    }
+}

@@ -1,0 +1,452 @@
+//! What a run leaves on disk: a row per request, time series, and an event log for a trace viewer.
+//!
+//! The logs are [`Observer`]s. An observer cannot fail, so what goes wrong while writing is kept and told by `finish`.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use ftlab_core::host::request::SourceError;
+use ftlab_core::metrics::series::Series;
+use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
+use ftlab_core::time::Time;
+
+use crate::table::{Cell, Kind, TableWriter};
+
+fn failed(path: &str, expected: impl Into<String>) -> SourceError {
+    SourceError { origin: path.to_owned(), expected: expected.into(), ..SourceError::default() }
+}
+
+fn created(path: &Path) -> Result<(String, BufWriter<File>), SourceError> {
+    let name = path.display().to_string();
+    match File::create(path) {
+        Ok(file) => Ok((name, BufWriter::with_capacity(256 * 1024, file))),
+        Err(error) => Err(failed(&name, format!("cannot be created: {error}"))),
+    }
+}
+
+fn unwritten(error: &io::Error) -> String {
+    format!("cannot be written: {error}")
+}
+
+/// A row per completed request, as Parquet: `index, arrival_ns, start_ns, end_ns, latency_ns, op, lba, sectors, stream`.
+///
+/// Times are nanoseconds of simulated time; latency is from start (hand-over to the drive) to end. Rows are in order of
+/// completion. The table can be read back as a trace.
+pub struct RequestLog {
+    path: String,
+    table: TableWriter<BufWriter<File>>,
+    error: Option<String>,
+}
+
+impl RequestLog {
+    /// Create the file.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    pub fn create(path: &Path) -> Result<Self, SourceError> {
+        let (path, file) = created(path)?;
+        let columns = [
+            ("index", Kind::U64),
+            ("arrival_ns", Kind::U64),
+            ("start_ns", Kind::U64),
+            ("end_ns", Kind::U64),
+            ("latency_ns", Kind::U64),
+            ("op", Kind::Name),
+            ("lba", Kind::U64),
+            ("sectors", Kind::U32),
+            ("stream", Kind::U16),
+        ];
+        let table = TableWriter::new(file, &columns).map_err(|error| failed(&path, error))?;
+        Ok(Self { path, table, error: None })
+    }
+
+    /// Write what is gathered and close the file.
+    ///
+    /// # Errors
+    /// The first thing that went wrong since it was created.
+    pub fn finish(self) -> Result<(), SourceError> {
+        let written = match self.error {
+            Some(error) => Err(error),
+            None => self.table.finish().and_then(|mut file| file.flush().map_err(|error| unwritten(&error))),
+        };
+        written.map_err(|error| failed(&self.path, error))
+    }
+}
+
+impl Observer for RequestLog {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+
+    fn on_request(&mut self, record: &RequestRecord) {
+        if self.error.is_some() {
+            return;
+        }
+        let number = |time: Time| Cell::Number(time.as_ns());
+        let pushed = self.table.push([
+            Cell::Number(record.index),
+            number(record.arrival),
+            number(record.start),
+            number(record.end),
+            number(record.end.since(record.start)),
+            Cell::Name(record.request.op.name()),
+            Cell::Number(record.request.lba),
+            Cell::Number(record.request.sectors.into()),
+            Cell::Number(record.request.stream.into()),
+        ]);
+        self.error = pushed.err();
+    }
+}
+
+/// Write the time series of a run as Parquet, one column for each field of [`Series`].
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_series(path: &Path, series: &Series) -> Result<(), SourceError> {
+    let (path, file) = created(path)?;
+    let columns = [
+        ("simulated_ns", Kind::U64),
+        ("requests", Kind::U64),
+        ("reads", Kind::U64),
+        ("writes", Kind::U64),
+        ("iops", Kind::F64),
+        ("bytes_per_second", Kind::F64),
+        ("latency_mean_ns", Kind::F64),
+        ("latency_max_ns", Kind::U64),
+        ("write_amplification", Kind::F64),
+        ("erases", Kind::U64),
+        ("free_blocks", Kind::U64),
+    ];
+    let write = || -> Result<(), String> {
+        let mut table = TableWriter::new(file, &columns)?;
+        for row in 0..series.simulated_ns.len() {
+            table.push([
+                Cell::Number(series.simulated_ns[row]),
+                Cell::Number(series.requests[row]),
+                Cell::Number(series.reads[row]),
+                Cell::Number(series.writes[row]),
+                Cell::Float(series.iops[row]),
+                Cell::Float(series.bytes_per_second[row]),
+                Cell::Float(series.latency_mean_ns[row]),
+                Cell::Number(series.latency_max_ns[row]),
+                Cell::Float(series.write_amplification[row]),
+                Cell::Number(series.erases[row]),
+                Cell::Number(series.free_blocks[row]),
+            ])?;
+        }
+        table.finish()?.flush().map_err(|error| unwritten(&error))
+    };
+    write().map_err(|error| failed(&path, error))
+}
+
+/// Every flash command, as a file that opens in the Perfetto trace viewer (ui.perfetto.dev) and in `chrome://tracing`.
+///
+/// A track per channel shows when data cross it, a track per die when the die is taken. Times are microseconds of
+/// simulated time, exact to the picosecond. The file is complete JSON after [`finish`](Self::finish) and after a drop.
+pub struct EventLog {
+    path: String,
+    file: BufWriter<File>,
+    channels: BTreeSet<u32>,
+    dies: BTreeSet<u32>,
+    events: u64,
+    error: Option<io::Error>,
+    closed: bool,
+}
+
+/// The processes of the viewer under which tracks are gathered.
+const CHANNELS: u32 = 1;
+const DIES: u32 = 2;
+
+/// Microseconds with six decimals.
+struct Micros(Time);
+
+impl std::fmt::Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:06}", self.0.0 / 1_000_000, self.0.0 % 1_000_000)
+    }
+}
+
+impl EventLog {
+    /// Create the file.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    pub fn create(path: &Path) -> Result<Self, SourceError> {
+        let (path, mut file) = created(path)?;
+        let header = concat!(
+            r#"{"displayTimeUnit":"ns","traceEvents":["#,
+            "\n",
+            r#"{"ph":"M","name":"process_name","pid":1,"args":{"name":"channels"}},"#,
+            "\n",
+            r#"{"ph":"M","name":"process_name","pid":2,"args":{"name":"dies"}}"#
+        );
+        file.write_all(header.as_bytes()).map_err(|error| failed(&path, unwritten(&error)))?;
+        let (channels, dies) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { path, file, channels, dies, events: 0, error: None, closed: false })
+    }
+
+    /// Events written so far: one a command, and one a transfer.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The viewer takes the track number 0 for something else, so numbers are one more than those of parts.
+    fn name_track(&mut self, process: u32, part: u32) -> io::Result<()> {
+        let (known, kind) = match process {
+            CHANNELS => (&mut self.channels, "channel"),
+            _ => (&mut self.dies, "die"),
+        };
+        if !known.insert(part) {
+            return Ok(());
+        }
+        let track = u64::from(part) + 1;
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{process},\"tid\":{track},\"args\":{{\"name\":\"{kind} {part}\"}}}},\
+             \n{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{process},\"tid\":{track},\"args\":{{\"sort_index\":{part}}}}}"
+        )
+    }
+
+    fn span(
+        &mut self,
+        process: u32,
+        part: u32,
+        record: &CommandRecord,
+        from: Time,
+        to: Time,
+    ) -> io::Result<()> {
+        self.name_track(process, part)?;
+        self.events += 1;
+        let (command, cause, page) = (record.command.name(), record.cause.name(), record.page);
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"X\",\"name\":\"{command}\",\"cat\":\"{cause}\",\"pid\":{process},\"tid\":{},\"ts\":{},\"dur\":{},\
+             \"args\":{{\"cause\":\"{cause}\",\"page\":{page},\"die\":{}}}}}",
+            u64::from(part) + 1,
+            Micros(from),
+            Micros(to.since(from)),
+            record.die
+        )
+    }
+
+    fn record(&mut self, record: &CommandRecord) -> io::Result<()> {
+        self.span(DIES, record.die, record, record.start, record.end)?;
+        let (from, to) = record.transfer;
+        if from < to { self.span(CHANNELS, record.channel, record, from, to) } else { Ok(()) }
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        self.file.write_all(b"\n]}\n")?;
+        self.file.flush()
+    }
+
+    /// Close the document and the file.
+    ///
+    /// # Errors
+    /// The first thing that went wrong since it was created.
+    pub fn finish(mut self) -> Result<(), SourceError> {
+        let closed = match self.error.take() {
+            Some(error) => Err(error),
+            None => self.close(),
+        };
+        closed.map_err(|error| failed(&self.path, unwritten(&error)))
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        // Nobody is left to tell; `finish` tells.
+        let _ = self.close();
+    }
+}
+
+impl Observer for EventLog {
+    fn wants_commands(&self) -> bool {
+        true
+    }
+
+    fn on_command(&mut self, record: &CommandRecord) {
+        if self.error.is_none() {
+            self.error = self.record(record).err();
+        }
+    }
+}
+
+/// The logs of a run, those that are wanted, as one observer.
+#[derive(Default)]
+pub struct Logs {
+    /// A row per request.
+    pub requests: Option<RequestLog>,
+    /// Every flash command.
+    pub events: Option<EventLog>,
+}
+
+impl Logs {
+    /// Finish every log.
+    ///
+    /// # Errors
+    /// The first thing that went wrong in any of them; all are closed in any case.
+    pub fn finish(self) -> Result<(), SourceError> {
+        let requests = self.requests.map_or(Ok(()), RequestLog::finish);
+        let events = self.events.map_or(Ok(()), EventLog::finish);
+        requests.and(events)
+    }
+}
+
+impl Observer for Logs {
+    fn wants_requests(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    fn wants_commands(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn on_request(&mut self, record: &RequestRecord) {
+        if let Some(log) = &mut self.requests {
+            log.on_request(record);
+        }
+    }
+
+    fn on_command(&mut self, record: &CommandRecord) {
+        if let Some(log) = &mut self.events {
+            log.on_command(record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OpenOptions, open};
+    use ftlab_core::flash::{Cause, Command};
+    use ftlab_core::host::request::{Op, Request};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use serde_json::Value;
+
+    fn command(die: u32, start: u64, end: u64, transfer: (u64, u64)) -> CommandRecord {
+        CommandRecord {
+            command: Command::Program,
+            cause: Cause::Gc,
+            die,
+            channel: die / 2,
+            page: 77,
+            start: Time(start),
+            end: Time(end),
+            transfer: (Time(transfer.0), Time(transfer.1)),
+        }
+    }
+
+    #[test]
+    fn the_event_log_is_json_that_names_its_tracks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.json");
+        for finished in [true, false] {
+            let mut logs = Logs { events: Some(EventLog::create(&path).unwrap()), requests: None };
+            assert!(logs.wants_commands() && !logs.wants_requests());
+            logs.on_command(&command(3, 1_500_000, 301_500_001, (1_500_000, 2_000_000)));
+            logs.on_command(&command(0, 0, 1_000_000, (0, 0)));
+            assert_eq!(logs.events.as_ref().unwrap().events(), 3);
+            if finished {
+                logs.finish().unwrap();
+            } else {
+                drop(logs);
+            }
+            let document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            let events = document["traceEvents"].as_array().unwrap();
+            let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+            assert_eq!(spans.len(), 3);
+            assert_eq!((spans[0]["ts"].as_f64(), spans[0]["dur"].as_f64()), (Some(1.5), Some(300.000_001)));
+            assert_eq!((&spans[0]["args"]["cause"], &spans[0]["args"]["page"]), (&"gc".into(), &77.into()));
+            let track = |span: &Value| {
+                let named = |event: &&Value| {
+                    event["name"] == "thread_name"
+                        && event["pid"] == span["pid"]
+                        && event["tid"] == span["tid"]
+                };
+                events.iter().find(named).unwrap()["args"]["name"].as_str().unwrap().to_owned()
+            };
+            assert_eq!([track(spans[0]), track(spans[1]), track(spans[2])], ["die 3", "channel 1", "die 0"]);
+        }
+    }
+
+    #[test]
+    fn the_request_log_can_be_read_back_as_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("requests.parquet");
+        let mut log = RequestLog::create(&path).unwrap();
+        let request = |index: u64| Request {
+            arrival_ns: index * 10,
+            lba: index * 8,
+            sectors: u32::MAX - 7,
+            op: Op::ALL[(index % 3) as usize],
+            stream: 65_535,
+        };
+        let count = 300_000;
+        for index in 0..count {
+            log.on_request(&RequestRecord {
+                index,
+                request: request(index),
+                arrival: Time::from_ns(index * 10),
+                start: Time::from_ns(index * 10 + 1),
+                end: Time::from_ns(index * 10 + 500),
+            });
+        }
+        log.finish().unwrap();
+        let mut source = open(&path, &OpenOptions::default()).unwrap().reader().unwrap();
+        assert_eq!(source.total_requests(), Some(count));
+        let mut requests = Vec::new();
+        while source.fill(&mut requests, 5000).unwrap() > 0 {}
+        assert!(requests.into_iter().eq((0..count).map(request)));
+    }
+
+    #[test]
+    fn series_are_written_with_all_their_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("series.parquet");
+        let series = Series {
+            simulated_ns: vec![1, 2],
+            requests: vec![10, 20],
+            reads: vec![5, 5],
+            writes: vec![5, 5],
+            iops: vec![1.5, 2.5],
+            bytes_per_second: vec![0.0, 1.0],
+            latency_mean_ns: vec![3.0, 4.0],
+            latency_max_ns: vec![5, 6],
+            write_amplification: vec![f64::NAN, 1.25],
+            erases: vec![0, 1],
+            free_blocks: vec![9, 8],
+        };
+        write_series(&path, &series).unwrap();
+        let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 2);
+        let text = rows[1].to_string();
+        assert!(text.contains("write_amplification: 1.25") && text.contains("free_blocks: 8"), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_at_the_end() {
+        let nowhere = Path::new("/nowhere/at/all/log");
+        assert!(RequestLog::create(nowhere).err().unwrap().expected.contains("cannot be created"));
+        assert!(EventLog::create(nowhere).err().unwrap().expected.contains("cannot be created"));
+        let full = Path::new("/dev/full");
+        if full.exists() {
+            let mut log = EventLog::create(full).unwrap();
+            for index in 0..10_000 {
+                log.on_command(&command(0, index, index + 1, (0, 0)));
+            }
+            assert!(log.finish().unwrap_err().expected.contains("cannot be written"));
+            let mut log = RequestLog::create(full).unwrap();
+            let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Read, stream: 0 };
+            let (arrival, start, end) = (Time(0), Time(0), Time(1));
+            log.on_request(&RequestRecord { index: 0, request, arrival, start, end });
+            assert!(log.finish().unwrap_err().expected.contains("cannot be written"));
+        }
+    }
+}

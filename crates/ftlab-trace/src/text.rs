@@ -1,0 +1,595 @@
+//! Text traces: lines of fields, parsed in place from blocks of bytes.
+//!
+//! A format is a [`LineParser`]: it takes fields off a [`Cursor`] and gives a request. [`TextReader`] does the
+//! rest: blocks, blank lines, comments, line ends, and the place of a fault.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use ftlab_core::host::request::{Request, RequestSource, SECTOR_BYTES, SourceError};
+
+use crate::input::{Input, Stream};
+
+/// Bytes read at a time, and the longest line.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Addresses end here, so that a byte offset always fits 64 bits.
+pub(crate) const MAX_SECTORS: u64 = 1 << 54;
+
+/// What is wrong with a line, before its place in the file is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Offset in the bytes of the cursor.
+    at: usize,
+    expected: Cow<'static, str>,
+    /// The line has another shape than the format's, rather than a value that makes no sense.
+    shape: bool,
+    /// The fault lies in the line as a whole, not in the field at its place.
+    line: bool,
+}
+
+impl Fault {
+    /// What was expected, without the place.
+    pub(crate) fn into_expected(self) -> String {
+        self.expected.into_owned()
+    }
+}
+
+/// Walks over the fields of lines. Its bytes end with a line feed, which no field contains.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(b'\n')
+    }
+
+    #[inline(always)]
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// A line that is not what the format says.
+    #[cold]
+    pub(crate) fn shape(at: usize, expected: impl Into<Cow<'static, str>>) -> Fault {
+        Fault { at, expected: expected.into(), shape: true, line: false }
+    }
+
+    /// A header that is not what the format says.
+    pub(crate) fn header(at: usize, expected: String) -> Fault {
+        Fault { at, expected: expected.into(), shape: true, line: true }
+    }
+
+    /// A value that makes no sense in a line that has been taken apart to its end: detection counts it as fitting.
+    #[cold]
+    pub(crate) fn value(at: usize, expected: impl Into<Cow<'static, str>>) -> Fault {
+        Fault { at, expected: expected.into(), shape: false, line: false }
+    }
+
+    #[inline(always)]
+    fn digits(&mut self) -> (u64, usize) {
+        let start = self.at;
+        let mut value = 0u64;
+        // Eight digits at once: time stamps and byte offsets are long.
+        while let Some(chunk) = self.bytes.get(self.at..self.at + 8) {
+            let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+            let Some(eight) = eight_digits(word) else { break };
+            value = value.wrapping_mul(100_000_000).wrapping_add(eight);
+            self.at += 8;
+        }
+        loop {
+            let digit = self.peek().wrapping_sub(b'0');
+            if digit > 9 {
+                return (value, self.at - start);
+            }
+            value = value.wrapping_mul(10).wrapping_add(digit.into());
+            self.at += 1;
+        }
+    }
+
+    /// A whole number of at most 19 digits.
+    #[inline(always)]
+    pub(crate) fn integer(&mut self, expected: &'static str) -> Result<u64, Fault> {
+        let start = self.at;
+        match self.digits() {
+            (value, 1..=19) => Ok(value),
+            (_, 0) => Err(Self::shape(start, expected)),
+            _ => Err(Self::shape(start, format!("{expected}, of at most 19 digits"))),
+        }
+    }
+
+    /// A decimal number times 10^`scale`, rounded half up: exact, unlike a detour over floating point.
+    #[inline(always)]
+    pub(crate) fn decimal(&mut self, scale: usize, expected: &'static str) -> Result<u64, Fault> {
+        const POWERS: [u64; 10] =
+            [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+        let start = self.at;
+        let (whole, count) = self.digits();
+        if count == 0 {
+            return Err(Self::shape(start, expected));
+        }
+        let mut fraction = 0;
+        if self.peek() == b'.' {
+            self.at += 1;
+            let fraction_start = self.at;
+            let (digits, mut count) = self.digits();
+            fraction = if count <= scale {
+                digits * POWERS[scale - count]
+            } else {
+                let mut kept = 0;
+                for digit in &self.bytes[fraction_start..fraction_start + scale] {
+                    kept = kept * 10 + u64::from(digit - b'0');
+                }
+                count = scale;
+                kept + u64::from(self.bytes[fraction_start + count] >= b'5')
+            };
+        }
+        let value = if count > 19 { None } else { whole.checked_mul(POWERS[scale]) };
+        value
+            .and_then(|value| value.checked_add(fraction))
+            .ok_or_else(|| Self::shape(start, format!("{expected}, below 2^64 nanoseconds")))
+    }
+
+    /// A hexadecimal number of at most 16 digits, with or without `0x`.
+    #[inline(always)]
+    pub(crate) fn hex(&mut self, expected: &'static str) -> Result<u64, Fault> {
+        let start = self.at;
+        if self.peek() == b'0' && matches!(self.bytes.get(self.at + 1), Some(b'x' | b'X')) {
+            self.at += 2;
+        }
+        let digits_start = self.at;
+        let mut value = 0u64;
+        while let Some(digit) = char::from(self.peek()).to_digit(16) {
+            value = (value << 4) | u64::from(digit);
+            self.at += 1;
+        }
+        match self.at - digits_start {
+            1..=16 => Ok(value),
+            _ => Err(Self::shape(start, expected)),
+        }
+    }
+
+    /// The bytes up to the next comma, blank or line end.
+    #[inline(always)]
+    pub(crate) fn word(&mut self) -> &'a [u8] {
+        let start = self.at;
+        while !matches!(self.peek(), b',' | b' ' | b'\t' | b'\r' | b'\n') {
+            self.at += 1;
+        }
+        &self.bytes[start..self.at]
+    }
+
+    /// A comma, with blanks around it or not.
+    #[inline(always)]
+    pub(crate) fn comma(&mut self) -> Result<(), Fault> {
+        self.skip_blanks();
+        if self.peek() != b',' {
+            return Err(Self::shape(self.at, "a comma"));
+        }
+        self.at += 1;
+        self.skip_blanks();
+        Ok(())
+    }
+
+    /// At least one blank or tab.
+    #[inline(always)]
+    pub(crate) fn blanks(&mut self) -> Result<(), Fault> {
+        if !is_blank(self.peek()) {
+            return Err(Self::shape(self.at, "a blank before the next field"));
+        }
+        self.skip_blanks();
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn skip_blanks(&mut self) {
+        while is_blank(self.peek()) {
+            self.at += 1;
+        }
+    }
+
+    /// A field whose content does not matter, quoted or not, up to its comma or the line end.
+    pub(crate) fn skip_field(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        if self.peek() == b'"' {
+            self.at += 1;
+            while self.peek() != b'"' {
+                if self.peek() == b'\n' {
+                    return Err(Self::shape(start, "a quoted field that ends on its line"));
+                }
+                self.at += 1;
+            }
+            self.at += 1;
+        } else {
+            while !matches!(self.peek(), b',' | b'\r' | b'\n') {
+                self.at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another comma follows on this line.
+    pub(crate) fn at_comma(&mut self) -> bool {
+        self.skip_blanks();
+        self.peek() == b','
+    }
+
+    /// The rest of the line, without its end.
+    pub(crate) fn skip_to_line_end(&mut self) -> &'a [u8] {
+        let rest = &self.bytes[self.at..];
+        let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        self.at += length;
+        rest[..length].strip_suffix(b"\r").unwrap_or(&rest[..length])
+    }
+
+    #[inline(always)]
+    fn finish_line(&mut self) -> Result<(), Fault> {
+        self.skip_blanks();
+        if self.peek() == b'\r' && self.bytes.get(self.at + 1) == Some(&b'\n') {
+            self.at += 1;
+        }
+        if self.peek() != b'\n' {
+            return Err(Self::shape(self.at, "the end of the line"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// A volume or device number.
+    #[inline(always)]
+    pub(crate) fn stream(&mut self, expected: &'static str) -> Result<u16, Fault> {
+        let start = self.at;
+        let number = self.integer(expected)?;
+        u16::try_from(number).map_err(|_| Self::shape(start, format!("{expected}, from 0 to 65535")))
+    }
+}
+
+/// The value of eight ASCII digits, first digit in the lowest byte; nothing when one of them is no digit.
+#[inline(always)]
+fn eight_digits(word: u64) -> Option<u64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let high_nibbles = word & (ONES * 0xf0);
+    let above_nine = word.wrapping_add(ONES * 0x06) & (ONES * 0xf0);
+    if high_nibbles != ONES * 0x30 || above_nine != ONES * 0x30 {
+        return None;
+    }
+    // Neighbours are joined three times: digits to pairs, pairs to fours, fours to eight.
+    let digits = word & (ONES * 0x0f);
+    let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff)
+}
+
+/// Where the address and size of a request stand on the line, for faults.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// Position of the address.
+    pub(crate) address_at: usize,
+    /// Position of the size.
+    pub(crate) size_at: usize,
+}
+
+/// The sectors that `bytes` bytes from byte `offset` touch: begin rounded down, end rounded up.
+#[inline(always)]
+pub(crate) fn sectors_of_bytes(offset: u64, bytes: u64, extent: Extent) -> Result<(u64, u32), Fault> {
+    if offset >= MAX_SECTORS * u64::from(SECTOR_BYTES) {
+        return Err(Cursor::value(extent.address_at, "a byte offset below 2^63"));
+    }
+    if bytes == 0 {
+        return Err(Cursor::value(
+            extent.size_at,
+            "a size above 0: nothing can be read or written in 0 bytes",
+        ));
+    }
+    let first = offset / u64::from(SECTOR_BYTES);
+    let end = offset.checked_add(bytes).map(|end| end.div_ceil(u64::from(SECTOR_BYTES)));
+    let sectors = end.and_then(|end| u32::try_from(end - first).ok());
+    match sectors {
+        Some(sectors) if first + u64::from(sectors) <= MAX_SECTORS => Ok((first, sectors)),
+        _ => Err(Cursor::value(extent.size_at, "a size below 2 TiB that ends below byte 2^63")),
+    }
+}
+
+/// `sectors` sectors from `lba`, checked.
+#[inline(always)]
+pub(crate) fn checked_sectors(lba: u64, sectors: u64, extent: Extent) -> Result<(u64, u32), Fault> {
+    if lba >= MAX_SECTORS {
+        return Err(Cursor::value(extent.address_at, "a sector number below 2^54"));
+    }
+    if sectors == 0 {
+        return Err(Cursor::value(
+            extent.size_at,
+            "a size above 0: nothing can be read or written in 0 sectors",
+        ));
+    }
+    match u32::try_from(sectors) {
+        Ok(sectors) if lba + u64::from(sectors) <= MAX_SECTORS => Ok((lba, sectors)),
+        _ => Err(Cursor::value(extent.size_at, "a size below 2^32 sectors that ends below sector 2^54")),
+    }
+}
+
+/// Turns one line into a request.
+pub(crate) trait LineParser: Send {
+    /// Take the fields of one line off the cursor, up to its end; nothing for a header.
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault>;
+}
+
+/// One line: blank lines and comments give nothing.
+#[inline(always)]
+fn parse_line<P: LineParser>(parser: &mut P, cursor: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+    cursor.skip_blanks();
+    let request = match cursor.peek() {
+        b'\n' | b'\r' => None,
+        b'#' => {
+            cursor.skip_to_line_end();
+            None
+        }
+        _ => parser.parse(cursor)?,
+    };
+    cursor.finish_line()?;
+    Ok(request)
+}
+
+/// How many lines of a sample have the shape of a format.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Lines that fit.
+    pub(crate) fitting: usize,
+    /// Lines that do not.
+    pub(crate) others: usize,
+}
+
+impl Shape {
+    /// Whether the sample has the format: at least half of its lines fit, so that a file with a bad line is
+    /// still recognised and the line is named.
+    pub(crate) fn fits(self) -> bool {
+        self.fitting > 0 && self.fitting >= self.others
+    }
+}
+
+/// Count the lines of `sample` that `parser` understands; values that make no sense count as understood.
+pub(crate) fn shape_of<P: LineParser>(sample: &[u8], mut parser: P) -> Shape {
+    let mut shape = Shape::default();
+    let mut cursor = Cursor::new(sample);
+    while cursor.at < sample.len() {
+        match parse_line(&mut parser, &mut cursor) {
+            Ok(Some(_)) => shape.fitting += 1,
+            Ok(None) => {}
+            Err(fault) => {
+                if fault.shape {
+                    shape.others += 1;
+                } else {
+                    shape.fitting += 1;
+                }
+                cursor.skip_to_line_end();
+                cursor.at += 1;
+            }
+        }
+    }
+    shape
+}
+
+/// Reads a text trace.
+pub(crate) struct TextReader<P> {
+    origin: String,
+    input: Stream,
+    parser: P,
+    buffer: Vec<u8>,
+    /// Complete lines not yet parsed are `buffer[next..lines_end]`; the begin of a line follows up to `filled`.
+    next: usize,
+    lines_end: usize,
+    filled: usize,
+    line: u64,
+    requests: u64,
+    failed: Option<SourceError>,
+}
+
+impl<P: LineParser> TextReader<P> {
+    pub(crate) fn new(input: Input, parser: P) -> Self {
+        Self {
+            origin: input.origin().to_owned(),
+            input: input.into_stream(),
+            parser,
+            buffer: vec![0; BLOCK_BYTES],
+            next: 0,
+            lines_end: 0,
+            filled: 0,
+            line: 0,
+            requests: 0,
+            failed: None,
+        }
+    }
+
+    fn error(&self, expected: impl Into<String>) -> SourceError {
+        SourceError {
+            origin: self.origin.clone(),
+            line: (self.line > 0).then_some(self.line),
+            expected: expected.into(),
+            ..SourceError::default()
+        }
+    }
+
+    /// Get more complete lines; false at the end of the input.
+    fn refill(&mut self) -> Result<bool, SourceError> {
+        self.buffer.copy_within(self.lines_end..self.filled, 0);
+        self.filled -= self.lines_end;
+        (self.next, self.lines_end) = (0, 0);
+        loop {
+            // One byte stays free for the line feed that a last line may lack.
+            let room = BLOCK_BYTES - 1;
+            if self.filled == room {
+                self.line += 1;
+                return Err(
+                    self.error(format!("found a line longer than {room} bytes: this is no text trace"))
+                );
+            }
+            match self.input.read(&mut self.buffer[self.filled..room]) {
+                Ok(0) => {
+                    if self.filled > 0 {
+                        self.buffer[self.filled] = b'\n';
+                        self.filled += 1;
+                        self.lines_end = self.filled;
+                    }
+                    return Ok(self.filled > 0);
+                }
+                Ok(count) => {
+                    let fresh = &self.buffer[self.filled..self.filled + count];
+                    let last = memchr::memrchr(b'\n', fresh);
+                    self.filled += count;
+                    if let Some(last) = last {
+                        self.lines_end = self.filled - count + last + 1;
+                        return Ok(true);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.error(self.input.explain(&error))),
+            }
+        }
+    }
+
+    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+        let end = out.len() + max;
+        while out.len() < end {
+            if self.next == self.lines_end && !self.refill()? {
+                if self.requests == 0 {
+                    return Err(self.error("found no request in the file"));
+                }
+                return Ok(());
+            }
+            let mut cursor = Cursor::new(&self.buffer[self.next..self.lines_end]);
+            while out.len() < end && cursor.at < cursor.bytes.len() {
+                let line_start = cursor.at;
+                self.line += 1;
+                match parse_line(&mut self.parser, &mut cursor) {
+                    Ok(Some(request)) => {
+                        out.push(request);
+                        self.requests += 1;
+                    }
+                    Ok(None) => {}
+                    Err(fault) => {
+                        return Err(locate(&self.origin, self.line, &cursor.bytes[line_start..], {
+                            Fault { at: fault.at - line_start, ..fault }
+                        }));
+                    }
+                }
+            }
+            self.next += cursor.at;
+        }
+        Ok(())
+    }
+}
+
+/// The place and text of a fault; `bytes` begin with its line.
+#[cold]
+fn locate(origin: &str, line: u64, bytes: &[u8], fault: Fault) -> SourceError {
+    let line_end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+    let at = fault.at.min(line_end);
+    let rest = &bytes[at..line_end];
+    let ends_field = |byte: &u8| matches!(byte, b',' | b' ' | b'\t' | b'\r');
+    let field_end = rest.iter().skip(1).position(|byte| !fault.line && ends_field(byte));
+    let field = String::from_utf8_lossy(&rest[..field_end.map_or(rest.len(), |end| end + 1)]);
+    let found = match field.trim_end() {
+        "" => "end of line".to_owned(),
+        text => text.chars().take(80).collect(),
+    };
+    SourceError {
+        origin: origin.to_owned(),
+        line: Some(line),
+        column: Some(String::from_utf8_lossy(&bytes[..at]).chars().count() as u64 + 1),
+        found,
+        expected: fault.expected.into_owned(),
+    }
+}
+
+impl<P: LineParser> RequestSource for TextReader<P> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let before = out.len();
+        if let Err(error) = self.fill_or_fail(out, max) {
+            // The requests before the fault are delivered first.
+            self.failed = Some(error.clone());
+            if out.len() == before {
+                return Err(error);
+            }
+        }
+        Ok(out.len() - before)
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        self.input.fraction_done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_digits_at_once_agree_with_one_by_one() {
+        for value in [0, 1, 12_345_678, 99_999_999, 90_000_009] {
+            let text = format!("{value:08}");
+            let word = u64::from_le_bytes(text.as_bytes().try_into().unwrap());
+            assert_eq!(eight_digits(word), Some(value));
+        }
+        for place in 0..8 {
+            for byte in (0..=255u8).filter(|byte| !byte.is_ascii_digit()) {
+                let mut text = *b"12345678";
+                text[place] = byte;
+                assert_eq!(eight_digits(u64::from_le_bytes(text)), None, "{text:?}");
+            }
+        }
+    }
+
+    fn decimal(text: &str, scale: usize) -> Option<u64> {
+        let text = format!("{text}\n");
+        let mut cursor = Cursor::new(text.as_bytes());
+        let value = cursor.decimal(scale, "a time").ok()?;
+        cursor.finish_line().ok()?;
+        Some(value)
+    }
+
+    #[test]
+    fn decimals_are_exact() {
+        assert_eq!(decimal("0.1", 9), Some(100_000_000));
+        assert_eq!(decimal("13.191135", 6), Some(13_191_135));
+        assert_eq!(decimal("941714.422", 6), Some(941_714_422_000));
+        assert_eq!(decimal("2.0000004999999999999999999", 6), Some(2_000_000));
+        assert_eq!(decimal("2.0000005", 6), Some(2_000_001));
+        assert_eq!(decimal("0.9999999", 6), Some(1_000_000));
+        assert_eq!(decimal("7.5", 0), Some(8));
+        assert_eq!(decimal("12.", 3), Some(12_000));
+        assert_eq!(decimal("18446744073", 9), Some(18_446_744_073_000_000_000));
+        assert_eq!(decimal("18446744074", 9), None);
+        assert_eq!(decimal("100000000000000000000000000000000", 0), None);
+        for bad in ["", ".5", "-1", "1e3", "0x1", "1.5.2", "NaN"] {
+            assert_eq!(decimal(bad, 6), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn byte_ranges_cover_every_sector_touched() {
+        let extent = Extent { address_at: 0, size_at: 0 };
+        assert_eq!(sectors_of_bytes(1024, 512, extent), Ok((2, 1)));
+        assert_eq!(sectors_of_bytes(1000, 100, extent), Ok((1, 2)));
+        assert_eq!(sectors_of_bytes(0, 513, extent), Ok((0, 2)));
+        assert!(sectors_of_bytes(0, 0, extent).is_err());
+        assert!(sectors_of_bytes(u64::MAX, 1, extent).is_err());
+        assert!(sectors_of_bytes((1 << 63) - 512, 1024, extent).is_err());
+        assert!(checked_sectors(MAX_SECTORS - 1, 2, extent).is_err());
+        assert!(checked_sectors(0, 1 << 32, extent).is_err());
+    }
+}

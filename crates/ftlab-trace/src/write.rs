@@ -1,0 +1,139 @@
+//! Writing traces.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use ftlab_core::host::request::{Request, SourceError};
+
+use crate::formats::{FORMATS, Format, names};
+use crate::input::{self, Compression, Sink};
+
+/// Writes a trace, as far as its format can express it. Errors are sentences without the name of the file.
+pub(crate) trait TraceWriter: Send {
+    /// Write more requests, in order.
+    fn write(&mut self, requests: &[Request]) -> Result<(), String>;
+
+    /// Write what is buffered and close the file.
+    fn finish(self: Box<Self>) -> Result<(), String>;
+}
+
+/// A trace being written. It appears under its name when it is finished, and never in part; so a trace may also be
+/// converted onto itself.
+pub struct TraceOutput {
+    path: PathBuf,
+    /// Where it is until it is finished; absent for devices and pipes, which are written directly.
+    partial: Option<PathBuf>,
+    writer: Option<Box<dyn TraceWriter>>,
+}
+
+fn failed(path: &Path, expected: impl Into<String>) -> SourceError {
+    SourceError { origin: path.display().to_string(), expected: expected.into(), ..SourceError::default() }
+}
+
+/// Create the trace `path` in the format called `format`. The extensions `.gz`, `.bz2`, `.xz` and `.zst` compress it.
+///
+/// # Errors
+/// When the format does not exist, cannot be written, or the file cannot be created.
+pub fn create(path: &Path, format: &str) -> Result<TraceOutput, SourceError> {
+    let format = Format::named(format).map_err(|error| failed(path, error))?;
+    let Some(make_writer) = format.write else {
+        let writable: Vec<&Format> = FORMATS.iter().copied().filter(|format| format.is_writable()).collect();
+        let expected = format!("{} is read only; traces are written as {}", format.name, names(&writable));
+        return Err(failed(path, expected));
+    };
+    let special = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+    let partial = (!special).then(|| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".partial");
+        PathBuf::from(name)
+    });
+    let sink = input::create(partial.as_deref().unwrap_or(path), Compression::of_extension(path));
+    let sink = sink.map_err(|error| failed(path, format!("cannot be created: {error}")))?;
+    let mut output = TraceOutput { path: path.to_owned(), partial, writer: None };
+    output.writer = Some(make_writer(sink).map_err(|error| failed(path, error))?);
+    Ok(output)
+}
+
+impl TraceOutput {
+    /// Write more requests, in order.
+    ///
+    /// # Errors
+    /// Which request (counted from 1) the format cannot express, or why the file cannot be written.
+    pub fn write(&mut self, requests: &[Request]) -> Result<(), SourceError> {
+        let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests));
+        written.map_err(|error| failed(&self.path, error))
+    }
+
+    /// Write what is buffered, close the file and give it its name.
+    ///
+    /// # Errors
+    /// Why the file cannot be written.
+    pub fn finish(mut self) -> Result<(), SourceError> {
+        let finished = self.writer.take().map_or(Ok(()), TraceWriter::finish);
+        finished.map_err(|error| failed(&self.path, error))?;
+        if let Some(partial) = &self.partial {
+            let named = std::fs::rename(partial, &self.path);
+            named.map_err(|error| failed(&self.path, format!("cannot be given its name: {error}")))?;
+            self.partial = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TraceOutput {
+    fn drop(&mut self) {
+        if let Some(partial) = self.partial.take() {
+            drop(self.writer.take());
+            // It may not even have been created.
+            let _ = std::fs::remove_file(partial);
+        }
+    }
+}
+
+/// What the format of a line cannot express: what it can.
+pub(crate) struct Unwritable(pub(crate) &'static str);
+
+type WriteLine = fn(&mut Vec<u8>, &Request) -> Result<(), Unwritable>;
+
+/// Writes text formats line by line.
+pub(crate) struct LineWriter {
+    sink: Box<dyn Sink>,
+    block: Vec<u8>,
+    written: u64,
+    line: WriteLine,
+}
+
+const BLOCK_BYTES: usize = 64 * 1024;
+
+impl LineWriter {
+    /// `header` comes first, as it is.
+    pub(crate) fn new(sink: Box<dyn Sink>, header: &str, line: WriteLine) -> Self {
+        Self { sink, block: header.into(), written: 0, line }
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        let written = self.sink.write_all(&self.block).map_err(|error| format!("cannot be written: {error}"));
+        self.block.clear();
+        written
+    }
+}
+
+impl TraceWriter for LineWriter {
+    fn write(&mut self, requests: &[Request]) -> Result<(), String> {
+        for request in requests {
+            self.written += 1;
+            (self.line)(&mut self.block, request).map_err(|Unwritable(expected)| {
+                format!("request {} is a {}, expected {expected}", self.written, request.op.name())
+            })?;
+            if self.block.len() >= BLOCK_BYTES {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), String> {
+        self.flush()?;
+        self.sink.finish().map_err(|error| format!("cannot be written: {error}"))
+    }
+}

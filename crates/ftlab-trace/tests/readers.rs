@@ -1,0 +1,448 @@
+//! Every format in the list: what is written is read back, what is malformed is named, and nothing panics.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use ftlab_trace::workload::WorkloadKind;
+use ftlab_trace::{Compression, FORMATS, Format, Input, OpenOptions, create, open};
+use proptest::prelude::*;
+
+fn drain(source: &mut dyn RequestSource) -> Result<Vec<Request>, SourceError> {
+    let mut requests = Vec::new();
+    while source.fill(&mut requests, 1000)? > 0 {}
+    Ok(requests)
+}
+
+fn read_as(format: &Format, bytes: &[u8]) -> Result<Vec<Request>, SourceError> {
+    drain(&mut *format.reader(Input::from_bytes("test", bytes.into()))?)
+}
+
+fn read_text(format: &str, text: &str) -> Result<Vec<Request>, SourceError> {
+    read_as(Format::named(format).unwrap(), text.as_bytes())
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn file(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// A small valid file of every format.
+fn sample(format: &Format) -> Vec<u8> {
+    if !format.example.is_empty() {
+        return format.example.into();
+    }
+    let folder = folder();
+    let path = folder.path().join("sample");
+    let mut output = create(&path, format.name).unwrap();
+    output.write(&some_requests(300)).unwrap();
+    output.finish().unwrap();
+    std::fs::read(path).unwrap()
+}
+
+fn some_requests(count: u64) -> Vec<Request> {
+    let request = |index: u64| Request {
+        arrival_ns: index * 1_000_003,
+        lba: index * 7919 % 100_000,
+        sectors: (index % 64 + 1) as u32,
+        op: if index.is_multiple_of(3) { Op::Read } else { Op::Write },
+        stream: (index % 5) as u16,
+    };
+    (0..count).map(request).collect()
+}
+
+#[test]
+fn the_page_on_traces_names_every_format_and_kind() {
+    let page = include_str!("../../../docs/traces.md");
+    for name in FORMATS.iter().map(|format| format.name).chain(WorkloadKind::ALL.map(WorkloadKind::name)) {
+        assert!(page.contains(&format!("\n| `{name}` |")), "{name}");
+    }
+}
+
+#[test]
+fn fields_and_units_are_those_of_the_format() {
+    let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+    assert_eq!(
+        read_text("spc", "0,4096,8192,w,0.000000\r\n# note\n\n 3 , 77, 1000 ,R,0.0123456789,extra,1\n")
+            .unwrap(),
+        [request(0, Op::Write, 4096, 16, 0), request(12_345_679, Op::Read, 77, 2, 3)]
+    );
+    assert_eq!(
+        read_text(
+            "msr",
+            "128166372003061629,srv,2,Write,1048576,4096,1189\n128166372003061639,srv,2,read,512,1,0"
+        )
+        .unwrap(),
+        [request(0, Op::Write, 2048, 8, 2), request(1000, Op::Read, 1, 1, 2)]
+    );
+    assert_eq!(
+        read_text("disksim", "5265.313 0 6357144 8 0\n5265.7030004\t1\t0  5 1F\n").unwrap(),
+        [request(5_265_313_000, Op::Write, 6_357_144, 8, 0), request(5_265_703_000, Op::Read, 0, 5, 1)]
+    );
+    assert_eq!(
+        read_text("mqsim", "938513000 4 264719034 16 0\n938828000 3 1 1 1\n").unwrap(),
+        [request(938_513_000, Op::Write, 264_719_034, 16, 4), request(938_828_000, Op::Read, 1, 1, 3)]
+    );
+    assert_eq!(
+        read_text("csv", "note,bytes,OP,op,offset_bytes,time_s\n\"a, b\",512,?,D,1024,1.5\n,0,,flush,0,2\n")
+            .unwrap(),
+        [request(1_500_000_000, Op::Trim, 2, 1, 0), request(2_000_000_000, Op::Flush, 0, 0, 0)]
+    );
+}
+
+#[test]
+fn every_fault_names_line_column_text_and_expectation() {
+    for (format, text, line, column, found) in [
+        ("spc", "0,1,512,w,0.0\n0,1,512,x,0.1\n", 2, 9, "x"),
+        ("spc", "0,1,512,w,0.0\n\n0,1,0,w,0.1\n", 3, 5, "0"),
+        ("spc", "0,1,512,w\n", 1, 10, "end of line"),
+        ("spc", "0,-1,512,w,0.0\n", 1, 3, "-1"),
+        ("spc", "70000,1,512,w,0.0\n", 1, 1, "70000"),
+        (
+            "msr",
+            "128166372003061629,srv,0,Write,1048576,4096,1189\n128166372003061628,srv,0,Write,0,1,1\n",
+            2,
+            1,
+            "128166372003061628",
+        ),
+        ("msr", "128166372003061629,srv,0,Writ,1048576,4096,1189\n", 1, 26, "Writ"),
+        (
+            "msr",
+            "128166372003061629,srv,0,Write,99999999999999999999,4096,1189\n",
+            1,
+            32,
+            "99999999999999999999",
+        ),
+        ("disksim", "1.0 0 0 8 0\n1.5 0 0 8 0 junk\n", 2, 13, "junk"),
+        ("disksim", "1.0 0 0 8 g\n", 1, 11, "g"),
+        ("disksim", "1e3 0 0 8 0\n", 1, 2, "e3"),
+        ("disksim", "1.0 0 0 4294967296 0\n", 1, 9, "4294967296"),
+        ("disksim", "1.0 0 0 \0 0\n", 1, 9, "\0"),
+        ("mqsim", "1.5 0 0 8 0\n", 1, 2, ".5"),
+        ("mqsim", "10 0 99999999999999999 8 0\n", 1, 6, "99999999999999999"),
+        ("mqsim", "10 0 5 8 0\n20 0 5 ", 2, 8, "end of line"),
+        ("csv", "arrival_ns,op,lba,sectors\n1,read,5,8\n2,reed,5,8\n", 3, 3, "reed"),
+        ("csv", "arrival_ns,op,lba,sectors\n1,read,5\n", 2, 9, "end of line"),
+        ("csv", "arrival_ns,op,lba,sectors\n1,flush,5,8\n", 2, 11, "8"),
+        ("csv", "arrival_ns,op,lba,sectors\n1,read,5,8,9\n", 2, 11, ",9"),
+    ] {
+        let error = read_text(format, text).unwrap_err();
+        assert_eq!(
+            (error.line, error.column, error.found.as_str()),
+            (Some(line), Some(column), found),
+            "{error}"
+        );
+        assert!(!error.expected.is_empty());
+        assert_eq!(error.origin, "test");
+    }
+}
+
+#[test]
+fn headers_that_lack_or_repeat_a_column_are_refused() {
+    for (header, expected) in [
+        ("op,lba,sectors", "arrival time"),
+        ("arrival_ns,lba,sectors", "a column for op"),
+        ("arrival_ns,op,sectors", "lba or offset_bytes"),
+        ("arrival_ns,op,lba", "sectors or bytes"),
+        ("arrival_ns,arrival_us,op,lba,sectors", "not several"),
+        ("arrival_ns,op,lba,sectors,bytes", "not several"),
+    ] {
+        let error = read_text("csv", &format!("{header}\n1,2,3,4,5\n")).unwrap_err();
+        assert!(error.expected.contains(expected), "{error}");
+        assert_eq!((error.line, error.found.as_str()), (Some(1), header));
+    }
+}
+
+#[test]
+fn requests_before_a_fault_are_delivered_and_the_fault_stays() {
+    let text = b"1.0 0 0 8 0\n2.0 0 0 8 0\nnonsense\n";
+    let mut reader = Format::named("disksim").unwrap().reader(Input::from_bytes("t", text.into())).unwrap();
+    let mut requests = Vec::new();
+    assert_eq!(reader.fill(&mut requests, 100), Ok(2));
+    assert_eq!(reader.fill(&mut requests, 100).unwrap_err().line, Some(3));
+    assert!(reader.fill(&mut requests, 100).is_err());
+}
+
+#[test]
+fn empty_traces_are_errors_in_every_format() {
+    for format in FORMATS {
+        assert!(read_as(format, b"").is_err(), "{}", format.name);
+        assert!(read_as(format, b"\n\n# nothing\n").is_err(), "{}", format.name);
+    }
+    let folder = folder();
+    let path = file(folder.path(), "empty.parquet", b"");
+    let mut output = create(&path, "parquet").unwrap();
+    output.write(&[]).unwrap();
+    output.finish().unwrap();
+    let error = read_as(Format::named("parquet").unwrap(), &std::fs::read(path).unwrap()).unwrap_err();
+    assert!(error.expected.contains("no request"), "{error}");
+}
+
+#[test]
+fn lines_without_end_are_refused_without_filling_memory() {
+    for format in FORMATS {
+        assert!(read_as(format, &vec![b'7'; 3_000_000]).is_err(), "{}", format.name);
+    }
+}
+
+#[test]
+fn lines_cross_blocks_of_any_size() {
+    let mut text = Vec::new();
+    for index in 0..60_000 {
+        writeln!(text, "{index}.25 0 {} 8 {}", index * 8, index % 2).unwrap();
+    }
+    let requests = read_as(Format::named("disksim").unwrap(), &text).unwrap();
+    assert_eq!(requests.len(), 60_000);
+    assert!(requests.iter().enumerate().all(|(index, request)| request.lba == index as u64 * 8));
+}
+
+#[test]
+fn what_is_written_is_read_back_through_every_compression() {
+    let requests = some_requests(40_000);
+    let folder = folder();
+    for format in FORMATS.iter().filter(|format| format.is_writable()) {
+        for (kind, extension) in Compression::ALL.into_iter().zip(["", ".gz", ".bz2", ".xz", ".zst"]) {
+            if matches!(kind, Compression::Bzip2 | Compression::Xz) && format.name != "csv" {
+                continue;
+            }
+            let path = folder.path().join(format!("trace.{}{extension}", format.name));
+            let mut output = create(&path, format.name).unwrap();
+            for part in requests.chunks(10_000) {
+                output.write(part).unwrap();
+            }
+            output.finish().unwrap();
+            let trace = open(&path, &OpenOptions::default()).unwrap();
+            assert_eq!((trace.format().name, trace.compression()), (format.name, kind));
+            for pass in 0..2 {
+                let mut source = trace.open(pass).unwrap();
+                assert!(drain(&mut *source).unwrap() == requests, "{}", path.display());
+                assert!(source.fraction_done().is_some_and(|share| share > 0.99));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_output_appears_when_it_is_finished_and_not_before() {
+    let folder = folder();
+    let path = folder.path().join("t.csv");
+    let requests = some_requests(1000);
+    let mut output = create(&path, "csv").unwrap();
+    output.write(&requests).unwrap();
+    drop(output);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let mut output = create(&path, "csv").unwrap();
+    output.write(&requests).unwrap();
+    output.finish().unwrap();
+    // Onto itself: the source is still whole while it is read.
+    let mut source = open(&path, &OpenOptions::default()).unwrap().open(0).unwrap();
+    let mut output = create(&path, "csv").unwrap();
+    output.write(&drain(&mut *source).unwrap()[..500]).unwrap();
+    output.finish().unwrap();
+    assert_eq!(
+        drain(&mut *open(&path, &OpenOptions::default()).unwrap().open(0).unwrap()).unwrap(),
+        requests[..500]
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_a_format_cannot_express_is_refused() {
+    let folder = folder();
+    let trim = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Trim, stream: 0 };
+    for (format, fits) in [("disksim", false), ("mqsim", false), ("csv", true), ("parquet", true)] {
+        let path = folder.path().join(format);
+        let mut output = create(&path, format).unwrap();
+        let written = output.write(&[trim]);
+        assert_eq!(written.is_ok(), fits, "{format}");
+        if let Err(error) = written {
+            assert!(error.expected.contains("request 1 is a trim"), "{error}");
+        } else {
+            output.finish().unwrap();
+            assert_eq!(
+                read_as(Format::named(format).unwrap(), &std::fs::read(path).unwrap()).unwrap(),
+                [trim]
+            );
+        }
+    }
+    assert!(
+        create(&folder.path().join("x"), "spc")
+            .err()
+            .unwrap()
+            .expected
+            .contains("disksim, mqsim, csv, parquet")
+    );
+}
+
+#[test]
+fn truncated_compressed_files_are_named_as_such() {
+    let folder = folder();
+    let requests = some_requests(20_000);
+    for extension in ["gz", "bz2", "xz", "zst"] {
+        let path = folder.path().join(format!("t.csv.{extension}"));
+        let mut output = create(&path, "csv").unwrap();
+        output.write(&requests).unwrap();
+        output.finish().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        for share in [2, 1] {
+            // Half of the file, and all but its last bytes.
+            let cut = if share == 2 { bytes.len() / 2 } else { bytes.len() - 3 };
+            let path = file(folder.path(), &format!("cut.csv.{extension}"), &bytes[..cut]);
+            let options = OpenOptions { format: Some("csv".into()), volume: None };
+            let error = drain(&mut *open(&path, &options).unwrap().open(0).unwrap()).unwrap_err();
+            assert!(error.expected.contains("cut off"), "{extension} {share}: {error}");
+        }
+        let mut damaged = bytes.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle..middle + 40].fill(0xa5);
+        let path = file(folder.path(), &format!("bad.csv.{extension}"), &damaged);
+        let options = OpenOptions { format: Some("csv".into()), volume: None };
+        let result = open(&path, &options).and_then(|trace| drain(&mut *trace.open(0)?));
+        assert!(result.is_err(), "{extension}");
+    }
+}
+
+#[test]
+fn gzip_members_are_read_to_the_last() {
+    let folder = folder();
+    let path = folder.path().join("members.gz");
+    let mut out = std::fs::File::create(&path).unwrap();
+    for text in ["0,1,512,w,0.0\n0,2,51", "2,r,0.5\n"] {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        out.write_all(&encoder.finish().unwrap()).unwrap();
+    }
+    drop(out);
+    assert_eq!(drain(&mut *open(&path, &OpenOptions::default()).unwrap().open(0).unwrap()).unwrap().len(), 2);
+}
+
+#[test]
+fn a_volume_is_chosen_by_number() {
+    let folder = folder();
+    let path = file(folder.path(), "t.spc", b"0,1,512,w,0\n2,1,512,w,0\n0,9,512,r,1\n5,1,512,w,2\n");
+    let options = |volume| OpenOptions { volume: Some(volume), ..OpenOptions::default() };
+    let requests = drain(&mut *open(&path, &options(0)).unwrap().open(0).unwrap()).unwrap();
+    assert_eq!(requests.iter().map(|request| request.lba).collect::<Vec<_>>(), [1, 9]);
+    let error = drain(&mut *open(&path, &options(7)).unwrap().open(0).unwrap()).unwrap_err();
+    assert!(error.expected.contains("no request on volume 7; there are 0, 2, 5"), "{error}");
+}
+
+#[test]
+fn missing_files_and_folders_are_told_apart() {
+    let folder = folder();
+    file(folder.path(), "Financial1.spc", b"0,1,512,w,0\n");
+    let refused = |name: &str| open(folder.path().join(name), &OpenOptions::default()).unwrap_err().expected;
+    assert!(refused("Financail1.spc").contains("did you mean \"Financial1.spc\"?"));
+    assert_eq!(refused("zzz"), "no such file");
+    assert!(refused(".").contains("folder"));
+    file(folder.path(), "none", b"");
+    assert!(refused("none").contains("empty"));
+    let options = OpenOptions { format: Some("spcc".into()), volume: None };
+    let error = open(folder.path().join("Financial1.spc"), &options).unwrap_err();
+    assert!(error.expected.contains("did you mean spc?"), "{error}");
+}
+
+#[test]
+fn the_extension_says_whose_errors_are_told_when_nothing_fits() {
+    let folder = folder();
+    let path = file(folder.path(), "t.csv", b"when,what,where\n1,read,3\n");
+    let trace = open(&path, &OpenOptions::default()).unwrap();
+    let error = drain(&mut *trace.open(0).unwrap()).unwrap_err();
+    assert!(error.expected.contains("arrival_ns") && error.line == Some(1), "{error}");
+    let path = file(folder.path(), "t.txt", b"when,what,where\n1,read,3\n");
+    let error = open(&path, &OpenOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("when,what,where"), "{error}");
+}
+
+/// Reading must end, in requests or in an error; every request must make sense.
+fn check(format: &Format, bytes: &[u8]) {
+    if let Ok(requests) = read_as(format, bytes) {
+        assert!(!requests.is_empty());
+        for request in requests {
+            assert_eq!(request.sectors == 0, request.op == Op::Flush, "{request:?}");
+            assert!(request.lba.checked_add(request.sectors.into()).is_some_and(|end| end <= 1 << 54));
+        }
+    }
+}
+
+/// Made once: writing Parquet takes longer than reading it damaged.
+static SAMPLES: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| FORMATS.iter().map(|format| sample(format)).collect());
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        for format in FORMATS {
+            check(format, &bytes);
+        }
+    }
+
+    #[test]
+    fn arbitrary_fields_never_panic(
+        text in "([0-9]{0,21}|[rRwW]|Read|Write|[0-9]{1,4}\\.[0-9]{0,12}|-1|0x1f|,|,|,| | |\t|\n|\r\n|#|\"|\u{0}){0,60}"
+    ) {
+        for format in FORMATS {
+            check(format, text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn mutated_files_never_panic(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..9u8), 1..6)
+    ) {
+        for (format, sample) in FORMATS.iter().zip(SAMPLES.iter()) {
+            let mut bytes = sample.clone();
+            for (place, byte, kind) in &edits {
+                if bytes.is_empty() {
+                    break;
+                }
+                let at = place.index(bytes.len());
+                match kind {
+                    1 => bytes.insert(at, *byte),
+                    2 => drop(bytes.remove(at)),
+                    3 => bytes.truncate(at),
+                    _ => bytes[at] = *byte,
+                }
+            }
+            check(format, &bytes);
+        }
+    }
+
+    #[test]
+    fn any_requests_survive_every_writer(
+        parts in prop::collection::vec((any::<u64>(), 0..4u8, 0..(1u64 << 53), 1..u32::MAX, any::<u16>()), 1..50)
+    ) {
+        let all: Vec<Request> = parts.into_iter().map(|(arrival_ns, op, lba, sectors, stream)| {
+            match Op::ALL[usize::from(op)] {
+                Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream },
+                op => Request { arrival_ns, lba, sectors, op, stream },
+            }
+        }).collect();
+        let folder = folder();
+        for format in FORMATS.iter().filter(|format| format.is_writable()) {
+            let both = |request: &&Request| matches!(request.op, Op::Read | Op::Write);
+            let mut requests = match format.name {
+                "disksim" | "mqsim" => all.iter().filter(both).copied().collect(),
+                _ => all.clone(),
+            };
+            for request in &mut requests {
+                // Nineteen digits are what text traces may hold.
+                request.arrival_ns %= 1_000_000_000_000_000_000;
+            }
+            if requests.is_empty() {
+                continue;
+            }
+            let path = folder.path().join(format.name);
+            let mut output = create(&path, format.name).unwrap();
+            output.write(&requests).unwrap();
+            output.finish().unwrap();
+            prop_assert_eq!(read_as(format, &std::fs::read(path).unwrap()).unwrap(), requests);
+        }
+    }
+}
