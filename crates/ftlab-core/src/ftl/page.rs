@@ -10,7 +10,7 @@ use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
-use crate::ftl::gc::{VictimPolicy, Victims};
+use crate::ftl::gc::{VictimKind, VictimPolicy, Victims};
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::rng::Rng;
@@ -222,41 +222,42 @@ impl<V: VictimPolicy> PageFtl<V> {
     fn collect<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> Outcome<()> {
         let count = self.geometry.planes_per_die();
         let first = self.geometry.first_plane(die);
-        // Policies that draw blindly may find wholly live victims again and again; a full drive would go on for ever.
-        let mut fruitless = 0;
         let mut untried = self.dies[die.index()].low;
-        while untried != 0 {
+        // Policies that draw blindly may find wholly live victims again and again: a full drive would go on for ever.
+        let mut attempts = 8 * u64::from(self.geometry.blocks_per_plane()) * u64::from(count);
+        while untried != 0 && attempts > 0 {
+            attempts -= 1;
             let turn = self.dies[die.index()].next_collected;
             let at = (turn..count).chain(0..turn).find(|at| untried >> at & 1 == 1).unwrap_or(0);
             self.dies[die.index()].next_collected = if at + 1 == count { 0 } else { at + 1 };
             let plane = PlaneId(first.0 + at);
-            let gained = self.collect_one(flash, plane)?;
-            fruitless = if gained > 0 { 0 } else { fruitless + 1 };
+            let collected = self.collect_one(flash, plane)?;
             if self.planes[plane.index()].free.len() >= self.high_free_blocks {
                 self.dies[die.index()].low &= !(1 << at);
                 untried &= !(1 << at);
-            } else if fruitless > 4 * self.geometry.blocks_per_plane() || gained == NOTHING_TO_COLLECT {
+            } else if !collected {
                 untried &= !(1 << at);
             }
         }
         Ok(())
     }
 
-    /// Collect one victim of `plane`. Returns the units gained.
-    fn collect_one<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<i64> {
-        let Some(victim) = self.victims.pick(plane) else { return Ok(NOTHING_TO_COLLECT) };
+    /// Collect one victim of `plane`. False when there is none, or none worth it.
+    fn collect_one<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<bool> {
+        let Some(victim) = self.victims.pick(plane) else { return Ok(false) };
         let valid = flash.nand.valid_units(victim);
-        let gained = i64::from(self.geometry.data_units_per_block() - valid);
-        if gained == 0 && matches!(self.config.gc, crate::ftl::gc::VictimKind::Greedy) {
-            // The emptiest block is wholly live: copying it would wear flash and gain nothing.
+        // Survivors are packed into whole pages, the last of which may stay partly empty. The emptiest block that would
+        // fill as many pages again gains nothing, and no other one does.
+        let pages = valid.div_ceil(self.geometry.slots_per_page);
+        if pages == self.geometry.data_pages_per_block && self.config.gc == VictimKind::Greedy {
             self.victims.on_seal(victim, valid);
-            return Ok(NOTHING_TO_COLLECT);
+            return Ok(false);
         }
         self.counters.gc.collections += 1;
         self.counters.gc.pages_copied += u64::from(valid);
         self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
         self.level_wear(flash, plane)?;
-        Ok(gained)
+        Ok(true)
     }
 
     /// Move the live units of `victim` into the open block `slot` of the same plane, and erase it.
@@ -425,16 +426,17 @@ impl<V: VictimPolicy> PageFtl<V> {
             self.counters.read_modify_writes += 1;
         }
         let page = PageAt { block, index: flash.nand.next_page(block) };
-        let done = flash.program(page, std::slice::from_ref(&op.lpn), Cause::Host, after)?;
+        let mut done = flash.program(page, std::slice::from_ref(&op.lpn), Cause::Host, after)?;
+        // Sealed before the old data become stale: they may be in the same block.
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
         let new = self.geometry.unit(page);
         flash.store(new, op.first_sector..op.first_sector + op.sectors, old);
         if let Some(old) = old {
             self.invalidate(flash, old)?;
         }
         self.map[op.lpn.index()] = new.0;
-        if page.index + 1 == self.geometry.data_pages_per_block {
-            return self.seal(flash, plane, slot, block, done);
-        }
         Ok(done)
     }
 
@@ -473,6 +475,10 @@ impl<V: VictimPolicy> PageFtl<V> {
         }
         let page = PageAt { block, index: flash.nand.next_page(block) };
         let mut done = flash.program(page, units, Cause::Host, after)?;
+        // Sealed before the old data become stale: they may be in the same block.
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
         let first = self.geometry.unit(page);
         for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
             let new = Ppn(first.0 + index);
@@ -481,9 +487,6 @@ impl<V: VictimPolicy> PageFtl<V> {
                 self.invalidate(flash, *old)?;
             }
             self.map[lpn.index()] = new.0;
-        }
-        if self.is_full(&flash.nand, block) {
-            done = self.seal(flash, plane, slot, block, done)?;
         }
         Ok(done)
     }
@@ -517,9 +520,6 @@ impl<V: VictimPolicy> PageFtl<V> {
         Err(self.full(self.order.at(turn), "host writes"))
     }
 }
-
-/// What [`PageFtl::collect_one`] gains when the plane has no candidate, or none worth it.
-const NOTHING_TO_COLLECT: i64 = -1;
 
 #[cold]
 fn lost(ppn: Ppn) -> Box<RunError> {
