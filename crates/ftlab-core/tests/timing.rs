@@ -1,4 +1,5 @@
 //! Time: sums of parts, what overlaps and what does not, and the physical bounds.
+#![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
 mod common;
 

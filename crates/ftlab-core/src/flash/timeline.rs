@@ -493,9 +493,9 @@ impl Timeline {
         let has_data = phase == Phase::BusOut || self.submission(current).command() == Command::Program;
         let state = &mut self.channels[channel as usize];
         if has_data {
-            state.data.push_back(unit)
+            state.data.push_back(unit);
         } else {
-            state.commands.push_back(unit)
+            state.commands.push_back(unit);
         }
         if state.using == NONE {
             self.mark_channel(channel);
