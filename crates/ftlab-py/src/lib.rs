@@ -3,6 +3,8 @@
 //! Classes are frozen: a change gives a new object, so that objects may be shared between threads. The
 //! interpreter lock is released while anything is simulated or read.
 
+#![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions arrive by value")]
+
 mod device;
 mod errors;
 mod run;
