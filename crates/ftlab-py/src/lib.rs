@@ -12,12 +12,12 @@ mod source;
 mod trace;
 mod workload;
 
-use pyo3::prelude::*;
+use pyo3::pymodule;
 
 /// The engine of ftlab. Use the package `ftlab`, which is built on this module.
 #[pymodule]
 mod _native {
-    use super::*;
+    use pyo3::prelude::*;
 
     #[pymodule_export]
     use super::device::{Device, presets, schema, schemes};
