@@ -92,3 +92,9 @@ def test_public_names_are_documented() -> None:
         for member, value in vars(thing).items() if isinstance(thing, type) else ():
             if not member.startswith("_") and (callable(value) or isinstance(value, property | classmethod)):
                 assert value.__doc__, f"{name}.{member}"
+
+
+@pytest.mark.parametrize("program", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(program), run_name="__main__")
+    assert capsys.readouterr().out
