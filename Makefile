@@ -90,7 +90,7 @@ bench: ## speed, with result hashes and the ratio to the limits of the machine
 	  echo "== $$crate: $$name"; \
 	  cargo run --release --locked --quiet --package $$crate --example $$name || exit 1; \
 	done
-	@[ ! -f benches/Cargo.toml ] || cargo run --release --locked --quiet --manifest-path benches/Cargo.toml
+	@cargo run --release --locked --quiet --package ftlab-bench
 
 test-long: $(VENV)/.built $(VENV)/.dev ## the long versions of the tests: full references, more random cases
 	@PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet -- --include-ignored

@@ -1,6 +1,6 @@
 //! What a drive has lived through before the first request: written without a clock, and not measured.
 
-use crate::config::{DeviceConfig, FillLayout, PreconditionKind, PreconditionPattern};
+use crate::config::{Arrival, DeviceConfig, FillLayout, PreconditionKind, PreconditionPattern};
 use crate::device::RunError;
 use crate::flash::port::Count;
 use crate::ftl::{Ftl, PageOp};
@@ -205,9 +205,12 @@ impl<F: Ftl> Aging<'_, '_, F> {
         goal: &mut Goal,
         filled: u64,
     ) -> Result<(), RunError> {
+        // Aging takes no time, so times do not matter.
+        let mut config = config.clone();
+        config.host.arrival = Arrival::Closed;
         for pass in 1.. {
             let source = workload.open(pass).map_err(RunError::Source)?;
-            let mut intake = Intake::new(source, config, self.splitter.sectors(), None);
+            let mut intake = Intake::new(source, &config, self.splitter.sectors(), None);
             let before = self.written;
             while let Some(admitted) = intake.next()? {
                 let request = admitted.request;

@@ -579,9 +579,13 @@ struct GeneratorFactory {
     requests: u64,
 }
 
+/// Fewest requests of a pass that ages a drive: a short workload does not start over again and again.
+const AGING_REQUESTS: u64 = 1 << 22;
+
 impl SourceFactory for GeneratorFactory {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
-        Ok(Box::new(Generator::new(&self.shape, self.seed, pass, self.requests)))
+        let requests = if pass == 0 { self.requests } else { self.requests.max(AGING_REQUESTS) };
+        Ok(Box::new(Generator::new(&self.shape, self.seed, pass, requests)))
     }
 }
 

@@ -1,0 +1,129 @@
+//! `make bench`: the same work every time, with a hash of its result and its ratio to a stated limit.
+//!
+//! Times are of the measured run alone: a run of no requests, which builds and preconditions the same drive, is timed
+//! beside it and taken off. `--smoke` does a hundredth of the work, so that the benches cannot rot.
+#![allow(clippy::print_stdout, reason = "a bench prints its results")]
+
+mod limit;
+
+use std::time::Instant;
+
+use ftlab_core::device::Outcome;
+use ftlab_validation::{run, settings};
+
+const LOGICAL: usize = 6_400_000;
+
+struct Scale {
+    requests: u64,
+    repeats: u32,
+}
+
+fn main() {
+    let smoke = std::env::args().any(|arg| arg == "--smoke");
+    let scale = if smoke {
+        Scale { requests: 200_000, repeats: 1 }
+    } else {
+        Scale { requests: 20_000_000, repeats: 3 }
+    };
+    overwrites(&scale);
+    reference_drive(&scale);
+}
+
+/// The fastest of several runs: noise only ever adds.
+fn best(scale: &Scale, mut once: impl FnMut() -> (f64, Outcome)) -> (f64, Outcome) {
+    let mut best = once();
+    for _ in 1..scale.repeats {
+        let next = once();
+        assert_eq!(hash(&next.1), hash(&best.1), "the same run gives the same result");
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    best
+}
+
+/// FNV-1a over the summary document without its wall time.
+fn hash(outcome: &Outcome) -> u64 {
+    let text = serde_json::to_string(&outcome.summary).unwrap_or_default();
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn commands(outcome: &Outcome) -> u64 {
+    let flash = &outcome.summary.flash;
+    [&flash.reads, &flash.programs, &flash.erases, &flash.copybacks].iter().map(|by| by.total).sum()
+}
+
+/// Uniform random single-page overwrites, greedy, 6.4 million pages, spare factor 0.08.
+fn overwrites(scale: &Scale) {
+    let blocks = (LOGICAL as f64 / 64.0 / 0.92).floor() as usize + 32;
+    let device = settings(&[
+        ("geometry.blocks_per_plane", &blocks),
+        ("ftl.logical_pages", &LOGICAL),
+        ("ftl.gc_low_free_blocks", &31),
+        ("precondition.kind", &"steady"),
+        ("precondition.pattern", &"uniform"),
+        ("precondition.max_drive_writes", &4),
+    ]);
+    let with = |requests: u64, timing: bool| {
+        let start = Instant::now();
+        let outcome = run("ideal-page", &device, "uniform", &settings(&[("requests", &requests)]), timing);
+        (start.elapsed().as_secs_f64(), outcome)
+    };
+    println!("uniform random single-page overwrites, greedy, 6.4 million pages, spare factor 0.08");
+    let mut copies = 4.87;
+    for (name, timing, floor) in
+        [("(a) without a clock", false, 0.5), ("(b) with the timeline", true, 1.0 / 3.0)]
+    {
+        let (setup, _) = best(scale, || with(1, timing));
+        let (all, outcome) = best(scale, || with(scale.requests, timing));
+        let seconds = (all - setup).max(1e-9);
+        let summary = &outcome.summary;
+        let amplification = summary.write_amplification.as_ref().map_or(0.0, |wa| wa.total);
+        copies = if amplification > 1.0 { amplification - 1.0 } else { copies };
+        let ns = seconds * 1e9 / scale.requests as f64;
+        println!(
+            "{name}: {ns:.1} ns a request, {:.2} M requests/s, {:.1} M commands/s, write amplification {amplification:.4}, \
+             {:.2} bytes a page, hash {:016x}",
+            scale.requests as f64 / seconds / 1e6,
+            commands(&outcome) as f64 / seconds / 1e6,
+            summary.memory.bytes_per_page,
+            hash(&outcome)
+        );
+        for (kernel, limit) in [
+            ("plain kernel", limit::run::<false>(LOGICAL, blocks * 64, copies, scale.requests / 4)),
+            ("prefetching kernel", limit::run::<true>(LOGICAL, blocks * 64, copies, scale.requests / 4)),
+        ] {
+            let ratio = limit.ns_per_write / ns;
+            println!(
+                "    {kernel}: {:.1} ns a request, hash {:016x}: we reach {ratio:.2} of it (asked for: {floor:.2})",
+                limit.ns_per_write, limit.hash
+            );
+        }
+    }
+}
+
+/// The reference simulator's drive and its longest random run, which takes the reference 38 s on two such cores.
+fn reference_drive(scale: &Scale) {
+    const REFERENCE_SECONDS: f64 = 38.0;
+    let requests = if scale.repeats == 1 { 50_000 } else { 5_000_000_u64 };
+    let (seconds, outcome) = best(scale, || {
+        let start = Instant::now();
+        let outcome = run("msr-ssd", &[], "disksim-rw5m", &settings(&[("requests", &requests)]), true);
+        (start.elapsed().as_secs_f64(), outcome)
+    });
+    let mean = outcome.summary.latency_ns.as_ref().map_or(0.0, |latency| latency.all.mean / 1e6);
+    println!(
+        "(c) msr-ssd, {requests} random writes, timed: {seconds:.2} s in all, {:.2} M requests/s, {:.1} M commands/s, mean \
+         {mean:.6} ms, hash {:016x}",
+        requests as f64 / seconds / 1e6,
+        commands(&outcome) as f64 / seconds / 1e6,
+        hash(&outcome)
+    );
+    if requests == 5_000_000 {
+        println!(
+            "    the reference takes {REFERENCE_SECONDS} s: {:.0} times as fast (asked for: 50)",
+            REFERENCE_SECONDS / seconds
+        );
+    }
+}
