@@ -75,14 +75,14 @@ lint: $(VENV)/.dev $(VENV)/.built ## formatting, lints and types, as errors
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
 	@echo "== ruff, mypy"
-	@$(BIN)/ruff check --quiet python tests docs
-	@$(BIN)/ruff format --quiet --check python tests docs
+	@$(BIN)/ruff check --quiet python tests docs examples
+	@$(BIN)/ruff format --quiet --check python tests docs examples
 	@$(BIN)/mypy
 
 format: $(VENV)/.dev ## format all sources
 	@cargo fmt --all
-	@$(BIN)/ruff check --quiet --fix python tests docs
-	@$(BIN)/ruff format --quiet python tests docs
+	@$(BIN)/ruff check --quiet --fix python tests docs examples
+	@$(BIN)/ruff format --quiet python tests docs examples
 
 bench: ## speed, with result hashes and the ratio to the limits of the machine
 	@for bench in crates/*/examples/*_bench.rs; do \

@@ -56,6 +56,8 @@ def run_small(*arguments: str | Path, **keywords: Any) -> Ran:
 
 @pytest.fixture(autouse=True)
 def _doctest_names(doctest_namespace: dict[str, Any]) -> None:
+    import numpy as np
+
     import ftlab as package
 
-    doctest_namespace.update({name: getattr(package, name) for name in package.__all__}, ftlab=package)
+    doctest_namespace.update({name: getattr(package, name) for name in package.__all__}, ftlab=package, np=np)

@@ -78,3 +78,11 @@ def test_devices_and_workloads_survive_a_round_trip(name: str) -> None:
     workload = ftlab.Workload.load(name)
     assert workload.set("requests=10").to_dict()["requests"] == 10
     assert ftlab.Device.parse(DEVICE.to_toml(), "again") == DEVICE
+
+
+def test_the_files_of_a_run_are_byte_identical(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        ftlab.run(DEVICE, LOAD, out=tmp_path / folder, request_log=True)
+    for path in (tmp_path / "one").iterdir():
+        if path.name != "summary.json":
+            assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name

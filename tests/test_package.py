@@ -34,6 +34,13 @@ def test_changes_make_new_devices() -> None:
         DEVICE.set("ftl.nothing=1")
 
 
+def test_sections_take_what_python_has() -> None:
+    assert DEVICE.with_(timing={"erase_us": np.float32(2000)}).to_dict()["timing"]["erase_us"] == 2000
+    for nonsense in (float("nan"), object(), 1j):
+        with pytest.raises(ftlab.ConfigError):
+            DEVICE.with_(timing={"erase_us": nonsense})
+
+
 def test_devices_show_compare_and_travel() -> None:
     assert "64" in repr(DEVICE) or "MiB" in repr(DEVICE)
     assert "<details>" in DEVICE._repr_html_()

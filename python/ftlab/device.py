@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
+from ftlab.plain import to_json
 from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Device:
         Raises:
             ConfigError: A change makes no sense.
         """
-        return Device(self._native.merge(json.dumps(sections), "with_(...)"))
+        return Device(self._native.merge(to_json(sections), "with_(...)"))
 
     @property
     def name(self) -> str:

@@ -124,9 +124,13 @@ class Result:
         if series is not None:
             series.write_parquet(folder / "series.parquet")
         if series is not None and series.height:
+            from matplotlib import rc_context
+
             figure = self.plot()
-            figure.savefig(folder / "plot.png", dpi=150)
-            figure.savefig(folder / "plot.svg", metadata={"Date": None})
+            # The same run gives the same files: no dates, no random names inside.
+            with rc_context({"svg.hashsalt": "ftlab"}):
+                figure.savefig(folder / "plot.png", dpi=150)
+                figure.savefig(folder / "plot.svg", metadata={"Date": None})
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the summary document."""

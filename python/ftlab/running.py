@@ -18,7 +18,7 @@ from ftlab.workload import Trace, Workload
 
 Progress = Callable[[str, float | None, int], None]
 
-# The core's own limit (docs/concepts.md): tables of at most 12 bytes for each mapping unit, whatever the FTL.
+# What the core promises at most: tables of 12 bytes for each mapping unit, and versions of sectors with `verify`.
 _TABLE_BYTES_PER_UNIT = 12
 _VERIFY_BYTES_PER_SECTOR = 8
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
+from ftlab.plain import to_json
 
 if TYPE_CHECKING:
     from ftlab.device import Device
@@ -71,7 +72,7 @@ class Workload:
         Raises:
             ConfigError: The keys make no sense.
         """
-        self._native = _native.Workload.from_json(json.dumps(keys), "Workload(...)")
+        self._native = _native.Workload.from_json(to_json(keys), "Workload(...)")
 
     @classmethod
     def _of(cls, native: _native.Workload) -> Workload:

@@ -120,7 +120,7 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
-            Value::String(text) => visitor.visit_str(text),
+            Value::String(text) | Value::Datetime(text) => visitor.visit_str(text),
             Value::Integer(number) => match u64::try_from(*number) {
                 Ok(number) => visitor.visit_u64(number),
                 Err(_) => visitor.visit_i64(*number),
@@ -128,7 +128,6 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_> {
             Value::Float(number) if number.is_finite() => visitor.visit_f64(*number),
             Value::Float(_) => Err(Kind::Expected("a finite number".into()).into()),
             Value::Bool(truth) => visitor.visit_bool(*truth),
-            Value::Datetime(text) => visitor.visit_str(text),
             Value::Array(items) => visitor.visit_seq(Items { items, next: 0 }),
             Value::Table(table) => visitor.visit_map(Entries { table: table.iter(), value: None }),
             Value::Placeholder => visitor.visit_u64(1),
@@ -288,7 +287,7 @@ pub(crate) fn dotted(path: &[Step]) -> String {
         match step {
             Step::Key(key) if text.is_empty() => text.push_str(key),
             Step::Key(key) => text.extend([".", key]),
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
+            Step::Index(index) => text.extend(["[", index.to_string().as_str(), "]"]),
         }
     }
     text

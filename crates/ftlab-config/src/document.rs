@@ -315,7 +315,7 @@ fn mend(root: &mut Table, error: &Error, given_up: &mut BTreeSet<String>) -> boo
 }
 
 fn is_path(source: &str) -> bool {
-    source.contains(['/', '\\']) || source.ends_with(".toml")
+    source.contains(['/', '\\']) || Path::new(source).extension().is_some_and(|extension| extension == "toml")
 }
 
 fn load(
@@ -368,7 +368,7 @@ fn extend(
     folder: Option<&Path>,
     chain: &mut Vec<String>,
 ) -> Result<Document, Problems> {
-    let mut root = node::parse(text, name)?;
+    let mut root = node::parse(text, name).map_err(|problem| *problem)?;
     let extends = root.remove("extends");
     chain.push(folder.map_or_else(|| name.to_owned(), |_| canonical(name)));
     let base = match extends {

@@ -159,13 +159,13 @@ impl Lines<'_> {
 }
 
 /// Parse TOML text; `name` is what errors call it.
-pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Problem> {
+pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Box<Problem>> {
     let lines = Lines { name: name.into(), text };
     match toml_edit::Document::parse(text) {
         Ok(document) => Ok(lines.table(document.as_table())),
         Err(error) => {
             let message = error.message().lines().collect::<Vec<_>>().join(", ");
-            Err(Problem::at(lines.origin(error.span().map(|span| span.start)), message))
+            Err(Box::new(Problem::at(lines.origin(error.span().map(|span| span.start)), message)))
         }
     }
 }

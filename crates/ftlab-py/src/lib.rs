@@ -3,6 +3,8 @@
 //! Classes are frozen: a change gives a new object, so that objects may be shared between threads. The
 //! interpreter lock is released while anything is simulated or read.
 
+#![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions arrive by value")]
+
 mod device;
 mod errors;
 mod run;
@@ -10,12 +12,12 @@ mod source;
 mod trace;
 mod workload;
 
-use pyo3::prelude::*;
+use pyo3::pymodule;
 
 /// The engine of ftlab. Use the package `ftlab`, which is built on this module.
 #[pymodule]
 mod _native {
-    use super::*;
+    use pyo3::prelude::*;
 
     #[pymodule_export]
     use super::device::{Device, presets, schema, schemes};

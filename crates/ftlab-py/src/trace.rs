@@ -115,7 +115,9 @@ pub(crate) fn trace_stats(
     let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
     let mut collector = StatsCollector::default();
     each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {
-        requests.iter().for_each(|request| collector.add(request));
+        for request in requests {
+            collector.add(request);
+        }
         Ok(())
     })?;
     Ok(serde_json::to_string(&collector.finish()).expect("statistics are plain data"))

@@ -42,6 +42,10 @@ pub(crate) struct Cursor<'a> {
     at: usize,
 }
 
+/// Powers of ten, by exponent.
+const POWERS: [u64; 10] =
+    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
 const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
@@ -113,8 +117,6 @@ impl<'a> Cursor<'a> {
     /// A decimal number times 10^`scale`, rounded half up: exact, unlike a detour over floating point.
     #[inline(always)]
     pub(crate) fn decimal(&mut self, scale: usize, expected: &'static str) -> Result<u64, Fault> {
-        const POWERS: [u64; 10] =
-            [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
         let start = self.at;
         let (whole, count) = self.digits();
         if count == 0 {
@@ -136,10 +138,25 @@ impl<'a> Cursor<'a> {
                 kept + u64::from(self.bytes[fraction_start + count] >= b'5')
             };
         }
+        if matches!(self.peek(), b'e' | b'E') {
+            return self.scientific(start, scale, expected);
+        }
         let value = if count > 19 { None } else { whole.checked_mul(POWERS[scale]) };
         value
             .and_then(|value| value.checked_add(fraction))
             .ok_or_else(|| Self::shape(start, format!("{expected}, below 2^64 nanoseconds")))
+    }
+
+    /// The number that begins at `start` and has an exponent, as programs print small floating-point numbers.
+    #[cold]
+    fn scientific(&mut self, start: usize, scale: usize, expected: &'static str) -> Result<u64, Fault> {
+        self.word();
+        let text = std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or("");
+        let scaled = text.parse::<f64>().map(|value| (value * POWERS[scale] as f64).round());
+        match scaled {
+            Ok(value) if (0.0..1.8e19).contains(&value) => Ok(value as u64),
+            _ => Err(Self::shape(start, expected)),
+        }
     }
 
     /// A hexadecimal number of at most 16 digits, with or without `0x`.
@@ -575,7 +592,9 @@ mod tests {
         assert_eq!(decimal("18446744073", 9), Some(18_446_744_073_000_000_000));
         assert_eq!(decimal("18446744074", 9), None);
         assert_eq!(decimal("100000000000000000000000000000000", 0), None);
-        for bad in ["", ".5", "-1", "1e3", "0x1", "1.5.2", "NaN"] {
+        assert_eq!(decimal("1e-6", 9), Some(1000));
+        assert_eq!(decimal("1.25E+03", 6), Some(1_250_000_000));
+        for bad in ["", ".5", "-1", "1e", "1e99", "1e5x", "0x1", "1.5.2", "NaN"] {
             assert_eq!(decimal(bad, 6), None, "{bad}");
         }
     }

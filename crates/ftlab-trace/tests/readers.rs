@@ -121,7 +121,7 @@ fn every_fault_names_line_column_text_and_expectation() {
         ),
         ("disksim", "1.0 0 0 8 0\n1.5 0 0 8 0 junk\n", 2, 13, "junk"),
         ("disksim", "1.0 0 0 8 g\n", 1, 11, "g"),
-        ("disksim", "1e3 0 0 8 0\n", 1, 2, "e3"),
+        ("disksim", "1e3x 0 0 8 0\n", 1, 1, "1e3x"),
         ("disksim", "1.0 0 0 4294967296 0\n", 1, 9, "4294967296"),
         ("disksim", "1.0 0 0 \0 0\n", 1, 9, "\0"),
         ("mqsim", "1.5 0 0 8 0\n", 1, 2, ".5"),

@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use bytes::Bytes;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
-use parquet::basic::{ConvertedType, Type};
+use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -24,7 +24,7 @@ const MAGIC: &[u8] = b"PAR1";
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
     name: "parquet",
-    summary: "Parquet tables with named columns; pages plain or compressed with zstd or snappy",
+    summary: "Parquet tables with named columns; pages plain or compressed with zstd, snappy, gzip or lz4",
     columns: COLUMNS,
     units: UNITS,
     extensions: &["parquet"],
@@ -200,13 +200,23 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 }
                 _ => matches!(kind, Type::INT32 | Type::INT64),
             };
-            if !fits || described.max_rep_level() > 0 {
+            // A time stamp or a decimal is stored as a number too, but in another unit than the name of its column says.
+            let meaning = match (described.logical_type_ref(), described.converted_type()) {
+                (Some(LogicalType::Integer { .. } | LogicalType::String), _)
+                | (None, ConvertedType::NONE) => "",
+                (None, kind) if kind.to_string().contains("INT") || kind == ConvertedType::UTF8 => "",
+                _ => " (a date, a time stamp, a decimal or the like)",
+            };
+            if !fits || (!meaning.is_empty() && column != Column::Op) || described.max_rep_level() > 0 {
                 let wanted = match column {
                     Column::Op => "text: read, write, trim or flush",
-                    Column::Arrival { .. } => "numbers",
-                    _ => "whole numbers",
+                    Column::Arrival { .. } => "plain numbers",
+                    _ => "plain whole numbers",
                 };
-                return Err(failed(format!("column {:?} has type {kind}, expected {wanted}", names[leaf])));
+                return Err(failed(format!(
+                    "column {:?} has type {kind}{meaning}, expected {wanted}",
+                    names[leaf]
+                )));
             }
             columns.push(Loaded { column, leaf, name: names[leaf].clone(), values: None });
         }
@@ -403,5 +413,71 @@ impl TraceWriter for ParquetWriter {
 
     fn finish(self: Box<Self>) -> Result<(), String> {
         self.table.finish()?.finish().map_err(|error| format!("cannot be written: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::column::writer::ColumnWriter;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    use std::sync::Arc;
+
+    /// A table as other programs write it: columns that may be null, with `sizes` in one of them.
+    fn foreign(arrival: &str, sizes: &[Option<i32>]) -> Result<Vec<Request>, SourceError> {
+        let schema = format!(
+            "message schema {{ optional int64 {arrival}; optional binary op (string); optional int64 lba;
+             optional int32 bytes; }}"
+        );
+        let schema = Arc::new(parse_message_type(&schema).unwrap());
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let all = vec![1i16; sizes.len()];
+        while let Some(mut column) = group.next_column().unwrap() {
+            match column.untyped() {
+                ColumnWriter::Int64ColumnWriter(writer) => {
+                    let numbers: Vec<i64> = (5..).take(sizes.len()).collect();
+                    writer.write_batch(&numbers, Some(&all), None).unwrap();
+                }
+                ColumnWriter::ByteArrayColumnWriter(writer) => {
+                    writer
+                        .write_batch(&vec![ByteArray::from("Read"); sizes.len()], Some(&all), None)
+                        .unwrap();
+                }
+                ColumnWriter::Int32ColumnWriter(writer) => {
+                    let known: Vec<i32> = sizes.iter().copied().flatten().collect();
+                    let levels: Vec<i16> = sizes.iter().map(|size| size.is_some().into()).collect();
+                    writer.write_batch(&known, Some(&levels), None).unwrap();
+                }
+                _ => unreachable!("the schema has no other types"),
+            }
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        let mut source = read(Input::from_bytes("t", writer.into_inner().unwrap()))?;
+        let mut requests = Vec::new();
+        while source.fill(&mut requests, 100)? > 0 {}
+        Ok(requests)
+    }
+
+    #[test]
+    fn tables_of_other_programs_are_read() {
+        let requests = foreign("time_us", &[Some(512), Some(513)]).unwrap();
+        let request =
+            |arrival_ns, lba, sectors| Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0 };
+        assert_eq!(requests, [request(5000, 5, 1), request(6000, 6, 2)]);
+    }
+
+    #[test]
+    fn nulls_negative_numbers_and_calendars_are_refused() {
+        let error = foreign("arrival_ns", &[Some(512), None]).unwrap_err();
+        assert!(error.expected.contains("column \"bytes\" has nulls in records 1 to 2"), "{error}");
+        let error = foreign("arrival_ns", &[Some(512), Some(-1)]).unwrap_err();
+        assert_eq!((error.line, error.found.as_str()), (Some(2), "-1"), "{error}");
+        let error = foreign("arrival_ns", &[Some(0)]).unwrap_err();
+        assert!(error.line == Some(1) && error.expected.contains("size above 0"), "{error}");
+        let error = foreign("arrival_ns (timestamp(micros,true))", &[Some(512)]).unwrap_err();
+        assert!(error.expected.contains("time stamp"), "{error}");
     }
 }
