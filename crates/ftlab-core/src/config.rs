@@ -263,8 +263,10 @@ pub enum PlaneChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TieBreak {
-    /// The lowest block number.
+    /// The next higher block number after the victim before, cyclically: all blocks of a level get their turn.
     #[default]
+    Next,
+    /// The lowest block number.
     Lowest,
     /// The highest block number.
     Highest,
@@ -379,7 +381,7 @@ impl Default for FtlConfig {
             gc_high_free_blocks: 0,
             gc_choices: 10,
             gc_window: 64,
-            gc_tie: TieBreak::Lowest,
+            gc_tie: TieBreak::Next,
             gc_open_block: GcOpenBlock::Separate,
             gc_when: GcWhen::OnWrite,
             allocation: AllocationOrder::default(),

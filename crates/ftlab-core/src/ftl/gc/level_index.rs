@@ -5,7 +5,7 @@ use crate::config::TieBreak;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::table;
 
-/// One bitmap of rows a level, with two levels of summary above it. A bit for each mapping unit of the drive in all.
+/// One bitmap of rows a level, with a summary above it. A bit for each mapping unit of the drive in all.
 ///
 /// The words of 64 rows stand together for all levels, so that a block that loses a unit stays in its cache line.
 #[derive(Debug)]
@@ -15,12 +15,13 @@ pub struct LevelIndex {
     /// For each plane, for each 64 rows, a word a level.
     rows: Vec<u64>,
     words_per_plane: usize,
-    /// For each plane and level, which words of `rows` have a bit, then which of these words have.
+    /// For each plane and level, which words of `rows` have a bit.
     summary: Vec<u64>,
     words_per_level: usize,
-    top: usize,
     /// No level of the plane below this has a block.
     lowest: Vec<u32>,
+    /// The row after the last one taken (`TieBreak::Next`).
+    next_row: Vec<u32>,
     tie: TieBreak,
 }
 
@@ -28,8 +29,7 @@ impl LevelIndex {
     /// An empty index.
     pub fn new(geometry: &Geometry, tie: TieBreak) -> Self {
         let groups = (geometry.blocks_per_plane() as usize).div_ceil(64);
-        let top = groups.div_ceil(64);
-        let words_per_level = top + top.div_ceil(64);
+        let words_per_level = groups.div_ceil(64);
         let levels = geometry.data_units_per_block() + 1;
         let words_per_plane = groups * levels as usize;
         let planes = geometry.planes() as usize;
@@ -39,7 +39,7 @@ impl LevelIndex {
             words_per_plane,
             summary: table::filled(planes * levels as usize * words_per_level, 0),
             words_per_level,
-            top,
+            next_row: vec![0; planes],
             lowest: vec![levels; planes],
             tie,
             geometry: geometry.clone(),
@@ -77,7 +77,6 @@ impl LevelIndex {
             let at = self.summary_of(plane, level);
             let group = row as usize / 64;
             self.summary[at + group / 64] |= 1 << (group % 64);
-            self.summary[at + self.top + group / 4096] |= 1 << (group / 64 % 64);
         }
         let lowest = &mut self.lowest[plane.index()];
         *lowest = (*lowest).min(level);
@@ -98,11 +97,7 @@ impl LevelIndex {
         if *word == 0 {
             let at = self.summary_of(plane, level);
             let group = row as usize / 64;
-            let word = &mut self.summary[at + group / 64];
-            *word &= !(1 << (group % 64));
-            if *word == 0 {
-                self.summary[at + self.top + group / 4096] &= !(1 << (group / 64 % 64));
-            }
+            self.summary[at + group / 64] &= !(1 << (group % 64));
         }
     }
 
@@ -135,31 +130,47 @@ impl LevelIndex {
             level += 1;
         };
         self.lowest[plane.index()] = level;
+        self.next_row[plane.index()] = row + 1;
         let block = self.geometry.block(plane, row);
         self.remove(block, level);
         Some((block, level))
     }
 
     fn first_row(&self, plane: PlaneId, level: u32) -> Option<u32> {
-        let bit = |word: u64| match self.tie {
-            TieBreak::Lowest => word.trailing_zeros() as usize,
-            TieBreak::Highest => 63 - word.leading_zeros() as usize,
+        let groups = &self.summary[self.summary_of(plane, level)..][..self.words_per_level];
+        let word = |group: usize| {
+            self.rows[plane.index() * self.words_per_plane + group * self.levels as usize + level as usize]
         };
-        let summary = &self.summary[self.summary_of(plane, level)..][..self.words_per_level];
-        let (groups, tops) = summary.split_at(self.top);
-        let top = match self.tie {
-            TieBreak::Lowest => tops.iter().position(|word| *word != 0),
-            TieBreak::Highest => tops.iter().rposition(|word| *word != 0),
-        }?;
-        let at = top * 64 + bit(tops[top]);
-        let group = at * 64 + bit(groups[at]);
-        let word =
-            self.rows[plane.index() * self.words_per_plane + group * self.levels as usize + level as usize];
-        Some((group * 64 + bit(word)) as u32)
+        let row = |group: usize, bits: u64| (group * 64) as u32 + bits.trailing_zeros();
+        let from = |first: usize| {
+            let start = groups.get(first / 64).map_or(0, |bits| bits & (u64::MAX << (first % 64)));
+            let later = groups.iter().enumerate().skip(first / 64 + 1).map(|(at, bits)| (at, *bits));
+            let found = std::iter::once((first / 64, start)).chain(later).find(|(_, bits)| *bits != 0);
+            found.map(|(at, bits)| at * 64 + bits.trailing_zeros() as usize)
+        };
+        match self.tie {
+            TieBreak::Lowest => from(0).map(|group| row(group, word(group))),
+            TieBreak::Highest => {
+                let at = groups.iter().rposition(|bits| *bits != 0)?;
+                let group = at * 64 + 63 - groups[at].leading_zeros() as usize;
+                Some((group * 64 + 63) as u32 - word(group).leading_zeros())
+            }
+            TieBreak::Next => {
+                let next = self.next_row[plane.index()] as usize;
+                let first = next / 64;
+                // The rest of the cursor's own word, then the words after it, then all from the start.
+                let own = groups.get(first / 64).is_some_and(|bits| bits >> (first % 64) & 1 == 1);
+                let bits = if own { word(first) & (u64::MAX << (next % 64)) } else { 0 };
+                if bits != 0 {
+                    return Some(row(first, bits));
+                }
+                from(first + 1).or_else(|| from(0)).map(|group| row(group, word(group)))
+            }
+        }
     }
 
     /// Bytes of the tables.
     pub fn table_bytes(&self) -> u64 {
-        ((self.rows.len() + self.summary.len()) * 8 + self.lowest.len() * 4) as u64
+        ((self.rows.len() + self.summary.len()) * 8 + self.lowest.len() * 8) as u64
     }
 }

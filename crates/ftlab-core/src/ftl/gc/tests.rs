@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, TieBreak};
 
 /// Two planes of 16 blocks with 4 pages.
 fn shape() -> (Geometry, FtlConfig) {
@@ -54,12 +54,62 @@ fn every_policy_gives_every_block_once() {
 
 #[test]
 fn greedy_takes_the_emptiest_and_breaks_ties_as_told() {
-    let mut victims = policy(VictimKind::Greedy, |_| {});
-    with_blocks(&mut victims, &[4, 1, 2, 1, 3, 2]);
-    assert_eq!(drain(&mut victims), [1, 3, 2, 5, 4, 0]);
-    let mut victims = policy(VictimKind::Greedy, |config| config.gc_tie = crate::config::TieBreak::Highest);
-    with_blocks(&mut victims, &[4, 1, 2, 1, 3, 2]);
-    assert_eq!(drain(&mut victims), [3, 1, 5, 2, 4, 0]);
+    for (tie, expected) in [
+        (TieBreak::Lowest, [1, 3, 2, 5, 4, 0]),
+        (TieBreak::Highest, [3, 1, 5, 2, 4, 0]),
+        // After row 3 comes row 5, and after row 5 row 2.
+        (TieBreak::Next, [1, 3, 5, 2, 4, 0]),
+    ] {
+        let mut victims = policy(VictimKind::Greedy, |config| config.gc_tie = tie);
+        with_blocks(&mut victims, &[4, 1, 2, 1, 3, 2]);
+        assert_eq!(drain(&mut victims), expected, "{tie:?}");
+    }
+}
+
+/// The level index against a list, over planes of more than 4096 blocks: every word and its summary are used.
+#[test]
+fn ties_are_broken_the_same_way_in_large_planes() {
+    let text = r#"{ "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 9000, "pages_per_block": 3,
+        "page_bytes": 4096 } }"#;
+    let geometry = Geometry::new(&serde_json::from_str::<DeviceConfig>(text).unwrap());
+    for tie in [TieBreak::Lowest, TieBreak::Highest, TieBreak::Next] {
+        let mut index = level_index::LevelIndex::new(&geometry, tie);
+        let mut naive: Vec<(u32, u32)> = Vec::new();
+        let mut rng = Rng::new(3, "ties");
+        let mut last = None;
+        for _ in 0..30_000 {
+            let row = rng.below(9000) as u32;
+            match naive.iter().position(|(other, _)| *other == row) {
+                None => {
+                    let level = rng.below(4) as u32;
+                    naive.push((row, level));
+                    index.insert(BlockId(row), level);
+                }
+                Some(at) if naive[at].1 > 0 => {
+                    naive[at].1 -= 1;
+                    index.lower(BlockId(row), naive[at].1);
+                }
+                Some(_) => {}
+            }
+            if rng.below(3) == 0 {
+                let lowest = naive.iter().map(|(_, level)| *level).min();
+                let rows = naive.iter().filter(|(_, level)| Some(*level) == lowest).map(|(row, _)| *row);
+                let expected = match tie {
+                    TieBreak::Lowest => rows.min(),
+                    TieBreak::Highest => rows.max(),
+                    TieBreak::Next => {
+                        let rows: Vec<u32> = rows.collect();
+                        let after = rows.iter().filter(|row| last.is_none_or(|last| **row > last)).min();
+                        after.or(rows.iter().min()).copied()
+                    }
+                };
+                let found = index.pop(PlaneId(0)).map(|(block, _)| block.0);
+                assert_eq!(found, expected, "{tie:?}");
+                last = found.or(last);
+                naive.retain(|(row, _)| Some(*row) != found);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,287 @@
+//! The referee: what real flash refuses is refused, with the command, the address and the cause; and what a
+//! translation layer hands to a port is what physics needs.
+
+mod common;
+
+use common::{device, merged, request, run, run_with, small};
+use ftlab_core::device::{RunError, RunOptions};
+use ftlab_core::flash::port::{Count, Cut, FlashPort, Record};
+use ftlab_core::flash::{Cause, Command, Flash};
+use ftlab_core::ftl::gc::{VictimKind, Victims};
+use ftlab_core::ftl::page::PageFtl;
+use ftlab_core::ftl::{Ftl, PageOp};
+use ftlab_core::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
+use ftlab_core::host::request::Op;
+use serde_json::json;
+
+fn flash<P: FlashPort>(port: P) -> Flash<P> {
+    let config = device(small());
+    Flash::new(&config, &Geometry::new(&config), false, port)
+}
+
+const fn at(block: u32, index: u32) -> PageAt {
+    PageAt { block: BlockId(block), index }
+}
+
+fn why<T: std::fmt::Debug>(refused: Result<T, Box<RunError>>) -> String {
+    match *refused.expect_err("refused") {
+        RunError::Rule(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn pages_are_programmed_once_and_ascending() {
+    let mut flash = flash(Count);
+    flash.program(at(3, 0), &[Lpn(7)], Cause::Host, ()).unwrap();
+    let twice = why(flash.program(at(3, 0), &[Lpn(7)], Cause::Gc, ()));
+    for part in ["program of page 0 of block 3", "for gc", "programmed up to 1"] {
+        assert!(twice.contains(part), "{twice}");
+    }
+    flash.program(at(3, 5), &[Lpn(8)], Cause::Host, ()).unwrap();
+    assert!(why(flash.program(at(3, 4), &[Lpn(9)], Cause::Host, ())).contains("up to 6"));
+    assert!(why(flash.program(at(3, 8), &[Lpn(9)], Cause::Host, ())).contains("page 8"));
+}
+
+#[test]
+fn only_written_pages_are_read_also_after_an_erase() {
+    let mut flash = flash(Count);
+    assert!(why(flash.read(at(0, 0), 8, Cause::Host, ())).contains("never written"));
+    flash.program(at(0, 2), &[Lpn(1)], Cause::Host, ()).unwrap();
+    flash.read(at(0, 2), 8, Cause::Host, ()).unwrap();
+    assert!(why(flash.read(at(0, 1), 8, Cause::Map, ())).contains("read of page 1 of block 0"), "skipped");
+    flash.invalidate(Ppn(2)).unwrap();
+    flash.erase(BlockId(0), Cause::Gc, ()).unwrap();
+    assert!(why(flash.read(at(0, 2), 8, Cause::Host, ())).contains("never written"));
+    // What an earlier life left in a page that is skipped now is gone.
+    flash.program(at(0, 5), &[Lpn(1)], Cause::Host, ()).unwrap();
+    assert!(why(flash.read(at(0, 2), 8, Cause::Host, ())).contains("never written"));
+}
+
+#[test]
+fn live_data_are_neither_erased_nor_forgotten_twice() {
+    let mut flash = flash(Count);
+    flash.program(at(1, 0), &[Lpn(4)], Cause::Host, ()).unwrap();
+    assert!(why(flash.erase(BlockId(1), Cause::WearLevel, ())).contains("1 live units would be lost"));
+    flash.invalidate(Ppn(8)).unwrap();
+    assert!(why(flash.invalidate(Ppn(8))).contains("invalidated twice"));
+    flash.erase(BlockId(1), Cause::WearLevel, ()).unwrap();
+    assert_eq!(flash.nand.erases(BlockId(1)), 1);
+}
+
+#[test]
+fn copies_stay_in_their_plane_and_move_live_data_only() {
+    let config = device(merged(small(), json!({ "geometry": { "planes": 2 } })));
+    let mut flash = Flash::new(&config, &Geometry::new(&config), false, Count);
+    flash.program(at(0, 0), &[Lpn(4)], Cause::Host, ()).unwrap();
+    assert!(why(flash.copyback(at(0, 0), at(32, 0), &[Lpn(4)], Cause::Gc, ())).contains("another plane"));
+    assert!(
+        why(flash.copyback_all(&[Ppn(0)], at(32, 0), Cause::Gc, (), |_, _| {})).contains("another plane")
+    );
+    let mut moved = Vec::new();
+    flash.copyback_all(&[Ppn(0)], at(1, 0), Cause::Gc, (), |lpn, ppn| moved.push((lpn, ppn))).unwrap();
+    assert_eq!(moved, [(Lpn(4), Ppn(8))]);
+    assert!(why(flash.copyback_all(&[Ppn(0)], at(1, 1), Cause::Gc, (), |_, _| {})).contains("no live data"));
+    flash.erase(BlockId(0), Cause::Gc, ()).unwrap();
+}
+
+#[test]
+fn a_copy_in_bulk_is_the_same_as_one_by_one() {
+    let config = device(small());
+    let make = || {
+        let mut flash = Flash::new(&config, &Geometry::new(&config), true, Record::default());
+        for page in 0..8 {
+            flash.write_version = page + 1;
+            flash.program(at(0, page), &[Lpn(page)], Cause::Host, 0).unwrap();
+            flash.store(Ppn(page), 0..8, None);
+        }
+        flash.invalidate(Ppn(3)).unwrap();
+        flash
+    };
+    let from: Vec<Ppn> = [0, 1, 2, 4, 5, 6, 7].map(Ppn).into();
+    let (mut bulk, mut single) = (make(), make());
+    bulk.copyback_all(&from, at(5, 1), Cause::Gc, 0, |_, _| {}).unwrap();
+    for (index, old) in (1..).zip(&from) {
+        let page = bulk.geometry().page_of(*old);
+        single.copyback(page, at(5, index), &[Lpn(old.0)], Cause::Gc, 0).unwrap();
+        single.store_copy(*old, Ppn(40 + index));
+        single.invalidate(*old).unwrap();
+    }
+    assert_eq!(bulk.port.commands, single.port.commands);
+    assert_eq!(bulk.counts, single.counts);
+    for unit in (0..256).map(Ppn) {
+        assert_eq!(bulk.nand.is_valid(unit), single.nand.is_valid(unit));
+        if bulk.nand.is_valid(unit) {
+            bulk.deliver(Some(unit), 0..8);
+            single.deliver(Some(unit), 0..8);
+        }
+    }
+    assert_eq!(bulk.delivered, single.delivered);
+    bulk.nand.verify().unwrap();
+}
+
+fn page_op(lpn: u32) -> PageOp {
+    PageOp { lpn: Lpn(lpn), units: 1, first_sector: 0, sectors: 8, stream: 0 }
+}
+
+/// Random overwrites by a deterministic walk over `pages` logical pages.
+fn walk(pages: u32, steps: u32) -> impl Iterator<Item = PageOp> {
+    (0..steps).map(move |step| page_op((step.wrapping_mul(2_654_435_761) >> 7) % pages))
+}
+
+#[test]
+fn an_erase_waits_for_every_copy_out_of_its_block() {
+    for copyback in [false, true] {
+        let config = device(merged(small(), json!({ "timing": { "copyback": copyback } })));
+        let geometry = Geometry::new(&config);
+        let mut flash = Flash::new(&config, &geometry, false, Record::default());
+        let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1);
+        for op in walk(geometry.logical_units, 1000) {
+            ftl.write(&mut flash, &op, 0).unwrap();
+        }
+        let commands = &flash.port.commands;
+        let mut erases = 0;
+        for (index, (erase, waits)) in commands.iter().enumerate() {
+            if erase.command() != Command::Erase {
+                continue;
+            }
+            erases += 1;
+            // Copies since the erase before are those out of this block: one victim is emptied at a time.
+            let start = commands[..index].iter().rposition(|(other, _)| other.command() == Command::Erase);
+            let copies = (start.map_or(0, |at| at + 1)..index).filter(|at| {
+                commands[*at].0.cause() == Cause::Gc && commands[*at].0.command() != Command::Read
+            });
+            for copy in copies {
+                assert!(waits.contains(&copy), "erase {index} does not wait for copy {copy}");
+            }
+        }
+        assert!(erases > 50);
+        if !copyback {
+            // And each copied page is programmed after it was read.
+            let programs =
+                commands.iter().filter(|(c, _)| c.command() == Command::Program && c.cause() == Cause::Gc);
+            assert!(
+                programs
+                    .into_iter()
+                    .all(|(_, waits)| { waits.iter().any(|at| commands[*at].0.command() == Command::Read) })
+            );
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_stops_at_its_command_and_leaves_the_array_as_it_was() {
+    for kind in VictimKind::ALL {
+        let config =
+            device(merged(small(), json!({ "ftl": { "gc": kind.name() }, "timing": { "copyback": true } })));
+        let geometry = Geometry::new(&config);
+        for cut in (0..3000).step_by(37) {
+            let mut flash = Flash::new(&config, &geometry, false, Cut { commands_left: cut });
+            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1);
+            let stopped =
+                walk(geometry.logical_units, 4000).find_map(|op| ftl.write(&mut flash, &op, ()).err());
+            assert_eq!(stopped.map(|error| *error), Some(RunError::PowerCut));
+            assert_eq!(flash.counts.iter().flatten().sum::<u64>(), cut);
+            // Everything that the array holds is whole, and nothing that was written is lost: every logical unit
+            // written so far is live exactly once, but for the one under way, which may be live in both places.
+            flash.nand.verify().unwrap();
+            let mut live = vec![0; geometry.logical_units as usize];
+            for unit in (0..geometry.physical_units()).map(Ppn).filter(|unit| flash.nand.is_valid(*unit)) {
+                live[flash.nand.lpn(unit).unwrap().index()] += 1;
+            }
+            assert!(live.iter().all(|count| *count <= 2));
+            assert!(live.iter().filter(|count| **count == 2).count() <= 1, "{} at {cut}", kind.name());
+        }
+    }
+}
+
+#[test]
+fn tables_agree_after_every_step() {
+    for kind in VictimKind::ALL {
+        for open_block in ["separate", "shared"] {
+            let changes = json!({ "ftl": { "gc": kind.name(), "gc_open_block": open_block, "wear_leveling": "static",
+                "wear_leveling_threshold": 2 } });
+            let config = device(merged(small(), changes));
+            let geometry = Geometry::new(&config);
+            let mut flash = Flash::new(&config, &geometry, false, Count);
+            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1);
+            for (step, op) in walk(geometry.logical_units, 1500).enumerate() {
+                if step % 7 == 3 {
+                    ftl.trim(&mut flash, &op, ()).unwrap();
+                } else {
+                    ftl.write(&mut flash, &op, ()).unwrap();
+                }
+                ftl.verify(&flash.nand).unwrap_or_else(|text| panic!("{} step {step}: {text}", kind.name()));
+            }
+        }
+    }
+}
+
+#[test]
+fn wear_leveling_narrows_the_spread_of_erases() {
+    // A tenth of the pages takes all writes: without levelling the rest never moves.
+    let spread = |kind: &str| {
+        let changes = json!({
+            "geometry": { "blocks_per_plane": 128 },
+            "ftl": { "wear_leveling": kind, "wear_leveling_threshold": 4 },
+            "precondition": { "kind": "fill" },
+        });
+        let config = device(merged(small(), changes));
+        let hot = config.logical_pages() / 10;
+        let rows: Vec<_> = (0..60_000_u64).map(|i| request(0.0, Op::Write, i * 7919 % hot * 8, 8)).collect();
+        let options = RunOptions { timing: false, verify: true, ..RunOptions::default() };
+        let (outcome, _) = run_with(&config, &rows, &options);
+        assert_eq!(outcome.error, None);
+        let by_cause = outcome.summary.flash.erases;
+        assert_eq!(by_cause.wear_level > 0, kind == "static", "{kind}");
+        let wear = outcome.summary.wear;
+        (wear.erase_stdev, f64::from(wear.erase_max) - wear.erase_mean)
+    };
+    let (none, dynamic, fixed) = (spread("none"), spread("dynamic"), spread("static"));
+    assert!(dynamic.0 <= none.0 && fixed.0 < none.0 / 10.0, "{none:?} {dynamic:?} {fixed:?}");
+    assert!(fixed.1 <= 4.0 + 4.0, "no block is far ahead of the mean: {fixed:?}");
+}
+
+#[test]
+fn streams_keep_their_pages_apart() {
+    let config = device(merged(small(), json!({ "ftl": { "streams": 2 } })));
+    let mut rows: Vec<_> = (0..64).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+    for (at, row) in rows.iter_mut().enumerate() {
+        row.stream = (at % 2) as u16;
+    }
+    let (_, log) = run(&config, &rows);
+    let blocks: Vec<u64> = log.commands.iter().map(|record| record.page / 8).collect();
+    let (even, odd): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(at, _)| at % 2 == 0);
+    assert!(even.iter().all(|(_, block)| odd.iter().all(|(_, other)| other != block)));
+}
+
+#[test]
+fn a_full_drive_says_so() {
+    // One block more than the data need: nothing to collect once every page is live.
+    let config = device(merged(
+        small(),
+        json!({ "geometry": { "blocks_per_plane": 32 }, "ftl": { "over_provisioning": null, "logical_pages": 29 * 8,
+            "gc_low_free_blocks": 1, "gc_open_block": "shared" } }),
+    ));
+    let pages = config.logical_pages();
+    let rows: Vec<_> = (0..3 * pages).map(|i| request(0.0, Op::Write, i % pages * 8, 8)).collect();
+    let (outcome, _) = run_with(&config, &rows, &RunOptions::default());
+    // Sequential overwrites free whole blocks: this works to the last page.
+    assert_eq!(outcome.error, None);
+
+    let spread = merged(
+        small(),
+        json!({ "geometry": { "blocks_per_plane": 32, "pages_per_block": 2, "mapping_unit_bytes": 512 },
+            "ftl": { "over_provisioning": 0.3 } }),
+    );
+    let config = device(spread);
+    // One sector to a page of eight: the drive is full of nearly empty pages that packing cannot free.
+    let sectors = config.logical_pages();
+    let rows: Vec<_> = (0..4 * sectors).map(|i| request(0.0, Op::Write, i * 17 % sectors, 1)).collect();
+    let (outcome, _) = run_with(&config, &rows, &RunOptions { timing: false, ..RunOptions::default() });
+    match outcome.error {
+        Some(RunError::Full(text)) => assert!(text.contains("full") && text.contains("plane 0"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(outcome.summary.partial && outcome.summary.host.completed > 0, "what was measured is kept");
+}
