@@ -23,7 +23,7 @@ CASES = {
     "run-explained": [*RUN, "--explain"],
     "run-no-timing": [*RUN, "--no-timing"],
     "run-json": [*RUN, "--json"],
-    "run-reference": ["run", "msr-ssd", "--workload", "disksim-rw250k", "--json"],
+    "run-reference": ["run", "msr-ssd", "--workload", "disksim-rw250k", "--set", "host.stop=last_arrival", "--json"],
     "devices": ["devices"],
     "workloads": ["workloads"],
     "scheme": ["schemes", "d_choices"],
