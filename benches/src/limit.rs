@@ -76,7 +76,7 @@ pub fn run<const PREFETCH: bool>(logical: usize, physical: usize, copies: f64, w
     let mut state = 1_u64;
     let mut draw = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 32) * logical as u64 >> 32) as usize
+        (((state >> 32) * logical as u64) >> 32) as usize
     };
     let mut ring: [usize; AHEAD] = std::array::from_fn(|_| draw());
     let (mut next, mut source, mut owed, mut at) = (0_usize, physical / 2, 0.0, 0_usize);

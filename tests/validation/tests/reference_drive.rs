@@ -2,6 +2,7 @@
 //!
 //! Source: DiskSim 4.0 with the Microsoft SSD extension: its six synthetic validation runs, and a trace of IOzone where
 //! that is at hand. Its runs end at the arrival of the last request, which is then not served.
+#![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
 use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
 use ftlab_validation::{load, run, settings};

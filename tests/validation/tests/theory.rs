@@ -1,4 +1,5 @@
 //! Write amplification against closed forms, within 1 %.
+#![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
 use ftlab_validation::{d_choices, fifo, greedy, in_use, random, run, settings, two_class_lru};
 

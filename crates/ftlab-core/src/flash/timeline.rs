@@ -12,9 +12,10 @@
 //!
 //! A phase that takes no time is left out. Order: a unit runs its commands in order of submission (so the pages of a
 //! block are programmed in order), and waits with the first one until what that one depends on has ended. A bus goes
-//! to the unit that has been ready for it longest; units only ask when they could transfer now, so a bus never
-//! idles while one is ready, and a later transfer never blocks an earlier one. Equal times leave in the order in
-//! which they were scheduled.
+//! to a unit that only has a command to send, since that sets an array to work while data cross, and else to the one
+//! that has been ready for it longest. Units ask when they could transfer now, so a bus never idles while one is
+//! ready, and a later transfer never blocks an earlier one. Equal times leave in the order in which they were
+//! scheduled.
 
 use std::collections::VecDeque;
 
@@ -98,7 +99,12 @@ struct Unit {
 struct Channel {
     using: u32,
     since: Time,
-    waiting: VecDeque<u32>,
+    /// Units that have a command to send.
+    commands: VecDeque<u32>,
+    /// Units that have data to transfer.
+    data: VecDeque<u32>,
+    /// In the list of channels to be granted.
+    marked: bool,
 }
 
 /// What [`Timeline::step`] met.
@@ -126,6 +132,8 @@ pub struct Timeline {
     free_edges: Vec<u32>,
     /// Units to be started when the host has had its say.
     starts: Vec<u32>,
+    /// Free channels to be granted after that.
+    grants: Vec<u32>,
     ended: Vec<u32>,
     finished: Vec<u32>,
     read: [Time; 4],
@@ -171,13 +179,20 @@ impl Timeline {
                 })
                 .collect(),
             channels: (0..geometry.channels)
-                .map(|_| Channel { using: NONE, since: Time::ZERO, waiting: VecDeque::new() })
+                .map(|_| Channel {
+                    using: NONE,
+                    since: Time::ZERO,
+                    commands: VecDeque::new(),
+                    data: VecDeque::new(),
+                    marked: false,
+                })
                 .collect(),
             nodes: Vec::new(),
             free_nodes: Vec::new(),
             edges: Vec::new(),
             free_edges: Vec::new(),
             starts: Vec::new(),
+            grants: Vec::new(),
             ended: Vec::new(),
             finished: Vec::new(),
             read: table(&timing.read_us),
@@ -221,7 +236,8 @@ impl Timeline {
         &mut self.finished
     }
 
-    /// Start the units that have become able to. Call after submitting and before asking for the next event.
+    /// Start the units that have become able to, then grant the free channels. Call after submitting and before asking
+    /// for the next event.
     #[inline]
     pub fn settle(&mut self) {
         let mut at = 0;
@@ -231,6 +247,15 @@ impl Timeline {
             self.start(unit);
         }
         self.starts.clear();
+        for at in 0..self.grants.len() {
+            let channel = self.grants[at];
+            let state = &mut self.channels[channel as usize];
+            state.marked = false;
+            if let Some(unit) = state.commands.pop_front().or_else(|| state.data.pop_front()) {
+                self.start_transfer(channel, unit);
+            }
+        }
+        self.grants.clear();
     }
 
     /// When the next event comes.
@@ -464,11 +489,25 @@ impl Timeline {
     }
 
     fn ask_bus(&mut self, unit: u32) {
-        let channel = self.units[unit as usize].channel;
-        if self.channels[channel as usize].using == NONE {
-            self.start_transfer(channel, unit);
+        let Unit { phase, current, channel, .. } = self.units[unit as usize];
+        let has_data = phase == Phase::BusOut || self.submission(current).command() == Command::Program;
+        let state = &mut self.channels[channel as usize];
+        if has_data {
+            state.data.push_back(unit);
         } else {
-            self.channels[channel as usize].waiting.push_back(unit);
+            state.commands.push_back(unit);
+        }
+        if state.using == NONE {
+            self.mark_channel(channel);
+        }
+    }
+
+    #[inline]
+    fn mark_channel(&mut self, channel: u32) {
+        let state = &mut self.channels[channel as usize];
+        if !state.marked {
+            state.marked = true;
+            self.grants.push(channel);
         }
     }
 
@@ -490,16 +529,13 @@ impl Timeline {
         let unit = std::mem::replace(&mut state.using, NONE);
         let since = state.since;
         self.channel_busy_ps += self.now.since(since).0;
-        let next = state.waiting.pop_front();
         self.units[unit as usize].transfer = (since, self.now);
         if self.units[unit as usize].phase == Phase::BusIn {
             self.start_array(unit);
         } else {
             self.complete(unit);
         }
-        if let Some(next) = next {
-            self.start_transfer(channel, next);
-        }
+        self.mark_channel(channel);
     }
 
     fn complete(&mut self, unit: u32) {

@@ -85,7 +85,7 @@ impl FreeBlocks {
             FreeBlockChoice::Fifo => FreeBlocks::Fifo((0..rows).collect()),
             FreeBlockChoice::NextFit => {
                 let mut bits = vec![u64::MAX; (rows as usize).div_ceil(64)];
-                if rows % 64 != 0 {
+                if !rows.is_multiple_of(64) {
                     *bits.last_mut().expect("a plane has a block") = (1 << (rows % 64)) - 1;
                 }
                 FreeBlocks::NextFit { rows: bits, count: rows, cursor: 0 }

@@ -350,7 +350,7 @@ impl<V: VictimPolicy> PageFtl<V> {
         // A look at every block of the plane, once in a sixteenth as many erases: sixteen steps an erase.
         let interval = (self.geometry.blocks_per_plane() / 16).max(1);
         if self.config.wear_leveling != WearLeveling::Static
-            || self.planes[plane.index()].erases % interval != 0
+            || !self.planes[plane.index()].erases.is_multiple_of(interval)
         {
             return Ok(());
         }
@@ -596,7 +596,7 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
             let found = self.lookup(Lpn(op.lpn.0 + index));
             match found {
                 Some(ppn) => {
-                    reads.add(flash, self.geometry.page_of(ppn), sectors.len() as u32, Cause::Host)?
+                    reads.add(flash, self.geometry.page_of(ppn), sectors.len() as u32, Cause::Host)?;
                 }
                 None => self.counters.unmapped_reads += 1,
             }

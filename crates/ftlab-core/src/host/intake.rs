@@ -99,7 +99,7 @@ impl Intake {
     /// # Errors
     /// When the source cannot go on, or the drive cannot take the request.
     #[inline(always)]
-    pub fn next(&mut self) -> Result<Option<Admitted>, RunError> {
+    pub fn take(&mut self) -> Result<Option<Admitted>, RunError> {
         loop {
             if self.at == self.batch.len() && !self.refill()? {
                 return Ok(None);

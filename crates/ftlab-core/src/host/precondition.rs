@@ -212,7 +212,7 @@ impl<F: Ftl> Aging<'_, '_, F> {
             let source = workload.open(pass).map_err(RunError::Source)?;
             let mut intake = Intake::new(source, &config, self.splitter.sectors(), None);
             let before = self.written;
-            while let Some(admitted) = intake.next()? {
+            while let Some(admitted) = intake.take()? {
                 let request = admitted.request;
                 if matches!(request.op, Op::Write | Op::Trim) {
                     for (lba, page) in self.splitter.split(&request) {

@@ -141,7 +141,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
                 None => return Ok(()),
                 Some(Step::Timer(ARRIVAL)) => self.on_arrival(stop)?,
                 Some(Step::Timer(timer)) => {
-                    self.on_link_free(if timer == LINK[IN] { IN } else { self.out })?
+                    self.on_link_free(if timer == LINK[IN] { IN } else { self.out })?;
                 }
                 Some(Step::Flash) => {}
             }
@@ -162,7 +162,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
     #[inline]
     fn next(&mut self) -> Result<Option<Admitted>, RunError> {
         self.drive.look_ahead(self.intake, &self.splitter);
-        self.intake.next()
+        self.intake.take()
     }
 
     fn now(&self) -> Time {

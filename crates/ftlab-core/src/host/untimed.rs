@@ -28,7 +28,7 @@ pub(crate) fn run<F: Ftl>(
     let mut until_control = CONTROL_INTERVAL;
     loop {
         drive.look_ahead(intake, &splitter);
-        let Some(admitted) = intake.next()? else { return Ok(()) };
+        let Some(admitted) = intake.take()? else { return Ok(()) };
         let request = admitted.request;
         if request.op == Op::Flush {
             drive.ftl.flush(&mut drive.flash, ()).map_err(|error| *error)?;

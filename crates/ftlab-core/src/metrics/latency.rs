@@ -119,9 +119,9 @@ mod tests {
         for i in 0..2000_u64 {
             let span = Time(i * i * 1_000_003 % 90_000_000);
             if i % 3 == 0 {
-                one.record(span)
+                one.record(span);
             } else {
-                two.record(span)
+                two.record(span);
             }
             all.record(span);
         }

@@ -1,0 +1,236 @@
+//! Time: sums of parts, what overlaps and what does not, and the physical bounds.
+#![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
+
+mod common;
+
+use common::{device, latencies, merged, request, run, run_with, small};
+use ftlab_core::device::RunOptions;
+use ftlab_core::flash::Command;
+use ftlab_core::host::request::{Op, Request};
+use serde_json::json;
+
+/// 25 us read, 200 us program, 1.5 ms erase, 100 MB/s (40.96 us a page), 0.5 us commands; 4 dies on 2 channels.
+fn four_dies() -> serde_json::Value {
+    merged(
+        small(),
+        json!({
+            "geometry": { "channels": 2, "ways": 2 },
+            "timing": { "bus_mb_per_s": 100, "command_us": 0.5 },
+        }),
+    )
+}
+
+fn assert_us(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert!((found - expected).abs() < 1e-6, "request {at}: {found} us instead of {expected}: {found:?}");
+    }
+}
+
+#[test]
+fn alone_on_an_idle_drive_a_request_takes_the_sum_of_its_parts() {
+    let config = device(four_dies());
+    let rows = [
+        request(0.0, Op::Write, 0, 8),     // command + 40.96 + 200
+        request(1000.0, Op::Read, 0, 8),   // command + 25 + 40.96
+        request(2000.0, Op::Read, 0, 1),   // one sector crosses: 5.12
+        request(3000.0, Op::Write, 3, 1),  // seven sectors are read first, then the page is written
+        request(4000.0, Op::Read, 800, 8), // never written: zeros, at once
+        request(5000.0, Op::Trim, 0, 8),
+        request(6000.0, Op::Flush, 0, 0),
+    ];
+    let (outcome, log) = run(&config, &rows);
+    let modify = 0.5 + 25.0 + 35.84 + 0.5 + 40.96 + 200.0;
+    assert_us(&latencies(&log), &[241.46, 66.46, 30.62, modify, 0.0, 0.0, 0.0]);
+    let host = &outcome.summary.host;
+    assert_eq!((host.unmapped_read_pages, host.read_modify_writes), (1, 1));
+}
+
+#[test]
+fn the_host_link_is_part_of_the_sum() {
+    // 500 MB/s: 8.192 us a page. A write crosses before flash works, a read after.
+    let config = device(merged(four_dies(), json!({ "host": { "link_mb_per_s": 500 } })));
+    let rows = [request(0.0, Op::Write, 0, 8), request(1000.0, Op::Read, 0, 8)];
+    assert_us(&latencies(&run(&config, &rows).1), &[241.46 + 8.192, 66.46 + 8.192]);
+}
+
+#[test]
+fn page_classes_have_their_own_times() {
+    let classes = json!({
+        "cell": { "kind": "mlc", "page_order": "adjacent" },
+        "timing": { "bus_mb_per_s": 0, "command_us": 0, "read_us": { "lsb": 40, "msb": 65 },
+            "program_us": { "lsb": 300, "msb": "1.3ms" } },
+    });
+    let config = device(merged(small(), classes));
+    let rows: Vec<Request> = (0..4_u32)
+        .map(|i| request(f64::from(i) * 5000.0, Op::Write, u64::from(i) * 8, 8))
+        .chain((0..4_u32).map(|i| request(50_000.0 + f64::from(i) * 5000.0, Op::Read, u64::from(i) * 8, 8)))
+        .collect();
+    assert_us(&latencies(&run(&config, &rows).1), &[300.0, 1300.0, 300.0, 1300.0, 40.0, 65.0, 40.0, 65.0]);
+}
+
+#[test]
+fn dies_overlap_and_transfers_of_a_channel_do_not() {
+    let config = device(four_dies());
+    // Pages 0 and 2 share channel 0 on two ways; page 1 is alone on channel 1.
+    let write = [0, 8, 16].map(|lba| request(0.0, Op::Write, lba, 8));
+    let read = [0, 8, 16].map(|lba| request(1000.0, Op::Read, lba, 8));
+    let (_, log) = run(&config, &[write, read].concat());
+    // The second write waits for the first one's transfer; the second read's command waits for the first one's
+    // command, its array works beside, and its data wait for the first one's data.
+    let expected = [241.46, 241.46, 241.46 + 41.46, 66.46, 66.46, 66.46 + 40.96];
+    assert_us(&latencies(&log), &expected);
+}
+
+#[test]
+fn planes_work_one_at_a_time_unless_they_are_independent() {
+    for (independent, second) in [(false, 2.0 * 241.46), (true, 241.46 + 41.46)] {
+        let planes = json!({
+            "geometry": { "channels": 1, "ways": 1, "planes": 2 },
+            "timing": { "independent_planes": independent },
+        });
+        let config = device(merged(four_dies(), planes));
+        let rows = [request(0.0, Op::Write, 0, 8), request(0.0, Op::Write, 8, 8)];
+        assert_us(&latencies(&run(&config, &rows).1), &[241.46, second]);
+    }
+}
+
+#[test]
+fn a_later_transfer_never_blocks_one_that_could_go_now() {
+    // Die 0 works for long before its data are ready; die 2 of the same channel reads and is done meanwhile.
+    let mut rows = vec![request(0.0, Op::Write, 0, 8), request(0.0, Op::Write, 16, 8)];
+    rows.push(request(1000.0, Op::Write, 0, 8));
+    rows.push(request(1100.0, Op::Read, 0, 8));
+    rows.push(request(1110.0, Op::Read, 16, 8));
+    let (_, log) = run(&device(four_dies()), &rows);
+    let found = latencies(&log);
+    // The read of page 0 waits 141.46 us for the write ahead of it; the one on the other die waits for nothing.
+    assert_us(&found[2..], &[241.46, 141.46 + 66.46, 66.46]);
+}
+
+#[test]
+fn a_die_serves_first_come_first_served() {
+    let config = device(small());
+    let rows: Vec<Request> = (0..6)
+        .map(|i| request(f64::from(i), if i % 2 == 0 { Op::Write } else { Op::Read }, (i as u64 % 3) * 8, 8))
+        .collect();
+    let (_, log) = run(&config, &rows);
+    let ends: Vec<_> = log.requests.iter().map(|record| record.end).collect();
+    let mut sorted = ends.clone();
+    sorted.sort_unstable();
+    // The read of a page that was not written yet ends at once; every other one in order.
+    assert!(ends.iter().zip(&sorted).filter(|(a, b)| a != b).count() <= 2, "{ends:?}");
+}
+
+#[test]
+fn equal_arrivals_keep_their_order() {
+    let config = device(small());
+    let rows: Vec<Request> = (0..20).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+    let (_, log) = run(&config, &rows);
+    assert!(log.requests.windows(2).all(|pair| pair[0].end < pair[1].end));
+}
+
+#[test]
+fn outstanding_requests_wait_at_the_host_and_not_in_the_drive() {
+    let config =
+        device(merged(small(), json!({ "timing": { "bus_mb_per_s": 0 }, "host": { "outstanding": 2 } })));
+    let rows: Vec<Request> = (0..5).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+    let (outcome, log) = run(&config, &rows);
+    assert_us(&latencies(&log), &[200.0, 400.0, 400.0, 400.0, 400.0]);
+    let wait = outcome.summary.host_wait_ns.unwrap();
+    assert_eq!((wait.max, wait.count), (600_000, 5));
+}
+
+#[test]
+fn closed_loop_keeps_its_queue_depth() {
+    let config = json!({ "timing": { "bus_mb_per_s": 0 }, "host": { "arrival": "closed", "queue_depth": 4 },
+        "geometry": { "ways": 8 } });
+    let config = device(merged(small(), config));
+    let rows: Vec<Request> = (0..64).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+    let (outcome, _) = run(&config, &rows);
+    let parallelism = outcome.summary.parallelism.unwrap();
+    assert!((parallelism.mean_busy_dies - 4.0).abs() < 1e-9, "{parallelism:?}");
+    assert_eq!(outcome.summary.simulated_ns, 64 / 4 * 200_000);
+}
+
+/// Commands a second at saturation, against what dies and bus can do.
+#[test]
+fn saturated_throughput_reaches_the_physical_bound() {
+    for op in [Op::Read, Op::Write] {
+        for channels in [1, 2, 4] {
+            for ways in [1, 2, 3, 4, 8] {
+                let shape = json!({
+                    "geometry": { "channels": channels, "ways": ways, "blocks_per_plane": 1024 },
+                    "timing": { "command_us": 0.3, "bus_mb_per_s": 100 },
+                    "host": { "arrival": "closed", "queue_depth": 512 },
+                    "precondition": { "kind": if op == Op::Read { "fill" } else { "none" } },
+                });
+                let config = device(merged(small(), shape));
+                let pages = config.logical_pages();
+                // Reads of a full drive, or the first writes of a fresh one: nothing is erased.
+                let rows: Vec<Request> = (0..20_000.min(pages)).map(|i| request(0.0, op, i * 8, 8)).collect();
+                let (outcome, _) = run_with(&config, &rows, &RunOptions::default());
+                let summary = &outcome.summary;
+                assert_eq!(summary.flash.erases.total, 0);
+                let (array, bus) = (if op == Op::Read { 25.0 } else { 200.0 }, 0.3 + 40.96);
+                let (dies, channels) = (f64::from(channels * ways), f64::from(channels));
+                let bound = (dies / (array + bus)).min(channels / bus) * 1e6;
+                let share = summary.host.iops / bound;
+                println!("{} {channels}x{ways}: {:.4} of the bound", op.name(), share);
+                assert!(share <= 1.0 + 1e-9, "{share}: faster than physics");
+                // A queue of 512 spread over at most 32 dies leaves none idle but at the start and the end.
+                assert!(share >= 0.98, "{} {channels}x{ways}: {share}", op.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fast_bus_is_never_free() {
+    for (mb_per_s, page_ns) in [(333.0, 12_300), (1200.0, 3413), (2400.0, 1707)] {
+        let config = device(merged(small(), json!({ "timing": { "bus_mb_per_s": mb_per_s } })));
+        let rows = [request(0.0, Op::Write, 0, 8)];
+        let (outcome, _) = run(&config, &rows);
+        assert_eq!(outcome.summary.simulated_ns, 200_000 + page_ns);
+    }
+}
+
+#[test]
+fn rates_count_the_last_partial_second() {
+    // Two and a half seconds of work: neither whole seconds nor the time before the first arrival.
+    let config = device(merged(small(), json!({ "timing": { "bus_mb_per_s": 0, "program_us": 250_000 } })));
+    let rows: Vec<Request> = (0..10).map(|i| request(7e6, Op::Write, i * 8, 8)).collect();
+    let (outcome, _) = run(&config, &rows);
+    let host = &outcome.summary.host;
+    assert!(
+        (host.iops - 4.0).abs() < 1e-9 && (host.bytes_per_second - 4.0 * 4096.0).abs() < 1e-6,
+        "{host:?}"
+    );
+    assert_eq!((host.first_arrival_ns, outcome.summary.simulated_ns), (7_000_000_000, 9_500_000_000));
+}
+
+#[test]
+fn spare_bytes_cross_the_bus_when_told() {
+    for (transfer, bytes) in [(false, 4096.0), (true, 4224.0)] {
+        let spare = json!({ "geometry": { "spare_bytes": 128 }, "timing": { "transfer_spare": transfer } });
+        let (outcome, _) = run(&device(merged(small(), spare)), &[request(0.0, Op::Write, 0, 8)]);
+        assert_eq!(outcome.summary.simulated_ns as f64, 200_000.0 + bytes * 25.0);
+    }
+}
+
+#[test]
+fn events_change_nothing_and_tell_everything() {
+    let config = device(merged(four_dies(), json!({ "precondition": { "kind": "fill" } })));
+    let pages = config.logical_pages();
+    let rows: Vec<Request> =
+        (0..2000_u64).map(|i| request(i as f64 * 40.0, Op::Write, i * i % pages * 8, 8)).collect();
+    let (observed, log) = run(&config, &rows);
+    let source = ftlab_core::host::request::VecSource::new(rows);
+    let options = RunOptions { verify: true, ..RunOptions::default() };
+    let control = ftlab_core::device::RunControl::default();
+    let silent = ftlab_core::device::simulate(&config, &source, &options, &control, &mut ()).unwrap();
+    let text = |outcome: &ftlab_core::device::Outcome| serde_json::to_string(&outcome.summary).unwrap();
+    assert_eq!(text(&observed), text(&silent));
+    let erases = log.commands.iter().filter(|record| record.command == Command::Erase).count() as u64;
+    assert_eq!(erases, silent.summary.flash.erases.total);
+}
