@@ -9,8 +9,7 @@ use std::collections::VecDeque;
 
 use crate::config::{Arrival, DeviceConfig, LinkDuplex, Stop};
 use crate::device::{RunError, RunOptions};
-use crate::flash::port::FlashPort;
-use crate::flash::timeline::{Step, Timeline};
+use crate::flash::clock::{Clock, Step};
 use crate::ftl::Ftl;
 use crate::host::intake::{Admitted, Intake};
 use crate::host::request::{Op, Request, SECTOR_BYTES};
@@ -20,7 +19,7 @@ use crate::metrics::books::Books;
 use crate::metrics::{CommandRecord, Observer, RequestRecord};
 use crate::time::{Rate, Time};
 
-/// Timers of the timeline.
+/// Timers of the clock.
 const ARRIVAL: u32 = 0;
 const LINK: [u32; 2] = [1, 2];
 
@@ -34,13 +33,13 @@ struct Slot {
     request: Request,
     arrival: Time,
     start: Time,
-    /// Accesses that have not ended, and one more while they are being handed out.
+    /// Times that the clock will still report it.
     pending: u32,
 }
 
 /// Everything that happens between source and flash.
-struct Driver<'r, 'a, F> {
-    drive: &'r mut Drive<'a, F, Timeline>,
+struct Driver<'r, 'a, F, C> {
+    drive: &'r mut Drive<'a, F, C>,
     intake: &'r mut Intake,
     books: &'r mut Books,
     observer: &'r mut dyn Observer,
@@ -77,9 +76,9 @@ struct Driver<'r, 'a, F> {
 ///
 /// # Errors
 /// When a request, the source or the drive is at fault.
-pub(crate) fn run<F: Ftl>(
+pub(crate) fn run<F: Ftl, C: Clock>(
     config: &DeviceConfig,
-    drive: &mut Drive<'_, F, Timeline>,
+    drive: &mut Drive<'_, F, C>,
     intake: &mut Intake,
     books: &mut Books,
     options: &RunOptions,
@@ -124,7 +123,7 @@ pub(crate) fn run<F: Ftl>(
     result
 }
 
-impl<F: Ftl> Driver<'_, '_, F> {
+impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     fn go(&mut self, stop: Stop) -> Result<(), RunError> {
         if self.closed {
             for _ in 0..self.depth {
@@ -289,20 +288,21 @@ impl<F: Ftl> Driver<'_, '_, F> {
     fn dispatch(&mut self, at: u32) -> Result<(), RunError> {
         let request = self.slots[at as usize].request;
         let ready = self.drive.flash.port.ready();
-        let mut pending = 0;
+        let mut watch = C::Watch::default();
         if request.op == Op::Flush {
             let done = self.drive.ftl.flush(&mut self.drive.flash, ready).map_err(|error| *error)?;
-            pending += u32::from(self.drive.flash.port.watch(done, at));
+            self.drive.flash.port.watch(&mut watch, done, at);
         }
         for (lba, page) in self.splitter.split(&request) {
             let done = self.drive.access(request.op, lba, &page, ready).map_err(|error| *error)?;
-            pending += u32::from(self.drive.flash.port.watch(done, at));
+            self.drive.flash.port.watch(&mut watch, done, at);
             match request.op {
                 Op::Write => self.books.host.write_pages += u64::from(page.units),
                 Op::Read => self.books.host.read_pages += u64::from(page.units),
                 Op::Trim | Op::Flush => {}
             }
         }
+        let pending = self.drive.flash.port.arm(watch, at);
         self.slots[at as usize].pending = pending;
         if pending == 0 {
             self.leaving.push_back(at);
