@@ -4,9 +4,6 @@
 //! is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has. The
 //! results are those of [`Timeline`](super::timeline::Timeline), which has to go event by event.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use crate::config::DeviceConfig;
 use crate::flash::CAUSES;
 use crate::flash::clock::{Clock, Spans, Step, TIMERS};
@@ -15,12 +12,10 @@ use crate::geometry::Geometry;
 use crate::metrics::CommandRecord;
 use crate::time::Time;
 
-/// Stands for the end of a command. Of equal ends, that of the command that started first comes first; of equal starts
-/// too, that of the unit whose command before did, then of the unit that has been busy longest. So they come if each is
-/// scheduled when it starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Ticket {
-    end: Time,
+/// What decides between equal ends: the command that started first; of equal starts, that of the unit whose command before
+/// did; then that of the unit that has been busy longest. So they come if each is scheduled when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Tie {
     start: Time,
     /// When the command before on the unit started, if this one followed at once; else `start`.
     before: Time,
@@ -28,18 +23,102 @@ pub struct Ticket {
     row: u64,
 }
 
-/// When an event comes, since when that is settled, its number in the order of scheduling, and what it is: a timer, or
-/// `TIMERS` + watcher. An event that was settled earlier comes first, as if it had been scheduled then.
-type Event = Reverse<(Ticket, u64, u32)>;
+impl Tie {
+    const NONE: Tie = Tie { start: Time::NEVER, before: Time::NEVER, row: u64::MAX };
+}
+
+/// The last command of a unit.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    end: Time,
+    tie: Tie,
+}
+
+/// Requests that will end: a binary heap, earliest first.
+///
+/// Ends and watchers stand in arrays of their own: an entry written word by word and then moved as a whole would wait
+/// for every store ahead of it.
+#[derive(Debug, Default)]
+struct Ends {
+    ends: Vec<Time>,
+    watchers: Vec<u32>,
+    /// By watcher.
+    ties: Vec<Tie>,
+}
+
+impl Ends {
+    #[inline]
+    fn first(&self) -> Option<Time> {
+        self.ends.first().copied()
+    }
+
+    #[inline]
+    fn is_before(&self, a: usize, b: usize) -> bool {
+        let (first, second) = (self.ends[a], self.ends[b]);
+        first < second || (first == second && self.tie(a) < self.tie(b))
+    }
+
+    fn tie(&self, at: usize) -> Tie {
+        self.ties[self.watchers[at] as usize]
+    }
+
+    #[inline]
+    fn swap(&mut self, a: usize, b: usize) {
+        self.ends.swap(a, b);
+        self.watchers.swap(a, b);
+    }
+
+    #[inline]
+    fn push(&mut self, end: Time, tie: Tie, watcher: u32) {
+        if self.ties.len() <= watcher as usize {
+            self.ties.resize(watcher as usize + 1, Tie::NONE);
+        }
+        self.ties[watcher as usize] = tie;
+        let mut at = self.ends.len();
+        self.ends.push(end);
+        self.watchers.push(watcher);
+        while at > 0 && self.is_before(at, (at - 1) / 2) {
+            self.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        let last = self.ends.len().checked_sub(1)?;
+        self.swap(0, last);
+        self.ends.pop();
+        let watcher = self.watchers.pop();
+        let mut at = 0;
+        loop {
+            let (left, right) = (2 * at + 1, 2 * at + 2);
+            let mut first = at;
+            if left < last && self.is_before(left, first) {
+                first = left;
+            }
+            if right < last && self.is_before(right, first) {
+                first = right;
+            }
+            if first == at {
+                return watcher;
+            }
+            self.swap(at, first);
+            at = first;
+        }
+    }
+}
 
 /// Keeps simulated time for drives with one unit on each channel.
 #[derive(Debug)]
 pub struct Direct {
     now: Time,
     /// The last command that each unit was given.
-    last: Vec<Ticket>,
-    events: BinaryHeap<Event>,
-    scheduled: u64,
+    last: Vec<Last>,
+    /// When each timer rings, and since when that is settled.
+    timers: [(Time, Time); TIMERS as usize],
+    ends: Ends,
+    /// The unit that was given a command last.
+    latest: usize,
     submitted: u64,
     finished: Vec<u32>,
     spans: Spans,
@@ -59,9 +138,13 @@ impl Direct {
     pub fn new(config: &DeviceConfig, geometry: &Geometry, log: bool) -> Self {
         Self {
             now: Time::ZERO,
-            last: vec![Ticket::default(); geometry.channels as usize],
-            events: BinaryHeap::new(),
-            scheduled: 0,
+            last: vec![
+                Last { end: Time::ZERO, tie: Tie { start: Time::ZERO, before: Time::ZERO, row: 0 } };
+                geometry.channels as usize
+            ],
+            timers: [(Time::NEVER, Time::NEVER); TIMERS as usize],
+            ends: Ends::default(),
+            latest: 0,
             submitted: 0,
             finished: Vec::new(),
             spans: Spans::new(config),
@@ -69,12 +152,6 @@ impl Direct {
             channel_busy_ps: 0,
             log: log.then(Vec::new),
         }
-    }
-
-    #[inline]
-    fn schedule(&mut self, what: u32, at: Ticket) {
-        self.scheduled += 1;
-        self.events.push(Reverse((at, self.scheduled, what)));
     }
 
     #[cold]
@@ -94,67 +171,74 @@ impl Direct {
 }
 
 impl FlashPort for Direct {
-    type Ticket = Ticket;
+    /// When the command ends.
+    type Ticket = Time;
 
     #[inline]
-    fn ready(&self) -> Ticket {
-        Ticket::default()
+    fn ready(&self) -> Time {
+        Time::ZERO
     }
 
     #[inline]
-    fn join(&mut self, first: Ticket, second: Ticket) -> Ticket {
+    fn join(&mut self, first: Time, second: Time) -> Time {
         first.max(second)
     }
 
     #[inline]
-    fn submit(&mut self, submission: Submission, after: Ticket) -> Ticket {
+    fn submit(&mut self, submission: Submission, after: Time) -> Time {
         let unit = submission.unit() as usize;
-        let last = self.last[unit];
-        let start = last.end.max(after.end).max(self.now);
+        let last = &mut self.last[unit];
+        let start = last.end.max(after).max(self.now);
         let bus_in = self.spans.bus_in(submission);
         let worked = start + bus_in + self.spans.array(submission);
         let bus_out = self.spans.bus_out(submission);
         let end = worked + bus_out;
         self.submitted += 1;
-        let (before, row) = if start == last.end { (last.start, last.row) } else { (start, self.submitted) };
-        let ticket = Ticket { end, start, before, row };
-        self.last[unit] = ticket;
+        if start == last.end {
+            last.tie.before = last.tie.start;
+        } else {
+            last.tie.before = start;
+            last.tie.row = self.submitted;
+        }
+        last.tie.start = start;
+        last.end = end;
+        self.latest = unit;
         self.busy_ps[submission.cause() as usize] += (end - start).0;
         self.channel_busy_ps += (bus_in + bus_out).0;
         if self.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
         }
-        ticket
+        end
     }
 
-    fn submit_run(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
-        if count == 0 {
-            return after;
-        }
-        if self.log.is_some() {
+    fn submit_run(&mut self, submission: Submission, count: u32, after: Time) -> Time {
+        if count <= 1 || self.log.is_some() {
             return (0..count).map(|at| self.submit(submission.ahead(at), after)).max().unwrap_or(after);
         }
-        let first = self.submit(submission, after);
-        let one = first.end - first.start;
+        let end = self.submit(submission, after);
+        let last = &mut self.last[submission.unit() as usize];
+        let one = end - last.tie.start;
         let rest = Time(one.0 * u64::from(count - 1));
+        last.end = end + rest;
+        last.tie.start = Time(last.end.0 - one.0);
+        last.tie.before = Time(last.tie.start.0 - one.0);
         let bus = self.spans.bus_in(submission) + self.spans.bus_out(submission);
         self.busy_ps[submission.cause() as usize] += rest.0;
         self.channel_busy_ps += bus.0 * u64::from(count - 1);
-        if count == 1 {
-            return first;
-        }
-        let end = first.end + rest;
-        let start = Time(end.0 - one.0);
-        let ticket = Ticket { end, start, before: Time(start.0 - one.0), row: first.row };
-        self.last[submission.unit() as usize] = ticket;
-        ticket
+        last.end
     }
 }
 
+/// The latest end of a watcher's tickets, and the unit where that is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LatestEnd {
+    end: Time,
+    unit: usize,
+}
+
 impl Clock for Direct {
-    /// The latest end so far.
-    type Watch = Ticket;
+    type Watch = LatestEnd;
 
     #[inline]
     fn now(&self) -> Time {
@@ -163,20 +247,27 @@ impl Clock for Direct {
 
     #[inline]
     fn set_timer(&mut self, timer: u32, at: Time) {
-        self.schedule(timer, Ticket { end: at, start: self.now, before: self.now, row: 0 });
+        debug_assert!(self.timers[timer as usize].0 == Time::NEVER, "a timer is set once");
+        self.timers[timer as usize] = (at, self.now);
+    }
+
+    /// The command that ends an access is the last one submitted for it.
+    #[inline]
+    fn watch(&mut self, watch: &mut LatestEnd, ticket: Time, _: u32) {
+        if ticket > watch.end
+            || (ticket == watch.end && self.last[self.latest].tie > self.last[watch.unit].tie)
+        {
+            watch.end = ticket;
+            watch.unit = self.latest;
+        }
     }
 
     #[inline]
-    fn watch(&mut self, watch: &mut Ticket, ticket: Ticket, _: u32) {
-        *watch = (*watch).max(ticket);
-    }
-
-    #[inline]
-    fn arm(&mut self, watch: Ticket, watcher: u32) -> u32 {
+    fn arm(&mut self, watch: LatestEnd, watcher: u32) -> u32 {
         if watch.end <= self.now {
             return 0;
         }
-        self.schedule(TIMERS + watcher, watch);
+        self.ends.push(watch.end, self.last[watch.unit].tie, watcher);
         1
     }
 
@@ -190,14 +281,26 @@ impl Clock for Direct {
 
     #[inline]
     fn step(&mut self) -> Option<Step> {
-        let Reverse((Ticket { end: time, .. }, _, what)) = self.events.pop()?;
-        debug_assert!(time >= self.now, "time never goes back");
-        self.now = time;
-        if what < TIMERS {
-            return Some(Step::Timer(what));
+        let mut first = 0;
+        for timer in 1..self.timers.len() {
+            if self.timers[timer] < self.timers[first] {
+                first = timer;
+            }
         }
-        self.finished.push(what - TIMERS);
-        Some(Step::Flash)
+        let (rings, settled) = self.timers[first];
+        if let Some(end) = self.ends.first()
+            && (end < rings || (end == rings && self.ends.tie(0).start <= settled))
+        {
+            self.now = end;
+            self.finished.extend(self.ends.pop());
+            return Some(Step::Flash);
+        }
+        if rings == Time::NEVER {
+            return None;
+        }
+        self.timers[first] = (Time::NEVER, Time::NEVER);
+        self.now = rings;
+        Some(Step::Timer(first as u32))
     }
 
     fn busy_ps(&self) -> [u64; CAUSES] {
@@ -215,6 +318,6 @@ impl Clock for Direct {
     }
 
     fn table_bytes(&self) -> u64 {
-        (self.last.len() * size_of::<Ticket>()) as u64
+        (self.last.len() * size_of::<Last>()) as u64
     }
 }

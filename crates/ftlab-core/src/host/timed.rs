@@ -11,7 +11,7 @@ use crate::config::{Arrival, DeviceConfig, LinkDuplex, Stop};
 use crate::device::{RunError, RunOptions};
 use crate::flash::clock::{Clock, Step};
 use crate::ftl::Ftl;
-use crate::host::intake::{Admitted, Intake};
+use crate::host::intake::Intake;
 use crate::host::request::{Op, Request, SECTOR_BYTES};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
@@ -56,8 +56,6 @@ struct Driver<'r, 'a, F, C> {
     slots: Vec<Slot>,
     free_slots: Vec<u32>,
     in_drive: usize,
-    /// The request whose arrival the timer will ring.
-    arriving: Option<Admitted>,
     /// Waiting at the host.
     waiting: VecDeque<u32>,
     /// Handed over, waiting for the way in.
@@ -108,7 +106,6 @@ pub(crate) fn run<F: Ftl, C: Clock>(
         slots: Vec::new(),
         free_slots: Vec::new(),
         in_drive: 0,
-        arriving: None,
         waiting: VecDeque::new(),
         entering: VecDeque::new(),
         leaving: VecDeque::new(),
@@ -127,11 +124,13 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     fn go(&mut self, stop: Stop) -> Result<(), RunError> {
         if self.closed {
             for _ in 0..self.depth {
-                let Some(admitted) = self.next()? else { break };
-                self.arrive(admitted)?;
+                if !self.take()? {
+                    break;
+                }
+                self.arrive()?;
             }
-        } else if let Some(admitted) = self.next()? {
-            self.expect(admitted);
+        } else if self.take()? {
+            self.expect();
         }
         let mut until_control = CONTROL_INTERVAL;
         loop {
@@ -159,7 +158,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<Admitted>, RunError> {
+    fn take(&mut self) -> Result<bool, RunError> {
         self.drive.look_ahead(self.intake, &self.splitter);
         self.intake.take()
     }
@@ -168,30 +167,28 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         self.drive.flash.port.now()
     }
 
-    fn expect(&mut self, admitted: Admitted) {
-        self.drive.flash.port.set_timer(ARRIVAL, admitted.arrival);
-        self.arriving = Some(admitted);
+    /// The timer will ring when the current request of the intake arrives.
+    fn expect(&mut self) {
+        self.drive.flash.port.set_timer(ARRIVAL, self.intake.arrival());
     }
 
     fn on_arrival(&mut self, stop: Stop) -> Result<(), RunError> {
-        let Some(admitted) = self.arriving.take() else { return Ok(()) };
-        let next = self.next()?;
-        if next.is_none() && stop == Stop::LastArrival {
+        if stop == Stop::LastArrival && !self.intake.has_more()? {
             self.stopped = true;
             return Ok(());
         }
-        self.arrive(admitted)?;
-        if let Some(next) = next {
-            self.expect(next);
+        self.arrive()?;
+        if self.take()? {
+            self.expect();
         }
         Ok(())
     }
 
-    /// A request is at the host now.
+    /// The current request of the intake is at the host now.
     #[inline]
-    fn arrive(&mut self, admitted: Admitted) -> Result<(), RunError> {
-        let Admitted { index, request, arrival } = admitted;
-        let arrival = if self.closed { self.now() } else { arrival };
+    fn arrive(&mut self) -> Result<(), RunError> {
+        let (index, request) = (self.intake.index(), *self.intake.request());
+        let arrival = if self.closed { self.drive.flash.port.now() } else { self.intake.arrival() };
         self.books.arrived(arrival);
         let at = if let Some(at) = self.free_slots.pop() {
             let slot = &mut self.slots[at as usize];
@@ -343,8 +340,8 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
             self.observer.on_request(&RequestRecord { index, request, arrival, start, end: now });
         }
         if self.closed {
-            if let Some(next) = self.next()? {
-                self.arrive(next)?;
+            if self.take()? {
+                self.arrive()?;
             }
         } else if let Some(next) = self.waiting.pop_front() {
             self.hand_over(next)?;
