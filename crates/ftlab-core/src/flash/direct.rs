@@ -27,11 +27,26 @@ impl Tie {
     const NONE: Tie = Tie { start: Time::NEVER, before: Time::NEVER, row: u64::MAX };
 }
 
-/// The last command of a unit.
-#[derive(Debug, Clone, Copy)]
+/// The last command of each unit. Each of its numbers has an array of its own: written apart and then read together, they
+/// would wait for every store ahead of them.
+#[derive(Debug)]
 struct Last {
-    end: Time,
-    tie: Tie,
+    end: Vec<Time>,
+    start: Vec<Time>,
+    before: Vec<Time>,
+    row: Vec<u64>,
+}
+
+impl Last {
+    fn new(units: usize) -> Self {
+        let times = || vec![Time::ZERO; units];
+        Self { end: times(), start: times(), before: times(), row: vec![0; units] }
+    }
+
+    #[inline]
+    fn tie(&self, unit: usize) -> Tie {
+        Tie { start: self.start[unit], before: self.before[unit], row: self.row[unit] }
+    }
 }
 
 /// Requests that will end: a binary heap, earliest first.
@@ -113,7 +128,7 @@ impl Ends {
 pub struct Direct {
     now: Time,
     /// The last command that each unit was given.
-    last: Vec<Last>,
+    last: Last,
     /// When each timer rings, and since when that is settled.
     timers: [(Time, Time); TIMERS as usize],
     ends: Ends,
@@ -138,10 +153,7 @@ impl Direct {
     pub fn new(config: &DeviceConfig, geometry: &Geometry, log: bool) -> Self {
         Self {
             now: Time::ZERO,
-            last: vec![
-                Last { end: Time::ZERO, tie: Tie { start: Time::ZERO, before: Time::ZERO, row: 0 } };
-                geometry.channels as usize
-            ],
+            last: Last::new(geometry.channels as usize),
             timers: [(Time::NEVER, Time::NEVER); TIMERS as usize],
             ends: Ends::default(),
             latest: 0,
@@ -187,21 +199,21 @@ impl FlashPort for Direct {
     #[inline]
     fn submit(&mut self, submission: Submission, after: Time) -> Time {
         let unit = submission.unit() as usize;
-        let last = &mut self.last[unit];
-        let start = last.end.max(after).max(self.now);
+        let free = self.last.end[unit];
+        let start = free.max(after).max(self.now);
         let bus_in = self.spans.bus_in(submission);
         let worked = start + bus_in + self.spans.array(submission);
         let bus_out = self.spans.bus_out(submission);
         let end = worked + bus_out;
         self.submitted += 1;
-        if start == last.end {
-            last.tie.before = last.tie.start;
+        if start == free {
+            self.last.before[unit] = self.last.start[unit];
         } else {
-            last.tie.before = start;
-            last.tie.row = self.submitted;
+            self.last.before[unit] = start;
+            self.last.row[unit] = self.submitted;
         }
-        last.tie.start = start;
-        last.end = end;
+        self.last.start[unit] = start;
+        self.last.end[unit] = end;
         self.latest = unit;
         self.busy_ps[submission.cause() as usize] += (end - start).0;
         self.channel_busy_ps += (bus_in + bus_out).0;
@@ -217,16 +229,17 @@ impl FlashPort for Direct {
             return (0..count).map(|at| self.submit(submission.ahead(at), after)).max().unwrap_or(after);
         }
         let end = self.submit(submission, after);
-        let last = &mut self.last[submission.unit() as usize];
-        let one = end - last.tie.start;
+        let unit = submission.unit() as usize;
+        let one = end - self.last.start[unit];
         let rest = Time(one.0 * u64::from(count - 1));
-        last.end = end + rest;
-        last.tie.start = Time(last.end.0 - one.0);
-        last.tie.before = Time(last.tie.start.0 - one.0);
+        let end = end + rest;
+        self.last.end[unit] = end;
+        self.last.start[unit] = Time(end.0 - one.0);
+        self.last.before[unit] = Time(end.0 - 2 * one.0);
         let bus = self.spans.bus_in(submission) + self.spans.bus_out(submission);
         self.busy_ps[submission.cause() as usize] += rest.0;
         self.channel_busy_ps += bus.0 * u64::from(count - 1);
-        last.end
+        end
     }
 }
 
@@ -255,7 +268,7 @@ impl Clock for Direct {
     #[inline]
     fn watch(&mut self, watch: &mut LatestEnd, ticket: Time, _: u32) {
         if ticket > watch.end
-            || (ticket == watch.end && self.last[self.latest].tie > self.last[watch.unit].tie)
+            || (ticket == watch.end && self.last.tie(self.latest) > self.last.tie(watch.unit))
         {
             watch.end = ticket;
             watch.unit = self.latest;
@@ -267,7 +280,7 @@ impl Clock for Direct {
         if watch.end <= self.now {
             return 0;
         }
-        self.ends.push(watch.end, self.last[watch.unit].tie, watcher);
+        self.ends.push(watch.end, self.last.tie(watch.unit), watcher);
         1
     }
 
@@ -318,6 +331,6 @@ impl Clock for Direct {
     }
 
     fn table_bytes(&self) -> u64 {
-        (self.last.len() * size_of::<Last>()) as u64
+        self.last.end.len() as u64 * 32
     }
 }
