@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use ftlab_core::device::Outcome;
 use ftlab_validation::{run, settings};
+use limit::Limit;
 
 const LOGICAL: usize = 6_400_000;
 
@@ -57,26 +58,32 @@ fn commands(outcome: &Outcome) -> u64 {
 /// Uniform random single-page overwrites, greedy, 6.4 million pages, spare factor 0.08.
 fn overwrites(scale: &Scale) {
     let blocks = (LOGICAL as f64 / 64.0 / 0.92).floor() as usize + 32;
-    let device = settings(&[
-        ("geometry.blocks_per_plane", &blocks),
-        ("ftl.logical_pages", &LOGICAL),
-        ("ftl.gc_low_free_blocks", &31),
-        ("precondition.kind", &"steady"),
-        ("precondition.pattern", &"uniform"),
-        ("precondition.max_drive_writes", &4),
-    ]);
-    let with = |requests: u64, timing: bool| {
+    let device = |ways: usize| {
+        settings(&[
+            ("geometry.ways", &ways),
+            ("geometry.blocks_per_plane", &(blocks / ways)),
+            ("ftl.logical_pages", &LOGICAL),
+            ("ftl.gc_low_free_blocks", &(32 / ways - 1)),
+            ("precondition.kind", &"steady"),
+            ("precondition.pattern", &"uniform"),
+            ("precondition.max_drive_writes", &4),
+        ])
+    };
+    let with = |requests: u64, timing: bool, ways: usize| {
         let start = Instant::now();
-        let outcome = run("ideal-page", &device, "uniform", &settings(&[("requests", &requests)]), timing);
+        let outcome =
+            run("ideal-page", &device(ways), "uniform", &settings(&[("requests", &requests)]), timing);
         (start.elapsed().as_secs_f64(), outcome)
     };
     println!("uniform random single-page overwrites, greedy, 6.4 million pages, spare factor 0.08");
     let mut copies = 4.87;
-    for (name, timing, floor) in
-        [("(a) without a clock", false, 0.5), ("(b) with the timeline", true, 1.0 / 3.0)]
-    {
-        let (setup, _) = best(scale, || with(1, timing));
-        let (all, outcome) = best(scale, || with(scale.requests, timing));
+    for (name, timing, ways, floor) in [
+        ("(a) without a clock", false, 1, 0.5),
+        ("(b) with a clock, one die", true, 1, 1.0 / 3.0),
+        ("(b) with a clock, four dies on one channel, event by event", true, 4, 1.0 / 3.0),
+    ] {
+        let (setup, _) = best(scale, || with(1, timing, ways));
+        let (all, outcome) = best(scale, || with(scale.requests, timing, ways));
         let seconds = (all - setup).max(1e-9);
         let summary = &outcome.summary;
         let amplification = summary.write_amplification.as_ref().map_or(0.0, |wa| wa.total);
@@ -91,8 +98,8 @@ fn overwrites(scale: &Scale) {
             hash(&outcome)
         );
         for (kernel, limit) in [
-            ("plain kernel", limit::run::<false>(LOGICAL, blocks * 64, copies, scale.requests / 4)),
-            ("prefetching kernel", limit::run::<true>(LOGICAL, blocks * 64, copies, scale.requests / 4)),
+            ("plain kernel", kernel::<false>(scale, blocks, copies)),
+            ("prefetching kernel", kernel::<true>(scale, blocks, copies)),
         ] {
             let ratio = limit.ns_per_write / ns;
             println!(
@@ -101,6 +108,14 @@ fn overwrites(scale: &Scale) {
             );
         }
     }
+}
+
+/// The fastest of several runs of the limit kernel.
+fn kernel<const PREFETCH: bool>(scale: &Scale, blocks: usize, copies: f64) -> Limit {
+    let once = || limit::run::<PREFETCH>(LOGICAL, blocks * 64, copies, scale.requests / 4);
+    (1..scale.repeats)
+        .map(|_| once())
+        .fold(once(), |best, next| if next.ns_per_write < best.ns_per_write { next } else { best })
 }
 
 /// The reference simulator's drive and its longest random run, which takes the reference 38 s on two such cores.

@@ -14,6 +14,7 @@ use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::background::Background;
 use crate::open::{OpenOptions, open};
 use disksim::{DiskSimStream, FOOTPRINT_BYTES};
 use generate::{Arrivals, Generator, Picker, Shape};
@@ -585,8 +586,21 @@ const AGING_REQUESTS: u64 = 1 << 22;
 impl SourceFactory for GeneratorFactory {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
         let requests = if pass == 0 { self.requests } else { self.requests.max(AGING_REQUESTS) };
-        Ok(Box::new(Generator::new(&self.shape, self.seed, pass, requests)))
+        beside(requests, Generator::new(&self.shape, self.seed, pass, requests))
     }
+}
+
+/// From so many requests on, a workload is made on a thread of its own, beside the simulation.
+const REQUESTS_WORTH_A_THREAD: u64 = 1 << 18;
+
+fn beside(
+    requests: u64,
+    generator: impl RequestSource + 'static,
+) -> Result<Box<dyn RequestSource>, SourceError> {
+    if requests < REQUESTS_WORTH_A_THREAD {
+        return Ok(Box::new(generator));
+    }
+    Ok(Box::new(Background::spawn("workload".into(), Box::new(generator), Arc::default())?))
 }
 
 struct DiskSimFactory {
@@ -597,7 +611,7 @@ struct DiskSimFactory {
 
 impl SourceFactory for DiskSimFactory {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
-        Ok(Box::new(DiskSimStream::new(self.sequential, self.op, self.requests, pass)))
+        beside(self.requests, DiskSimStream::new(self.sequential, self.op, self.requests, pass))
     }
 }
 
