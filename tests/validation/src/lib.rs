@@ -3,10 +3,13 @@
 //! `alpha` is physical over logical pages, `b` pages per block. Every form is for single-page writes in the limit of
 //! many blocks; `physical` counts the blocks that can hold data: without the free one and the one being filled.
 
+use std::sync::Arc;
+
 use ftlab_config::{load_device, load_workload};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
 use ftlab_core::geometry::Geometry;
+use ftlab_core::host::request::SourceFactory;
 
 /// Run a preset device on a preset workload, each with `key=value` changes; the run must succeed.
 ///
@@ -29,6 +32,16 @@ pub fn run(
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.error, None);
     outcome
+}
+
+/// A preset workload with changes, for `device`.
+///
+/// # Panics
+/// When the preset or a change makes no sense.
+pub fn load_source(device: &DeviceConfig, workload: &str, changes: &[String]) -> Arc<dyn SourceFactory> {
+    let (_, workload) = load_workload(workload, changes).unwrap_or_else(|problems| panic!("{problems}"));
+    let capacity = Geometry::new(device).logical_bytes();
+    workload.workload.factory(capacity, None, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A preset with changes.
