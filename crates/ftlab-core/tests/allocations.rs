@@ -1,0 +1,97 @@
+//! A run allocates nothing per request once warm.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::{RunControl, RunOptions, simulate};
+use ftlab_core::ftl::gc::VictimKind;
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use serde_json::json;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Reads and writes by a fixed walk; notes the allocations so far when half of them have been asked for.
+struct Walk {
+    left: u64,
+    state: u64,
+    half: u64,
+    seen_at_half: &'static AtomicU64,
+}
+
+static SEEN_AT_HALF: AtomicU64 = AtomicU64::new(0);
+
+impl RequestSource for Walk {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        let count = self.left.min(max as u64);
+        for _ in 0..count {
+            self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let op = if self.state >> 62 == 0 { Op::Read } else { Op::Write };
+            out.push(Request { arrival_ns: 0, lba: (self.state >> 33) % 4000 * 8, sectors: 16, op, stream: 0 });
+        }
+        self.left -= count;
+        if self.left <= self.half && self.seen_at_half.load(Ordering::Relaxed) == 0 {
+            self.seen_at_half.store(ALLOCATIONS.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        Ok(count as usize)
+    }
+}
+
+struct Factory;
+
+impl SourceFactory for Factory {
+    fn open(&self, _: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        SEEN_AT_HALF.store(0, Ordering::Relaxed);
+        Ok(Box::new(Walk { left: 60_000, state: 1, half: 30_000, seen_at_half: &SEEN_AT_HALF }))
+    }
+}
+
+/// One test, because the counter is shared by all threads.
+#[test]
+fn nothing_is_allocated_per_request_once_warm() {
+    for kind in VictimKind::ALL {
+        for (timing, verify, copyback) in [(true, false, false), (true, true, true), (false, false, true)] {
+            let text = json!({
+                "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 32, "pages_per_block": 32,
+                    "page_bytes": 4096 },
+                "timing": { "copyback": copyback },
+                "ftl": { "gc": kind.name(), "over_provisioning": 0.5, "wear_leveling": "static",
+                    "wear_leveling_threshold": 3 },
+                "host": { "arrival": "closed", "queue_depth": 16, "link_mb_per_s": 1000 },
+                "precondition": { "kind": "fill" },
+            });
+            let config: DeviceConfig = serde_json::from_value(text).unwrap();
+            let options = RunOptions { timing, verify, ..RunOptions::default() };
+            let outcome = simulate(&config, &Factory, &options, &RunControl::default(), &mut ()).unwrap();
+            let all = ALLOCATIONS.load(Ordering::Relaxed);
+            assert_eq!(outcome.error, None);
+            assert_eq!(outcome.summary.host.completed, 60_000);
+            let count = all - SEEN_AT_HALF.load(Ordering::Relaxed);
+            // The summary at the end takes some, and a queue may still double once.
+            assert!(count < 100, "{}: {count} allocations for 30,000 requests", kind.name());
+        }
+    }
+}
