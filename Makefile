@@ -94,7 +94,7 @@ bench: ## speed, with result hashes and the ratio to the limits of the machine
 
 test-long: $(VENV)/.built $(VENV)/.dev ## the long versions of the tests: full references, more random cases
 	@PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet -- --include-ignored
-	@FTLAB_LONG=1 $(BIN)/pytest
+	@$(BIN)/pytest
 
 docs: $(VENV)/.built ## write the pages of docs/commands from the command line's own help
 	@$(BIN)/python docs/generate.py
