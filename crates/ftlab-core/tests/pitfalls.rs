@@ -119,7 +119,8 @@ fn a_wrong_translation_shows_in_what_is_read() {
         flash.program(at, &[Lpn(page)], Cause::Host, ()).unwrap();
         flash.store(Ppn(page), 0..8, None);
     }
-    for (lpn, ppn) in [(0, Some(Ppn(0))), (1, Some(Ppn(1))), (0, Some(Ppn(1))), (1, Some(Ppn(0))), (0, None)] {
+    for (lpn, ppn) in [(0, Some(Ppn(0))), (1, Some(Ppn(1))), (0, Some(Ppn(1))), (1, Some(Ppn(0))), (0, None)]
+    {
         flash.delivered.clear();
         flash.deliver(ppn, 0..8);
         let checked = oracle.check(lpn * 8..lpn * 8 + 8, &flash.delivered);
