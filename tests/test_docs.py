@@ -120,7 +120,6 @@ def test_every_page_is_within_reach_of_the_readme() -> None:
         if page in seen:
             continue
         seen.add(page)
-        for target in re.findall(r"\]\(([^)#]+\.md)\)", page.read_text()):
-            if "://" not in target:
-                todo.append((page.parent / target).resolve())
+        targets = re.findall(r"\]\(([^)#]+\.md)\)", page.read_text())
+        todo += [(page.parent / target).resolve() for target in targets if "://" not in target]
     assert [page.name for page in PAGES if page not in seen] == []
