@@ -48,8 +48,18 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
+/// This many cases, unless `PROPTEST_CASES` asks for others (`make test-long`).
+fn cases(usual: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_some() {
+        config
+    } else {
+        ProptestConfig { cases: usual, ..config }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn arbitrary_text_never_panics(kind in kind(), text in ".{0,200}") {
