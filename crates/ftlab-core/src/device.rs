@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use crate::config::{ConfigError, DeviceConfig, FtlKind};
 use crate::flash::Flash;
+use crate::flash::clock::Clock;
+use crate::flash::direct::Direct;
 use crate::flash::port::{Count, FlashPort};
 use crate::flash::timeline::Timeline;
 use crate::ftl::Ftl;
@@ -183,26 +185,42 @@ fn run<F: Ftl>(
     let limit = if interrupted { Some(0) } else { options.requests };
     let mut intake = Intake::new(source, config, sectors, limit);
     let mut books = Books::new(options.series);
-    let mut outcome = if options.timing {
-        let port = Timeline::new(config, geometry, observer.wants_commands());
-        let mut drive = Drive { ftl, flash: flash.with_port(port), oracle, control };
-        let result = timed::run(config, &mut drive, &mut intake, &mut books, options, observer);
-        let port = &drive.flash.port;
-        let busy = BusyTimes {
-            by_cause_ps: port.busy_ps(),
-            channels_ps: port.channel_busy_ps(),
-            port_bytes: port.table_bytes(),
-        };
-        close(config, drive, &intake, books, Some(busy), result)
-    } else {
-        let mut drive = Drive { ftl, flash: flash.with_port(Count), oracle, control };
+    let log = observer.wants_commands();
+    let parts = (ftl, flash, oracle, control);
+    let mut outcome = if !options.timing {
+        let mut drive = Drive { ftl: parts.0, flash: parts.1.with_port(Count), oracle: parts.2, control };
         let result = untimed::run(&mut drive, &mut intake, &mut books, options, observer);
         close(config, drive, &intake, books, None, result)
+    } else if Direct::suits(config, geometry) {
+        run_timed(config, parts, Direct::new(config, geometry, log), intake, books, options, observer)
+    } else {
+        run_timed(config, parts, Timeline::new(config, geometry, log), intake, books, options, observer)
     };
     outcome.summary.seed = options.seed;
     outcome.summary.precondition = precondition;
     outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
     Ok(outcome)
+}
+
+/// Run against a clock.
+fn run_timed<F: Ftl, C: Clock>(
+    config: &DeviceConfig,
+    (ftl, flash, oracle, control): (F, Flash<Count>, Option<Oracle>, &RunControl),
+    port: C,
+    mut intake: Intake,
+    mut books: Books,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+) -> Outcome {
+    let mut drive = Drive { ftl, flash: flash.with_port(port), oracle, control };
+    let result = timed::run(config, &mut drive, &mut intake, &mut books, options, observer);
+    let port = &drive.flash.port;
+    let busy = BusyTimes {
+        by_cause_ps: port.busy_ps(),
+        channels_ps: port.channel_busy_ps(),
+        port_bytes: port.table_bytes(),
+    };
+    close(config, drive, &intake, books, Some(busy), result)
 }
 
 /// Audit the drive and write its summary.
@@ -223,4 +241,92 @@ fn close<F: Ftl, P: FlashPort>(
         error = error.or(audit.err().map(RunError::Mismatch));
     }
     Outcome { summary, series: books.series(&ftl, &flash), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::request::{Op, Request, VecSource};
+    use crate::metrics::RequestRecord;
+    use crate::rng::Rng;
+
+    #[derive(Default)]
+    struct Log(Vec<RequestRecord>);
+
+    impl Observer for Log {
+        fn wants_requests(&self) -> bool {
+            true
+        }
+        fn on_request(&mut self, record: &RequestRecord) {
+            self.0.push(*record);
+        }
+    }
+
+    fn run_on<C: Clock>(
+        config: &DeviceConfig,
+        requests: &[Request],
+        clock: impl Fn(&Geometry) -> C,
+    ) -> (Outcome, Log) {
+        let geometry = Geometry::new(config);
+        let control = RunControl::default();
+        let source = Box::new(VecSource::new(requests.to_vec()));
+        let intake = Intake::new(source, config, Splitter::new(&geometry).sectors(), None);
+        let ftl = PageFtl::<Victims>::new(config, &geometry, 1);
+        let flash = Flash::new(config, &geometry, false, Count);
+        let mut log = Log::default();
+        let options = RunOptions::default();
+        let parts = (ftl, flash, None, &control);
+        let outcome =
+            run_timed(config, parts, clock(&geometry), intake, Books::new(None), &options, &mut log);
+        (outcome, log)
+    }
+
+    /// A channel with one unit is only a faster case of any channel: every request takes the same time on both ports.
+    #[test]
+    fn the_direct_port_tells_the_same_times_as_the_timeline() {
+        let mut rng = Rng::new(5, "ports");
+        for round in 0..200 {
+            let (duplex, link) = (["half", "full"][round % 2], [0, 300][round / 2 % 2]);
+            let text = format!(
+                r#"{{ "geometry": {{ "channels": 3, "ways": 1, "planes": 2, "blocks_per_plane": 24, "pages_per_block": 8,
+                    "page_bytes": 4096 }},
+                "timing": {{ "copyback": {copyback}, "command_us": {command}, "bus_mb_per_s": 100 }},
+                "ftl": {{ "over_provisioning": 0.6, "summary_page": true }},
+                "host": {{ "outstanding": {outstanding}, "link_mb_per_s": {link}, "link_duplex": "{duplex}" }} }}"#,
+                copyback = round % 3 == 0,
+                command = (round % 4) as f64 * 0.1,
+                outstanding = [0, 4][round % 5 / 4],
+            );
+            let config: DeviceConfig = serde_json::from_str(&text).unwrap();
+            config.validate().unwrap();
+            let sectors = config.logical_pages() * 8;
+            let mut arrival_ns = 0;
+            let requests: Vec<Request> = (0..600)
+                .map(|_| {
+                    arrival_ns += rng.below(400) * 1000;
+                    let sectors_asked = 1 + rng.below(60);
+                    Request {
+                        arrival_ns,
+                        lba: rng.below(sectors - sectors_asked),
+                        sectors: sectors_asked as u32,
+                        op: [Op::Write, Op::Read, Op::Write, Op::Trim][rng.below(4) as usize],
+                        stream: 0,
+                    }
+                })
+                .collect();
+            let (direct, mut fast) =
+                run_on(&config, &requests, |geometry| Direct::new(&config, geometry, false));
+            let (timeline, mut slow) =
+                run_on(&config, &requests, |geometry| Timeline::new(&config, geometry, false));
+            assert_eq!((&direct.error, &timeline.error), (&None, &None));
+            fast.0.sort_unstable_by_key(|record| record.index);
+            slow.0.sort_unstable_by_key(|record| record.index);
+            for (fast, slow) in fast.0.iter().zip(&slow.0) {
+                assert_eq!((fast.start, fast.end), (slow.start, slow.end), "round {round}, {fast:?}");
+            }
+            assert_eq!(direct.summary.busy_ns, timeline.summary.busy_ns);
+            assert_eq!(direct.summary.parallelism, timeline.summary.parallelism);
+            assert_eq!(direct.summary.flash, timeline.summary.flash);
+        }
+    }
 }

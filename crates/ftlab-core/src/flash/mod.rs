@@ -1,6 +1,8 @@
 //! Flash: the array that refuses what real flash refuses, and the ports that say when commands run.
 
 pub mod cell;
+pub mod clock;
+pub mod direct;
 pub mod nand;
 pub mod port;
 pub mod timeline;

@@ -21,11 +21,12 @@ use std::collections::VecDeque;
 
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
+use crate::flash::clock::{Clock, Spans, Step, TIMERS};
 use crate::flash::port::{FlashPort, Submission};
 use crate::flash::{CAUSES, Cause, Command};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
-use crate::time::{Rate, Time};
+use crate::time::Time;
 
 const NONE: u32 = u32::MAX;
 
@@ -107,19 +108,7 @@ struct Channel {
     marked: bool,
 }
 
-/// What [`Timeline::step`] met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// A timer of the host.
-    Timer(u32),
-    /// Something in the flash; see [`Timeline::finished`].
-    Flash,
-}
-
-/// Timers of the host that the timeline keeps among its own events.
-pub const TIMERS: u32 = 3;
-
-/// Keeps simulated time.
+/// Keeps simulated time, for drives whose units share channels or not.
 #[derive(Debug)]
 pub struct Timeline {
     now: Time,
@@ -136,13 +125,7 @@ pub struct Timeline {
     grants: Vec<u32>,
     ended: Vec<u32>,
     finished: Vec<u32>,
-    read: [Time; 4],
-    program: [Time; 4],
-    erase: Time,
-    command: Time,
-    bus: Rate,
-    /// The span of the last number of bytes asked for: most transfers have one size.
-    last_span: (u32, Time),
+    spans: Spans,
     busy_ps: [u64; CAUSES],
     channel_busy_ps: u64,
     log: Option<Vec<CommandRecord>>,
@@ -156,11 +139,6 @@ impl Timeline {
         let channel_of = |unit: u32| {
             let die = if timing.independent_planes { geometry.die_of(PlaneId(unit)) } else { DieId(unit) };
             geometry.channel_of(die).0
-        };
-        const CLASSES: [PageClass; 4] = [PageClass::Lsb, PageClass::Csb, PageClass::Msb, PageClass::Tsb];
-        let table = |times: &crate::config::ClassTimes| {
-            // A class that these cells do not have is never asked for.
-            CLASSES.map(|class| times.get(class).map_or(Time::ZERO, Time::from_us))
         };
         Self {
             now: Time::ZERO,
@@ -195,115 +173,11 @@ impl Timeline {
             grants: Vec::new(),
             ended: Vec::new(),
             finished: Vec::new(),
-            read: table(&timing.read_us),
-            program: table(&timing.program_us),
-            erase: Time::from_us(timing.erase_us),
-            command: Time::from_us(timing.command_us),
-            bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
-            last_span: (0, Time::ZERO),
+            spans: Spans::new(config),
             busy_ps: [0; CAUSES],
             channel_busy_ps: 0,
             log: log.then(Vec::new),
         }
-    }
-
-    /// The present.
-    #[inline]
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// Ring timer `timer` (below [`TIMERS`]) at `at`, which must not have passed. A timer rings once.
-    #[inline]
-    pub fn set_timer(&mut self, timer: u32, at: Time) {
-        self.events.schedule(timer, at);
-    }
-
-    /// Put `watcher` into [`finished`](Self::finished) when `ticket` has ended. False when it has already: then
-    /// nothing is put anywhere.
-    #[inline]
-    pub fn watch(&mut self, ticket: Ticket, watcher: u32) -> bool {
-        if self.has_ended(ticket) {
-            return false;
-        }
-        self.add_edge(ticket.node, Waiter::Watcher(watcher));
-        true
-    }
-
-    /// Watchers whose tickets ended in the last step; the caller empties it.
-    #[inline]
-    pub fn finished(&mut self) -> &mut Vec<u32> {
-        &mut self.finished
-    }
-
-    /// Start the units that have become able to, then grant the free channels. Call after submitting and before asking
-    /// for the next event.
-    #[inline]
-    pub fn settle(&mut self) {
-        let mut at = 0;
-        while let Some(&unit) = self.starts.get(at) {
-            at += 1;
-            self.units[unit as usize].marked = false;
-            self.start(unit);
-        }
-        self.starts.clear();
-        for at in 0..self.grants.len() {
-            let channel = self.grants[at];
-            let state = &mut self.channels[channel as usize];
-            state.marked = false;
-            if let Some(unit) = state.commands.pop_front().or_else(|| state.data.pop_front()) {
-                self.start_transfer(channel, unit);
-            }
-        }
-        self.grants.clear();
-    }
-
-    /// When the next event comes.
-    #[inline]
-    pub fn next_event(&self) -> Option<Time> {
-        self.events.next().map(|(time, _)| time)
-    }
-
-    /// Go to the next event and let it happen. `None` when there is none.
-    #[inline]
-    pub fn step(&mut self) -> Option<Step> {
-        let (time, source) = self.events.next()?;
-        debug_assert!(time >= self.now, "time never goes back");
-        self.events.clear(source);
-        self.now = time;
-        if source < TIMERS {
-            return Some(Step::Timer(source));
-        }
-        let unit = source - TIMERS;
-        if (unit as usize) < self.units.len() {
-            self.array_done(unit);
-        } else {
-            self.transfer_done(unit - self.units.len() as u32);
-        }
-        Some(Step::Flash)
-    }
-
-    /// Unit time by cause so far, in picoseconds: commands that have ended.
-    pub fn busy_ps(&self) -> [u64; CAUSES] {
-        self.busy_ps
-    }
-
-    /// Channel time so far, in picoseconds: transfers that have ended.
-    pub fn channel_busy_ps(&self) -> u64 {
-        self.channel_busy_ps
-    }
-
-    /// Commands that have ended since the last call; empty without a log.
-    pub fn take_log(&mut self, out: &mut Vec<CommandRecord>) {
-        if let Some(log) = &mut self.log {
-            out.append(log);
-        }
-    }
-
-    /// Bytes of the tables.
-    pub fn table_bytes(&self) -> u64 {
-        (self.units.len() * (size_of::<Unit>() + 32 * size_of::<Node>())
-            + self.channels.len() * size_of::<Channel>()) as u64
     }
 
     #[inline]
@@ -394,33 +268,11 @@ impl Timeline {
         self.nodes[node as usize].submission
     }
 
-    /// How long the bus is needed before the array works.
-    #[inline]
-    fn span_in(&mut self, submission: Submission) -> Time {
-        match submission.command() {
-            Command::Program => self.command + self.span(submission.bytes()),
-            Command::Read | Command::Erase | Command::Copyback => self.command,
-        }
-    }
-
-    #[inline]
-    fn span(&mut self, bytes: u32) -> Time {
-        if self.last_span.0 != bytes {
-            self.last_span = (bytes, self.bus.span(bytes.into()));
-        }
-        self.last_span.1
-    }
-
     /// How long the array works for a command, or for several in a row.
     #[inline]
     fn array_time(&self, node: u32) -> Time {
         let Node { count, submission, .. } = self.nodes[node as usize];
-        let one = match submission.command() {
-            Command::Read => self.read[submission.class()],
-            Command::Program => self.program[submission.class()],
-            Command::Erase => self.erase,
-            Command::Copyback => self.read[submission.source_class()] + self.program[submission.class()],
-        };
+        let one = self.spans.array(submission);
         Time(one.0 * u64::from(count))
     }
 
@@ -439,7 +291,8 @@ impl Timeline {
         state.started = now;
         state.transfer = (now, now);
         state.current = node;
-        let span = self.span_in(self.submission(node));
+        let submission = self.submission(node);
+        let span = self.spans.bus_in(submission);
         if span == Time::ZERO {
             self.start_array(unit);
         } else {
@@ -474,13 +327,13 @@ impl Timeline {
 
     #[inline]
     fn needs_no_bus(&self, node: u32) -> bool {
-        self.command == Time::ZERO
+        self.spans.command == Time::ZERO
             && matches!(self.submission(node).command(), Command::Copyback | Command::Erase)
     }
 
     fn array_done(&mut self, unit: u32) {
         let submission = self.submission(self.units[unit as usize].current);
-        if submission.command() == Command::Read && self.span(submission.bytes()) > Time::ZERO {
+        if self.spans.bus_out(submission) > Time::ZERO {
             self.units[unit as usize].phase = Phase::BusOut;
             self.ask_bus(unit);
         } else {
@@ -514,8 +367,8 @@ impl Timeline {
     fn start_transfer(&mut self, channel: u32, unit: u32) {
         let submission = self.submission(self.units[unit as usize].current);
         let span = match self.units[unit as usize].phase {
-            Phase::BusIn => self.span_in(submission),
-            _ => self.span(submission.bytes()),
+            Phase::BusIn => self.spans.bus_in(submission),
+            _ => self.spans.bus_out(submission),
         };
         let state = &mut self.channels[channel as usize];
         state.using = unit;
@@ -638,7 +491,7 @@ impl FlashPort for Timeline {
     }
 
     fn submit_run(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
-        if self.command == Time::ZERO && submission.command() == Command::Copyback {
+        if self.spans.command == Time::ZERO && submission.command() == Command::Copyback {
             return self.enqueue(submission, count, after);
         }
         let mut done = after;
@@ -646,6 +499,96 @@ impl FlashPort for Timeline {
             done = self.enqueue(submission.ahead(at), 1, after);
         }
         done
+    }
+}
+
+impl Clock for Timeline {
+    /// Tickets that have not ended.
+    type Watch = u32;
+
+    #[inline]
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    #[inline]
+    fn set_timer(&mut self, timer: u32, at: Time) {
+        self.events.schedule(timer, at);
+    }
+
+    #[inline]
+    fn watch(&mut self, watch: &mut u32, ticket: Ticket, watcher: u32) {
+        if !self.has_ended(ticket) {
+            self.add_edge(ticket.node, Waiter::Watcher(watcher));
+            *watch += 1;
+        }
+    }
+
+    #[inline]
+    fn arm(&mut self, watch: u32, _: u32) -> u32 {
+        watch
+    }
+
+    #[inline]
+    fn finished(&mut self) -> &mut Vec<u32> {
+        &mut self.finished
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        let mut at = 0;
+        while let Some(&unit) = self.starts.get(at) {
+            at += 1;
+            self.units[unit as usize].marked = false;
+            self.start(unit);
+        }
+        self.starts.clear();
+        for at in 0..self.grants.len() {
+            let channel = self.grants[at];
+            let state = &mut self.channels[channel as usize];
+            state.marked = false;
+            if let Some(unit) = state.commands.pop_front().or_else(|| state.data.pop_front()) {
+                self.start_transfer(channel, unit);
+            }
+        }
+        self.grants.clear();
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Step> {
+        let (time, source) = self.events.next()?;
+        debug_assert!(time >= self.now, "time never goes back");
+        self.events.consume(source);
+        self.now = time;
+        if source < TIMERS {
+            return Some(Step::Timer(source));
+        }
+        let unit = source - TIMERS;
+        if (unit as usize) < self.units.len() {
+            self.array_done(unit);
+        } else {
+            self.transfer_done(unit - self.units.len() as u32);
+        }
+        Some(Step::Flash)
+    }
+
+    fn busy_ps(&self) -> [u64; CAUSES] {
+        self.busy_ps
+    }
+
+    fn channel_busy_ps(&self) -> u64 {
+        self.channel_busy_ps
+    }
+
+    fn take_log(&mut self, out: &mut Vec<CommandRecord>) {
+        if let Some(log) = &mut self.log {
+            out.append(log);
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        (self.units.len() * (size_of::<Unit>() + 32 * size_of::<Node>())
+            + self.channels.len() * size_of::<Channel>()) as u64
     }
 }
 
@@ -657,6 +600,8 @@ struct EventTree {
     keys: Vec<Key>,
     leaves: usize,
     scheduled: u64,
+    /// The source whose event is happening: its key is still in the tree, since it often has the next one at once.
+    happening: u32,
 }
 
 /// When an event comes. Earlier ones win; of equal times, the one that was scheduled first.
@@ -682,25 +627,34 @@ impl EventTree {
     fn new(sources: u32) -> Self {
         assert!(sources < 1 << SOURCE_BITS, "validated: fewer units and channels");
         let leaves = (sources as usize).next_power_of_two();
-        Self { keys: vec![Key::EMPTY; 2 * leaves], leaves, scheduled: 0 }
+        Self { keys: vec![Key::EMPTY; 2 * leaves], leaves, scheduled: 0, happening: NONE }
     }
 
     #[inline]
-    fn next(&self) -> Option<(Time, u32)> {
+    fn next(&mut self) -> Option<(Time, u32)> {
+        if self.happening != NONE {
+            let source = std::mem::replace(&mut self.happening, NONE);
+            self.replay(source, Key::EMPTY);
+        }
         let time = self.keys[1].time;
         (time != u64::MAX).then(|| (Time(time), self.keys[1].order as u32 & ((1 << SOURCE_BITS) - 1)))
     }
 
+    /// The event of `source` happens now.
     #[inline]
-    fn schedule(&mut self, source: u32, at: Time) {
-        debug_assert!(self.keys[self.leaves + source as usize] == Key::EMPTY, "one event a source");
-        self.scheduled += 1;
-        self.replay(source, Key { time: at.0, order: self.scheduled << SOURCE_BITS | u64::from(source) });
+    fn consume(&mut self, source: u32) {
+        self.happening = source;
     }
 
     #[inline]
-    fn clear(&mut self, source: u32) {
-        self.replay(source, Key::EMPTY);
+    fn schedule(&mut self, source: u32, at: Time) {
+        if source == self.happening {
+            self.happening = NONE;
+        } else {
+            debug_assert!(self.keys[self.leaves + source as usize] == Key::EMPTY, "one event a source");
+        }
+        self.scheduled += 1;
+        self.replay(source, Key { time: at.0, order: self.scheduled << SOURCE_BITS | u64::from(source) });
     }
 
     #[inline]
@@ -717,6 +671,36 @@ impl EventTree {
                 break;
             }
             self.keys[at] = winner;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_in_order_of_time_and_then_of_scheduling() {
+        for sources in [1, 3, 11, 17, 100] {
+            let mut tree = EventTree::new(sources);
+            let mut list: Vec<(u64, u64, u32)> = Vec::new();
+            let mut rng = crate::rng::Rng::new(sources.into(), "events");
+            let (mut now, mut number) = (0, 0);
+            for _ in 0..20_000 {
+                let source = rng.below(sources.into()) as u32;
+                if list.iter().all(|(_, _, other)| *other != source) {
+                    number += 1;
+                    let at = now + rng.below(5);
+                    tree.schedule(source, Time(at));
+                    list.push((at, number, source));
+                } else {
+                    let expected = *list.iter().min().unwrap();
+                    assert_eq!(tree.next(), Some((Time(expected.0), expected.2)));
+                    tree.consume(expected.2);
+                    now = expected.0;
+                    list.retain(|event| *event != expected);
+                }
+            }
         }
     }
 }

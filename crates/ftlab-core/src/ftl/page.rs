@@ -27,9 +27,18 @@ struct Plane {
     free: FreeBlocks,
     /// One for each stream, then one for copies unless they share the first.
     open: Vec<OpenBlock>,
-    /// The block opened last: pages are written there now (`plane_choice = "most_free"`).
-    newest: OpenBlock,
     erases: u32,
+}
+
+/// What `plane_choice = "most_free"` compares, kept together: it looks at every plane of a die for every write.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    /// Free pages, those of the block opened last included.
+    pages: u32,
+    /// The block opened last, where pages are written now; `u32::MAX` when there was none.
+    newest: u32,
+    /// When that was.
+    sequence: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,6 +61,7 @@ pub struct PageFtl<V = Victims> {
     gc_slot: OpenSlot,
     map: Vec<u32>,
     planes: Vec<Plane>,
+    rooms: Vec<Room>,
     dies: Vec<Die>,
     victims: V,
     order: PlaneOrder,
@@ -66,18 +76,21 @@ impl<V: VictimPolicy> PageFtl<V> {
     pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64) -> Self {
         let ftl = config.ftl.clone();
         let slots = config.open_blocks_per_plane() as usize;
-        let plane = || Plane {
-            free: FreeBlocks::new(geometry, &ftl),
-            open: vec![None; slots],
-            newest: None,
-            erases: 0,
-        };
+        let plane = || Plane { free: FreeBlocks::new(geometry, &ftl), open: vec![None; slots], erases: 0 };
         Self {
             copyback: config.timing.copyback,
             high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
             gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { slots - 1 } else { 0 },
             map: table::filled(geometry.logical_units as usize, UNMAPPED),
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
+            rooms: vec![
+                Room {
+                    pages: geometry.blocks_per_plane() * geometry.pages_per_block(),
+                    newest: u32::MAX,
+                    sequence: u32::MAX,
+                };
+                geometry.planes() as usize
+            ],
             dies: vec![Die::default(); geometry.dies() as usize],
             victims: V::new(geometry, &ftl, Rng::new(seed, "gc")),
             order: PlaneOrder::new(geometry, ftl.allocation, ftl.plane_choice == PlaneChoice::Ordered),
@@ -115,36 +128,45 @@ impl<V: VictimPolicy> PageFtl<V> {
     }
 
     /// The plane with most free pages among those whose open block is newer than where `lpn` is now.
+    #[inline]
     fn most_free_plane(&mut self, nand: &NandArray, die: DieId, lpn: Lpn) -> PlaneId {
         let count = self.geometry.planes_per_die();
         let first = self.geometry.first_plane(die);
-        let current = self.lookup(lpn).map(|ppn| self.geometry.block_of(ppn));
         let start = self.dies[die.index()].next_written;
-        let mut best: Option<(u32, u32)> = None;
-        let mut at = start;
-        for _ in 0..count {
-            let plane = &self.planes[first.index() + at as usize];
-            let newer = match (current, plane.newest) {
-                (Some(current), Some(newest)) => {
-                    newest == current || nand.sequence(newest) > nand.sequence(current)
-                }
-                _ => true,
-            };
-            let room = plane.newest.map_or(0, |block| {
-                let next = nand.next_page(block);
-                // A full block counts the page of its summary as room: so does the rule's source.
-                self.geometry.pages_per_block() - next.min(self.geometry.data_pages_per_block)
-            });
-            let score = plane.free.len() * self.geometry.pages_per_block() + room;
-            if newer && best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, at));
-            }
-            at = if at + 1 == count { 0 } else { at + 1 };
-        }
+        // Without a current place every open block is newer.
+        let (current, age) = self.lookup(lpn).map_or((u32::MAX, 0), |ppn| {
+            let block = self.geometry.block_of(ppn);
+            (block.0, nand.sequence(block))
+        });
+        let rooms = &self.rooms[first.index()..first.index() + count as usize];
+        let (before, from) = rooms.split_at(start as usize);
         // Without a newer open block (every one is older than a copy just made) the next in turn has to do.
-        let chosen = best.map_or(start, |(_, at)| at);
+        let (mut chosen, mut most) = (start, 0);
+        for (at, room) in (start..).zip(from).chain((0..).zip(before)) {
+            let newer = room.sequence > age || room.newest == current;
+            if newer && room.pages > most {
+                (chosen, most) = (at, room.pages);
+            }
+        }
         self.dies[die.index()].next_written = if chosen + 1 == count { 0 } else { chosen + 1 };
         PlaneId(first.0 + chosen)
+    }
+
+    /// The free pages of `plane` have changed.
+    #[inline]
+    fn measure_room(&mut self, nand: &NandArray, plane: PlaneId) {
+        if self.config.plane_choice != PlaneChoice::MostFree {
+            return;
+        }
+        let room = &mut self.rooms[plane.index()];
+        // A full block counts the page of its summary as room: so does the rule's source.
+        let open = if room.newest == u32::MAX {
+            0
+        } else {
+            let next = nand.next_page(BlockId(room.newest));
+            self.geometry.pages_per_block() - next.min(self.geometry.data_pages_per_block)
+        };
+        room.pages = self.planes[plane.index()].free.len() * self.geometry.pages_per_block() + open;
     }
 
     /// Take a free block of `plane` for `slot`.
@@ -153,7 +175,8 @@ impl<V: VictimPolicy> PageFtl<V> {
         nand.open(block);
         let state = &mut self.planes[plane.index()];
         state.open[slot] = Some(block);
-        state.newest = Some(block);
+        let room = &mut self.rooms[plane.index()];
+        (room.newest, room.sequence) = (block.0, nand.sequence(block));
         if state.free.len() <= self.config.gc_low_free_blocks {
             let die = self.geometry.die_of(plane);
             self.dies[die.index()].low |= 1 << (plane.0 - self.geometry.first_plane(die).0);
@@ -257,6 +280,7 @@ impl<V: VictimPolicy> PageFtl<V> {
         self.counters.gc.pages_copied += u64::from(valid);
         self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
         self.level_wear(flash, plane)?;
+        self.measure_room(&flash.nand, plane);
         Ok(true)
     }
 
@@ -437,6 +461,7 @@ impl<V: VictimPolicy> PageFtl<V> {
             self.invalidate(flash, old)?;
         }
         self.map[op.lpn.index()] = new.0;
+        self.measure_room(&flash.nand, plane);
         Ok(done)
     }
 
@@ -488,6 +513,7 @@ impl<V: VictimPolicy> PageFtl<V> {
             }
             self.map[lpn.index()] = new.0;
         }
+        self.measure_room(&flash.nand, plane);
         Ok(done)
     }
 
@@ -674,6 +700,7 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
             }
             for plane in (first.0..first.0 + planes).map(PlaneId) {
                 self.open_block(&mut flash.nand, plane, 0, 1);
+                self.measure_room(&flash.nand, plane);
             }
         }
         Ok(())

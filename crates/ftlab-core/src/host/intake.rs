@@ -11,17 +11,6 @@ const BATCH: usize = 4096;
 /// Latest arrival, in nanoseconds: half of the range of time is left for the work after it.
 const LATEST_NS: u64 = 9_200_000_000_000_000;
 
-/// A request that the drive takes.
-#[derive(Debug, Clone, Copy)]
-pub struct Admitted {
-    /// Its number in the workload, from 0.
-    pub index: u64,
-    /// As the drive sees it.
-    pub request: Request,
-    /// When it arrives, scaled.
-    pub arrival: Time,
-}
-
 /// What the intake has counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IntakeCounts {
@@ -47,6 +36,8 @@ pub struct Intake {
     latest_ns: u64,
     total: Option<u64>,
     counts: IntakeCounts,
+    /// Arrival of the request taken last, which is the one before `at` in the batch.
+    arrival: Time,
 }
 
 impl Intake {
@@ -63,7 +54,7 @@ impl Intake {
         };
         Self {
             source,
-            batch: Vec::with_capacity(BATCH),
+            batch: Vec::with_capacity(BATCH + 1),
             at: 0,
             left: limit.unwrap_or(u64::MAX),
             ended: false,
@@ -72,6 +63,7 @@ impl Intake {
             latest_ns: 0,
             total,
             counts: IntakeCounts::default(),
+            arrival: Time::ZERO,
         }
     }
 
@@ -94,42 +86,72 @@ impl Intake {
         self.batch.get(self.at + ahead)
     }
 
-    /// The next request, or `None` at the end.
+    /// The request taken last, as the drive sees it.
+    #[inline]
+    pub fn request(&self) -> &Request {
+        &self.batch[self.at - 1]
+    }
+
+    /// Its number in the workload, from 0.
+    #[inline]
+    pub fn index(&self) -> u64 {
+        self.counts.requests - 1
+    }
+
+    /// When it arrives, scaled.
+    #[inline]
+    pub fn arrival(&self) -> Time {
+        self.arrival
+    }
+
+    /// Whether another request will come.
+    ///
+    /// # Errors
+    /// When the source cannot go on.
+    pub fn has_more(&mut self) -> Result<bool, RunError> {
+        Ok(self.at < self.batch.len() || self.refill()?)
+    }
+
+    /// Take the next request. False at the end.
     ///
     /// # Errors
     /// When the source cannot go on, or the drive cannot take the request.
     #[inline(always)]
-    pub fn take(&mut self) -> Result<Option<Admitted>, RunError> {
+    pub fn take(&mut self) -> Result<bool, RunError> {
         loop {
             if self.at == self.batch.len() && !self.refill()? {
-                return Ok(None);
+                return Ok(false);
             }
-            let mut request = self.batch[self.at];
+            let Request { arrival_ns, lba, sectors, op, .. } = self.batch[self.at];
             self.at += 1;
-            let index = self.counts.requests;
             self.counts.requests += 1;
-            if request.op == Op::Flush {
-                (request.lba, request.sectors) = (0, 0);
-            } else if request.sectors == 0 {
-                return Err(Self::refuse(
-                    index,
-                    &request,
-                    "it is empty: a read, write or trim needs at least one sector",
-                ));
-            } else if request.lba.checked_add(request.sectors.into()).is_none_or(|end| end > self.sectors)
-                && !self.fit(index, &mut request)?
-            {
+            if op == Op::Flush || sectors == 0 {
+                self.without_sectors()?;
+            } else if lba.checked_add(sectors.into()).is_none_or(|end| end > self.sectors) && !self.fit()? {
                 continue;
             }
-            let arrival = self.arrival(index, &request)?;
-            return Ok(Some(Admitted { index, request, arrival }));
+            self.arrival = self.arrives(arrival_ns)?;
+            return Ok(true);
         }
     }
 
     #[cold]
+    fn without_sectors(&mut self) -> Result<(), RunError> {
+        let request = &mut self.batch[self.at - 1];
+        if request.op != Op::Flush {
+            return Err(self.refuse("it is empty: a read, write or trim needs at least one sector"));
+        }
+        (request.lba, request.sectors) = (0, 0);
+        Ok(())
+    }
+
+    #[cold]
     fn refill(&mut self) -> Result<bool, RunError> {
+        // The request taken last stays: it may still be asked for.
+        let last = self.batch.last().copied();
         self.batch.clear();
-        self.at = 0;
+        self.batch.extend(last);
+        self.at = self.batch.len();
         if self.left == 0 || self.ended {
             return Ok(false);
         }
@@ -142,7 +164,8 @@ impl Intake {
 
     /// Make a request that reaches beyond the end fit; false when nothing of it is left.
     #[cold]
-    fn fit(&mut self, index: u64, request: &mut Request) -> Result<bool, RunError> {
+    fn fit(&mut self) -> Result<bool, RunError> {
+        let request = &mut self.batch[self.at - 1];
         match self.host.out_of_range {
             OutOfRange::Error => {
                 let why = format!(
@@ -150,10 +173,10 @@ impl Intake {
                      a larger drive",
                     self.sectors
                 );
-                Err(Self::refuse(index, request, &why))
+                Err(self.refuse(&why))
             }
             OutOfRange::Wrap if u64::from(request.sectors) > self.sectors => {
-                Err(Self::refuse(index, request, "it is larger than the whole drive"))
+                Err(self.refuse("it is larger than the whole drive"))
             }
             OutOfRange::Wrap => {
                 self.counts.out_of_range += 1;
@@ -173,29 +196,27 @@ impl Intake {
     }
 
     #[inline(always)]
-    fn arrival(&mut self, index: u64, request: &Request) -> Result<Time, RunError> {
+    fn arrives(&mut self, ns: u64) -> Result<Time, RunError> {
         if self.host.arrival == Arrival::Closed {
             return Ok(Time::ZERO);
         }
-        let ns = request.arrival_ns;
         if ns < self.latest_ns || self.host.time_scale != 1.0 || ns > LATEST_NS {
-            return self.unusual_arrival(index, request);
+            return self.unusual_arrival(ns);
         }
         self.latest_ns = ns;
         Ok(Time::from_ns(ns))
     }
 
     #[cold]
-    fn unusual_arrival(&mut self, index: u64, request: &Request) -> Result<Time, RunError> {
-        let mut ns = request.arrival_ns;
+    fn unusual_arrival(&mut self, mut ns: u64) -> Result<Time, RunError> {
         if ns < self.latest_ns {
             if self.host.unsorted_times == UnsortedTimes::Error {
                 let why = format!(
-                    "it arrives before the one ahead of it ({} ns); choose host.unsorted_times = \"clamp\" to let it arrive \
-                     at the latest time seen",
+                    "it arrives before the one ahead of it ({} ns); choose host.unsorted_times = \"clamp\" to let it \
+                     arrive at the latest time seen",
                     self.latest_ns
                 );
-                return Err(Self::refuse(index, request, &why));
+                return Err(self.refuse(&why));
             }
             self.counts.unsorted += 1;
             ns = self.latest_ns;
@@ -204,13 +225,14 @@ impl Intake {
         let scaled =
             if self.host.time_scale == 1.0 { ns } else { (ns as f64 * self.host.time_scale).round() as u64 };
         if scaled > LATEST_NS {
-            return Err(Self::refuse(index, request, "it arrives after more than 106 days, the longest run"));
+            return Err(self.refuse("it arrives after more than 106 days, the longest run"));
         }
         Ok(Time::from_ns(scaled))
     }
 
     #[cold]
-    fn refuse(index: u64, request: &Request, why: &str) -> RunError {
+    fn refuse(&self, why: &str) -> RunError {
+        let (index, request) = (self.index(), self.request());
         RunError::Request(format!(
             "request {} of the workload ({} of {} sectors at sector {}, {} ns): {why}",
             index + 1,

@@ -212,8 +212,8 @@ impl<F: Ftl> Aging<'_, '_, F> {
             let source = workload.open(pass).map_err(RunError::Source)?;
             let mut intake = Intake::new(source, &config, self.splitter.sectors(), None);
             let before = self.written;
-            while let Some(admitted) = intake.take()? {
-                let request = admitted.request;
+            while intake.take()? {
+                let request = *intake.request();
                 if matches!(request.op, Op::Write | Op::Trim) {
                     for (lba, page) in self.splitter.split(&request) {
                         self.drive.access(request.op, lba, &page, ()).map_err(|error| *error)?;

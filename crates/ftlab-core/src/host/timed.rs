@@ -9,10 +9,9 @@ use std::collections::VecDeque;
 
 use crate::config::{Arrival, DeviceConfig, LinkDuplex, Stop};
 use crate::device::{RunError, RunOptions};
-use crate::flash::port::FlashPort;
-use crate::flash::timeline::{Step, Timeline};
+use crate::flash::clock::{Clock, Step};
 use crate::ftl::Ftl;
-use crate::host::intake::{Admitted, Intake};
+use crate::host::intake::Intake;
 use crate::host::request::{Op, Request, SECTOR_BYTES};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
@@ -20,7 +19,7 @@ use crate::metrics::books::Books;
 use crate::metrics::{CommandRecord, Observer, RequestRecord};
 use crate::time::{Rate, Time};
 
-/// Timers of the timeline.
+/// Timers of the clock.
 const ARRIVAL: u32 = 0;
 const LINK: [u32; 2] = [1, 2];
 
@@ -34,13 +33,13 @@ struct Slot {
     request: Request,
     arrival: Time,
     start: Time,
-    /// Accesses that have not ended, and one more while they are being handed out.
+    /// Times that the clock will still report it.
     pending: u32,
 }
 
 /// Everything that happens between source and flash.
-struct Driver<'r, 'a, F> {
-    drive: &'r mut Drive<'a, F, Timeline>,
+struct Driver<'r, 'a, F, C> {
+    drive: &'r mut Drive<'a, F, C>,
     intake: &'r mut Intake,
     books: &'r mut Books,
     observer: &'r mut dyn Observer,
@@ -57,8 +56,6 @@ struct Driver<'r, 'a, F> {
     slots: Vec<Slot>,
     free_slots: Vec<u32>,
     in_drive: usize,
-    /// The request whose arrival the timer will ring.
-    arriving: Option<Admitted>,
     /// Waiting at the host.
     waiting: VecDeque<u32>,
     /// Handed over, waiting for the way in.
@@ -77,9 +74,9 @@ struct Driver<'r, 'a, F> {
 ///
 /// # Errors
 /// When a request, the source or the drive is at fault.
-pub(crate) fn run<F: Ftl>(
+pub(crate) fn run<F: Ftl, C: Clock>(
     config: &DeviceConfig,
-    drive: &mut Drive<'_, F, Timeline>,
+    drive: &mut Drive<'_, F, C>,
     intake: &mut Intake,
     books: &mut Books,
     options: &RunOptions,
@@ -109,7 +106,6 @@ pub(crate) fn run<F: Ftl>(
         slots: Vec::new(),
         free_slots: Vec::new(),
         in_drive: 0,
-        arriving: None,
         waiting: VecDeque::new(),
         entering: VecDeque::new(),
         leaving: VecDeque::new(),
@@ -124,15 +120,17 @@ pub(crate) fn run<F: Ftl>(
     result
 }
 
-impl<F: Ftl> Driver<'_, '_, F> {
+impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     fn go(&mut self, stop: Stop) -> Result<(), RunError> {
         if self.closed {
             for _ in 0..self.depth {
-                let Some(admitted) = self.next()? else { break };
-                self.arrive(admitted)?;
+                if !self.take()? {
+                    break;
+                }
+                self.arrive()?;
             }
-        } else if let Some(admitted) = self.next()? {
-            self.expect(admitted);
+        } else if self.take()? {
+            self.expect();
         }
         let mut until_control = CONTROL_INTERVAL;
         loop {
@@ -160,7 +158,7 @@ impl<F: Ftl> Driver<'_, '_, F> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<Admitted>, RunError> {
+    fn take(&mut self) -> Result<bool, RunError> {
         self.drive.look_ahead(self.intake, &self.splitter);
         self.intake.take()
     }
@@ -169,30 +167,28 @@ impl<F: Ftl> Driver<'_, '_, F> {
         self.drive.flash.port.now()
     }
 
-    fn expect(&mut self, admitted: Admitted) {
-        self.drive.flash.port.set_timer(ARRIVAL, admitted.arrival);
-        self.arriving = Some(admitted);
+    /// The timer will ring when the current request of the intake arrives.
+    fn expect(&mut self) {
+        self.drive.flash.port.set_timer(ARRIVAL, self.intake.arrival());
     }
 
     fn on_arrival(&mut self, stop: Stop) -> Result<(), RunError> {
-        let Some(admitted) = self.arriving.take() else { return Ok(()) };
-        let next = self.next()?;
-        if next.is_none() && stop == Stop::LastArrival {
+        if stop == Stop::LastArrival && !self.intake.has_more()? {
             self.stopped = true;
             return Ok(());
         }
-        self.arrive(admitted)?;
-        if let Some(next) = next {
-            self.expect(next);
+        self.arrive()?;
+        if self.take()? {
+            self.expect();
         }
         Ok(())
     }
 
-    /// A request is at the host now.
+    /// The current request of the intake is at the host now.
     #[inline]
-    fn arrive(&mut self, admitted: Admitted) -> Result<(), RunError> {
-        let Admitted { index, request, arrival } = admitted;
-        let arrival = if self.closed { self.now() } else { arrival };
+    fn arrive(&mut self) -> Result<(), RunError> {
+        let (index, request) = (self.intake.index(), *self.intake.request());
+        let arrival = if self.closed { self.drive.flash.port.now() } else { self.intake.arrival() };
         self.books.arrived(arrival);
         let at = if let Some(at) = self.free_slots.pop() {
             let slot = &mut self.slots[at as usize];
@@ -289,20 +285,21 @@ impl<F: Ftl> Driver<'_, '_, F> {
     fn dispatch(&mut self, at: u32) -> Result<(), RunError> {
         let request = self.slots[at as usize].request;
         let ready = self.drive.flash.port.ready();
-        let mut pending = 0;
+        let mut watch = C::Watch::default();
         if request.op == Op::Flush {
             let done = self.drive.ftl.flush(&mut self.drive.flash, ready).map_err(|error| *error)?;
-            pending += u32::from(self.drive.flash.port.watch(done, at));
+            self.drive.flash.port.watch(&mut watch, done, at);
         }
         for (lba, page) in self.splitter.split(&request) {
             let done = self.drive.access(request.op, lba, &page, ready).map_err(|error| *error)?;
-            pending += u32::from(self.drive.flash.port.watch(done, at));
+            self.drive.flash.port.watch(&mut watch, done, at);
             match request.op {
                 Op::Write => self.books.host.write_pages += u64::from(page.units),
                 Op::Read => self.books.host.read_pages += u64::from(page.units),
                 Op::Trim | Op::Flush => {}
             }
         }
+        let pending = self.drive.flash.port.arm(watch, at);
         self.slots[at as usize].pending = pending;
         if pending == 0 {
             self.leaving.push_back(at);
@@ -343,8 +340,8 @@ impl<F: Ftl> Driver<'_, '_, F> {
             self.observer.on_request(&RequestRecord { index, request, arrival, start, end: now });
         }
         if self.closed {
-            if let Some(next) = self.next()? {
-                self.arrive(next)?;
+            if self.take()? {
+                self.arrive()?;
             }
         } else if let Some(next) = self.waiting.pop_front() {
             self.hand_over(next)?;

@@ -28,8 +28,10 @@ pub(crate) fn run<F: Ftl>(
     let mut until_control = CONTROL_INTERVAL;
     loop {
         drive.look_ahead(intake, &splitter);
-        let Some(admitted) = intake.take()? else { return Ok(()) };
-        let request = admitted.request;
+        if !intake.take()? {
+            return Ok(());
+        }
+        let request = *intake.request();
         if request.op == Op::Flush {
             drive.ftl.flush(&mut drive.flash, ()).map_err(|error| *error)?;
         }
@@ -46,7 +48,7 @@ pub(crate) fn run<F: Ftl>(
             books.sample(&drive.ftl, &drive.flash, Time::ZERO);
         }
         if wants_requests {
-            let (index, arrival) = (admitted.index, admitted.arrival);
+            let (index, arrival) = (intake.index(), intake.arrival());
             observer.on_request(&RequestRecord {
                 index,
                 request,

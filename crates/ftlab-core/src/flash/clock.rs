@@ -1,0 +1,130 @@
+//! Ports that keep time, as the host drives them: its own timers ring among the events of flash.
+
+use crate::config::{ClassTimes, DeviceConfig};
+use crate::flash::cell::PageClass;
+use crate::flash::port::{FlashPort, Submission};
+use crate::flash::{CAUSES, Command};
+use crate::metrics::CommandRecord;
+use crate::time::{Rate, Time};
+
+/// Timers of the host.
+pub const TIMERS: u32 = 3;
+
+/// What [`Clock::step`] met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A timer of the host.
+    Timer(u32),
+    /// Something in the flash; see [`Clock::finished`].
+    Flash,
+}
+
+/// A port that keeps time.
+///
+/// Order of calls: the host submits through the translation layer, watches the tickets, calls `settle`, then `step`,
+/// then looks at `finished`. Equal times leave in the order in which they were scheduled. All methods are required.
+pub trait Clock: FlashPort {
+    /// Gathers the tickets of one watcher.
+    type Watch: Copy + Default;
+
+    /// The present.
+    fn now(&self) -> Time;
+
+    /// Ring timer `timer` (below [`TIMERS`]) at `at`, which must not have passed. A timer rings once.
+    fn set_timer(&mut self, timer: u32, at: Time);
+
+    /// Let `watcher` wait for `ticket` too.
+    fn watch(&mut self, watch: &mut Self::Watch, ticket: Self::Ticket, watcher: u32);
+
+    /// All tickets of `watcher` are in `watch`: how many times it will be put into [`finished`](Self::finished). 0
+    /// when all have ended already.
+    fn arm(&mut self, watch: Self::Watch, watcher: u32) -> u32;
+
+    /// Watchers whose tickets ended in the last step; the caller empties it.
+    fn finished(&mut self) -> &mut Vec<u32>;
+
+    /// Start what has become able to start. Call after submitting and before `step`.
+    fn settle(&mut self);
+
+    /// Go to the next event and let it happen. `None` when there is none.
+    fn step(&mut self) -> Option<Step>;
+
+    /// Unit time by cause so far, in picoseconds.
+    fn busy_ps(&self) -> [u64; CAUSES];
+
+    /// Channel time so far, in picoseconds.
+    fn channel_busy_ps(&self) -> u64;
+
+    /// Commands that have run since the last call; none without a log.
+    fn take_log(&mut self, out: &mut Vec<CommandRecord>);
+
+    /// Bytes of the tables.
+    fn table_bytes(&self) -> u64;
+}
+
+/// How long the parts of commands take.
+#[derive(Debug)]
+pub(super) struct Spans {
+    read: [Time; 4],
+    program: [Time; 4],
+    erase: Time,
+    pub(super) command: Time,
+    bus: Rate,
+    /// The span of the last number of bytes asked for: most transfers have one size.
+    last: (u32, Time),
+}
+
+impl Spans {
+    pub(super) fn new(config: &DeviceConfig) -> Self {
+        const CLASSES: [PageClass; 4] = [PageClass::Lsb, PageClass::Csb, PageClass::Msb, PageClass::Tsb];
+        // A class that these cells do not have is never asked for.
+        let table =
+            |times: &ClassTimes| CLASSES.map(|class| times.get(class).map_or(Time::ZERO, Time::from_us));
+        let timing = &config.timing;
+        Self {
+            read: table(&timing.read_us),
+            program: table(&timing.program_us),
+            erase: Time::from_us(timing.erase_us),
+            command: Time::from_us(timing.command_us),
+            bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
+            last: (0, Time::ZERO),
+        }
+    }
+
+    #[inline]
+    fn transfer(&mut self, bytes: u32) -> Time {
+        if self.last.0 != bytes {
+            self.last = (bytes, self.bus.span(bytes.into()));
+        }
+        self.last.1
+    }
+
+    /// How long the bus is needed before the array works.
+    #[inline]
+    pub(super) fn bus_in(&mut self, submission: Submission) -> Time {
+        match submission.command() {
+            Command::Program => self.command + self.transfer(submission.bytes()),
+            Command::Read | Command::Erase | Command::Copyback => self.command,
+        }
+    }
+
+    /// How long the bus is needed after the array has worked.
+    #[inline]
+    pub(super) fn bus_out(&mut self, submission: Submission) -> Time {
+        match submission.command() {
+            Command::Read => self.transfer(submission.bytes()),
+            Command::Program | Command::Erase | Command::Copyback => Time::ZERO,
+        }
+    }
+
+    /// How long the array works.
+    #[inline]
+    pub(super) fn array(&self, submission: Submission) -> Time {
+        match submission.command() {
+            Command::Read => self.read[submission.class()],
+            Command::Program => self.program[submission.class()],
+            Command::Erase => self.erase,
+            Command::Copyback => self.read[submission.source_class()] + self.program[submission.class()],
+        }
+    }
+}
