@@ -111,16 +111,19 @@ def test_a_trace_is_recognised(tmp_path: Path) -> None:
 
 
 def test_a_full_drive_is_a_failed_run_with_what_was_measured() -> None:
-    # More than one stream of open blocks and no spare block: nothing is left to collect.
+    # One sector to a page of eight: the drive is full of nearly empty pages that packing cannot free.
     ran = ftlab(
-        "run", "ideal-page", "--workload", "uniform", "--requests", "200000", "--json",
-        "--set", "geometry.blocks_per_plane=8", "--set", "geometry.pages_per_block=4",
-        "--set", "ftl.logical_pages=24", "--set", "precondition.kind=none",
+        "run", "ideal-page", "--workload", "uniform", "--requests", "20000", "--no-timing", "--json",
+        "--set", "geometry.blocks_per_plane=32", "--set", "geometry.pages_per_block=2",
+        "--set", "geometry.mapping_unit_bytes=512", "--set", "workload.request_bytes=512",
+        "--set", "ftl.over_provisioning=0.3", "--set", "precondition.kind=none",
     )  # fmt: skip
-    assert ran.status in (0, 1)
-    if ran.status == 1:
-        assert ran.json["partial"] is True
-        assert ran.err.startswith("error: ")
+    assert ran.status == 1, ran.err
+    assert ran.err.startswith("error: "), ran.err
+    for part in ("the drive is full", "plane 0", "ftl.over_provisioning"):
+        assert part in ran.err, ran.err
+    assert ran.json["partial"] is True
+    assert 0 < ran.json["host"]["completed"] < 20000
 
 
 @pytest.mark.parametrize(

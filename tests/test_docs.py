@@ -98,3 +98,28 @@ def test_public_names_are_documented() -> None:
 def test_examples_run(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(program), run_name="__main__")
     assert capsys.readouterr().out
+
+
+def test_the_tests_that_pages_name_exist() -> None:
+    page = (ROOT / "docs" / "pitfalls.md").read_text()
+    sources = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("crates/*/tests/*.rs"), *ROOT.glob("tests/*.py")]
+    file, found = "", 0
+    for named, test in re.findall(r"`([\w./-]*)::(\w+)`", page):
+        file = named or file
+        texts = [path.read_text() for path in sources if str(path).endswith("/" + file)]
+        assert any(re.search(rf"\b(fn|def) {test}\(", text) for text in texts), f"{file}::{test}"
+        found += 1
+    assert found > 30
+
+
+def test_every_page_is_within_reach_of_the_readme() -> None:
+    seen: set[Path] = set()
+    todo = [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        targets = re.findall(r"\]\(([^)#]+\.md)\)", page.read_text())
+        todo += [(page.parent / target).resolve() for target in targets if "://" not in target]
+    assert [page.name for page in PAGES if page not in seen] == []

@@ -1,20 +1,35 @@
-//! No text makes loading panic, and every complaint has a place and a sentence.
+//! No text makes loading panic, every complaint has a place and a sentence, and what is accepted can be laid out and
+//! described again. The libFuzzer target `config_files` does the same for longer.
 
-use ftlab_config::{Document, Kind, load_device, presets, read_device};
+use ftlab_config::{Document, Kind, Problems, load_device, presets, read_device, read_workload, to_toml};
+use ftlab_core::geometry::Geometry;
 use proptest::prelude::*;
 
-fn check(text: &str) {
-    let problems = match Document::parse(Kind::Device, text, "fuzz.toml") {
-        Ok(document) => match read_device(&document) {
-            Ok(_) => return,
-            Err(problems) => problems,
-        },
-        Err(problems) => problems,
-    };
-    assert!(!problems.0.is_empty());
-    for problem in &problems.0 {
-        assert!(!problem.expected.is_empty() && !problem.to_string().contains('\n'), "{problem}");
+fn device(text: &str) -> Result<(), Problems> {
+    let config = read_device(&Document::parse(Kind::Device, text, "fuzz.toml")?)?;
+    let geometry = Geometry::new(&config);
+    assert!(geometry.logical_units > 0 && geometry.logical_units < geometry.physical_units());
+    let again = read_device(&Document::parse(Kind::Device, &to_toml(&config)?, "fuzz.toml")?);
+    assert_eq!(again.unwrap_or_else(|problems| panic!("{problems}")), config);
+    Ok(())
+}
+
+fn workload(text: &str) -> Result<(), Problems> {
+    read_workload(&Document::parse(Kind::Workload, text, "fuzz.toml")?).map(drop)
+}
+
+fn check(kind: Kind, text: &str) {
+    let read = if kind == Kind::Device { device(text) } else { workload(text) };
+    if let Err(problems) = read {
+        assert!(!problems.0.is_empty());
+        for problem in &problems.0 {
+            assert!(!problem.expected.is_empty() && !problem.to_string().contains('\n'), "{problem}");
+        }
     }
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![2 => Just(Kind::Device), 1 => Just(Kind::Workload)]
 }
 
 /// Values that have broken parsers before.
@@ -33,21 +48,32 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
+/// This many cases, unless `PROPTEST_CASES` asks for others (`make test-long`).
+fn cases(usual: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_some() {
+        config
+    } else {
+        ProptestConfig { cases: usual, ..config }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
-    fn arbitrary_text_never_panics(text in ".{0,200}") {
-        check(&text);
+    fn arbitrary_text_never_panics(kind in kind(), text in ".{0,200}") {
+        check(kind, &text);
     }
 
     #[test]
     fn a_preset_with_a_changed_value_never_panics(
+        kind in kind(),
         which in any::<prop::sample::Index>(),
         line in any::<prop::sample::Index>(),
         value in value(),
     ) {
-        let presets = presets(Kind::Device);
+        let presets = presets(kind);
         let text = which.get(&presets).text;
         let lines: Vec<&str> = text.lines().collect();
         let at = line.index(lines.len());
@@ -57,20 +83,21 @@ proptest! {
                 _ => (*line).to_owned(),
             }
         }).collect();
-        check(&changed.join("\n"));
+        check(kind, &changed.join("\n"));
     }
 
     #[test]
     fn a_preset_with_a_changed_byte_never_panics(
+        kind in kind(),
         which in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
         byte in any::<char>(),
     ) {
-        let presets = presets(Kind::Device);
+        let presets = presets(kind);
         let mut text: Vec<char> = which.get(&presets).text.chars().collect();
         let at = at.index(text.len());
         text[at] = byte;
-        check(&text.into_iter().collect::<String>());
+        check(kind, &text.into_iter().collect::<String>());
     }
 
     #[test]

@@ -150,8 +150,18 @@ fn time_is_physical(log: &Log) {
     }
 }
 
+/// This many cases, unless `PROPTEST_CASES` asks for others (`make test-long`).
+fn cases(usual: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_some() {
+        config
+    } else {
+        ProptestConfig { cases: usual, ..config }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(cases(1500))]
 
     #[test]
     fn reads_return_the_last_write(value in drives(), requests in requests()) {

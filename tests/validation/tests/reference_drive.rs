@@ -4,7 +4,11 @@
 //! that is at hand. Its runs end at the arrival of the last request, which is then not served.
 #![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
+use ftlab_config::load_workload;
 use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::flash::Command;
+use ftlab_core::geometry::Geometry;
+use ftlab_core::metrics::{CommandRecord, Observer};
 use ftlab_validation::{load, run, settings};
 
 /// What the reference prints: mean, deviation and maximum of the response in ms; requests; collections and pages moved.
@@ -74,6 +78,41 @@ fn five_million_sequential_writes() {
 #[test]
 fn five_million_random_writes() {
     assert_run(&RUNS[5]);
+}
+
+/// Erases of each block.
+struct Erases(Vec<u32>);
+
+impl Observer for Erases {
+    fn wants_commands(&self) -> bool {
+        true
+    }
+    fn on_command(&mut self, record: &CommandRecord) {
+        if record.command == Command::Erase {
+            self.0[(record.page / 64) as usize] += 1;
+        }
+    }
+}
+
+#[test]
+fn collections_and_wear_are_those_of_each_element_and_plane() {
+    let config = load("msr-ssd", &settings(&[("host.stop", &"last_arrival")]));
+    let (_, workload) = load_workload("disksim-rw5m", &[]).unwrap();
+    let capacity = Geometry::new(&config).logical_bytes();
+    let source = workload.workload.factory(capacity, None, None).unwrap();
+    let mut erases = Erases(vec![0; 8 * 8 * 2048]);
+    let options = RunOptions::default();
+    let outcome = simulate(&config, &*source, &options, &RunControl::default(), &mut erases).unwrap();
+    assert_eq!(outcome.error, None);
+    let sums =
+        |size: usize| erases.0.chunks(size).map(|blocks| blocks.iter().sum::<u32>()).collect::<Vec<_>>();
+    assert_eq!(sums(8 * 2048), [17_891, 17_904, 17_895, 17_899, 17_901, 17_922, 17_906, 17_861]);
+    assert_eq!(sums(2048)[..8], [2235, 2241, 2239, 2241, 2242, 2232, 2229, 2232]);
+    // The reference prints the mean and the variance of what is left of 50 erases.
+    let left: Vec<f64> = erases.0[..8 * 2048].iter().map(|erases| 50.0 - f64::from(*erases)).collect();
+    let mean = left.iter().sum::<f64>() / left.len() as f64;
+    let variance = left.iter().map(|left| (left - mean).powi(2)).sum::<f64>() / (left.len() - 1) as f64;
+    assert!((mean - 48.908_020).abs() < 1e-6 && (variance - 3.533_809).abs() < 1e-6, "{mean} {variance}");
 }
 
 #[test]
