@@ -867,7 +867,7 @@ impl DeviceConfig {
             let found = format!("{:?}", c.page_order);
             return refuse("cell.page_order", found, format!("is not defined for {:?} cells", c.kind));
         }
-        const YEAR_US: f64 = 3.2e13;
+        const HOUR_US: f64 = 3.6e9;
         for (key, times) in [("timing.read_us", &t.read_us), ("timing.program_us", &t.program_us)] {
             for class in c.kind.classes() {
                 match times.get(*class) {
@@ -876,14 +876,16 @@ impl DeviceConfig {
                             format!("needs an entry {} for these cells", CLASS_KEYS[*class as usize]);
                         return refuse(key, "a table", expected);
                     }
-                    Some(us) if us > YEAR_US => return refuse(key, us, "must be below a year"),
+                    Some(us) if us > HOUR_US => {
+                        return refuse(key, us, "must be at most an hour, in microseconds");
+                    }
                     Some(_) => {}
                 }
             }
         }
         for (key, us) in [("timing.erase_us", t.erase_us), ("timing.command_us", t.command_us)] {
-            if us > YEAR_US {
-                return refuse(key, us, "must be below a year");
+            if us > HOUR_US {
+                return refuse(key, us, "must be at most an hour, in microseconds");
             }
         }
         rate("timing.bus_mb_per_s", t.bus_mb_per_s)?;
@@ -948,12 +950,9 @@ impl DeviceConfig {
                 "wear levelling opens the least worn block: remove this key, or set ftl.wear_leveling = \"none\"",
             );
         }
-        if f.plane_choice == PlaneChoice::MostFree && f.streams > 1 {
-            return refuse(
-                "ftl.plane_choice",
-                "\"most_free\"",
-                "compares the one open block of each plane: needs ftl.streams = 1",
-            );
+        if f.plane_choice == PlaneChoice::MostFree && self.open_blocks_per_plane() > 1 {
+            let expected = "compares the one open block of each plane: needs ftl.streams = 1 and ftl.gc_open_block = \"shared\"";
+            return refuse("ftl.plane_choice", "\"most_free\"", expected);
         }
         let slots = g.page_bytes / self.unit_bytes();
         let per_block = u64::from(self.data_pages_per_block()) * slots;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::config::{ConfigError, DeviceConfig, FtlKind};
+use crate::config::{ConfigError, DeviceConfig, FtlKind, Stop};
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
 use crate::flash::direct::Direct;
@@ -178,8 +178,8 @@ fn run<F: Ftl>(
         oracle: options.verify.then(|| Oracle::new(sectors)),
         control,
     };
-    let precondition = precondition::run(config, &mut drive, workload, options.seed)?;
-    let interrupted = control.is_cancelled();
+    let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed);
+    let interrupted = control.is_cancelled() || failed.is_some();
     drive.ftl.reset_counters();
     let Drive { ftl, flash, oracle, .. } = drive;
     let limit = if interrupted { Some(0) } else { options.requests };
@@ -189,15 +189,16 @@ fn run<F: Ftl>(
     let parts = (ftl, flash, oracle, control);
     let mut outcome = if !options.timing {
         let mut drive = Drive { ftl: parts.0, flash: parts.1.with_port(Count), oracle: parts.2, control };
-        let result = untimed::run(&mut drive, &mut intake, &mut books, options, observer);
+        let result = untimed::run(config, &mut drive, &mut intake, &mut books, options, observer);
         close(config, drive, &intake, books, None, result)
-    } else if Direct::suits(config, geometry) {
+    } else if Direct::suits(config, geometry) && config.host.stop == Stop::Drained {
         run_timed(config, parts, Direct::new(config, geometry, log), intake, books, options, observer)
     } else {
         run_timed(config, parts, Timeline::new(config, geometry, log), intake, books, options, observer)
     };
     outcome.summary.seed = options.seed;
     outcome.summary.precondition = precondition;
+    outcome.error = failed.or(outcome.error);
     outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
     Ok(outcome)
 }
@@ -219,6 +220,7 @@ fn run_timed<F: Ftl, C: Clock>(
         by_cause_ps: port.busy_ps(),
         channels_ps: port.channel_busy_ps(),
         port_bytes: port.table_bytes(),
+        idle_from: port.idle_from(),
     };
     close(config, drive, &intake, books, Some(busy), result)
 }

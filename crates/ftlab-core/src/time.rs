@@ -45,19 +45,22 @@ impl Time {
 
 impl Add for Time {
     type Output = Time;
+    /// Saturates at [`Time::NEVER`], at which nothing happens: the host notices what stays unfinished.
+    #[inline]
     fn add(self, rhs: Time) -> Time {
-        Time(self.0 + rhs.0)
+        Time(self.0.saturating_add(rhs.0))
     }
 }
 
 impl AddAssign for Time {
     fn add_assign(&mut self, rhs: Time) {
-        self.0 += rhs.0;
+        *self = *self + rhs;
     }
 }
 
 impl Sub for Time {
     type Output = Time;
+    #[inline]
     fn sub(self, rhs: Time) -> Time {
         Time(self.0 - rhs.0)
     }

@@ -51,8 +51,9 @@ fn drives() -> impl Strategy<Value = Value> {
         // Single units on pages of several leave most of each page empty until collection packs them: that takes
         // space, and blocks of more than a few pages.
         let pages = if slot_shift == 0 { pages } else { pages + 2 };
+        let mut open_block = open_block;
         if plane_choice == "most_free" {
-            streams = 1;
+            (streams, open_block) = (1, "shared");
         }
         let mut value = json!({
             "geometry": { "channels": channels, "ways": ways, "dies": dies, "planes": planes,

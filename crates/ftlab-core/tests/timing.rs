@@ -234,3 +234,84 @@ fn events_change_nothing_and_tell_everything() {
     let erases = log.commands.iter().filter(|record| record.command == Command::Erase).count() as u64;
     assert_eq!(erases, silent.summary.flash.erases.total);
 }
+
+#[test]
+fn a_run_cut_short_counts_only_work_that_was_done() {
+    for ways in [1, 2] {
+        for stop in ["drained", "last_arrival"] {
+            let config = json!({ "geometry": { "ways": ways }, "timing": { "bus_mb_per_s": 0 }, "host": { "stop": stop } });
+            let config = device(merged(small(), config));
+            let mut rows: Vec<Request> = (0..100).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+            rows.push(request(500.0, Op::Write, 0, 8));
+            let (outcome, log) = run_with(&config, &rows, &RunOptions::default());
+            let parallelism = outcome.summary.parallelism.unwrap();
+            assert!(parallelism.mean_busy_dies <= ways as f64 + 1e-9, "{stop} {ways}: {parallelism:?}");
+            if stop == "last_arrival" {
+                assert_eq!(outcome.summary.host.completed, 2 * ways as u64);
+                assert_eq!(log.commands.len(), 2 * ways);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_ends_with_an_idle_drive() {
+    struct Cancelling<'a>(&'a ftlab_core::device::RunControl);
+    impl ftlab_core::metrics::Observer for Cancelling<'_> {
+        fn wants_requests(&self) -> bool {
+            true
+        }
+        fn on_request(&mut self, _: &ftlab_core::metrics::RequestRecord) {
+            self.0.cancel();
+        }
+    }
+    for (ways, arrival) in [(1, "open"), (3, "open"), (1, "closed"), (3, "closed")] {
+        let host = if arrival == "open" {
+            json!({ "outstanding": 8 })
+        } else {
+            json!({ "arrival": "closed", "queue_depth": 8 })
+        };
+        let config = device(merged(small(), json!({ "geometry": { "ways": ways }, "host": host })));
+        let rows: Vec<Request> = (0..50_000).map(|i| request(i as f64, Op::Write, i % 100 * 8, 8)).collect();
+        let source = ftlab_core::host::request::VecSource::new(rows);
+        let control = ftlab_core::device::RunControl::default();
+        let options = RunOptions { verify: true, ..RunOptions::default() };
+        let outcome =
+            ftlab_core::device::simulate(&config, &source, &options, &control, &mut Cancelling(&control))
+                .unwrap();
+        let summary = &outcome.summary;
+        assert!(outcome.error.is_none() && summary.partial);
+        assert!(summary.host.completed > 0 && summary.host.completed < 40_000, "{:?}", summary.host);
+        assert_eq!(summary.host.requests, summary.host.completed + summary.host.unfinished);
+        assert!(summary.parallelism.as_ref().unwrap().mean_busy_dies <= f64::from(ways) + 1e-9);
+    }
+}
+
+#[test]
+fn runs_beyond_the_longest_time_say_so() {
+    for ways in [1, 2] {
+        // 6,000 programs of an hour each on one die: 250 days.
+        let slow = json!({ "geometry": { "ways": ways }, "timing": { "program_us": 3.6e9 },
+            "host": { "arrival": "closed", "queue_depth": 4 } });
+        let config = device(merged(small(), slow));
+        let rows: Vec<Request> = (0..6000 * ways).map(|i| request(0.0, Op::Write, i % 100 * 8, 8)).collect();
+        let (outcome, _) = run_with(&config, &rows, &RunOptions::default());
+        let text = outcome.error.expect("it cannot be counted").to_string();
+        assert!(text.contains("213 days"), "{text}");
+        assert!(outcome.summary.partial && outcome.summary.host.completed > 0);
+    }
+}
+
+#[test]
+fn a_drive_that_fills_up_while_it_is_preconditioned_keeps_its_report() {
+    let tight = json!({
+        "geometry": { "pages_per_block": 2, "mapping_unit_bytes": 512 },
+        "ftl": { "over_provisioning": 0.3 },
+        "precondition": { "kind": "steady" },
+    });
+    let (outcome, _) =
+        run_with(&device(merged(small(), tight)), &[request(0.0, Op::Read, 0, 8)], &RunOptions::default());
+    assert!(outcome.error.unwrap().to_string().contains("full"));
+    let report = outcome.summary.precondition.unwrap();
+    assert!(!report.reached && report.pages_written > 0 && outcome.summary.partial);
+}

@@ -49,11 +49,14 @@ pub trait Clock: FlashPort {
     /// Go to the next event and let it happen. `None` when there is none.
     fn step(&mut self) -> Option<Step>;
 
+    /// When all that was submitted has ended.
+    fn idle_from(&self) -> Time;
+
     /// Unit time by cause so far, in picoseconds.
-    fn busy_ps(&self) -> [u64; CAUSES];
+    fn busy_ps(&self) -> [u128; CAUSES];
 
     /// Channel time so far, in picoseconds.
-    fn channel_busy_ps(&self) -> u64;
+    fn channel_busy_ps(&self) -> u128;
 
     /// Commands that have run since the last call; none without a log.
     fn take_log(&mut self, out: &mut Vec<CommandRecord>);

@@ -2,7 +2,8 @@
 //!
 //! A unit runs its commands in order and its bus is free whenever it wants it, so the end of a command is known when it
 //! is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has. The
-//! results are those of [`Timeline`](super::timeline::Timeline), which has to go event by event.
+//! results are those of [`Timeline`](super::timeline::Timeline), which has to go event by event; but work is accounted
+//! for when it is submitted, so a run has to go on until the drive is idle.
 
 use crate::config::DeviceConfig;
 use crate::flash::CAUSES;
@@ -137,8 +138,8 @@ pub struct Direct {
     submitted: u64,
     finished: Vec<u32>,
     spans: Spans,
-    busy_ps: [u64; CAUSES],
-    channel_busy_ps: u64,
+    busy_ps: [u128; CAUSES],
+    channel_busy_ps: u128,
     log: Option<Vec<CommandRecord>>,
 }
 
@@ -215,8 +216,8 @@ impl FlashPort for Direct {
         self.last.start[unit] = start;
         self.last.end[unit] = end;
         self.latest = unit;
-        self.busy_ps[submission.cause() as usize] += (end - start).0;
-        self.channel_busy_ps += (bus_in + bus_out).0;
+        self.busy_ps[submission.cause() as usize] += u128::from((end - start).0);
+        self.channel_busy_ps += u128::from((bus_in + bus_out).0);
         if self.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
@@ -237,8 +238,8 @@ impl FlashPort for Direct {
         self.last.start[unit] = Time(end.0 - one.0);
         self.last.before[unit] = Time(end.0 - 2 * one.0);
         let bus = self.spans.bus_in(submission) + self.spans.bus_out(submission);
-        self.busy_ps[submission.cause() as usize] += rest.0;
-        self.channel_busy_ps += bus.0 * u64::from(count - 1);
+        self.busy_ps[submission.cause() as usize] += u128::from(rest.0);
+        self.channel_busy_ps += u128::from(bus.0) * u128::from(count - 1);
         end
     }
 }
@@ -302,6 +303,7 @@ impl Clock for Direct {
         }
         let (rings, settled) = self.timers[first];
         if let Some(end) = self.ends.first()
+            && end < Time::NEVER
             && (end < rings || (end == rings && self.ends.tie(0).start <= settled))
         {
             self.now = end;
@@ -316,11 +318,15 @@ impl Clock for Direct {
         Some(Step::Timer(first as u32))
     }
 
-    fn busy_ps(&self) -> [u64; CAUSES] {
+    fn idle_from(&self) -> Time {
+        self.last.end.iter().copied().fold(self.now, Time::max)
+    }
+
+    fn busy_ps(&self) -> [u128; CAUSES] {
         self.busy_ps
     }
 
-    fn channel_busy_ps(&self) -> u64 {
+    fn channel_busy_ps(&self) -> u128 {
         self.channel_busy_ps
     }
 

@@ -126,8 +126,8 @@ pub struct Timeline {
     ended: Vec<u32>,
     finished: Vec<u32>,
     spans: Spans,
-    busy_ps: [u64; CAUSES],
-    channel_busy_ps: u64,
+    busy_ps: [u128; CAUSES],
+    channel_busy_ps: u128,
     log: Option<Vec<CommandRecord>>,
 }
 
@@ -381,7 +381,7 @@ impl Timeline {
         let state = &mut self.channels[channel as usize];
         let unit = std::mem::replace(&mut state.using, NONE);
         let since = state.since;
-        self.channel_busy_ps += self.now.since(since).0;
+        self.channel_busy_ps += u128::from(self.now.since(since).0);
         self.units[unit as usize].transfer = (since, self.now);
         if self.units[unit as usize].phase == Phase::BusIn {
             self.start_array(unit);
@@ -412,7 +412,7 @@ impl Timeline {
     #[inline]
     fn account(&mut self, unit: u32, node: u32, end: Time) {
         let cause = self.submission(node).cause();
-        self.busy_ps[cause as usize] += end.since(self.units[unit as usize].started).0;
+        self.busy_ps[cause as usize] += u128::from(end.since(self.units[unit as usize].started).0);
         if self.log.is_some() {
             self.note(unit, node, end);
         }
@@ -572,11 +572,16 @@ impl Clock for Timeline {
         Some(Step::Flash)
     }
 
-    fn busy_ps(&self) -> [u64; CAUSES] {
+    /// The last event is the end of the last command.
+    fn idle_from(&self) -> Time {
+        self.now
+    }
+
+    fn busy_ps(&self) -> [u128; CAUSES] {
         self.busy_ps
     }
 
-    fn channel_busy_ps(&self) -> u64 {
+    fn channel_busy_ps(&self) -> u128 {
         self.channel_busy_ps
     }
 

@@ -10,7 +10,7 @@ use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
-use crate::ftl::gc::{VictimKind, VictimPolicy, Victims};
+use crate::ftl::gc::{VictimPolicy, Victims};
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::rng::Rng;
@@ -272,7 +272,7 @@ impl<V: VictimPolicy> PageFtl<V> {
         // Survivors are packed into whole pages, the last of which may stay partly empty. The emptiest block that would
         // fill as many pages again gains nothing, and no other one does.
         let pages = valid.div_ceil(self.geometry.slots_per_page);
-        if pages == self.geometry.data_pages_per_block && self.config.gc == VictimKind::Greedy {
+        if pages == self.geometry.data_pages_per_block && self.victims.picks_emptiest() {
             self.victims.on_seal(victim, valid);
             return Ok(false);
         }
@@ -424,7 +424,7 @@ impl<V: VictimPolicy> PageFtl<V> {
     #[cold]
     fn full(&self, plane: PlaneId, what: &str) -> Box<RunError> {
         Box::new(RunError::Full(format!(
-            "the drive is full: plane {} has {} free blocks and no block worth collecting, but {what} need one; \
+            "the drive is full: plane {} has no block worth collecting and too few free ones ({}) for {what}; \
              leave more spare space (ftl.over_provisioning) or use a smaller footprint",
             plane.0,
             self.planes[plane.index()].free.len(),

@@ -23,19 +23,17 @@ struct Aging<'r, 'a, F> {
     interrupted: bool,
 }
 
-/// Precondition `drive` as `config` says; `None` when it says nothing.
-///
-/// # Errors
-/// When the workload cannot be read, or the drive fills up.
+/// Precondition `drive` as `config` says. Returns how far it got (`None` when nothing is asked for), and what ended it
+/// early: the workload could not be read, or the drive filled up.
 pub(crate) fn run<F: Ftl>(
     config: &DeviceConfig,
     drive: &mut Drive<'_, F, Count>,
     workload: &dyn SourceFactory,
     seed: u64,
-) -> Result<Option<PreconditionSummary>, RunError> {
+) -> (Option<PreconditionSummary>, Option<RunError>) {
     let wanted = &config.precondition;
     let kind = match wanted.kind {
-        PreconditionKind::None => return Ok(None),
+        PreconditionKind::None => return (None, None),
         PreconditionKind::Fill => "fill",
         PreconditionKind::FreeBlocks => "free_blocks",
         PreconditionKind::Steady => "steady",
@@ -50,22 +48,21 @@ pub(crate) fn run<F: Ftl>(
         interrupted: false,
         drive,
     };
-    aging.fill(wanted.layout)?;
-    let mut write_amplification = 0.0;
-    let mut reached = wanted.kind == PreconditionKind::Fill && !aging.interrupted;
-    if !reached && !aging.interrupted {
-        let mut goal = Goal::new(wanted.kind, wanted.free_blocks, wanted.tolerance, logical);
+    let mut goal = Goal::new(wanted.kind, wanted.free_blocks, wanted.tolerance, logical);
+    let mut result = aging.fill(wanted.layout);
+    goal.reached = wanted.kind == PreconditionKind::Fill && result.is_ok() && !aging.interrupted;
+    if result.is_ok() && !goal.reached && !aging.interrupted {
         goal.start(aging.drive);
-        aging.age(config, wanted.pattern, workload, seed, &mut goal)?;
-        (reached, write_amplification) = (goal.reached, goal.write_amplification());
+        result = aging.age(config, wanted.pattern, workload, seed, &mut goal);
     }
-    Ok(Some(PreconditionSummary {
+    let summary = PreconditionSummary {
         kind: kind.into(),
-        reached,
+        reached: goal.reached && result.is_ok(),
         pages_written: aging.written,
-        write_amplification,
+        write_amplification: goal.write_amplification(),
         free_blocks_max: aging.drive.ftl.most_free_blocks(),
-    }))
+    };
+    (Some(summary), result.err())
 }
 
 /// When aging is enough.

@@ -68,6 +68,8 @@ struct Driver<'r, 'a, F, C> {
     emptying: bool,
     commands: Vec<CommandRecord>,
     stopped: bool,
+    /// No more requests are handed over: the run ends when the drive is idle.
+    closing: bool,
 }
 
 /// Run all requests of `intake`. What was measured stays in `books` whether or not this ends in an error.
@@ -113,24 +115,51 @@ pub(crate) fn run<F: Ftl, C: Clock>(
         emptying: false,
         commands: Vec::new(),
         stopped: false,
+        closing: false,
         drive,
     };
-    let result = driver.go(host.stop);
+    let result = driver.go(host.stop).and_then(|()| driver.beyond_time());
+    if result.is_err() {
+        // What is in the drive completes, so that the summary holds together.
+        driver.closing = true;
+        let _ = driver.go(host.stop);
+    }
     driver.pass_on_commands(true);
     result
 }
 
 impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
-    fn go(&mut self, stop: Stop) -> Result<(), RunError> {
-        if self.closed {
-            for _ in 0..self.depth {
-                if !self.take()? {
-                    break;
-                }
-                self.arrive()?;
+    fn begin(&mut self) -> Result<(), RunError> {
+        if !self.closed {
+            if self.take()? {
+                self.expect();
             }
-        } else if self.take()? {
-            self.expect();
+            return Ok(());
+        }
+        for _ in 0..self.depth {
+            if !self.take()? {
+                break;
+            }
+            self.arrive()?;
+        }
+        Ok(())
+    }
+
+    /// Requests that stay in a drive in which nothing happens any more wait for a time that cannot be counted.
+    fn beyond_time(&self) -> Result<(), RunError> {
+        if self.in_drive == 0 || self.stopped {
+            return Ok(());
+        }
+        let text = format!(
+            "{} requests would end after more than 213 days, the longest time that is simulated",
+            self.in_drive
+        );
+        Err(RunError::Request(text))
+    }
+
+    fn go(&mut self, stop: Stop) -> Result<(), RunError> {
+        if !self.closing {
+            self.begin()?;
         }
         let mut until_control = CONTROL_INTERVAL;
         loop {
@@ -150,7 +179,8 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
                 self.pass_on_commands(false);
                 let control = self.drive.control;
                 control.report(false, self.intake.counts().requests, self.intake.fraction());
-                if control.is_cancelled() || self.stopped {
+                self.closing |= control.is_cancelled();
+                if self.stopped {
                     return Ok(());
                 }
             }
@@ -173,6 +203,9 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     }
 
     fn on_arrival(&mut self, stop: Stop) -> Result<(), RunError> {
+        if self.closing {
+            return Ok(());
+        }
         if stop == Stop::LastArrival && !self.intake.has_more()? {
             self.stopped = true;
             return Ok(());
@@ -338,6 +371,9 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         if self.wants_requests {
             let Slot { index, request, arrival, start, .. } = *slot;
             self.observer.on_request(&RequestRecord { index, request, arrival, start, end: now });
+        }
+        if self.closing {
+            return Ok(());
         }
         if self.closed {
             if self.take()? {

@@ -1,5 +1,6 @@
 //! Driving without a clock: requests one after the other, as fast as they can be decided.
 
+use crate::config::{DeviceConfig, Stop};
 use crate::device::{RunError, RunOptions};
 use crate::flash::port::Count;
 use crate::ftl::Ftl;
@@ -16,6 +17,7 @@ use crate::time::Time;
 /// # Errors
 /// When a request, the source or the drive is at fault.
 pub(crate) fn run<F: Ftl>(
+    config: &DeviceConfig,
     drive: &mut Drive<'_, F, Count>,
     intake: &mut Intake,
     books: &mut Books,
@@ -25,10 +27,11 @@ pub(crate) fn run<F: Ftl>(
     let splitter = Splitter::new(drive.flash.geometry());
     let wants_requests = observer.wants_requests();
     let samples = options.series.is_some();
+    let last_arrival = config.host.stop == Stop::LastArrival;
     let mut until_control = CONTROL_INTERVAL;
     loop {
         drive.look_ahead(intake, &splitter);
-        if !intake.take()? {
+        if !intake.take()? || (last_arrival && !intake.has_more()?) {
             return Ok(());
         }
         let request = *intake.request();

@@ -18,9 +18,11 @@ use crate::time::Time;
 /// Busy time of the parts, from a port that keeps time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BusyTimes {
-    pub(crate) by_cause_ps: [u64; crate::flash::CAUSES],
-    pub(crate) channels_ps: u64,
+    pub(crate) by_cause_ps: [u128; crate::flash::CAUSES],
+    pub(crate) channels_ps: u128,
     pub(crate) port_bytes: u64,
+    /// When the last command ended: collections may go on after the last completion.
+    pub(crate) idle_from: Time,
 }
 
 /// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
@@ -150,7 +152,9 @@ impl Books {
             },
             ..self.host.clone()
         };
-        let mean_over_span = |ps: u64| if span.0 > 0 { ps as f64 / span.0 as f64 } else { 0.0 };
+        let work_span =
+            busy.map_or(span, |busy| busy.idle_from.max(self.last_completion).since(self.first_arrival));
+        let mean_over_span = |ps: u128| if work_span.0 > 0 { ps as f64 / work_span.0 as f64 } else { 0.0 };
         let table_bytes =
             flash.nand.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {
@@ -165,7 +169,8 @@ impl Books {
             latency_ns: timed.then(|| self.latency_by_op()),
             host_wait_ns: (timed && self.wait.count() > 0).then(|| self.wait.summary()),
             flash: FlashSummary::from_counts(&flash.counts),
-            busy_ns: busy.map(|busy| ByCause::from_counts(busy.by_cause_ps.map(|ps| Time(ps).as_ns()))),
+            busy_ns: busy
+                .map(|busy| ByCause::from_counts(busy.by_cause_ps.map(|ps| ((ps + 500) / 1000) as u64))),
             write_amplification: write_amplification(flash, host.write_pages),
             gc,
             wear: wear(config, flash, geometry),

@@ -49,7 +49,7 @@ pub struct Summary {
     pub gc: GcSummary,
     /// Erase counts over all blocks.
     pub wear: WearSummary,
-    /// How busy the parts were, on average over simulated time. Absent without a clock.
+    /// How busy the parts were, on average. Absent without a clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<ParallelismSummary>,
     /// What preconditioning did. Absent with `precondition.kind = "none"`.
@@ -268,7 +268,7 @@ pub struct WearSummary {
     pub rated_share_used: Option<f64>,
 }
 
-/// Mean numbers of busy parts over simulated time.
+/// Mean numbers of busy parts, from the first arrival until the drive is idle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ParallelismSummary {
     /// Channels that transfer.

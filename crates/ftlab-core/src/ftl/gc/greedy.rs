@@ -39,6 +39,10 @@ impl VictimPolicy for Greedy {
         self.sealed.prefetch(block, valid);
     }
 
+    fn picks_emptiest(&self) -> bool {
+        true
+    }
+
     fn table_bytes(&self) -> u64 {
         self.sealed.table_bytes()
     }

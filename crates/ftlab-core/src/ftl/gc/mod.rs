@@ -1,7 +1,7 @@
 //! Garbage collection: which block is the victim.
 //!
 //! A policy is one file with one type that implements [`VictimPolicy`], and one line in the list at the end of
-//! [`victim_policies`]. From that line come its name in device files, its row in `ftlab schemes`, and its place in
+//! [`victim_policies`] (and `mod`, as for every Rust file). From that line come its name in device files, its row in `ftlab schemes`, and its place in
 //! every test that loops over the list.
 
 use schemars::JsonSchema;
@@ -24,9 +24,9 @@ mod windowed_greedy;
 ///
 /// Candidates are the sealed blocks: those that are written full. Order of calls for a block: `on_seal` once, then
 /// `on_invalidate` for each unit that becomes stale, then it leaves by `pick` or `remove`, and may be sealed again
-/// in its next life. All methods but
-/// `prefetch` are required. A policy keeps its own tables and never changes anything else; each
-/// call should be O(1) on average, because `on_invalidate` runs for every page that the host overwrites.
+/// in its next life. All methods but `prefetch` and
+/// `picks_emptiest` are required. A policy keeps its own tables and never changes anything else; each call should be O(1)
+/// on average, because `on_invalidate` runs for every page that the host overwrites.
 pub trait VictimPolicy: Sized {
     /// A policy without candidates for drives of shape `geometry`; `rng` is its own generator.
     fn new(geometry: &Geometry, config: &FtlConfig, rng: Rng) -> Self;
@@ -47,6 +47,12 @@ pub trait VictimPolicy: Sized {
     #[inline]
     fn prefetch(&self, block: BlockId, valid: u32) {
         let _ = (block, valid);
+    }
+
+    /// Whether `pick` always gives the block with the fewest live units: when that one is wholly live, nothing can be
+    /// gained, and it is left where it is.
+    fn picks_emptiest(&self) -> bool {
+        false
     }
 
     /// Bytes of the tables.
@@ -104,6 +110,9 @@ macro_rules! victim_policies {
             #[inline]
             fn prefetch(&self, block: BlockId, valid: u32) {
                 match self { $(Victims::$kind(policy) => policy.prefetch(block, valid),)+ }
+            }
+            fn picks_emptiest(&self) -> bool {
+                match self { $(Victims::$kind(policy) => policy.picks_emptiest(),)+ }
             }
             fn table_bytes(&self) -> u64 {
                 match self { $(Victims::$kind(policy) => policy.table_bytes(),)+ }
