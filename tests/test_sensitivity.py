@@ -89,7 +89,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "ftl.wear_leveling": ("none", {}),
     "ftl.wear_leveling_threshold": (5, {}),
     "ftl.free_block": ("next_fit", {"ftl.wear_leveling": "none"}),
-    "ftl.plane_choice": ("most_free", {}),
+    "ftl.plane_choice": ("most_free", {"ftl.gc_open_block": "shared"}),
     "host.arrival": ("closed", {"host.outstanding": 0}),
     "host.queue_depth": (8, {"host.arrival": "closed", "host.outstanding": 0}),
     "host.time_scale": (0.5, {}),
