@@ -111,6 +111,18 @@ impl NandArray {
         table::prefetch(&self.blocks, self.geometry.block_of(ppn).index());
     }
 
+    /// Ask the processor for the spare areas and the validity of `block`, which will be collected soon.
+    pub fn prefetch_block(&self, block: BlockId) {
+        const ENTRIES_PER_LINE: usize = 16;
+        let first = self.geometry.first_unit(block).index();
+        table::prefetch(&self.valid, first / 64);
+        // A line of the processor's cache at a time; beyond 64 of them others would be driven out.
+        let units = (self.geometry.units_per_block() as usize).min(64 * ENTRIES_PER_LINE);
+        for entry in (first..first + units).step_by(ENTRIES_PER_LINE) {
+            table::prefetch(&self.spare, entry);
+        }
+    }
+
     /// Number the opening of an erased block.
     pub fn open(&mut self, block: BlockId) {
         self.openings += 1;

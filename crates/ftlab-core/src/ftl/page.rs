@@ -280,6 +280,9 @@ impl<V: VictimPolicy> PageFtl<V> {
         self.counters.gc.pages_copied += u64::from(valid);
         self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
         self.level_wear(flash, plane)?;
+        if let Some(next) = self.victims.likely_next(plane) {
+            flash.nand.prefetch_block(next);
+        }
         self.measure_room(&flash.nand, plane);
         Ok(true)
     }

@@ -39,6 +39,10 @@ impl VictimPolicy for Greedy {
         self.sealed.prefetch(block, valid);
     }
 
+    fn likely_next(&self, plane: PlaneId) -> Option<BlockId> {
+        self.sealed.lowest(plane).map(|(block, _)| block)
+    }
+
     fn picks_emptiest(&self) -> bool {
         true
     }

@@ -116,22 +116,20 @@ impl LevelIndex {
         table::prefetch(&self.rows, base + level as usize);
     }
 
+    /// The block that [`pop`](Self::pop) would take out, and its level.
+    pub fn lowest(&self, plane: PlaneId) -> Option<(BlockId, u32)> {
+        let mut levels = self.lowest[plane.index()]..self.levels;
+        levels.find_map(|level| Some((self.geometry.block(plane, self.first_row(plane, level)?), level)))
+    }
+
     /// Take out a block of the lowest level of `plane` and return it with its level.
     pub fn pop(&mut self, plane: PlaneId) -> Option<(BlockId, u32)> {
-        let mut level = self.lowest[plane.index()];
-        let row = loop {
-            if level == self.levels {
-                self.lowest[plane.index()] = level;
-                return None;
-            }
-            if let Some(row) = self.first_row(plane, level) {
-                break row;
-            }
-            level += 1;
+        let Some((block, level)) = self.lowest(plane) else {
+            self.lowest[plane.index()] = self.levels;
+            return None;
         };
         self.lowest[plane.index()] = level;
-        self.next_row[plane.index()] = row + 1;
-        let block = self.geometry.block(plane, row);
+        self.next_row[plane.index()] = self.geometry.row_of(block) + 1;
         self.remove(block, level);
         Some((block, level))
     }

@@ -24,8 +24,8 @@ mod windowed_greedy;
 ///
 /// Candidates are the sealed blocks: those that are written full. Order of calls for a block: `on_seal` once, then
 /// `on_invalidate` for each unit that becomes stale, then it leaves by `pick` or `remove`, and may be sealed again
-/// in its next life. All methods but `prefetch` and
-/// `picks_emptiest` are required. A policy keeps its own tables and never changes anything else; each call should be O(1)
+/// in its next life. All methods but `prefetch`,
+/// `picks_emptiest` and `likely_next` are required. A policy keeps its own tables and never changes anything else; each call should be O(1)
 /// on average, because `on_invalidate` runs for every page that the host overwrites.
 pub trait VictimPolicy: Sized {
     /// A policy without candidates for drives of shape `geometry`; `rng` is its own generator.
@@ -53,6 +53,12 @@ pub trait VictimPolicy: Sized {
     /// gained, and it is left where it is.
     fn picks_emptiest(&self) -> bool {
         false
+    }
+
+    /// The block that `pick` would give now, if that is cheap to tell: what it holds is asked for ahead of time.
+    fn likely_next(&self, plane: PlaneId) -> Option<BlockId> {
+        let _ = plane;
+        None
     }
 
     /// Bytes of the tables.
@@ -113,6 +119,9 @@ macro_rules! victim_policies {
             }
             fn picks_emptiest(&self) -> bool {
                 match self { $(Victims::$kind(policy) => policy.picks_emptiest(),)+ }
+            }
+            fn likely_next(&self, plane: PlaneId) -> Option<BlockId> {
+                match self { $(Victims::$kind(policy) => policy.likely_next(plane),)+ }
             }
             fn table_bytes(&self) -> u64 {
                 match self { $(Victims::$kind(policy) => policy.table_bytes(),)+ }
