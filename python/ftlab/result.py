@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ftlab.units import count_text, rate_text, time_text
+from ftlab.units import count_text, iops_text, rate_text, time_text
 from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Result:
             rows.append(
                 (
                     "throughput",
-                    f"{count_text(round(host['iops']))} IOPS, {rate_text(host['bytes_per_second'])}",
+                    f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}",
                 )
             )
             for op in ("read", "write"):

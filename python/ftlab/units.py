@@ -27,6 +27,19 @@ def rate_text(bytes_per_second: float) -> str:
     return f"{bytes_per_second:.0f} B/s"
 
 
+# Below this many requests a second, whole numbers would say too little.
+_SLOW_IOPS = 10
+
+
+def iops_text(iops: float) -> str:
+    """Requests a second: whole from 10 on, with three digits for the slow pace of a week-long trace.
+
+    >>> iops_text(18324.7), iops_text(0.052795)
+    ('18,325 IOPS', '0.0528 IOPS')
+    """
+    return f"{round(iops):,} IOPS" if iops >= _SLOW_IOPS else f"{iops:.3g} IOPS"
+
+
 def time_text(ns: float) -> str:
     """A span of time with three significant digits or more.
 

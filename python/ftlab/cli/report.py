@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from ftlab.cli.output import console, print_lines, table
-from ftlab.units import bytes_text, count_text, rate_text, time_text
+from ftlab.units import bytes_text, count_text, iops_text, rate_text, time_text
 
 if TYPE_CHECKING:
     from ftlab.result import Result
@@ -54,7 +54,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
     host, gc, wear = summary["host"], summary["gc"], summary["wear"]
     lines = []
     if "latency_ns" in summary:
-        text = f"{round(host['iops']):,} IOPS, {rate_text(host['bytes_per_second'])}"
+        text = f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}"
         lines.append(("throughput", f"{text} over {time_text(summary['simulated_ns'])} of simulated time"))
     amplification = summary.get("write_amplification")
     if amplification:
