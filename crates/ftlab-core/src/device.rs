@@ -215,13 +215,11 @@ fn run_timed<F: Ftl, C: Clock>(
 ) -> Outcome {
     let mut drive = Drive { ftl, flash: flash.with_port(port), oracle, control };
     let result = timed::run(config, &mut drive, &mut intake, &mut books, options, observer);
-    let port = &drive.flash.port;
-    let busy = BusyTimes {
-        by_cause_ps: port.busy_ps(),
-        channels_ps: port.channel_busy_ps(),
-        port_bytes: port.table_bytes(),
-        idle_from: port.idle_from(),
-    };
+    let port = &mut drive.flash.port;
+    let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
+    let ledger = port.ledger();
+    let (by_cause_ps, channels_ps) = (ledger.busy_ps, ledger.channel_busy_ps);
+    let busy = BusyTimes { by_cause_ps, channels_ps, port_bytes, idle_from };
     close(config, drive, &intake, books, Some(busy), result)
 }
 

@@ -52,17 +52,28 @@ pub trait Clock: FlashPort {
     /// When all that was submitted has ended.
     fn idle_from(&self) -> Time;
 
-    /// Unit time by cause so far, in picoseconds.
-    fn busy_ps(&self) -> [u128; CAUSES];
-
-    /// Channel time so far, in picoseconds.
-    fn channel_busy_ps(&self) -> u128;
-
-    /// Commands that have run since the last call; none without a log.
-    fn take_log(&mut self, out: &mut Vec<CommandRecord>);
+    /// What the commands so far have cost.
+    fn ledger(&mut self) -> &mut Ledger;
 
     /// Bytes of the tables.
     fn table_bytes(&self) -> u64;
+}
+
+/// What commands have cost.
+#[derive(Debug)]
+pub struct Ledger {
+    /// Unit time by cause, in picoseconds.
+    pub busy_ps: [u128; CAUSES],
+    /// Channel time, in picoseconds.
+    pub channel_busy_ps: u128,
+    /// Commands that have run since the log was last emptied, if one is kept.
+    pub log: Option<Vec<CommandRecord>>,
+}
+
+impl Ledger {
+    pub(super) fn new(log: bool) -> Self {
+        Self { busy_ps: [0; CAUSES], channel_busy_ps: 0, log: log.then(Vec::new) }
+    }
 }
 
 /// How long the parts of commands take.

@@ -6,8 +6,7 @@
 //! for when it is submitted, so a run has to go on until the drive is idle.
 
 use crate::config::DeviceConfig;
-use crate::flash::CAUSES;
-use crate::flash::clock::{Clock, Spans, Step, TIMERS};
+use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
 use crate::flash::port::{FlashPort, Submission};
 use crate::geometry::Geometry;
 use crate::metrics::CommandRecord;
@@ -138,9 +137,7 @@ pub struct Direct {
     submitted: u64,
     finished: Vec<u32>,
     spans: Spans,
-    busy_ps: [u128; CAUSES],
-    channel_busy_ps: u128,
-    log: Option<Vec<CommandRecord>>,
+    ledger: Ledger,
 }
 
 impl Direct {
@@ -161,15 +158,13 @@ impl Direct {
             submitted: 0,
             finished: Vec::new(),
             spans: Spans::new(config),
-            busy_ps: [0; CAUSES],
-            channel_busy_ps: 0,
-            log: log.then(Vec::new),
+            ledger: Ledger::new(log),
         }
     }
 
     #[cold]
     fn note(&mut self, submission: Submission, start: Time, end: Time, transfer: (Time, Time)) {
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = &mut self.ledger.log else { return };
         log.push(CommandRecord {
             command: submission.command(),
             cause: submission.cause(),
@@ -216,9 +211,9 @@ impl FlashPort for Direct {
         self.last.start[unit] = start;
         self.last.end[unit] = end;
         self.latest = unit;
-        self.busy_ps[submission.cause() as usize] += u128::from((end - start).0);
-        self.channel_busy_ps += u128::from((bus_in + bus_out).0);
-        if self.log.is_some() {
+        self.ledger.busy_ps[submission.cause() as usize] += u128::from((end - start).0);
+        self.ledger.channel_busy_ps += u128::from((bus_in + bus_out).0);
+        if self.ledger.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
         }
@@ -226,7 +221,7 @@ impl FlashPort for Direct {
     }
 
     fn submit_run(&mut self, submission: Submission, count: u32, after: Time) -> Time {
-        if count <= 1 || self.log.is_some() {
+        if count <= 1 || self.ledger.log.is_some() {
             return (0..count).map(|at| self.submit(submission.ahead(at), after)).max().unwrap_or(after);
         }
         let end = self.submit(submission, after);
@@ -238,8 +233,8 @@ impl FlashPort for Direct {
         self.last.start[unit] = Time(end.0 - one.0);
         self.last.before[unit] = Time(end.0 - 2 * one.0);
         let bus = self.spans.bus_in(submission) + self.spans.bus_out(submission);
-        self.busy_ps[submission.cause() as usize] += u128::from(rest.0);
-        self.channel_busy_ps += u128::from(bus.0) * u128::from(count - 1);
+        self.ledger.busy_ps[submission.cause() as usize] += u128::from(rest.0);
+        self.ledger.channel_busy_ps += u128::from(bus.0) * u128::from(count - 1);
         end
     }
 }
@@ -322,18 +317,8 @@ impl Clock for Direct {
         self.last.end.iter().copied().fold(self.now, Time::max)
     }
 
-    fn busy_ps(&self) -> [u128; CAUSES] {
-        self.busy_ps
-    }
-
-    fn channel_busy_ps(&self) -> u128 {
-        self.channel_busy_ps
-    }
-
-    fn take_log(&mut self, out: &mut Vec<CommandRecord>) {
-        if let Some(log) = &mut self.log {
-            out.append(log);
-        }
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
     fn table_bytes(&self) -> u64 {

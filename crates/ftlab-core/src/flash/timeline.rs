@@ -21,9 +21,9 @@ use std::collections::VecDeque;
 
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
-use crate::flash::clock::{Clock, Spans, Step, TIMERS};
+use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
 use crate::flash::port::{FlashPort, Submission};
-use crate::flash::{CAUSES, Cause, Command};
+use crate::flash::{Cause, Command};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
 use crate::time::Time;
@@ -126,13 +126,11 @@ pub struct Timeline {
     ended: Vec<u32>,
     finished: Vec<u32>,
     spans: Spans,
-    busy_ps: [u128; CAUSES],
-    channel_busy_ps: u128,
-    log: Option<Vec<CommandRecord>>,
+    ledger: Ledger,
 }
 
 impl Timeline {
-    /// An idle drive at time 0. With `log`, commands are collected for [`take_log`](Self::take_log).
+    /// An idle drive at time 0. With `log`, commands are collected.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, log: bool) -> Self {
         let timing = &config.timing;
         let units = if timing.independent_planes { geometry.planes() } else { geometry.dies() };
@@ -174,9 +172,7 @@ impl Timeline {
             ended: Vec::new(),
             finished: Vec::new(),
             spans: Spans::new(config),
-            busy_ps: [0; CAUSES],
-            channel_busy_ps: 0,
-            log: log.then(Vec::new),
+            ledger: Ledger::new(log),
         }
     }
 
@@ -381,7 +377,7 @@ impl Timeline {
         let state = &mut self.channels[channel as usize];
         let unit = std::mem::replace(&mut state.using, NONE);
         let since = state.since;
-        self.channel_busy_ps += u128::from(self.now.since(since).0);
+        self.ledger.channel_busy_ps += u128::from(self.now.since(since).0);
         self.units[unit as usize].transfer = (since, self.now);
         if self.units[unit as usize].phase == Phase::BusIn {
             self.start_array(unit);
@@ -412,8 +408,8 @@ impl Timeline {
     #[inline]
     fn account(&mut self, unit: u32, node: u32, end: Time) {
         let cause = self.submission(node).cause();
-        self.busy_ps[cause as usize] += u128::from(end.since(self.units[unit as usize].started).0);
-        if self.log.is_some() {
+        self.ledger.busy_ps[cause as usize] += u128::from(end.since(self.units[unit as usize].started).0);
+        if self.ledger.log.is_some() {
             self.note(unit, node, end);
         }
     }
@@ -423,7 +419,7 @@ impl Timeline {
         let Unit { started, transfer, channel, .. } = self.units[unit as usize];
         let Node { count, submission, .. } = self.nodes[node as usize];
         let span = Time(end.since(started).0 / u64::from(count));
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = &mut self.ledger.log else { return };
         for at in 0..count {
             let start = started + Time(span.0 * u64::from(at));
             log.push(CommandRecord {
@@ -577,18 +573,8 @@ impl Clock for Timeline {
         self.now
     }
 
-    fn busy_ps(&self) -> [u128; CAUSES] {
-        self.busy_ps
-    }
-
-    fn channel_busy_ps(&self) -> u128 {
-        self.channel_busy_ps
-    }
-
-    fn take_log(&mut self, out: &mut Vec<CommandRecord>) {
-        if let Some(log) = &mut self.log {
-            out.append(log);
-        }
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
     fn table_bytes(&self) -> u64 {

@@ -16,7 +16,7 @@ use crate::host::request::{Op, Request, SECTOR_BYTES};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::metrics::books::Books;
-use crate::metrics::{CommandRecord, Observer, RequestRecord};
+use crate::metrics::{Observer, RequestRecord};
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.
@@ -47,7 +47,6 @@ struct Driver<'r, 'a, F, C> {
     closed: bool,
     samples: bool,
     wants_requests: bool,
-    wants_commands: bool,
     /// Most requests in the drive.
     depth: usize,
     can_wait: bool,
@@ -66,7 +65,6 @@ struct Driver<'r, 'a, F, C> {
     on_link: [Option<u32>; 2],
     /// The waiting lines are being emptied: whoever comes now joins them.
     emptying: bool,
-    commands: Vec<CommandRecord>,
     stopped: bool,
     /// No more requests are handed over: the run ends when the drive is idle.
     closing: bool,
@@ -99,7 +97,6 @@ pub(crate) fn run<F: Ftl, C: Clock>(
         closed,
         samples: options.series.is_some(),
         wants_requests: observer.wants_requests(),
-        wants_commands: observer.wants_commands(),
         observer,
         depth,
         can_wait: !closed && depth != usize::MAX,
@@ -113,7 +110,6 @@ pub(crate) fn run<F: Ftl, C: Clock>(
         leaving: VecDeque::new(),
         on_link: [None; 2],
         emptying: false,
-        commands: Vec::new(),
         stopped: false,
         closing: false,
         drive,
@@ -386,12 +382,11 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     }
 
     fn pass_on_commands(&mut self, all: bool) {
-        if self.wants_commands {
-            self.drive.flash.port.take_log(&mut self.commands);
-            if all || self.commands.len() >= 4096 {
-                for record in self.commands.drain(..) {
-                    self.observer.on_command(&record);
-                }
+        if let Some(log) = &mut self.drive.flash.port.ledger().log
+            && (all || log.len() >= 4096)
+        {
+            for record in log.drain(..) {
+                self.observer.on_command(&record);
             }
         }
     }
