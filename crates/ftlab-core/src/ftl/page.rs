@@ -723,32 +723,33 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
         let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
         let planes = self.geometry.planes_per_die();
         let logical = self.geometry.logical_units;
-        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes.
-        for turn in 0..dies.len() {
-            let first = dies.at(turn);
-            let mut lpns = (turn..logical).step_by(dies.len() as usize).peekable();
-            let mut at = 0;
-            while lpns.peek().is_some() {
-                let plane = PlaneId(first.0 + at % planes);
-                at += 1;
+        let pages = self.geometry.data_pages_per_block;
+        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
+        // so that neighbouring units are written soon after each other.
+        for round in 0..logical.div_ceil(dies.len() * pages) {
+            let left = logical - round * dies.len() * pages;
+            for turn in 0..dies.len().min(left) {
+                let plane = PlaneId(dies.at(turn).0 + round % planes);
+                let count = (left - turn).div_ceil(dies.len()).min(pages);
                 let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
                     return Err(self.full(plane, "the fill"));
                 };
-                for lpn in lpns.by_ref().take(self.geometry.data_pages_per_block as usize) {
-                    let page = PageAt { block, index: flash.nand.next_page(block) };
-                    flash.program(page, &[Lpn(lpn)], Cause::Host, ready)?;
-                    let ppn = self.geometry.unit(page);
+                let page = PageAt { block, index: flash.nand.next_page(block) };
+                let start = logical - left + turn;
+                let units = (0..count).map(|at| Lpn(start + at * dies.len()));
+                let first = flash.program_run(page, count, units.clone(), Cause::Host, ready)?;
+                for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
                     flash.store(ppn, 0..self.geometry.sectors_per_unit, None);
-                    self.map[lpn as usize] = ppn.0;
+                    self.map[lpn.index()] = ppn.0;
                 }
                 if self.is_full(&flash.nand, block) {
                     self.seal(flash, plane, 0, block, ready)?;
                 }
             }
-            for plane in (first.0..first.0 + planes).map(PlaneId) {
-                self.open_block(&mut flash.nand, plane, 0, 1);
-                self.measure_room(&flash.nand, plane);
-            }
+        }
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            self.open_block(&mut flash.nand, plane, 0, 1);
+            self.measure_room(&flash.nand, plane);
         }
         Ok(())
     }
