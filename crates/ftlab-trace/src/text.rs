@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use ftlab_core::host::request::{Request, RequestSource, SECTOR_BYTES, SourceError};
 
-use crate::input::{Input, Stream};
+use crate::input::{BadRecords, Input, Stream};
 
 /// Bytes read at a time, and the longest line.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -410,6 +410,7 @@ pub(crate) struct TextReader<P> {
     filled: usize,
     line: u64,
     requests: u64,
+    bad: BadRecords,
     failed: Option<SourceError>,
 }
 
@@ -417,6 +418,7 @@ impl<P: LineParser> TextReader<P> {
     pub(crate) fn new(input: Input, parser: P) -> Self {
         Self {
             origin: input.origin().to_owned(),
+            bad: input.bad_records(),
             input: input.into_stream(),
             parser,
             buffer: vec![0; BLOCK_BYTES],
@@ -496,9 +498,17 @@ impl<P: LineParser> TextReader<P> {
                     }
                     Ok(None) => {}
                     Err(fault) => {
-                        return Err(locate(&self.origin, self.line, &cursor.bytes[line_start..], {
+                        // Without its header nothing of a file can be understood.
+                        let essential = fault.line;
+                        let error = locate(&self.origin, self.line, &cursor.bytes[line_start..], {
                             Fault { at: fault.at - line_start, ..fault }
-                        }));
+                        });
+                        if essential {
+                            return Err(error);
+                        }
+                        self.bad.leave_out(error)?;
+                        cursor.skip_to_line_end();
+                        cursor.at += 1;
                     }
                 }
             }
@@ -548,6 +558,10 @@ impl<P: LineParser> RequestSource for TextReader<P> {
 
     fn fraction_done(&self) -> Option<f64> {
         self.input.fraction_done()
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.bad.skipped()
     }
 }
 

@@ -3,12 +3,16 @@
 //! To add a format, write `formats/<name>.rs` with a `pub(crate) static FORMAT: Format` and list it here. Detection,
 //! the tables of `ftlab trace`, the round-trip tests and the fuzz tests follow from the list.
 
+pub(crate) mod blktrace;
 pub(crate) mod csv;
 pub(crate) mod disksim;
+pub(crate) mod hp_srt;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
+pub(crate) mod oracle_general;
 pub(crate) mod parquet;
 pub(crate) mod spc;
+pub(crate) mod vscsi;
 
 use ftlab_core::host::request::{RequestSource, SourceError};
 
@@ -16,8 +20,18 @@ use crate::input::{Input, Sink};
 use crate::write::TraceWriter;
 
 /// Every format.
-pub static FORMATS: &[&Format] =
-    &[&spc::FORMAT, &msr::FORMAT, &disksim::FORMAT, &mqsim::FORMAT, &csv::FORMAT, &parquet::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &spc::FORMAT,
+    &msr::FORMAT,
+    &disksim::FORMAT,
+    &mqsim::FORMAT,
+    &vscsi::FORMAT,
+    &blktrace::FORMAT,
+    &hp_srt::FORMAT,
+    &oracle_general::FORMAT,
+    &csv::FORMAT,
+    &parquet::FORMAT,
+];
 
 type MakeWriter = fn(Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String>;
 

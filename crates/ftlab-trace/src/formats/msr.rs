@@ -3,6 +3,7 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Format, Sample};
+use crate::input::Epoch;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
 
 /// See [`Format::summary`].
@@ -16,13 +17,16 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &["msr"],
     example: "128166372003061629,srv,0,Write,1048576,4096,1189\n128166372016382155,srv,0,Read,7014912,24576,41286\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Msr::default()).fits(),
-    read: |input| Ok(Box::new(TextReader::new(input, Msr::default()))),
+    read: |input| {
+        let parser = Msr { epoch: input.epoch() };
+        Ok(Box::new(TextReader::new(input, parser)))
+    },
     write: None,
 };
 
 #[derive(Default)]
 struct Msr {
-    first: Option<u64>,
+    epoch: Epoch,
 }
 
 impl LineParser for Msr {
@@ -52,8 +56,7 @@ impl LineParser for Msr {
         line.comma()?;
         line.integer("a response time in units of 100 ns")?;
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
-        let since_first = time.checked_sub(*self.first.get_or_insert(time));
-        let arrival_ns = since_first.and_then(|ticks| ticks.checked_mul(100)).ok_or_else(|| {
+        let arrival_ns = self.epoch.since(time, 100).ok_or_else(|| {
             Cursor::value(
                 time_at,
                 "a time not before that of the first request, from which times are counted",
