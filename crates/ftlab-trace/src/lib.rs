@@ -14,6 +14,7 @@ mod rng;
 pub mod stats;
 mod table;
 mod text;
+pub mod transform;
 pub mod workload;
 mod write;
 
