@@ -256,6 +256,9 @@ fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
     let mut without = root.clone();
     let Some(table) = table_at(&mut without, &error.path) else { return error };
     for (key, entry) in table.clone() {
+        if is_tag::<T>(root, &error.path, &key) {
+            continue;
+        }
         table_at(&mut without, &error.path).expect("it was there").remove(&key);
         let changed = match attempt::<T>(&without) {
             Ok(_) => true,
@@ -269,6 +272,18 @@ fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
         }
     }
     error
+}
+
+/// Whether a key says which kind of table this is: without it, everything else there is in question.
+fn is_tag<T: DeserializeOwned>(root: &Table, path: &[Step], key: &str) -> bool {
+    let mut without = root.clone();
+    let Some(entry) = table_at(&mut without, path).and_then(|table| table.get_mut(key)) else { return false };
+    entry.node.value = Value::String(String::new());
+    attempt::<T>(&without).is_err_and(|error| {
+        let here =
+            matches!(error.path.split_first(), Some((Step::Key(last), rest)) if last == key && rest == path);
+        here && matches!(error.kind, Wrong::UnknownVariant { .. })
+    })
 }
 
 /// Whether an error only says that a value reported before is not there.
@@ -294,8 +309,8 @@ fn mend(root: &mut Table, error: &Error, given_up: &mut BTreeSet<String>) -> boo
         _ => {}
     }
     // The elements of an array are mended by giving up the array.
-    while matches!(path.first(), Some(Step::Index(_))) {
-        path.remove(0);
+    if let Some(at) = path.iter().rposition(|step| matches!(step, Step::Index(_))) {
+        path.drain(..=at);
     }
     let Some((Step::Key(key), parent)) = path.split_first() else { return false };
     let name = dotted(&path);
@@ -546,6 +561,10 @@ fn step_of(table: Table, origin: &Origin) -> Result<TransformStep, Problems> {
     let Origin::Override(label) = origin else { unreachable!("steps of commands come from no file") };
     let document = Document { root: table, name: label.clone(), folder: None };
     let located = |mut problems: Problems| {
+        // Which keys there should be is unknown while the name of the step is.
+        if problems.0.iter().any(|problem| problem.key == "step") {
+            problems.0.retain(|problem| problem.key == "step");
+        }
         problems.0.iter_mut().for_each(|problem| problem.origin = Some(origin.clone()));
         problems
     };
