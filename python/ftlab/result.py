@@ -119,7 +119,12 @@ class Result:
         if isinstance(self.workload, Workload):
             (folder / "workload.toml").write_text(self.workload.to_toml(), encoding="utf-8")
         elif isinstance(self.workload, Trace):
-            (folder / "trace.txt").write_text(f"{self.workload.path.resolve()}\n", encoding="utf-8")
+            path = self.workload.path.resolve()
+            (folder / "trace.txt").write_text(f"{path}\n", encoding="utf-8")
+            if self.workload.transforms:
+                keys = {"trace": path, "format": self.workload.format, "volume": self.workload.volume}
+                workload = Workload(**keys, transform=self.workload.transforms)
+                (folder / "workload.toml").write_text(workload.to_toml(), encoding="utf-8")
         series = self.series
         if series is not None:
             series.write_parquet(folder / "series.parquet")

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
 from ftlab.plain import to_json
+from ftlab.transform import Transformable
 
 if TYPE_CHECKING:
     from ftlab.device import Device
 
 
-class Trace:
+class Trace(Transformable):
     """A recorded trace file.
 
     Formats are recognised by content; files may be compressed with gzip, bzip2, xz or zstd.
+
+    >>> Trace("disk.csv").scale_time(0.5).slice(take=1000).transforms
+    ({'step': 'scale_time', 'factor': 0.5}, {'step': 'slice', 'take': 1000})
     """
 
-    __slots__ = ("format", "path", "volume")
+    __slots__ = ("_steps", "format", "path", "volume")
 
     def __init__(
         self,
@@ -38,6 +42,17 @@ class Trace:
         self.path = Path(path)
         self.format = format
         self.volume = volume
+        self._steps: tuple[str, ...] = ()
+
+    def _with_step(self, step: str) -> Trace:
+        trace = Trace(self.path, self.format, self.volume)
+        trace._steps = (*self._steps, step)
+        return trace
+
+    @property
+    def transforms(self) -> tuple[dict[str, Any], ...]:
+        """The steps that its requests go through, in order."""
+        return tuple(json.loads(step) for step in self._steps)
 
     @property
     def name(self) -> str:
@@ -46,14 +61,15 @@ class Trace:
 
     def source(self) -> _native.Source:
         """Open it."""
-        return _native.Source.from_trace(self.path, self.format, self.volume)
+        return _native.Source.from_trace(self.path, self.format, self.volume).transform(self._steps)
 
     def __repr__(self) -> str:
-        """Path and format."""
-        return f"<ftlab.Trace {self.path}{f' ({self.format})' if self.format else ''}>"
+        """Path, format and steps."""
+        steps = "".join(f" | {step['step']}" for step in self.transforms)
+        return f"<ftlab.Trace {self.path}{f' ({self.format})' if self.format else ''}{steps}>"
 
 
-class Workload:
+class Workload(Transformable):
     """A generated workload: a preset, a file, or a kind with its keys. Immutable: changes give a new workload.
 
     >>> workload = Workload(kind="uniform", requests=1000)
@@ -100,6 +116,9 @@ class Workload:
             ConfigError: A change makes no sense.
         """
         return Workload._of(self._native.set(list(overrides)))
+
+    def _with_step(self, step: str) -> Workload:
+        return Workload._of(self._native.transform([step]))
 
     @property
     def name(self) -> str:

@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use super::run::{Outcome, run};
     #[pymodule_export]
-    use super::source::Source;
+    use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
     use super::trace::{formats, trace_convert, trace_head, trace_info, trace_stats};
     #[pymodule_export]

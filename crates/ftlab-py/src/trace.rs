@@ -1,14 +1,17 @@
 //! Trace files: what they are, what is in them, and conversion.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
+use ftlab_core::host::request::{Request, RequestSource};
 use ftlab_trace::stats::StatsCollector;
+use ftlab_trace::transform::transformed;
 use ftlab_trace::{FORMATS, OpenOptions, TraceFile, create, open};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::source::steps;
 
 /// Requests between two looks at signals: some milliseconds of decoding.
 const BATCH: usize = 1 << 16;
@@ -20,7 +23,20 @@ pub(crate) fn opened(
     format: Option<String>,
     volume: Option<u16>,
 ) -> PyResult<TraceFile> {
-    py.detach(|| open(path, &OpenOptions { format, volume })).map_err(|error| errors::input(&error))
+    let volumes = volume.into_iter().collect();
+    py.detach(|| open(path, &OpenOptions { format, volumes, ..OpenOptions::default() }))
+        .map_err(|error| errors::input(&error))
+}
+
+/// The requests of a trace after the steps of a pipeline; decoded on a thread of their own when `beside`.
+fn requests_of(trace: TraceFile, transform: &[String], beside: bool) -> PyResult<Box<dyn RequestSource>> {
+    let steps = steps(transform)?;
+    let source = if steps.is_empty() && !beside {
+        trace.reader()
+    } else {
+        transformed(Arc::new(trace), &steps).open(0)
+    };
+    source.map_err(|error| errors::input(&error))
 }
 
 /// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `writable` and `example`.
@@ -53,18 +69,19 @@ pub(crate) fn trace_info(
 
 type Row = (u64, &'static str, u64, u32, u16);
 
-/// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors` and `stream`.
+/// The first `count` requests of a trace, after the steps of a pipeline: tuples of `arrival_ns`, `op`, `lba`, `sectors` and `stream`.
 #[pyfunction]
-#[pyo3(signature = (path, count, format = None, volume = None))]
+#[pyo3(signature = (path, count, format = None, volume = None, transform = Vec::new()))]
 pub(crate) fn trace_head(
     py: Python<'_>,
     path: PathBuf,
     count: usize,
     format: Option<String>,
     volume: Option<u16>,
+    transform: Vec<String>,
 ) -> PyResult<Vec<Row>> {
     let trace = opened(py, path, format, volume)?;
-    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
+    let mut reader = requests_of(trace, &transform, false)?;
     let mut rows = Vec::new();
     each_batch(py, reader.as_mut(), None, count, |requests| {
         rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream)));
@@ -75,9 +92,9 @@ pub(crate) fn trace_head(
 
 /// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests.
 ///
-/// `progress` is called with the fraction done, or `None`, and the number of requests.
+/// `transform` has the steps of a pipeline. `progress` is called with the fraction done, or `None`, and the number of requests.
 #[pyfunction]
-#[pyo3(signature = (path, target, target_format, *, format = None, volume = None, requests = None, progress = None))]
+#[pyo3(signature = (path, target, target_format, *, format = None, volume = None, transform = Vec::new(), requests = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn trace_convert(
     py: Python<'_>,
@@ -86,11 +103,12 @@ pub(crate) fn trace_convert(
     target_format: &str,
     format: Option<String>,
     volume: Option<u16>,
+    transform: Vec<String>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<usize> {
     let trace = opened(py, path, format, volume)?;
-    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
+    let mut reader = requests_of(trace, &transform, false)?;
     let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
     let limit = requests.unwrap_or(usize::MAX);
     let count = each_batch(py, reader.as_mut(), progress.as_ref(), limit, |requests| {
@@ -100,19 +118,20 @@ pub(crate) fn trace_convert(
     Ok(count)
 }
 
-/// Describe the requests of a trace; the statistics come as JSON. `progress` as for `trace_convert`.
+/// Describe the requests of a trace; the statistics come as JSON. `transform` and `progress` as for `trace_convert`.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = None, volume = None, requests = None, progress = None))]
+#[pyo3(signature = (path, *, format = None, volume = None, transform = Vec::new(), requests = None, progress = None))]
 pub(crate) fn trace_stats(
     py: Python<'_>,
     path: PathBuf,
     format: Option<String>,
     volume: Option<u16>,
+    transform: Vec<String>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let trace = opened(py, path, format, volume)?;
-    let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
+    let mut reader = requests_of(trace, &transform, true)?;
     let mut collector = StatsCollector::default();
     each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {
         for request in requests {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ftlab.cli import INTERRUPTED
-from ftlab.cli.output import json_option, print_json, progress_bar
+from ftlab.cli.output import json_option, print_json, progress_bar, transform_option
 from ftlab.device import Device
 from ftlab.errors import FtlabError
 from ftlab.running import run as run_device
@@ -35,6 +35,7 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
 @click.option("--workload", metavar="NAME|FILE.toml", help="Run a generated workload.")
 @click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
 @click.option("--volume", type=click.IntRange(0, 65535), metavar="N", help="Take only this volume of the trace.")
+@transform_option
 @click.option(
     "--set",
     "overrides",
@@ -80,6 +81,7 @@ def run(
     workload: str | None,
     trace_format: str | None,
     volume: int | None,
+    transforms: tuple[str, ...],
     overrides: tuple[str, ...],
     requests: int | None,
     seed: int | None,
@@ -108,6 +110,8 @@ def run(
         raise click.UsageError(f"--set {mine[0]}: there is no --workload")
     drive = Device.load(device, *(text for text in overrides if not text.startswith(_PREFIX)))
     source = Workload.load(str(workload), *mine) if trace is None else Trace(trace, trace_format, volume)
+    for step in transforms:
+        source = source.transform(step)
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(

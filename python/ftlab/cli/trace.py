@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ftlab import _native
-from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
+from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table, transform_option
 from ftlab.errors import InputError
 from ftlab.units import bytes_text, count_text, time_text
 
@@ -91,11 +91,19 @@ def info(files: tuple[Path, ...], trace_format: str | None, as_json: bool) -> No
 )
 @_format
 @_volume
+@transform_option
 @json_option
-def head(file: Path, requests: int, trace_format: str | None, volume: int | None, as_json: bool) -> None:
+def head(
+    file: Path,
+    requests: int,
+    trace_format: str | None,
+    volume: int | None,
+    transforms: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Print the first requests of FILE, as ftlab understands them."""
     columns = ("arrival_ns", "op", "lba", "sectors", "stream")
-    rows = _native.trace_head(file, requests, trace_format, volume)
+    rows = _native.trace_head(file, requests, trace_format, volume, transforms)
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
@@ -110,6 +118,7 @@ def head(file: Path, requests: int, trace_format: str | None, volume: int | None
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
 @_format
 @_volume
+@transform_option
 @json_option
 def convert(
     file: Path,
@@ -118,6 +127,7 @@ def convert(
     requests: int | None,
     trace_format: str | None,
     volume: int | None,
+    transforms: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Write FILE as TARGET in another format.
@@ -133,7 +143,7 @@ def convert(
     with progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         count = _native.trace_convert(
-            file, target, to, format=trace_format, volume=volume, requests=requests, progress=tell
+            file, target, to, format=trace_format, volume=volume, transform=transforms, requests=requests, progress=tell
         )
     if as_json:
         print_json({"file": str(target), "format": to, "requests": count})
@@ -146,16 +156,24 @@ def convert(
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Look at the first N requests only.")
 @_format
 @_volume
+@transform_option
 @json_option
 def stats(
-    files: tuple[Path, ...], requests: int | None, trace_format: str | None, volume: int | None, as_json: bool
+    files: tuple[Path, ...],
+    requests: int | None,
+    trace_format: str | None,
+    volume: int | None,
+    transforms: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Describe the requests of each FILE: counts, sizes, footprint, how random and how skewed they are."""
     rows: list[dict[str, Any]] = []
     for file in files:
         with progress_bar(f"reading {file.name}") as progress:
             tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-            text = _native.trace_stats(file, format=trace_format, volume=volume, requests=requests, progress=tell)
+            text = _native.trace_stats(
+                file, format=trace_format, volume=volume, transform=transforms, requests=requests, progress=tell
+            )
         rows.append({"file": str(file), **json.loads(text)})
     if as_json:
         print_json(rows if len(rows) > 1 else rows[0])
