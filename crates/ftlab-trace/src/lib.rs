@@ -5,6 +5,7 @@
 
 mod background;
 mod columns;
+mod epoch;
 mod footprint;
 mod formats;
 mod input;
@@ -14,6 +15,7 @@ mod rng;
 pub mod stats;
 mod table;
 mod text;
+mod volumes;
 pub mod workload;
 mod write;
 

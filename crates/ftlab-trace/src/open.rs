@@ -11,7 +11,8 @@ use crate::input::{Compression, Input};
 /// How to read a trace. The default recognises the format and takes all of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Name of the format; recognised by content when absent.
+    /// Name of the format, with a colon and its argument where it takes one (`blkparse:Q`); recognised by content when
+    /// absent.
     pub format: Option<String>,
     /// Take only the requests of this volume (ASU, disk or device number, which is the stream of a request).
     pub volume: Option<u16>,
@@ -22,6 +23,7 @@ pub struct OpenOptions {
 pub struct TraceFile {
     path: PathBuf,
     format: &'static Format,
+    argument: Option<String>,
     compression: Compression,
     volume: Option<u16>,
 }
@@ -34,15 +36,15 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<TraceFile, 
     let path = path.as_ref();
     let input = Input::open(path)?;
     let compression = input.compression();
-    let format = match &options.format {
-        Some(name) => Format::named(name).map_err(|expected| SourceError {
+    let (format, argument) = match &options.format {
+        Some(text) => Format::chosen(text).map_err(|expected| SourceError {
             origin: path.display().to_string(),
             expected,
             ..SourceError::default()
         })?,
-        None => formats::detect(input, extension(path))?,
+        None => (formats::detect(input, extension(path))?, None),
     };
-    Ok(TraceFile { path: path.to_owned(), format, compression, volume: options.volume })
+    Ok(TraceFile { path: path.to_owned(), format, argument, compression, volume: options.volume })
 }
 
 /// The extension of a trace, before that of its compression.
@@ -80,7 +82,7 @@ impl TraceFile {
     }
 
     fn decode(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
-        let source = self.format.reader(input)?;
+        let source = self.format.reader_with(input, self.argument.as_deref())?;
         Ok(match self.volume {
             None => source,
             Some(volume) => Box::new(Volume {
