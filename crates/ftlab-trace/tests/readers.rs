@@ -285,7 +285,7 @@ fn every_fault_names_line_column_text_and_expectation() {
         ("disksim", "1.0 0 0 4294967296 0\n", 1, 9, "4294967296"),
         ("disksim", "1.0 0 0 \0 0\n", 1, 9, "\0"),
         ("ssdsim", "1 0 0 8 2\n", 1, 9, "2"),
-        ("blkparse", "  8,0 3 1 0.0 697 D W 8 + 0 [a]\n", 1, 28, "0"),
+        ("blkparse", "  8,0 3 1 0.0 697 D R 8 + 0 [a]\n", 1, 27, "0"),
         ("blkparse", "8,0 3 1 0.0 697 D XW 8 + 8 [a]\n", 1, 19, "XW"),
         ("blkparse", "8,0 3 1 0.0 697 D W 8 + 8 [a]\nnonsense\n", 2, 1, "nonsense"),
         ("fio_iolog", "fio version 4 iolog\n", 1, 1, "fio version 4 iolog"),
@@ -327,7 +327,7 @@ fn headers_that_lack_or_repeat_a_column_are_refused() {
         ("op,lba,sectors", "arrival time"),
         ("arrival_ns,lba,sectors", "a column for op"),
         ("arrival_ns,op,sectors", "lba or offset_bytes"),
-        ("arrival_ns,op,lba", "sectors or bytes"),
+        ("arrival_ns,op,lba", "sectors, bytes or pages_4k"),
         ("arrival_ns,arrival_us,op,lba,sectors", "not several"),
         ("arrival_ns,op,lba,sectors,bytes", "not several"),
     ] {

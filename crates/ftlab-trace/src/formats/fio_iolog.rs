@@ -123,14 +123,10 @@ impl LineParser for Iolog {
         };
         let address_at = line.position();
         let offset = line.integer("an offset in bytes")?;
-        // Waits need no length.
+        let at_end = line.at_line_end();
         let size_at = line.position();
-        let bytes = if op.is_none() && line.at_line_end() {
-            0
-        } else {
-            line.blanks()?;
-            line.integer("a length in bytes")?
-        };
+        // Waits need no length.
+        let bytes = if op.is_none() && at_end { 0 } else { line.integer("a length in bytes")? };
         let Some(op) = op else {
             return self.wait(offset, address_at).map(|()| None);
         };
