@@ -16,6 +16,7 @@ const BATCHES: usize = 4;
 struct Batch {
     requests: Vec<Request>,
     fraction: Option<f64>,
+    skipped: u64,
 }
 
 /// A source whose requests are made on another thread. Dropping it ends the thread.
@@ -27,6 +28,7 @@ pub(crate) struct Background {
     current: Vec<Request>,
     next: usize,
     fraction: Option<f64>,
+    skipped: u64,
     total: Option<u64>,
     outcome: Option<Result<(), SourceError>>,
     progress: Arc<Progress>,
@@ -52,7 +54,11 @@ impl Background {
                 requests.clear();
                 let filled = source.fill(&mut requests, BATCH_REQUESTS);
                 let last = !matches!(filled, Ok(1..));
-                let message = filled.map(|_| Batch { requests, fraction: source.fraction_done() });
+                let message = filled.map(|_| Batch {
+                    requests,
+                    fraction: source.fraction_done(),
+                    skipped: source.skipped_records(),
+                });
                 if full_sender.send(message).is_err() || last {
                     return;
                 }
@@ -71,6 +77,7 @@ impl Background {
             current: Vec::new(),
             next: 0,
             fraction: None,
+            skipped: 0,
             total,
             outcome: None,
             progress,
@@ -108,13 +115,16 @@ impl RequestSource for Background {
                     Ok(Some(batch)) if !batch.requests.is_empty() => {
                         let used = std::mem::replace(&mut self.current, batch.requests);
                         self.next = 0;
-                        self.fraction = batch.fraction;
+                        (self.fraction, self.skipped) = (batch.fraction, batch.skipped);
                         if let (Some(empty), true) = (&self.empty, used.capacity() > 0) {
                             // The thread may have ended already; then nobody needs the batch.
                             let _ = empty.try_send(used);
                         }
                     }
-                    Ok(_) => self.outcome = Some(Ok(())),
+                    Ok(last) => {
+                        self.skipped = last.map_or(self.skipped, |batch| batch.skipped);
+                        self.outcome = Some(Ok(()));
+                    }
                     Err(error) => self.outcome = Some(Err(error)),
                 }
                 continue;
@@ -132,6 +142,10 @@ impl RequestSource for Background {
 
     fn fraction_done(&self) -> Option<f64> {
         self.fraction
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.skipped
     }
 }
 

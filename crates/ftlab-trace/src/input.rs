@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Write};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ftlab_core::host::request::SourceError;
 
@@ -105,6 +105,58 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
+/// Bad records of a trace: how many may be left out, and how many were.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BadRecords {
+    allowed: u64,
+    /// Counted together by the files of one trace.
+    skipped: Arc<AtomicU64>,
+}
+
+impl BadRecords {
+    /// Leave a bad record out, or give the error back when too many were left out before it.
+    #[cold]
+    pub(crate) fn leave_out(&self, mut error: SourceError) -> Result<(), SourceError> {
+        let skipped = self.skipped();
+        if skipped < self.allowed {
+            self.skipped.store(skipped + 1, Ordering::Relaxed);
+            return Ok(());
+        }
+        if skipped > 0 {
+            let noun = if skipped == 1 { "record was" } else { "records were" };
+            error.expected = format!("{} ({skipped} bad {noun} skipped before)", error.expected);
+        }
+        Err(error)
+    }
+
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+}
+
+/// The time stamp that counts as 0, for formats whose clock is that of a calendar or of a machine: that of the first
+/// record, unless files that belong together were given a common one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Epoch(Arc<OnceLock<u64>>);
+
+impl Epoch {
+    /// `ticks` count as 0.
+    pub(crate) fn at(ticks: u64) -> Self {
+        Epoch(Arc::new(ticks.into()))
+    }
+
+    /// What counts as 0, once a record has been read.
+    pub(crate) fn ticks(&self) -> Option<u64> {
+        self.0.get().copied()
+    }
+
+    /// The time of `ticks` of `tick_ns` each; nothing when they lie before the epoch, or centuries behind it.
+    #[inline(always)]
+    pub(crate) fn since(&self, ticks: u64, tick_ns: u64) -> Option<u64> {
+        ticks.checked_sub(*self.0.get_or_init(|| ticks))?.checked_mul(tick_ns)
+    }
+}
+
 enum Body {
     File(File),
     Memory(Vec<u8>),
@@ -113,6 +165,9 @@ enum Body {
 /// A trace before its format is applied.
 pub struct Input {
     origin: String,
+    path: Option<PathBuf>,
+    bad: BadRecords,
+    epoch: Epoch,
     body: Body,
     compression: Compression,
     progress: Arc<Progress>,
@@ -185,6 +240,9 @@ impl Input {
         let progress = Progress { total: metadata.len().into(), ..Progress::default() };
         Ok(Self {
             origin,
+            path: Some(path.to_owned()),
+            bad: BadRecords::default(),
+            epoch: Epoch::default(),
             body: Body::File(file),
             compression: Compression::of_first_bytes(&first[..count]),
             progress: Arc::new(progress),
@@ -197,10 +255,45 @@ impl Input {
         let progress = Progress { total: (bytes.len() as u64).into(), ..Progress::default() };
         Self {
             origin: origin.to_owned(),
+            path: None,
+            bad: BadRecords::default(),
+            epoch: Epoch::default(),
             body: Body::Memory(bytes),
             compression,
             progress: Arc::new(progress),
         }
+    }
+
+    /// Let its reader leave out that many bad records. The default is none.
+    #[must_use]
+    pub fn skipping(mut self, records: u64) -> Self {
+        self.bad.allowed = records;
+        self
+    }
+
+    /// Let its reader count times from `epoch`.
+    pub(crate) fn counted_from(mut self, epoch: Epoch) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Share its bad records with `other`, a file of the same trace.
+    pub(crate) fn of_one_trace_with(mut self, other: &Input) -> Self {
+        self.bad = other.bad.clone();
+        self
+    }
+
+    pub(crate) fn bad_records(&self) -> BadRecords {
+        self.bad.clone()
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch.clone()
+    }
+
+    /// Where it is, unless it is in memory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Its name in messages.

@@ -4,13 +4,16 @@
 //! sources that the core runs. Requests go to a [`TraceOutput`]; what a run did goes to the [`logs`].
 
 mod background;
+mod clock;
 mod columns;
-mod epoch;
 mod footprint;
 mod formats;
 mod input;
 pub mod logs;
+mod merge;
+mod numbering;
 mod open;
+mod records;
 mod rng;
 pub mod stats;
 mod table;
@@ -21,5 +24,7 @@ mod write;
 
 pub use formats::{FORMATS, Format};
 pub use input::{Compression, Input};
+pub use merge::{Merge, MergedTraces, Split};
 pub use open::{OpenOptions, TraceFile, open};
+pub use volumes::Layout;
 pub use write::{TraceOutput, create};

@@ -1,12 +1,14 @@
 //! Opening trace files.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::request::{RequestSource, SourceError, SourceFactory};
 
 use crate::background::Background;
 use crate::formats::{self, Format};
-use crate::input::{Compression, Input};
+use crate::input::{Compression, Epoch, Input};
+use crate::volumes::{Concat, Layout, Regions, Selected};
 
 /// How to read a trace. The default recognises the format and takes all of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,8 +16,13 @@ pub struct OpenOptions {
     /// Name of the format, with a colon and its argument where it takes one (`blkparse:Q`); recognised by content when
     /// absent.
     pub format: Option<String>,
-    /// Take only the requests of this volume (ASU, disk or device number, which is the stream of a request).
-    pub volume: Option<u16>,
+    /// Take only the requests of these volumes (ASU, disk or device numbers, which are the streams of requests); of
+    /// all when empty.
+    pub volumes: Vec<u16>,
+    /// Where volumes lie in one address space.
+    pub layout: Layout,
+    /// Bad records to leave out; the next one is an error.
+    pub skip_bad: u64,
 }
 
 /// A trace file, whose format is known. Each [`SourceFactory::open`] reads it from the beginning.
@@ -25,7 +32,9 @@ pub struct TraceFile {
     format: &'static Format,
     argument: Option<String>,
     compression: Compression,
-    volume: Option<u16>,
+    options: OpenOptions,
+    /// Found by the first pass that needs them.
+    regions: Arc<OnceLock<Regions>>,
 }
 
 /// Open the trace `path` and find out its format.
@@ -44,7 +53,14 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<TraceFile, 
         })?,
         None => (formats::detect(input, extension(path))?, None),
     };
-    Ok(TraceFile { path: path.to_owned(), format, argument, compression, volume: options.volume })
+    Ok(TraceFile {
+        path: path.to_owned(),
+        format,
+        argument,
+        compression,
+        options: options.clone(),
+        regions: Arc::default(),
+    })
 }
 
 /// The extension of a trace, before that of its compression.
@@ -78,21 +94,37 @@ impl TraceFile {
     /// # Errors
     /// When it can no longer be opened.
     pub fn reader(&self) -> Result<Box<dyn RequestSource>, SourceError> {
-        self.decode(Input::open(&self.path)?)
+        self.reader_from(Epoch::default())
+    }
+
+    /// Read it on the caller's thread, with times counted from `epoch` where its format has a clock of its own.
+    pub(crate) fn reader_from(&self, epoch: Epoch) -> Result<Box<dyn RequestSource>, SourceError> {
+        self.decode(Input::open(&self.path)?.counted_from(epoch))
     }
 
     fn decode(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
+        let source = self.selected(input)?;
+        let Layout::Concat { volume_bytes } = self.options.layout else { return Ok(source) };
+        let origin = self.path.display().to_string();
+        let regions = match (self.regions.get(), volume_bytes) {
+            (Some(regions), _) => regions.clone(),
+            (None, Some(bytes)) => Regions::of_size(&origin, bytes, &self.options.volumes)?,
+            (None, None) => {
+                let regions = Regions::measured(&origin, &mut *self.selected(Input::open(&self.path)?)?)?;
+                self.regions.get_or_init(|| regions).clone()
+            }
+        };
+        Ok(Box::new(Concat::new(origin, source, regions)))
+    }
+
+    fn selected(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
+        let input = input.skipping(self.options.skip_bad);
         let source = self.format.reader_with(input, self.argument.as_deref())?;
-        Ok(match self.volume {
-            None => source,
-            Some(volume) => Box::new(Volume {
-                origin: self.path.display().to_string(),
-                source,
-                volume,
-                found: false,
-                others: Vec::new(),
-            }),
-        })
+        if self.options.volumes.is_empty() {
+            return Ok(source);
+        }
+        let origin = self.path.display().to_string();
+        Ok(Box::new(Selected::new(origin, source, &self.options.volumes)))
     }
 }
 
@@ -102,55 +134,6 @@ impl SourceFactory for TraceFile {
         let input = Input::open(&self.path)?;
         let (origin, progress) = (input.origin().to_owned(), input.progress());
         Ok(Box::new(Background::spawn(origin, self.decode(input)?, progress)?))
-    }
-}
-
-/// The requests of one volume.
-struct Volume {
-    origin: String,
-    source: Box<dyn RequestSource>,
-    volume: u16,
-    found: bool,
-    /// The first few other volumes, for the message when there is nothing to read.
-    others: Vec<u16>,
-}
-
-impl RequestSource for Volume {
-    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
-        const NAMED: usize = 16;
-        let before = out.len();
-        while max > 0 && out.len() == before {
-            let count = self.source.fill(out, max)?;
-            if count == 0 {
-                break;
-            }
-            let mut kept = before;
-            for index in before..out.len() {
-                let request = out[index];
-                if request.stream == self.volume {
-                    out[kept] = request;
-                    kept += 1;
-                } else if self.others.len() < NAMED && !self.others.contains(&request.stream) {
-                    self.others.push(request.stream);
-                }
-            }
-            out.truncate(kept);
-        }
-        self.found |= out.len() > before;
-        if max > 0 && !self.found {
-            let others = self.others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let more = if self.others.len() == NAMED { ", ..." } else { "" };
-            return Err(SourceError {
-                origin: self.origin.clone(),
-                expected: format!("has no request on volume {}; there are {others}{more}", self.volume),
-                ..SourceError::default()
-            });
-        }
-        Ok(out.len() - before)
-    }
-
-    fn fraction_done(&self) -> Option<f64> {
-        self.source.fraction_done()
     }
 }
 

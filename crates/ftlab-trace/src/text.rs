@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use ftlab_core::host::request::{Request, RequestSource, SECTOR_BYTES, SourceError};
 
-use crate::input::{Input, Stream};
+use crate::input::{BadRecords, Input, Stream};
 
 /// Bytes read at a time, and the longest line.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -480,8 +480,11 @@ pub(crate) struct TextReader<P> {
     next: usize,
     lines_end: usize,
     filled: usize,
+    /// How the input ended, once it has.
+    ended: Option<io::Result<()>>,
     line: u64,
     requests: u64,
+    bad: BadRecords,
     failed: Option<SourceError>,
 }
 
@@ -489,12 +492,14 @@ impl<P: LineParser> TextReader<P> {
     pub(crate) fn new(input: Input, parser: P) -> Self {
         Self {
             origin: input.origin().to_owned(),
+            bad: input.bad_records(),
             input: input.into_stream(),
             parser,
             buffer: vec![0; BLOCK_BYTES],
             next: 0,
             lines_end: 0,
             filled: 0,
+            ended: None,
             line: 0,
             requests: 0,
             failed: None,
@@ -512,40 +517,37 @@ impl<P: LineParser> TextReader<P> {
 
     /// Get more complete lines; false at the end of the input.
     fn refill(&mut self) -> Result<bool, SourceError> {
+        // One byte stays free for the line feed that a last line may lack.
+        const ROOM: usize = BLOCK_BYTES - 1;
         self.buffer.copy_within(self.lines_end..self.filled, 0);
         self.filled -= self.lines_end;
         (self.next, self.lines_end) = (0, 0);
-        loop {
-            // One byte stays free for the line feed that a last line may lack.
-            let room = BLOCK_BYTES - 1;
-            if self.filled == room {
-                self.line += 1;
-                return Err(
-                    self.error(format!("found a line longer than {room} bytes: this is no text trace"))
-                );
-            }
-            match self.input.read(&mut self.buffer[self.filled..room]) {
-                Ok(0) => {
-                    if self.filled > 0 {
-                        self.buffer[self.filled] = b'\n';
-                        self.filled += 1;
-                        self.lines_end = self.filled;
-                    }
-                    return Ok(self.filled > 0);
-                }
-                Ok(count) => {
-                    let fresh = &self.buffer[self.filled..self.filled + count];
-                    let last = memchr::memrchr(b'\n', fresh);
-                    self.filled += count;
-                    if let Some(last) = last {
-                        self.lines_end = self.filled - count + last + 1;
-                        return Ok(true);
-                    }
-                }
+        // Decompressors give pieces of any size; a parser that looks ahead must not see where they end.
+        while self.filled < ROOM && self.ended.is_none() {
+            match self.input.read(&mut self.buffer[self.filled..ROOM]) {
+                Ok(0) => self.ended = Some(Ok(())),
+                Ok(count) => self.filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.error(self.input.explain(&error))),
+                Err(error) => self.ended = Some(Err(error)),
             }
         }
+        if matches!(self.ended, Some(Ok(()))) {
+            if self.filled > 0 && self.buffer[self.filled - 1] != b'\n' {
+                self.buffer[self.filled] = b'\n';
+                self.filled += 1;
+            }
+            self.lines_end = self.filled;
+            return Ok(self.filled > 0);
+        }
+        if let Some(last) = memchr::memrchr(b'\n', &self.buffer[..self.filled]) {
+            self.lines_end = last + 1;
+            return Ok(true);
+        }
+        if let Some(Err(error)) = &self.ended {
+            return Err(self.error(self.input.explain(error)));
+        }
+        self.line += 1;
+        Err(self.error(format!("found a line longer than {ROOM} bytes: this is no text trace")))
     }
 
     fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
@@ -572,9 +574,17 @@ impl<P: LineParser> TextReader<P> {
                     }
                     Ok(None) => {}
                     Err(fault) => {
-                        return Err(locate(&self.origin, self.line, &cursor.bytes[line_start..], {
+                        // Without its header nothing of a file can be understood.
+                        let essential = fault.line;
+                        let error = locate(&self.origin, self.line, &cursor.bytes[line_start..], {
                             Fault { at: fault.at - line_start, ..fault }
-                        }));
+                        });
+                        if essential {
+                            return Err(error);
+                        }
+                        self.bad.leave_out(error)?;
+                        cursor.skip_to_line_end();
+                        cursor.at += 1;
                     }
                 }
             }
@@ -624,6 +634,10 @@ impl<P: LineParser> RequestSource for TextReader<P> {
 
     fn fraction_done(&self) -> Option<f64> {
         self.input.fraction_done()
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.bad.skipped()
     }
 }
 

@@ -1,144 +1,244 @@
-//! Volumes that have names or large numbers, as streams, which have numbers of 16 bits.
+//! Volumes of a trace: which of them are read, and where they lie in one address space.
 
-use std::borrow::Borrow;
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::BTreeMap;
 
-use crate::text::{Cursor, Fault};
+use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
 
-#[cold]
-fn too_many(at: usize) -> Fault {
-    Cursor::value(at, "at most 65,536 volumes in a trace")
+use crate::text::MAX_SECTORS;
+
+/// Where the volumes of a trace lie in the address space of the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// On top of each other: an address means the same place in every volume.
+    #[default]
+    Overlay,
+    /// One behind the other, each in a region of its own.
+    Concat {
+        /// Size of every region, in whole sectors. Regions then follow each other in the order in which volumes were
+        /// selected or, when none were, first appear, and the trace is read once. When absent, each region is as
+        /// large as the trace shows its volume to be, rounded up to a MiB, and they follow each other by number; the
+        /// trace is read twice.
+        volume_bytes: Option<u64>,
+    },
 }
 
-/// Volumes numbered in order of appearance, from 0.
-#[derive(Debug)]
-pub(crate) struct Volumes<K> {
-    numbers: HashMap<K, u16>,
-    recent: Option<(K, u16)>,
+/// Regions are whole MiB, so that alignment survives.
+const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES as u64;
+
+fn failed(origin: &str, expected: String) -> SourceError {
+    SourceError { origin: origin.to_owned(), expected, ..SourceError::default() }
 }
 
-impl<K> Default for Volumes<K> {
-    fn default() -> Self {
-        Self { numbers: HashMap::new(), recent: None }
-    }
+/// The requests of some volumes.
+pub(crate) struct Selected {
+    origin: String,
+    source: Box<dyn RequestSource>,
+    wanted: Vec<u16>,
+    /// By volume: whether it is wanted.
+    is_wanted: Vec<bool>,
+    /// By volume: whether it had a request.
+    found: Vec<bool>,
+    /// The first few other volumes, for the message when one is missing.
+    others: Vec<u16>,
 }
 
-impl<K: Eq + Hash + Clone> Volumes<K> {
-    /// The number of the volume `key`, which stands at `at`.
-    #[inline(always)]
-    pub(crate) fn number<Q>(&mut self, key: &Q, at: usize) -> Result<u16, Fault>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        match &self.recent {
-            Some((recent, number)) if recent.borrow() == key => Ok(*number),
-            _ => self.look_up(key, at),
+impl Selected {
+    pub(crate) fn new(origin: String, source: Box<dyn RequestSource>, wanted: &[u16]) -> Self {
+        let mut is_wanted = vec![false; 1 << 16];
+        for volume in wanted {
+            is_wanted[usize::from(*volume)] = true;
         }
+        let found = vec![false; 1 << 16];
+        Self { origin, source, wanted: wanted.to_vec(), is_wanted, found, others: Vec::new() }
     }
 
-    fn look_up<Q>(&mut self, key: &Q, at: usize) -> Result<u16, Fault>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        let number = match self.numbers.get(key) {
-            Some(number) => *number,
-            None => {
-                let number = u16::try_from(self.numbers.len()).map_err(|_| too_many(at))?;
-                self.numbers.insert(key.to_owned(), number);
-                number
-            }
+    /// At the end of the trace: every volume that was asked for must have been there.
+    fn check(&self) -> Result<(), SourceError> {
+        const NAMED: usize = 16;
+        let Some(missing) = self.wanted.iter().find(|volume| !self.found[usize::from(**volume)]) else {
+            return Ok(());
         };
-        match &mut self.recent {
-            Some((recent, recent_number)) => {
-                key.clone_into(recent);
-                *recent_number = number;
+        let seen = self.wanted.iter().copied().filter(|volume| self.found[usize::from(*volume)]);
+        let mut seen: Vec<u16> = seen.chain(self.others.iter().copied()).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let more = if seen.len() > NAMED { ", ..." } else { "" };
+        let seen: Vec<String> = seen.iter().take(NAMED).map(ToString::to_string).collect();
+        let expected = format!("has no request on volume {missing}; there are {}{more}", seen.join(", "));
+        Err(failed(&self.origin, expected))
+    }
+}
+
+impl RequestSource for Selected {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        const REMEMBERED: usize = 17;
+        let before = out.len();
+        while max > 0 && out.len() == before {
+            if self.source.fill(out, max)? == 0 {
+                self.check()?;
+                break;
             }
-            none => *none = Some((key.to_owned(), number)),
-        }
-        Ok(number)
-    }
-}
-
-/// Volumes that have numbers: those below 65,536 keep theirs; larger ones get what is free from 65535 down, in order of
-/// appearance.
-#[derive(Debug)]
-pub(crate) struct NumberedVolumes {
-    large: HashMap<u64, u16>,
-    /// Numbers that volumes have kept, a bit each.
-    kept: Box<[u64; 1024]>,
-    /// Numbers from here on have been looked at for large volumes.
-    lowest: u32,
-}
-
-impl Default for NumberedVolumes {
-    fn default() -> Self {
-        Self { large: HashMap::new(), kept: Box::new([0; 1024]), lowest: 1 << 16 }
-    }
-}
-
-impl NumberedVolumes {
-    /// The stream of volume `id`, which stands at `at`.
-    #[inline(always)]
-    pub(crate) fn number(&mut self, id: u64, at: usize) -> Result<u16, Fault> {
-        match u16::try_from(id) {
-            Ok(number) if u32::from(number) < self.lowest => {
-                self.kept[usize::from(number / 64)] |= 1 << (number % 64);
-                Ok(number)
+            let mut kept = before;
+            for index in before..out.len() {
+                let request = out[index];
+                let volume = usize::from(request.stream);
+                if self.is_wanted[volume] {
+                    self.found[volume] = true;
+                    out[kept] = request;
+                    kept += 1;
+                } else if self.others.len() < REMEMBERED && !self.others.contains(&request.stream) {
+                    self.others.push(request.stream);
+                }
             }
-            _ => self.number_large(id, at),
+            out.truncate(kept);
         }
+        Ok(out.len() - before)
     }
 
-    fn number_large(&mut self, id: u64, at: usize) -> Result<u16, Fault> {
-        if let Some(number) = self.large.get(&id) {
-            return Ok(*number);
-        }
-        if let Ok(number) = u16::try_from(id)
-            && self.kept[usize::from(number / 64)] >> (number % 64) & 1 == 1
-        {
-            return Ok(number);
-        }
-        loop {
-            self.lowest = self.lowest.checked_sub(1).ok_or_else(|| too_many(at))?;
-            let Ok(number) = u16::try_from(self.lowest) else { continue };
-            if self.kept[usize::from(number / 64)] >> (number % 64) & 1 == 0 {
-                self.large.insert(id, number);
-                return Ok(number);
-            }
-        }
+    fn fraction_done(&self) -> Option<f64> {
+        self.source.fraction_done()
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.source.skipped_records()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Where the region of each volume begins, in sectors, and how many sectors it has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Regions {
+    begins: BTreeMap<u16, u64>,
+    /// The size of all regions; when absent, they are as large as they need to be.
+    size: Option<u64>,
+    end: u64,
+}
 
-    #[test]
-    fn names_are_numbered_by_appearance() {
-        let mut volumes = Volumes::<Vec<u8>>::default();
-        let numbers =
-            [&b"sda"[..], b"sdb", b"sda", b"dm-0", b"sdb"].map(|name| volumes.number(name, 0).unwrap());
-        assert_eq!(numbers, [0, 1, 0, 2, 1]);
-        let mut volumes = Volumes::<u64>::default();
-        for id in 0..1 << 16 {
-            assert_eq!(volumes.number(&(id * 3), 0).map(u64::from), Ok(id));
+impl Regions {
+    /// Regions of `volume_bytes` each, for volumes as they come, `first` ahead of all others.
+    pub(crate) fn of_size(origin: &str, volume_bytes: u64, first: &[u16]) -> Result<Self, SourceError> {
+        let sector = u64::from(SECTOR_BYTES);
+        if volume_bytes == 0 || !volume_bytes.is_multiple_of(sector) {
+            let expected =
+                format!("volume_bytes = {volume_bytes}: must be above 0 and a multiple of {sector}");
+            return Err(failed(origin, expected));
         }
-        assert!(volumes.number(&1, 7).is_err());
-        assert_eq!(volumes.number(&3, 7), Ok(1));
+        let mut regions = Regions { size: Some(volume_bytes / sector), ..Regions::default() };
+        for volume in first {
+            regions.append(origin, *volume, volume_bytes / sector)?;
+        }
+        Ok(regions)
     }
 
-    #[test]
-    fn small_numbers_stay_and_large_ones_take_what_is_free_from_the_top() {
-        let mut volumes = NumberedVolumes::default();
-        let ids = [65_535, 3, 70_000, 1 << 40, 65_534, 65_535, 70_000, 65_533];
-        let numbers = ids.map(|id| volumes.number(id, 0).unwrap());
-        assert_eq!(numbers, [65_535, 3, 65_534, 65_533, 65_532, 65_535, 65_534, 65_531]);
-        for id in 100_000..200_000 {
-            let number = volumes.number(id, 0);
-            assert_eq!(number.is_ok(), id < 100_000 + 65_536 - 6, "{id}");
+    /// Regions as large as the requests of `source` show their volumes to be.
+    pub(crate) fn measured(origin: &str, source: &mut dyn RequestSource) -> Result<Self, SourceError> {
+        const BATCH: usize = 4096;
+        let mut ends = vec![0u64; 1 << 16];
+        let mut batch = Vec::with_capacity(BATCH);
+        while source.fill(&mut batch, BATCH)? > 0 {
+            for request in batch.drain(..) {
+                let end = &mut ends[usize::from(request.stream)];
+                *end = (*end).max(request.lba + u64::from(request.sectors));
+            }
         }
+        let mut regions = Regions::default();
+        for (volume, end) in (0..=u16::MAX).zip(ends) {
+            if end > 0 {
+                regions.append(origin, volume, end.next_multiple_of(REGION_SECTORS))?;
+            }
+        }
+        Ok(regions)
+    }
+
+    fn append(&mut self, origin: &str, volume: u16, sectors: u64) -> Result<u64, SourceError> {
+        let begin = self.end;
+        self.end += sectors;
+        if self.end > MAX_SECTORS {
+            let expected = format!("volume {volume} would end behind byte 2^63 of the common address space");
+            return Err(failed(origin, expected));
+        }
+        self.begins.insert(volume, begin);
+        Ok(begin)
+    }
+}
+
+/// Volumes one behind the other.
+pub(crate) struct Concat {
+    origin: String,
+    source: Box<dyn RequestSource>,
+    regions: Regions,
+    /// The volume of the request before, and where it begins: most requests follow one of the same volume.
+    last: Option<(u16, u64)>,
+    failed: Option<SourceError>,
+}
+
+impl Concat {
+    pub(crate) fn new(origin: String, source: Box<dyn RequestSource>, regions: Regions) -> Self {
+        Self { origin, source, regions, last: None, failed: None }
+    }
+
+    fn begin_of(&mut self, volume: u16) -> Result<u64, SourceError> {
+        if let Some((_, begin)) = self.last.filter(|(last, _)| *last == volume) {
+            return Ok(begin);
+        }
+        let begin = match (self.regions.begins.get(&volume), self.regions.size) {
+            (Some(begin), _) => *begin,
+            (None, size) => self.regions.append(&self.origin, volume, size.unwrap_or(0))?,
+        };
+        self.last = Some((volume, begin));
+        Ok(begin)
+    }
+
+    fn place(&mut self, request: &mut Request) -> Result<(), SourceError> {
+        if request.op == Op::Flush {
+            return Ok(());
+        }
+        let begin = self.begin_of(request.stream)?;
+        let end = request.lba + u64::from(request.sectors);
+        if let Some(size) = self.regions.size.filter(|size| end > *size) {
+            let sector = u64::from(SECTOR_BYTES);
+            let expected = format!(
+                "volume {} reaches to byte {}, but volume_bytes is {}",
+                request.stream,
+                end * sector,
+                size * sector
+            );
+            return Err(failed(&self.origin, expected));
+        }
+        request.lba += begin;
+        Ok(())
+    }
+}
+
+impl RequestSource for Concat {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let before = out.len();
+        self.source.fill(out, max)?;
+        for index in before..out.len() {
+            if let Err(error) = self.place(&mut out[index]) {
+                // The requests before the fault are delivered first.
+                out.truncate(index);
+                self.failed = Some(error.clone());
+                if index == before {
+                    return Err(error);
+                }
+                break;
+            }
+        }
+        Ok(out.len() - before)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        self.source.total_requests()
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        self.source.fraction_done()
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.source.skipped_records()
     }
 }

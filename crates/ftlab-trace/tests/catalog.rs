@@ -47,6 +47,7 @@ const ROWS: &[Row] = &[
     row("microsoft-enterprise/MSN-FS-30s-ms.trace.zst", "disksim"),
     row("disksim-ssd-valid/ssd-iozone-aligned2-100K.trace.zst", "disksim"),
     row("disksim-hp/ascii.trace.zst", "disksim"),
+    row("cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
     row("umass-spc/Financial_mini.spc", "spc"),
     row("umass-spc/small_financial.disksim", "disksim"),
     Row { ambiguous: true, ..row("umass-spc/ssdsim-example.ascii", "mqsim") },

@@ -22,6 +22,8 @@ pub struct IntakeCounts {
     pub out_of_range: u64,
     /// Requests that were earlier than one before them.
     pub unsorted: u64,
+    /// Bad records that the source left out.
+    pub skipped_records: u64,
 }
 
 /// Takes requests from a source, in batches, and makes them fit the drive.
@@ -69,7 +71,7 @@ impl Intake {
 
     /// What was counted so far.
     pub fn counts(&self) -> IntakeCounts {
-        self.counts
+        IntakeCounts { skipped_records: self.source.skipped_records(), ..self.counts }
     }
 
     /// Share of the workload taken so far, when it can be told.

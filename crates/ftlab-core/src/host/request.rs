@@ -74,6 +74,11 @@ pub trait RequestSource: Send {
     fn fraction_done(&self) -> Option<f64> {
         None
     }
+
+    /// Records of the input that were bad and left out so far, where the user allowed that.
+    fn skipped_records(&self) -> u64 {
+        0
+    }
 }
 
 /// Makes a fresh source that starts from the beginning.

@@ -140,6 +140,7 @@ impl Books {
             rejected: intake.rejected,
             out_of_range: intake.out_of_range,
             unsorted: intake.unsorted,
+            skipped_records: intake.skipped_records,
             unfinished: intake.requests - intake.rejected - self.host.completed,
             unmapped_read_pages: unmapped_reads,
             read_modify_writes,

@@ -62,6 +62,10 @@ pub struct Summary {
     pub memory: MemorySummary,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// What the host asked and got. `requests = completed + rejected + unfinished`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct HostSummary {
@@ -99,6 +103,9 @@ pub struct HostSummary {
     pub out_of_range: u64,
     /// Requests that arrived before the one ahead of them (`host.unsorted_times = "clamp"`).
     pub unsorted: u64,
+    /// Bad records of a trace that were left out because the user allowed it; absent when there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped_records: u64,
     /// When the first request arrived; 0 without a clock.
     pub first_arrival_ns: u64,
     /// Completed requests a second between the first arrival and the last completion; 0 without a clock.

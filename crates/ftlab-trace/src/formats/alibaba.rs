@@ -3,9 +3,9 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Argument, Format, Sample};
-use crate::epoch::{self, Epoch};
+use crate::clock::{self, Clock};
+use crate::numbering::NumberedVolumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
-use crate::volumes::NumberedVolumes;
 
 const HEADER: &[u8] = b"device_id,opcode,offset,length,timestamp";
 
@@ -19,12 +19,12 @@ pub(crate) static FORMAT: Format = Format {
             below 65,536, else a free number from 65535 down, in order of appearance",
     cannot_say: "trims, flushes and response times",
     argument: Some(Argument {
-        summary: epoch::ARGUMENT,
+        summary: clock::ARGUMENT,
         example: "1577900000000000",
         required: false,
         read: |input, text| {
-            let epoch = Epoch::given(text, 3, input.origin())?;
-            Ok(Box::new(TextReader::new(input, Alibaba { epoch, ..Alibaba::default() })))
+            let clock = Clock::given(text, 3, input.origin())?;
+            Ok(Box::new(TextReader::new(input, Alibaba { clock, ..Alibaba::default() })))
         },
     }),
     extensions: &["alibaba"],
@@ -34,13 +34,16 @@ pub(crate) static FORMAT: Format = Format {
               731,R,1064960,16384,1577900000384120\n\
               2,W,40960,8192,1577900001000000\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Alibaba::default()).fits(),
-    read: |input| Ok(Box::new(TextReader::new(input, Alibaba::default()))),
+    read: |input| {
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, Alibaba { clock, ..Alibaba::default() })))
+    },
     write: None,
 };
 
 #[derive(Default)]
 struct Alibaba {
-    epoch: Epoch,
+    clock: Clock,
     devices: NumberedVolumes,
 }
 
@@ -70,12 +73,12 @@ impl LineParser for Alibaba {
         let time_at = line.position();
         let time_ns = line.decimal(3, "a time stamp in microseconds")?;
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
-        let arrival_ns = self.epoch.since(time_ns, time_at)?;
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
         let stream = self.devices.number(device, device_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {
-        self.epoch.settle(lines, Alibaba { epoch: Epoch::ZERO, ..Alibaba::default() });
+        self.clock.settle(lines, Alibaba { clock: Clock::zero(), ..Alibaba::default() });
     }
 }

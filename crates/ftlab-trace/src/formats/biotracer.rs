@@ -3,7 +3,7 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Argument, Format, Sample};
-use crate::epoch::{self, Epoch};
+use crate::clock::{self, Clock};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
@@ -16,12 +16,12 @@ pub(crate) static FORMAT: Format = Format {
             lines are nearly in order of creation, and a clock that was set while the phone booted stays visible as a jump",
     cannot_say: "trims, flushes, partitions; response times are there but not used",
     argument: Some(Argument {
-        summary: epoch::ARGUMENT,
+        summary: clock::ARGUMENT,
         example: "1398396860",
         required: false,
         read: |input, text| {
-            let epoch = Epoch::given(text, 9, input.origin())?;
-            Ok(Box::new(TextReader::new(input, BioTracer { epoch })))
+            let clock = Clock::given(text, 9, input.origin())?;
+            Ok(Box::new(TextReader::new(input, BioTracer { clock })))
         },
     }),
     extensions: &["biotracer"],
@@ -31,13 +31,16 @@ pub(crate) static FORMAT: Format = Format {
               33862488 48 24576 4 1398396860.202961469 1398396860.203014958 1398396860.203039125 1398396860.206382875\n\
               4043976 112 57344 5 1398396860.206585375 1398396860.206630895 1398396860.206649281 1398396860.210719385\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, BioTracer::default()).fits(),
-    read: |input| Ok(Box::new(TextReader::new(input, BioTracer::default()))),
+    read: |input| {
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, BioTracer { clock })))
+    },
     write: None,
 };
 
 #[derive(Default)]
 struct BioTracer {
-    epoch: Epoch,
+    clock: Clock,
 }
 
 impl LineParser for BioTracer {
@@ -64,12 +67,12 @@ impl LineParser for BioTracer {
             line.decimal(9, expected)?;
         }
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        let arrival_ns = self.epoch.since(time_ns, time_at)?;
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
         let op = if flags & 1 == 1 { Op::Write } else { Op::Read };
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0 }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {
-        self.epoch.settle(lines, BioTracer { epoch: Epoch::ZERO });
+        self.clock.settle(lines, BioTracer { clock: Clock::zero() });
     }
 }

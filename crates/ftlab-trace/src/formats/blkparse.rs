@@ -6,8 +6,8 @@ use ftlab_core::host::request::{Op, Request, SourceError};
 
 use super::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
+use crate::numbering::Volumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::volumes::Volumes;
 use crate::write::{LineWriter, TraceWriter};
 
 /// See [`Format::summary`].
@@ -164,7 +164,8 @@ impl LineParser for Blkparse {
         }
         line.blanks()?;
         let rwbs_at = line.position();
-        let op = op_of_rwbs(line.token())
+        let rwbs = line.token();
+        let op = op_of_rwbs(rwbs)
             .map_err(|()| Cursor::shape(rwbs_at, "an rwbs field of R, W, D, F or N with modifiers"))?;
         line.skip_blanks();
         let address_at = line.position();
@@ -187,8 +188,11 @@ impl LineParser for Blkparse {
         }
         let (lba, sectors, op) = match op {
             Some(Op::Flush) => (0, 0, Op::Flush),
-            // A write that only flushes has no data: FWS, or WS F in older kernels.
-            Some(Op::Write) if sectors == 0 => (0, 0, Op::Flush),
+            // A write without data only flushes, if that.
+            Some(Op::Write) if sectors == 0 && rwbs.iter().any(|letter| matches!(letter, b'F' | b'B')) => {
+                (0, 0, Op::Flush)
+            }
+            Some(Op::Write) if sectors == 0 => return Ok(None),
             Some(op) => {
                 let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
                 (lba, sectors, op)

@@ -7,8 +7,8 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 use super::{Argument, Format};
 use crate::columns::{Column, Fields, Units, complete, op_of_name};
 use crate::input::Input;
+use crate::numbering::Volumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader};
-use crate::volumes::Volumes;
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {

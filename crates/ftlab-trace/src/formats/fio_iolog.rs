@@ -6,8 +6,8 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
 use super::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
+use crate::numbering::Volumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes};
-use crate::volumes::Volumes;
 use crate::write::{LineWriter, TraceWriter};
 
 const VERSION_2: &[u8] = b"fio version 2 iolog";

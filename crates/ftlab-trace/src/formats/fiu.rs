@@ -3,8 +3,8 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Format, Sample};
+use crate::numbering::Volumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::volumes::Volumes;
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {

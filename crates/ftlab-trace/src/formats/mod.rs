@@ -8,19 +8,23 @@ pub(crate) mod biosnoop;
 pub(crate) mod biotracer;
 pub(crate) mod blkparse;
 pub(crate) mod blkreplay;
+pub(crate) mod blktrace;
 pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod disksim;
 pub(crate) mod fio_iolog;
 pub(crate) mod fiu;
+pub(crate) mod hp_srt;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
 pub(crate) mod opencas;
+pub(crate) mod oracle_general;
 pub(crate) mod parquet;
 pub(crate) mod spc;
 pub(crate) mod ssdsim;
 pub(crate) mod systor17;
 pub(crate) mod tencent;
+pub(crate) mod vscsi;
 
 use ftlab_core::host::request::{RequestSource, SourceError};
 
@@ -44,6 +48,10 @@ pub static FORMATS: &[&Format] = &[
     &opencas::FORMAT,
     &biosnoop::FORMAT,
     &fiu::FORMAT,
+    &vscsi::FORMAT,
+    &blktrace::FORMAT,
+    &hp_srt::FORMAT,
+    &oracle_general::FORMAT,
     &columns::FORMAT,
     &csv::FORMAT,
     &parquet::FORMAT,

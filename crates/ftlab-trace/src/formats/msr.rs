@@ -3,7 +3,7 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Argument, Format, Sample};
-use crate::epoch::{self, Epoch};
+use crate::clock::{self, Clock};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
 
 /// See [`Format::summary`].
@@ -16,12 +16,12 @@ pub(crate) static FORMAT: Format = Format {
             response time are not used",
     cannot_say: "trims and flushes; response times are there but not used",
     argument: Some(Argument {
-        summary: epoch::ARGUMENT,
+        summary: clock::ARGUMENT,
         example: "128166372003000000",
         required: false,
         read: |input, text| {
-            let epoch = Epoch::given(text, 2, input.origin())?;
-            Ok(Box::new(TextReader::new(input, Msr { epoch })))
+            let clock = Clock::given(text, 2, input.origin())?;
+            Ok(Box::new(TextReader::new(input, Msr { clock })))
         },
     }),
     extensions: &["msr"],
@@ -31,13 +31,16 @@ pub(crate) static FORMAT: Format = Format {
               128166372016401377,srv,1,Read,32256,512,9120\n\
               128166372021117800,srv,0,Write,1056768,8192,1377\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Msr::default()).fits(),
-    read: |input| Ok(Box::new(TextReader::new(input, Msr::default()))),
+    read: |input| {
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, Msr { clock })))
+    },
     write: None,
 };
 
 #[derive(Default)]
 struct Msr {
-    epoch: Epoch,
+    clock: Clock,
 }
 
 impl LineParser for Msr {
@@ -70,10 +73,10 @@ impl LineParser for Msr {
         let time_ns = time.checked_mul(100).ok_or_else(|| {
             Cursor::value(time_at, "a time stamp in units of 100 ns, below 2^64 nanoseconds")
         })?;
-        let arrival_ns = self.epoch.since(time_ns, time_at)?;
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }
     fn look_ahead(&mut self, lines: &[u8]) {
-        self.epoch.settle(lines, Msr { epoch: Epoch::ZERO });
+        self.clock.settle(lines, Msr { clock: Clock::zero() });
     }
 }

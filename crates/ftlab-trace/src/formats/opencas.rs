@@ -3,9 +3,9 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Argument, Format, Sample};
-use crate::epoch::{self, Epoch};
+use crate::clock::{self, Clock};
+use crate::numbering::Volumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::volumes::Volumes;
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -19,12 +19,12 @@ pub(crate) static FORMAT: Format = Format {
             skipped, other columns are not used",
     cannot_say: "a flush that travels with a write (io.flush, io.fua); response times are there but not used",
     argument: Some(Argument {
-        summary: epoch::ARGUMENT,
+        summary: clock::ARGUMENT,
         example: "5082000000",
         required: false,
         read: |input, text| {
-            let epoch = Epoch::given(text, 0, input.origin())?;
-            Ok(Box::new(TextReader::new(input, OpenCas { epoch, ..OpenCas::default() })))
+            let clock = Clock::given(text, 0, input.origin())?;
+            Ok(Box::new(TextReader::new(input, OpenCas { clock, ..OpenCas::default() })))
         },
     }),
     extensions: &["opencas"],
@@ -38,7 +38,10 @@ pub(crate) static FORMAT: Format = Format {
         shape_of(sample.lines, &mut parser);
         !parser.columns.is_empty()
     },
-    read: |input| Ok(Box::new(TextReader::new(input, OpenCas::default()))),
+    read: |input| {
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, OpenCas { clock, ..OpenCas::default() })))
+    },
     write: None,
 };
 
@@ -68,7 +71,7 @@ impl Column {
 #[derive(Default)]
 struct OpenCas {
     columns: Vec<Column>,
-    epoch: Epoch,
+    clock: Clock,
     devices: Volumes<Vec<u8>>,
 }
 
@@ -134,7 +137,7 @@ impl LineParser for OpenCas {
             }
         }
         let Some(op) = op else { return Ok(None) };
-        let arrival_ns = self.epoch.since(time_ns, time_at)?;
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
         if op == Op::Flush || sectors == 0 && op == Op::Write {
             return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream }));
         }
@@ -143,7 +146,7 @@ impl LineParser for OpenCas {
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {
-        self.epoch.settle(lines, OpenCas { epoch: Epoch::ZERO, ..OpenCas::default() });
+        self.clock.settle(lines, OpenCas { clock: Clock::zero(), ..OpenCas::default() });
     }
 }
 

@@ -3,7 +3,7 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Argument, Format, Sample};
-use crate::epoch::{self, Epoch};
+use crate::clock::{self, Clock};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
 
 const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
@@ -18,12 +18,12 @@ pub(crate) static FORMAT: Format = Format {
             time, in seconds, is not used; lines are in order of completion, so arrivals step back a little",
     cannot_say: "trims and flushes; response times are there but not used",
     argument: Some(Argument {
-        summary: epoch::ARGUMENT,
+        summary: clock::ARGUMENT,
         example: "1456100000",
         required: false,
         read: |input, text| {
-            let epoch = Epoch::given(text, 9, input.origin())?;
-            Ok(Box::new(TextReader::new(input, Systor17 { epoch })))
+            let clock = Clock::given(text, 9, input.origin())?;
+            Ok(Box::new(TextReader::new(input, Systor17 { clock })))
         },
     }),
     extensions: &["systor17"],
@@ -33,13 +33,16 @@ pub(crate) static FORMAT: Format = Format {
               1456100000.262000000,0.000111000,W,2,466219008,512\n\
               1456100001.000125000,,W,0,466223104,4096\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Systor17::default()).fits(),
-    read: |input| Ok(Box::new(TextReader::new(input, Systor17::default()))),
+    read: |input| {
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, Systor17 { clock })))
+    },
     write: None,
 };
 
 #[derive(Default)]
 struct Systor17 {
-    epoch: Epoch,
+    clock: Clock,
 }
 
 impl LineParser for Systor17 {
@@ -71,11 +74,11 @@ impl LineParser for Systor17 {
         let size_at = line.position();
         let bytes = line.integer("a size in bytes")?;
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
-        let arrival_ns = self.epoch.since(time_ns, time_at)?;
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {
-        self.epoch.settle(lines, Systor17 { epoch: Epoch::ZERO });
+        self.clock.settle(lines, Systor17 { clock: Clock::zero() });
     }
 }

@@ -3,9 +3,9 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Argument, Format, Sample};
-use crate::epoch::{self, Epoch};
+use crate::clock::{self, Clock};
+use crate::numbering::NumberedVolumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::volumes::NumberedVolumes;
 
 const HEADER: &[u8] = b"Timestamp,Offset,Size,IOType,VolumeID";
 
@@ -22,25 +22,28 @@ pub(crate) static FORMAT: Format = Format {
             65,536, else a free number from 65535 down, in order of appearance",
     cannot_say: "when within a second a request came, where times are whole; trims, flushes and response times",
     argument: Some(Argument {
-        summary: epoch::ARGUMENT,
+        summary: clock::ARGUMENT,
         example: "1538352000",
         required: false,
         read: |input, text| {
-            let epoch = Epoch::given(text, 9, input.origin())?;
-            Ok(Box::new(TextReader::new(input, Tencent { epoch, ..Tencent::default() })))
+            let clock = Clock::given(text, 9, input.origin())?;
+            Ok(Box::new(TextReader::new(input, Tencent { clock, ..Tencent::default() })))
         },
     }),
     extensions: &["tencent"],
     example: "1538400000,12920872,8,1,1063\n1538400000,6338688,8,0,1360\n1538400000,12920880,16,1,1063\n\
               1538400001,904,64,0,25\n1538400003,12920896,8,1,1063\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Calendar(Tencent::default())).fits(),
-    read: |input| Ok(Box::new(TextReader::new(input, Tencent::default()))),
+    read: |input| {
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, Tencent { clock, ..Tencent::default() })))
+    },
     write: None,
 };
 
 #[derive(Default)]
 struct Tencent {
-    epoch: Epoch,
+    clock: Clock,
     volumes: NumberedVolumes,
 }
 
@@ -70,13 +73,13 @@ impl LineParser for Tencent {
         let volume_at = line.position();
         let volume = line.integer("a volume number")?;
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        let arrival_ns = self.epoch.since(time_ns, time_at)?;
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
         let stream = self.volumes.number(volume, volume_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {
-        self.epoch.settle(lines, Tencent { epoch: Epoch::ZERO, ..Tencent::default() });
+        self.clock.settle(lines, Tencent { clock: Clock::zero(), ..Tencent::default() });
     }
 }
 
@@ -86,7 +89,7 @@ struct Calendar(Tencent);
 impl LineParser for Calendar {
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
         let at = line.position();
-        self.0.epoch = Epoch::ZERO;
+        self.0.clock = Clock::zero();
         match self.0.parse(line)? {
             Some(request) if request.arrival_ns < CALENDAR_NS => {
                 Err(Cursor::shape(at, "a time of the calendar"))

@@ -3,6 +3,7 @@
 mod disksim;
 mod generate;
 mod size;
+mod volume;
 mod zipf;
 
 use std::path::Path;
@@ -16,9 +17,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::background::Background;
 use crate::open::{OpenOptions, open};
+use crate::volumes::Layout;
 use disksim::{DiskSimStream, FOOTPRINT_BYTES};
 use generate::{Arrivals, Generator, Picker, Shape};
 pub use size::RequestBytes;
+pub use volume::VolumeList;
 
 /// A workload file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +82,21 @@ pub enum Interarrival {
     /// Uniform from 0 to twice the mean.
     Uniform,
 }
+
+/// Where the volumes of a trace lie in the address space of the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Volumes {
+    /// On top of each other.
+    #[default]
+    Overlay,
+    /// One behind the other: in the order of their numbers, or with `volume_bytes` in that of `volume`, or else of
+    /// their first requests.
+    Concat,
+}
+
+/// Keys of traces that no generator has.
+const TRACE_KEYS: [&str; 5] = ["format", "volume", "volumes", "volume_bytes", "skip_bad"];
 
 impl WorkloadKind {
     /// All kinds.
@@ -143,9 +161,19 @@ pub struct WorkloadConfig {
     /// Format of the trace; recognised by its content when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// Take only this volume (ASU, disk or device number) of the trace; all when absent.
+    /// Take only this volume (ASU, disk or device number) of the trace, or these: `[0, 3]`. All when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<u16>,
+    pub volume: Option<VolumeList>,
+    /// Where the volumes of the trace lie. `overlay` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<Volumes>,
+    /// Volumes `concat`: size of the region of each volume. The trace is read once more to find sizes when absent.
+    #[serde(deserialize_with = "quantity::optional_bytes", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<SizeSchema>")]
+    pub volume_bytes: Option<u64>,
+    /// Bad records of the trace that are left out; the next one ends the run. 0 when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_bad: Option<u64>,
     /// How many requests. 1,000,000 when absent; of a trace, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
@@ -278,6 +306,9 @@ impl WorkloadConfig {
             ("trace", text(self.trace.as_ref())),
             ("format", text(self.format.as_ref())),
             ("volume", text(self.volume.as_ref())),
+            ("volumes", text(self.volumes.as_ref())),
+            ("volume_bytes", text(self.volume_bytes.as_ref())),
+            ("skip_bad", text(self.skip_bad.as_ref())),
             ("requests", text(self.requests.as_ref())),
             ("footprint_bytes", text(self.footprint_bytes.as_ref())),
             ("offset_bytes", text(self.offset_bytes.as_ref())),
@@ -304,10 +335,12 @@ impl WorkloadConfig {
     /// Refuse keys that would have no effect.
     fn validate_keys(&self) -> Result<(), ConfigError> {
         let usable = |key: &str| match self.kind {
-            None => matches!(key, "trace" | "format" | "volume" | "requests"),
+            None if key == "volume_bytes" => self.volumes == Some(Volumes::Concat),
+            None => TRACE_KEYS.contains(&key) || matches!(key, "trace" | "requests"),
             Some(WorkloadKind::Disksim) => matches!(key, "kind" | "requests" | "read_fraction" | "access"),
             Some(kind) => match key {
-                "trace" | "format" | "volume" | "access" => false,
+                "trace" | "access" => false,
+                key if TRACE_KEYS.contains(&key) => false,
                 "theta" | "scramble" => kind == WorkloadKind::Zipf,
                 "hot_space_fraction" | "hot_access_fraction" => kind == WorkloadKind::Hotcold,
                 "random_fraction" => kind == WorkloadKind::Mix,
@@ -345,6 +378,9 @@ impl WorkloadConfig {
         self.validate_keys()?;
         if self.requests == Some(0) {
             return refuse("requests", 0, "must be at least 1");
+        }
+        if let Some(bytes) = self.volume_bytes.filter(|bytes| *bytes == 0 || bytes % SECTOR != 0) {
+            return refuse("volume_bytes", bytes, "must be above 0 and a multiple of 512 bytes");
         }
         self.validate_fractions()?;
         self.validate_sizes()?;
@@ -478,6 +514,16 @@ impl WorkloadConfig {
         self.kind == Some(WorkloadKind::Uniform) && self.fractions()[1] > 0.0
     }
 
+    /// How its trace is read.
+    fn open_options(&self) -> OpenOptions {
+        let layout = match self.volumes.unwrap_or_default() {
+            Volumes::Overlay => Layout::Overlay,
+            Volumes::Concat => Layout::Concat { volume_bytes: self.volume_bytes },
+        };
+        let volumes = self.volume.clone().map_or(Vec::new(), |VolumeList(volumes)| volumes);
+        OpenOptions { format: self.format.clone(), volumes, layout, skip_bad: self.skip_bad.unwrap_or(0) }
+    }
+
     /// What makes the requests, for a drive of `capacity_bytes`. `seed` and `requests` replace those of the
     /// description; a trace and the fixed streams of kind `disksim` have no seed.
     ///
@@ -493,7 +539,7 @@ impl WorkloadConfig {
         config.requests = requests.or(config.requests);
         config.validate()?;
         if let Some(path) = &config.trace {
-            let options = OpenOptions { format: config.format.clone(), volume: config.volume };
+            let options = config.open_options();
             let trace = open(Path::new(path), &options)?;
             return Ok(match config.requests {
                 None => Arc::new(trace),
@@ -655,6 +701,10 @@ impl RequestSource for LimitedSource {
     fn fraction_done(&self) -> Option<f64> {
         let by_count = (self.limit - self.left) as f64 / self.limit as f64;
         Some(self.inner.fraction_done().map_or(by_count, |share| share.max(by_count)))
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.inner.skipped_records()
     }
 }
 

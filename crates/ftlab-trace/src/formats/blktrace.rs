@@ -1,0 +1,340 @@
+//! Binary traces of Linux' block layer: what blktrace writes.
+
+use std::path::{Path, PathBuf};
+
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
+
+use super::{Format, Sample};
+use crate::input::{BadRecords, Compression, Epoch, Input};
+use crate::records::{BadRecord, Record, RecordParser, RecordReader, sectors_from};
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "blktrace",
+    summary: "Linux blktrace: the files DEVICE.blktrace.CPU, merged by time, or the output of blkparse -d; binary",
+    columns: "48 bytes: magic and version u32, sequence u32, time u64, sector u64, bytes u32, action u32, pid u32, device \
+              u32, cpu u32, error u16, length u16 of the data behind the record; of either byte order",
+    units: "time in nanoseconds, counted from the first event of all files; sectors of 512 bytes; only dispatch events \
+            (D: what reaches the driver) are requests: reads, writes, discards (trims) and flushes; other events and \
+            pass-through commands are left out; devices become streams in the order of their first dispatch; any \
+            one of the files of a device stands for all that lie beside it",
+    cannot_say: "a flush that travels with a write; response times: completions are there but not used",
+    argument: None,
+    extensions: &["blktrace"],
+    example: "",
+    detect: |sample: &Sample<'_>| Order::of(sample.bytes).is_some(),
+    read,
+    write: None,
+};
+
+const MAGIC: u32 = 0x6561_7400;
+const VERSION: u32 = 7;
+const RECORD_BYTES: usize = 48;
+
+/// Categories are in the upper half of an action.
+const READ: u32 = 1 << 16;
+const WRITE: u32 = 1 << 17;
+const FLUSH: u32 = 1 << 18;
+const PASS_THROUGH: u32 = 1 << 25;
+const NOTIFY: u32 = 1 << 26;
+const DISCARD: u32 = 1 << 29;
+/// What happened is in its lowest byte; the bit above says that the data begin with a control group.
+const DISPATCH: u32 = 7;
+
+/// The byte order of the machine that was traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    /// The order of the record at the begin of `bytes`; nothing when there is none.
+    fn of(bytes: &[u8]) -> Option<Order> {
+        match bytes {
+            [_, 0x74, 0x61, 0x65, ..] => Some(Order::Little),
+            [0x65, 0x61, 0x74, _, ..] => Some(Order::Big),
+            _ => None,
+        }
+    }
+
+    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+        let bytes = [bytes[at], bytes[at + 1]];
+        if self == Order::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
+    }
+
+    fn u32(self, bytes: &[u8], at: usize) -> u32 {
+        let (low, high) = (u32::from(self.u16(bytes, at)), u32::from(self.u16(bytes, at + 2)));
+        if self == Order::Little { low | high << 16 } else { low << 16 | high }
+    }
+
+    fn u64(self, bytes: &[u8], at: usize) -> u64 {
+        let (low, high) = (u64::from(self.u32(bytes, at)), u64::from(self.u32(bytes, at + 4)));
+        if self == Order::Little { low | high << 32 } else { low << 32 | high }
+    }
+}
+
+/// A dispatch; its time is that of the machine.
+#[derive(Debug, Clone, Copy)]
+struct Dispatch {
+    device: u32,
+    request: Request,
+}
+
+#[derive(Default)]
+struct Events {
+    order: Option<Order>,
+    /// Earliest time of an event before the first dispatch, and at it.
+    earliest: Option<u64>,
+    dispatched: bool,
+    events: u64,
+}
+
+impl RecordParser for Events {
+    type Item = Dispatch;
+    const NAME: &'static str = "event";
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Record<Dispatch>, BadRecord> {
+        if bytes.len() < RECORD_BYTES {
+            return Ok(Record::Incomplete);
+        }
+        let found = || format!("{:02x?}", &bytes[..4]);
+        let Some(order) = Order::of(bytes).filter(|order| self.order.is_none_or(|known| known == *order))
+        else {
+            return Err(BadRecord::new(None, found(), "the mark of an event, 65 61 74 07 or its reverse"));
+        };
+        let version = order.u32(bytes, 0) - MAGIC;
+        if version != VERSION {
+            let expected = format!("an event of version {VERSION}");
+            return Err(BadRecord::new(None, format!("version {version}"), expected));
+        }
+        self.order = Some(order);
+        let length = RECORD_BYTES + usize::from(order.u16(bytes, 46));
+        if bytes.len() < length {
+            return Ok(Record::Incomplete);
+        }
+        let (time, action) = (order.u64(bytes, 8), order.u32(bytes, 28));
+        if action & NOTIFY != 0 {
+            return Ok(Record::Other(length));
+        }
+        self.events += 1;
+        if !self.dispatched {
+            self.earliest = Some(self.earliest.map_or(time, |earliest| earliest.min(time)));
+        }
+        if action & 0xff != DISPATCH || action & PASS_THROUGH != 0 {
+            return Ok(Record::Other(length));
+        }
+        let size = order.u32(bytes, 24);
+        let op = match (action & DISCARD != 0, action & WRITE != 0, action & READ != 0) {
+            _ if size == 0 && action & FLUSH != 0 => Op::Flush,
+            _ if size == 0 => return Ok(Record::Other(length)),
+            (true, _, _) => Op::Trim,
+            (_, true, _) => Op::Write,
+            (_, _, true) => Op::Read,
+            _ => return Ok(Record::Other(length)),
+        };
+        let (lba, sectors) = match op {
+            Op::Flush => (0, 0),
+            _ => sectors_from(order.u64(bytes, 16), size.into(), length)?,
+        };
+        self.dispatched = true;
+        let request = Request { arrival_ns: time, lba, sectors, op, stream: 0 };
+        Ok(Record::Request(length, Dispatch { device: order.u32(bytes, 36), request }))
+    }
+
+    fn resume(&self, bytes: &[u8]) -> Option<usize> {
+        (1..bytes.len()).find(|at| {
+            Order::of(&bytes[*at..]).is_some_and(|order| {
+                let whole = bytes.len() >= at + 4 && order.u32(bytes, *at) == MAGIC | VERSION;
+                whole && self.order.is_none_or(|known| known == order)
+            })
+        })
+    }
+}
+
+/// `DEVICE.blktrace.CPU[.gz]` without the number, and the number.
+fn per_cpu(path: &Path) -> Option<(&str, u32)> {
+    let name = path.file_name()?.to_str()?;
+    let inner = match Compression::of_extension(path) {
+        Compression::None => name,
+        _ => name.rsplit_once('.')?.0,
+    };
+    let (stem, cpu) = inner.rsplit_once('.')?;
+    stem.ends_with(".blktrace").then_some(())?;
+    Some((stem, cpu.parse().ok()?))
+}
+
+/// The other files of the trace that `path` belongs to, by CPU.
+fn siblings(path: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
+    let Some((stem, own)) = per_cpu(path) else { return Ok(Vec::new()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut others = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let other = entry?.path();
+        // An idle CPU leaves an empty file.
+        let filled = std::fs::metadata(&other).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
+        match per_cpu(&other) {
+            Some((other_stem, cpu)) if other_stem == stem && cpu != own && filled => {
+                others.push((cpu, other))
+            }
+            _ => {}
+        }
+    }
+    others.sort();
+    Ok(others.into_iter().map(|(_, path)| path).collect())
+}
+
+fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
+    let failed = |expected: String| SourceError {
+        origin: input.origin().to_owned(),
+        expected,
+        ..SourceError::default()
+    };
+    let others = input
+        .path()
+        .map_or(Ok(Vec::new()), siblings)
+        .map_err(|error| failed(format!("the files of the other CPUs cannot be found: {error}")))?;
+    let mut inputs = Vec::with_capacity(others.len() + 1);
+    for other in others {
+        let path = input.path().unwrap_or(&other).with_file_name(other.file_name().unwrap_or_default());
+        inputs.push(Input::open(&path)?.of_one_trace_with(&input));
+    }
+    let (origin, bad, epoch) = (input.origin().to_owned(), input.bad_records(), input.epoch());
+    inputs.push(input);
+    // Whichever file was named, equal times leave in the order of CPUs.
+    inputs.sort_by_key(|input| input.path().and_then(per_cpu).map(|(_, cpu)| cpu));
+    let files = inputs
+        .into_iter()
+        .map(|input| File { reader: RecordReader::new(input, Events::default()), head: None });
+    Ok(Box::new(Merged {
+        origin,
+        bad,
+        epoch,
+        files: files.collect(),
+        devices: Vec::new(),
+        started: false,
+        broken: None,
+        failed: None,
+    }))
+}
+
+/// The events of one CPU.
+struct File {
+    reader: RecordReader<Events>,
+    head: Option<Dispatch>,
+}
+
+/// The events of all CPUs.
+struct Merged {
+    origin: String,
+    bad: BadRecords,
+    epoch: Epoch,
+    files: Vec<File>,
+    /// Devices by stream.
+    devices: Vec<u32>,
+    started: bool,
+    broken: Option<SourceError>,
+    failed: Option<SourceError>,
+}
+
+impl Merged {
+    fn error(&self, expected: String) -> SourceError {
+        SourceError { origin: self.origin.clone(), expected, ..SourceError::default() }
+    }
+
+    fn start(&mut self) -> Result<(), SourceError> {
+        self.started = true;
+        for file in &mut self.files {
+            file.head = file.reader.next_item()?;
+        }
+        if self.files.iter().all(|file| file.head.is_none()) {
+            let events: u64 = self.files.iter().map(|file| file.reader.parser().events).sum();
+            return Err(self.error(format!(
+                "found no dispatch (D) of a read, write, discard or flush among {events} events"
+            )));
+        }
+        if let Some(earliest) = self.files.iter().filter_map(|file| file.reader.parser().earliest).min() {
+            self.epoch.since(earliest, 1);
+        }
+        Ok(())
+    }
+
+    fn stream_of(&mut self, device: u32) -> Result<u16, SourceError> {
+        let known = self.devices.iter().position(|known| *known == device);
+        let index = known.unwrap_or(self.devices.len());
+        let stream = u16::try_from(index).map_err(|_| self.error("more than 65536 devices".into()))?;
+        if known.is_none() {
+            self.devices.push(device);
+        }
+        Ok(stream)
+    }
+
+    fn next(&mut self) -> Result<Option<Request>, SourceError> {
+        loop {
+            // The event ahead of a fault is delivered before it.
+            if let Some(error) = self.broken.take() {
+                return Err(error);
+            }
+            let heads = self.files.iter().enumerate();
+            let heads =
+                heads.filter_map(|(index, file)| file.head.map(|head| (head.request.arrival_ns, index)));
+            let Some((time, index)) = heads.min() else { return Ok(None) };
+            let file = &mut self.files[index];
+            let Some(Dispatch { device, request }) = file.head else { return Ok(None) };
+            match file.reader.next_item() {
+                Ok(next) => file.head = next,
+                Err(error) => (file.head, self.broken) = (None, Some(error)),
+            }
+            let Some(arrival_ns) = self.epoch.since(time, 1) else {
+                let found = format!("time {time}");
+                let expected =
+                    "a time not before that of the first event, from which times are counted".into();
+                self.bad.leave_out(SourceError { found, ..self.error(expected) })?;
+                continue;
+            };
+            let stream = self.stream_of(device)?;
+            return Ok(Some(Request { arrival_ns, stream, ..request }));
+        }
+    }
+}
+
+impl Merged {
+    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+        if !self.started {
+            self.start()?;
+        }
+        for _ in 0..max {
+            match self.next()? {
+                Some(request) => out.push(request),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RequestSource for Merged {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let before = out.len();
+        if let Err(error) = self.fill_or_fail(out, max) {
+            // The requests before the fault are delivered first.
+            self.failed = Some(error.clone());
+            if out.len() == before {
+                return Err(error);
+            }
+        }
+        Ok(out.len() - before)
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        let shares = self.files.iter().filter_map(|file| file.reader.fraction_done());
+        Some(shares.sum::<f64>() / self.files.len() as f64)
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.bad.skipped()
+    }
+}

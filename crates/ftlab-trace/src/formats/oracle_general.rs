@@ -1,0 +1,105 @@
+//! libCacheSim's oracleGeneral traces.
+
+use std::collections::HashMap;
+
+use ftlab_core::host::request::{Op, Request};
+
+use super::{Format, Sample};
+use crate::input::Epoch;
+use crate::records::{BadRecord, Record, RecordParser, RecordReader, le32, le64};
+use crate::text::MAX_SECTORS;
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "oracle_general",
+    summary: "libCacheSim oracleGeneral traces of caches (objects, block stores, CDNs); binary",
+    columns: "24 bytes: time u32, object u64, bytes u32, next access i64; little-endian",
+    units: "time in seconds, counted from the first record; every record is a read, because the format has no \
+            operations; objects become addresses in the order of their first access, one behind the other, each in as \
+            many whole 4 KiB as its size takes; an object that outgrows its place moves behind the last; records of 0 \
+            bytes are left out; the next access is not used; no volumes",
+    cannot_say: "operations and addresses; times within a second; trims, flushes and response times",
+    argument: None,
+    extensions: &["oraclegeneral", "oracleGeneral"],
+    example: "",
+    detect: |sample: &Sample<'_>| detect(sample.bytes),
+    read: |input| {
+        let parser = OracleGeneral { epoch: input.epoch(), places: HashMap::new(), end: 0 };
+        Ok(Box::new(RecordReader::new(input, parser)))
+    },
+    write: None,
+};
+
+const RECORD_BYTES: usize = 24;
+const PAGE_SECTORS: u64 = 8;
+/// Also the largest number, in traces whose writer used that for "never".
+const NEVER: u64 = u64::MAX;
+
+/// The format has no mark of its own; but records tell where their objects come next, and that must be true.
+fn detect(bytes: &[u8]) -> bool {
+    let records: Vec<&[u8]> = bytes.chunks_exact(RECORD_BYTES).collect();
+    let next_of = |record: &[u8]| match le64(record, 16) {
+        NEVER => i64::MAX.cast_unsigned(),
+        next => next,
+    };
+    // Counted from 0 or from 1.
+    let from = |first: u64| {
+        let plausible = |(index, record): (u64, &&[u8])| {
+            let next = next_of(record);
+            let far = next == i64::MAX.cast_unsigned();
+            // A trillion requests are more than any trace has.
+            (far || (next > index && next < 1 << 40))
+                && records
+                    .get(next.saturating_sub(first) as usize)
+                    .is_none_or(|other| le64(other, 4) == le64(record, 4))
+        };
+        (first..).zip(&records).filter(|record| plausible(*record)).count() * 2 >= records.len()
+    };
+    let ordered = records.windows(2).filter(|pair| le32(pair[0], 0) <= le32(pair[1], 0)).count();
+    !records.is_empty() && (ordered + 1) * 2 >= records.len() && (from(0) || from(1))
+}
+
+/// Where an object is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    page: u64,
+    pages: u32,
+}
+
+struct OracleGeneral {
+    epoch: Epoch,
+    places: HashMap<u64, Place>,
+    /// Pages in use.
+    end: u64,
+}
+
+impl RecordParser for OracleGeneral {
+    type Item = Request;
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Record, BadRecord> {
+        if bytes.len() < RECORD_BYTES {
+            return Ok(Record::Incomplete);
+        }
+        let (time, object, size) = (le32(bytes, 0), le64(bytes, 4), le32(bytes, 12));
+        if size == 0 {
+            return Ok(Record::Other(RECORD_BYTES));
+        }
+        let arrival_ns = self.epoch.since(time.into(), 1_000_000_000).ok_or_else(|| {
+            let expected = "a time not before that of the first record, from which times are counted";
+            BadRecord::new(Some(RECORD_BYTES), time, expected)
+        })?;
+        let sectors = size.div_ceil(512);
+        let pages = sectors.div_ceil(PAGE_SECTORS as u32);
+        let place = self.places.entry(object).or_insert(Place { page: 0, pages: 0 });
+        if place.pages < pages {
+            if (self.end + u64::from(pages)) * PAGE_SECTORS > MAX_SECTORS {
+                let expected = "objects of at most 2^63 bytes together";
+                return Err(BadRecord::new(Some(RECORD_BYTES), size, expected));
+            }
+            *place = Place { page: self.end, pages };
+            self.end += u64::from(pages);
+        }
+        let lba = place.page * PAGE_SECTORS;
+        Ok(Record::Request(RECORD_BYTES, Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0 }))
+    }
+}

@@ -1,0 +1,285 @@
+//! Several trace files as one, by time; and one as several, by volume.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+
+use crate::background::Background;
+use crate::input::Epoch;
+use crate::open::TraceFile;
+use crate::write::{TraceOutput, create};
+
+/// Several traces as one, in the order of arrival; equal arrivals in the order of the files. Traces whose formats
+/// count times from their first request are counted from the earliest of those of the same format.
+#[derive(Debug, Clone)]
+pub struct MergedTraces {
+    traces: Vec<TraceFile>,
+    keep_streams: bool,
+}
+
+impl MergedTraces {
+    /// Merge `traces`. With `keep_streams` requests keep the numbers of their volumes, so that volumes of the same
+    /// number become one; otherwise each volume of each file gets a number of its own: first those of the first
+    /// request of every file, in the order of the files, and then others as they appear.
+    pub fn new(traces: Vec<TraceFile>, keep_streams: bool) -> Self {
+        Self { traces, keep_streams }
+    }
+
+    /// Read on the caller's thread.
+    ///
+    /// # Errors
+    /// When a file can no longer be opened, or its begin is malformed.
+    pub fn reader(&self) -> Result<Merge, SourceError> {
+        // A clock of its own, file by file: the begin of each is read to find where it stands.
+        let mut clocks: BTreeMap<&str, u64> = BTreeMap::new();
+        for trace in &self.traces {
+            let epoch = Epoch::default();
+            trace.reader_from(epoch.clone())?.fill(&mut Vec::new(), 1)?;
+            if let Some(ticks) = epoch.ticks() {
+                let earliest = clocks.entry(trace.format().name).or_insert(ticks);
+                *earliest = ticks.min(*earliest);
+            }
+        }
+        let mut inputs = Vec::with_capacity(self.traces.len());
+        for trace in &self.traces {
+            let epoch =
+                clocks.get(trace.format().name).map_or_else(Epoch::default, |ticks| Epoch::at(*ticks));
+            let source = trace.reader_from(epoch)?;
+            let path = trace.path().to_owned();
+            inputs.push(MergeInput { path, source, batch: Vec::new(), next: 0, numbers: BTreeMap::new() });
+        }
+        let mut merge = Merge {
+            inputs,
+            heads: BinaryHeap::new(),
+            keep_streams: self.keep_streams,
+            streams: 0,
+            failed: None,
+        };
+        for index in 0..merge.inputs.len() {
+            if let Some(head) = merge.inputs[index].head()? {
+                merge.heads.push(Reverse((head.arrival_ns, index)));
+                merge.number(index, head.stream)?;
+            }
+        }
+        Ok(merge)
+    }
+}
+
+impl SourceFactory for MergedTraces {
+    /// Reads the files on one thread. Every pass gives the same requests.
+    fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        let source = self.reader()?;
+        Ok(Box::new(Background::spawn("merged traces".into(), Box::new(source), Arc::default())?))
+    }
+}
+
+struct MergeInput {
+    path: PathBuf,
+    source: Box<dyn RequestSource>,
+    batch: Vec<Request>,
+    next: usize,
+    /// New numbers of its volumes.
+    numbers: BTreeMap<u16, u16>,
+}
+
+impl MergeInput {
+    /// Its next request, which stays.
+    fn head(&mut self) -> Result<Option<Request>, SourceError> {
+        const BATCH: usize = 4096;
+        if self.next == self.batch.len() {
+            self.batch.clear();
+            self.next = 0;
+            self.source.fill(&mut self.batch, BATCH)?;
+        }
+        Ok(self.batch.get(self.next).copied())
+    }
+}
+
+/// Requests of several traces in the order of arrival.
+pub struct Merge {
+    inputs: Vec<MergeInput>,
+    /// Arrival of the next request of each trace that has one.
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    keep_streams: bool,
+    /// Numbers given so far.
+    streams: u32,
+    failed: Option<SourceError>,
+}
+
+impl Merge {
+    /// File, volume in the file, and its stream here, of all volumes so far.
+    pub fn streams(&self) -> Vec<(&Path, u16, u16)> {
+        let numbers = self.inputs.iter().flat_map(|input| {
+            input.numbers.iter().map(|(volume, stream)| (input.path.as_path(), *volume, *stream))
+        });
+        numbers.collect()
+    }
+
+    fn number(&mut self, index: usize, volume: u16) -> Result<u16, SourceError> {
+        let input = &mut self.inputs[index];
+        if let Some(number) = input.numbers.get(&volume) {
+            return Ok(*number);
+        }
+        let number = if self.keep_streams { Ok(volume) } else { u16::try_from(self.streams) };
+        let number = number.map_err(|_| SourceError {
+            origin: input.path.display().to_string(),
+            expected: "the files have more than 65536 volumes together; keep their numbers".into(),
+            ..SourceError::default()
+        })?;
+        input.numbers.insert(volume, number);
+        self.streams += 1;
+        Ok(number)
+    }
+
+    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+        let end = out.len() + max;
+        while out.len() < end {
+            let Some(Reverse((_, index))) = self.heads.pop() else { return Ok(()) };
+            let rival = self.heads.peek().map_or((u64::MAX, usize::MAX), |Reverse(rival)| *rival);
+            // Runs of one trace leave together, without passing through the heap.
+            let (mut volume, mut stream) = (None, 0);
+            loop {
+                let Some(head) = self.inputs[index].head()? else { break };
+                if out.len() == end || (head.arrival_ns, index) > rival {
+                    self.heads.push(Reverse((head.arrival_ns, index)));
+                    break;
+                }
+                if volume != Some(head.stream) {
+                    (volume, stream) = (Some(head.stream), self.number(index, head.stream)?);
+                }
+                out.push(Request { stream, ..head });
+                self.inputs[index].next += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RequestSource for Merge {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let before = out.len();
+        if let Err(error) = self.fill_or_fail(out, max) {
+            // The requests before the fault are delivered first.
+            self.failed = Some(error.clone());
+            if out.len() == before {
+                return Err(error);
+            }
+        }
+        Ok(out.len() - before)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        self.inputs.iter().map(|input| input.source.total_requests()).sum()
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        let shares: Option<f64> = self.inputs.iter().map(|input| input.source.fraction_done()).sum();
+        shares.map(|sum| sum / self.inputs.len().max(1) as f64)
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.inputs.iter().map(|input| input.source.skipped_records()).sum()
+    }
+}
+
+/// Files that are written at a time; volumes beyond that wait for another pass over the trace.
+const OPEN_FILES: usize = 200;
+
+struct Part {
+    path: PathBuf,
+    output: TraceOutput,
+    batch: Vec<Request>,
+    requests: u64,
+}
+
+/// Writes a trace as one file for each volume. Where it has more volumes than files can be open, the trace has to be
+/// given again until [`Split::finish_pass`] says that nothing is missing.
+pub struct Split {
+    folder: PathBuf,
+    stem: String,
+    suffix: String,
+    format: String,
+    parts: BTreeMap<u16, Part>,
+    done: BTreeMap<u16, (PathBuf, u64)>,
+    waiting: BTreeSet<u16>,
+}
+
+impl Split {
+    /// Files `folder/stem-VOLUME` + `suffix` in `format`; the folder is created.
+    ///
+    /// # Errors
+    /// When the folder cannot be created.
+    pub fn new(folder: &Path, stem: &str, suffix: &str, format: &str) -> Result<Self, SourceError> {
+        std::fs::create_dir_all(folder).map_err(|error| SourceError {
+            origin: folder.display().to_string(),
+            expected: format!("cannot be created: {error}"),
+            ..SourceError::default()
+        })?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            stem: stem.into(),
+            suffix: suffix.into(),
+            format: format.into(),
+            parts: BTreeMap::new(),
+            done: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+        })
+    }
+
+    /// The next requests of the trace.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or its format cannot express a request.
+    pub fn write(&mut self, requests: &[Request]) -> Result<(), SourceError> {
+        const BATCH: usize = 1024;
+        for request in requests {
+            let volume = request.stream;
+            if !self.parts.contains_key(&volume) {
+                if self.done.contains_key(&volume) || self.waiting.contains(&volume) {
+                    continue;
+                }
+                if self.parts.len() == OPEN_FILES {
+                    self.waiting.insert(volume);
+                    continue;
+                }
+                let path = self.folder.join(format!("{}-{volume}{}", self.stem, self.suffix));
+                let output = create(&path, &self.format)?;
+                self.parts.insert(volume, Part { path, output, batch: Vec::new(), requests: 0 });
+            }
+            if let Some(part) = self.parts.get_mut(&volume) {
+                part.batch.push(*request);
+                part.requests += 1;
+                if part.batch.len() == BATCH {
+                    part.output.write(&part.batch)?;
+                    part.batch.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// At the end of the trace: whether it has to be given again.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn finish_pass(&mut self) -> Result<bool, SourceError> {
+        for (volume, mut part) in std::mem::take(&mut self.parts) {
+            part.output.write(&part.batch)?;
+            part.output.finish()?;
+            self.done.insert(volume, (part.path, part.requests));
+        }
+        Ok(!std::mem::take(&mut self.waiting).is_empty())
+    }
+
+    /// Volume, file and number of requests, of all files that are written.
+    pub fn files(&self) -> Vec<(u16, &Path, u64)> {
+        let files = self.done.iter();
+        files.map(|(volume, (path, requests))| (*volume, path.as_path(), *requests)).collect()
+    }
+}
