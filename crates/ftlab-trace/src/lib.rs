@@ -4,12 +4,14 @@
 //! sources that the core runs. Requests go to a [`TraceOutput`]; what a run did goes to the [`logs`].
 
 mod background;
+mod clock;
 mod columns;
 mod footprint;
 mod formats;
 mod input;
 pub mod logs;
 mod merge;
+mod numbering;
 mod open;
 mod records;
 mod rng;

@@ -93,21 +93,19 @@ impl Drop for TraceOutput {
 /// What the format of a line cannot express: what it can.
 pub(crate) struct Unwritable(pub(crate) &'static str);
 
-type WriteLine = fn(&mut Vec<u8>, &Request) -> Result<(), Unwritable>;
-
-/// Writes text formats line by line.
-pub(crate) struct LineWriter {
+/// Writes text formats line by line, with a function that may remember what it wrote.
+pub(crate) struct LineWriter<F> {
     sink: Box<dyn Sink>,
     block: Vec<u8>,
     written: u64,
-    line: WriteLine,
+    line: F,
 }
 
 const BLOCK_BYTES: usize = 64 * 1024;
 
-impl LineWriter {
+impl<F: FnMut(&mut Vec<u8>, &Request) -> Result<(), Unwritable>> LineWriter<F> {
     /// `header` comes first, as it is.
-    pub(crate) fn new(sink: Box<dyn Sink>, header: &str, line: WriteLine) -> Self {
+    pub(crate) fn new(sink: Box<dyn Sink>, header: &str, line: F) -> Self {
         Self { sink, block: header.into(), written: 0, line }
     }
 
@@ -118,7 +116,7 @@ impl LineWriter {
     }
 }
 
-impl TraceWriter for LineWriter {
+impl<F: FnMut(&mut Vec<u8>, &Request) -> Result<(), Unwritable> + Send> TraceWriter for LineWriter<F> {
     fn write(&mut self, requests: &[Request]) -> Result<(), String> {
         for request in requests {
             self.written += 1;

@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
 use super::{Format, Sample};
-use crate::columns::{COLUMNS, Column, Fields, InBytes, UNITS, columns_of, op_of_name};
+use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
 use crate::input::{Input, RandomAccess, Sink};
 use crate::table::{Cell, Kind, TableWriter};
 use crate::text::Extent;
@@ -27,6 +27,8 @@ pub(crate) static FORMAT: Format = Format {
     summary: "Parquet tables with named columns; pages plain or compressed with zstd, snappy, gzip or lz4",
     columns: COLUMNS,
     units: UNITS,
+    cannot_say: "response times",
+    argument: None,
     extensions: &["parquet"],
     example: "",
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(MAGIC),
@@ -168,7 +170,7 @@ struct Reader<R: ChunkReader> {
     origin: String,
     file: SerializedFileReader<R>,
     columns: Vec<Loaded>,
-    in_bytes: InBytes,
+    units: Units,
     levels: Vec<i16>,
     next_group: usize,
     /// Records of the loaded chunk, and the next of them.
@@ -223,7 +225,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
         let total = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(Self {
             origin,
-            in_bytes: InBytes::of(&roles),
+            units: Units::of(&roles),
             file,
             columns,
             levels: Vec::with_capacity(CHUNK_RECORDS),
@@ -303,7 +305,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
             ..SourceError::default()
         };
         let mut fields =
-            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, in_bytes: self.in_bytes, stream: 0 };
+            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units: self.units, stream: 0 };
         for loaded in &self.columns {
             let Some(values) = &loaded.values else { continue };
             let number = |scale| {
@@ -318,7 +320,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                         op.map_err(|found| failed(found, "an operation: read, write, trim or flush".into()))?;
                 }
                 Column::Lba | Column::OffsetBytes => fields.address = number(0)?,
-                Column::Sectors | Column::Bytes => fields.size = number(0)?,
+                Column::Sectors | Column::Bytes | Column::Pages4k => fields.size = number(0)?,
                 Column::Stream => {
                     let stream = number(0)?;
                     fields.stream = u16::try_from(stream)
