@@ -8,6 +8,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -92,6 +93,11 @@ impl<W: Write + Send> TableWriter<W> {
             Kind::Name => Values::Bytes(Vec::with_capacity(ROWS_PER_GROUP)),
         });
         Ok(Self { writer: writer.map_err(|error| unwritable(&error))?, columns: values.collect(), rows: 0 })
+    }
+
+    /// Put a note into the footer.
+    pub(crate) fn note(&mut self, key: &str, value: &str) {
+        self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value.to_owned()));
     }
 
     /// Add a row: a cell for each column, of its kind.

@@ -13,6 +13,11 @@ pub(crate) trait TraceWriter: Send {
     /// Write more requests, in order.
     fn write(&mut self, requests: &[Request]) -> Result<(), String>;
 
+    /// Say where the requests come from, in formats that have room for it.
+    fn note_origin(&mut self, origin: &str) {
+        let _ = origin;
+    }
+
     /// Write what is buffered and close the file.
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
@@ -62,6 +67,13 @@ impl TraceOutput {
     pub fn write(&mut self, requests: &[Request]) -> Result<(), SourceError> {
         let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests));
         written.map_err(|error| failed(&self.path, error))
+    }
+
+    /// Say where the requests come from, such as the name of another trace. Formats without room for it say nothing.
+    pub fn note_origin(&mut self, origin: &str) {
+        if let Some(writer) = &mut self.writer {
+            writer.note_origin(origin);
+        }
     }
 
     /// Write what is buffered, close the file and give it its name.
