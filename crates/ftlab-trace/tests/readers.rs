@@ -152,6 +152,12 @@ fn clocks_of_the_calendar_begin_with_the_earliest_of_the_first_requests() {
         read_text("biotracer", "8\t\t16\t\t8192\t\t5\t\t7.5\t\t8\t\t8\t\t9\n0 1 512 0 7.25 8 8 9\n").unwrap(),
         [request(250_000_000, Op::Write, 8, 16, 0), request(0, Op::Read, 0, 1, 0)]
     );
+    // The clock is set to the wall's and back and forth: time goes on.
+    let created = ["1.5", "2", "1398396860.25", "1398396861", "3.5", "4", "1398396862"];
+    let booting: String = created.iter().map(|time| format!("0 8 4096 4 {time} 9 9 9\n")).collect();
+    let arrivals = read_text("biotracer", &booting).unwrap();
+    let ms: Vec<u64> = arrivals.iter().map(|request| request.arrival_ns / 1_000_000).collect();
+    assert_eq!(ms, [0, 500, 500, 1250, 1250, 1750, 1750]);
     assert_eq!(
         read_text(
             "opencas",
