@@ -1,4 +1,5 @@
 //! Every reader of the list on one input: the first byte chooses it, so that a corpus covers new formats as they come.
+//! From 128 on it reads with the example of the format's argument, where it takes one.
 //! `FTLAB_FUZZ_FORMAT=name` keeps to one reader.
 #![no_main]
 
@@ -17,12 +18,12 @@ fn chosen() -> Option<&'static Format> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let (format, bytes) = match (chosen(), bytes.split_first()) {
-        (Some(format), _) => (format, bytes),
-        (None, Some((first, rest))) => (FORMATS[usize::from(*first) % FORMATS.len()], rest),
-        (None, None) => return,
-    };
-    let Ok(mut reader) = format.reader(Input::from_bytes("fuzz", bytes.to_vec())) else { return };
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let format = chosen().unwrap_or_else(|| FORMATS[usize::from(*first % 128) % FORMATS.len()]);
+    let with_argument = *first >= 128;
+    let argument = format.argument.as_ref().filter(|argument| with_argument || argument.required);
+    let argument = argument.map(|argument| argument.example);
+    let Ok(mut reader) = format.reader_with(Input::from_bytes("fuzz", bytes.to_vec()), argument) else { return };
     let mut requests = Vec::new();
     while matches!(reader.fill(&mut requests, 4096), Ok(1..)) {
         for request in requests.drain(..) {

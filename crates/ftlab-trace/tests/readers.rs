@@ -611,10 +611,12 @@ proptest! {
 
     #[test]
     fn arbitrary_fields_never_panic(
-        text in "([0-9]{0,21}|[rRwW]|Read|Write|[0-9]{1,4}\\.[0-9]{0,12}|-1|0x1f|,|,|,| | |\t|\n|\r\n|#|\"|\u{0}){0,60}"
+        header in "(fio version [23] iolog\n|TIME\\(s\\) COMM T SECTOR BYTES\n|ts_ns,op,lba_512,sectors\n)?",
+        body in "([0-9]{0,21}|[rRwW]|Read|Write|[0-9]{1,4}\\.[0-9]{0,12}|-1|0x1f|,|,|,| | |\t|\n|\r\n|#|\"|\u{0}|;|\
+                 [QDC] (F?[WRD]|FN)|\\+|\\[a\\]|CPU0|/a (add|sync|trim)|wait){0,60}"
     ) {
         for format in FORMATS {
-            check(format, text.as_bytes());
+            check(format, format!("{header}{body}").as_bytes());
         }
     }
 

@@ -44,6 +44,7 @@ fn failed(origin: &str, found: &str, expected: String) -> SourceError {
     SourceError { origin: origin.to_owned(), found: found.to_owned(), expected, ..SourceError::default() }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the signature of all readers")]
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     let expected = "the columns of the file have to be named, as in --format \
                     'columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes'";

@@ -84,6 +84,8 @@ pub struct Format {
     pub(crate) write: Option<MakeWriter>,
 }
 
+type ReadWith = fn(Input, &str) -> Result<Box<dyn RequestSource>, SourceError>;
+
 /// A choice in how a format is read.
 pub struct Argument {
     /// What it chooses, with its values.
@@ -92,7 +94,7 @@ pub struct Argument {
     pub example: &'static str,
     /// Whether the format cannot be read without.
     pub required: bool,
-    pub(crate) read: fn(Input, &str) -> Result<Box<dyn RequestSource>, SourceError>,
+    pub(crate) read: ReadWith,
 }
 
 impl std::fmt::Debug for Format {
