@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::workload::WorkloadKind;
-use ftlab_trace::{Compression, FORMATS, Format, Input, OpenOptions, create, open};
+use ftlab_trace::{Compression, FORMATS, Format, Input, OpenOptions, create, create_with_contents, open};
 use proptest::prelude::*;
 use samples::{Change, damage};
 
@@ -273,6 +273,54 @@ Skips: 0 forward (0 -   0.0%)
         read_text("fiu", &format!("5 1 a 8 16 W 6 0 {hash}{hash}\n7 1 b 0 1 R 6 1 {hash}\n")).unwrap(),
         [request(5, Op::Write, 8, 16, 0), request(7, Op::Read, 0, 1, 1)]
     );
+}
+
+fn with_contents(format: &str, text: &str) -> (Vec<Request>, Vec<u128>) {
+    let (format, argument) = Format::chosen(format).unwrap();
+    let input = Input::from_bytes("test", text.into());
+    let mut source = format.reader_with(input, argument.as_deref()).unwrap();
+    let (mut requests, mut contents) = (Vec::new(), Vec::new());
+    while source.fill_with_contents(&mut requests, &mut contents, 2).unwrap() > 0 {}
+    (requests, contents)
+}
+
+#[test]
+fn contents_are_kept_where_the_input_has_them() {
+    let one = "98b9cb7e1dd888f9dac2bf08af1c3cb2";
+    let other = "aad461f40ced9c7166a87fca5bc03d1f";
+    let text = format!(
+        "1 1 a 8 8 W 6 0 {one}\n2 1 a 16 8 W 6 0 {other}\n3 1 a 24 16 W 6 0 {one}{other}\n4 1 a 40 16 R 6 0 {one}{other}\n\
+         5 1 a 56 16 R 6 0 {other}{one}\n"
+    );
+    let (requests, contents) = with_contents("fiu", &text);
+    assert_eq!((requests.len(), contents.len()), (5, 5));
+    assert_eq!(contents[..2], [one, other].map(|hash| u128::from_str_radix(hash, 16).unwrap()));
+    assert!(contents[2] == contents[3] && contents[3] != contents[4] && contents[2] != contents[0]);
+    assert!(with_contents("disksim", "1.5 0 8 8 0\n").1.is_empty());
+    assert!(with_contents("csv", "arrival_ns,op,lba,sectors\n1,r,2,3\n").1.is_empty());
+    let columns = "columns:arrival_ns;op;lba;sectors;content_hash;-";
+    assert_eq!(with_contents(columns, &format!("1;r;2;3;{one};x\n")).1, contents[..1]);
+    let folder = folder();
+    for format in ["csv"] {
+        let path = folder.path().join(format);
+        let mut output = create_with_contents(&path, format).unwrap();
+        output.write_with_contents(&requests[..2], &contents[..2]).unwrap();
+        assert!(output.write(&requests).unwrap_err().expected.contains("a content for each request"));
+        output.write_with_contents(&requests[2..], &contents[2..]).unwrap();
+        output.finish().unwrap();
+        let mut source = open(&path, &OpenOptions::default()).unwrap().reader().unwrap();
+        let (mut read, mut hashes) = (Vec::new(), Vec::new());
+        while source.fill_with_contents(&mut read, &mut hashes, 2).unwrap() > 0 {}
+        assert_eq!((read, hashes), (requests.clone(), contents.clone()), "{format}");
+        let trace = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(drain(&mut *trace.open(0).unwrap()).unwrap(), requests);
+    }
+    // A format that has no place for contents leaves them out.
+    let path = folder.path().join("blkparse");
+    let mut output = create_with_contents(&path, "blkparse").unwrap();
+    output.write_with_contents(&requests, &contents).unwrap();
+    output.finish().unwrap();
+    assert!(with_contents("blkparse", &std::fs::read_to_string(path).unwrap()).1.is_empty());
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(TextReader::new(input, BioTracer { clock, ..BioTracer::default() })))
     },
     write: None,
+    write_contents: None,
 };
 
 #[derive(Default)]

@@ -25,6 +25,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| Order::of(sample.bytes).is_some(),
     read,
     write: None,
+    write_contents: None,
 };
 
 const MAGIC: u32 = 0x6561_7400;

@@ -82,6 +82,8 @@ pub struct Format {
     pub(crate) read: fn(Input) -> Result<Box<dyn RequestSource>, SourceError>,
     /// Absent for formats that are only read.
     pub(crate) write: Option<MakeWriter>,
+    /// The same, with a hash of the content of each request; absent for formats that have no place for it.
+    pub(crate) write_contents: Option<MakeWriter>,
 }
 
 type ReadWith = fn(Input, &str) -> Result<Box<dyn RequestSource>, SourceError>;

@@ -28,6 +28,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(RecordReader::new(input, parser)))
     },
     write: None,
+    write_contents: None,
 };
 
 const RECORD_BYTES: usize = 24;

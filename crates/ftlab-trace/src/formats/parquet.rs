@@ -34,6 +34,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(MAGIC),
     read,
     write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink)?))),
+    write_contents: None,
 };
 
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
@@ -190,8 +191,11 @@ impl<R: ChunkReader + 'static> Reader<R> {
             |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
         let roles = columns_of(names.iter().map(String::as_str)).map_err(failed)?;
         let mut columns = Vec::new();
-        for (leaf, column) in
-            roles.iter().copied().enumerate().filter(|(_, column)| *column != Column::Ignored)
+        for (leaf, column) in roles
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, column)| !matches!(column, Column::ContentHash | Column::Ignored))
         {
             let described = schema.column(leaf);
             let kind = described.physical_type();
@@ -326,7 +330,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                     fields.stream = u16::try_from(stream)
                         .map_err(|_| failed(stream.to_string(), "a stream number, from 0 to 65535".into()))?;
                 }
-                Column::Ignored => {}
+                Column::ContentHash | Column::Ignored => {}
             }
         }
         fields.request(Extent { address_at: 0, size_at: 0 }).map_err(|fault| {
@@ -400,7 +404,7 @@ impl ParquetWriter {
 }
 
 impl TraceWriter for ParquetWriter {
-    fn write(&mut self, requests: &[Request]) -> Result<(), String> {
+    fn write(&mut self, requests: &[Request], _: &[u128]) -> Result<(), String> {
         for request in requests {
             self.table.push([
                 Cell::Number(request.arrival_ns),
