@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::workload::WorkloadKind;
-use ftlab_trace::{Compression, FORMATS, Format, Input, OpenOptions, create, create_with_contents, open};
+use ftlab_trace::{Compression, Layout, FORMATS, Format, Input, OpenOptions, create, create_with_contents, open};
 use proptest::prelude::*;
 use samples::{Change, damage};
 
@@ -315,6 +315,19 @@ fn contents_are_kept_where_the_input_has_them() {
         let trace = open(&path, &OpenOptions::default()).unwrap();
         assert_eq!(drain(&mut *trace.open(0).unwrap()).unwrap(), requests);
     }
+    let path = file(folder.path(), "t.fiu", format!("{text}6 1 a 0 8 R 6 1 {one}\n7 1 a 0 8 R 6 0 {one}\n").as_bytes());
+    let selected = |volumes: &[u16], layout| {
+        let options = OpenOptions { volumes: volumes.to_vec(), layout, ..OpenOptions::default() };
+        let mut source = open(&path, &options).unwrap().reader().unwrap();
+        let (mut read, mut hashes) = (Vec::new(), Vec::new());
+        while source.fill_with_contents(&mut read, &mut hashes, 2).unwrap() > 0 {}
+        assert_eq!(read.len(), hashes.len());
+        hashes
+    };
+    let all = [&contents[..], &contents[..1], &contents[..1]].concat();
+    assert_eq!(selected(&[1], Layout::Overlay), contents[..1]);
+    assert_eq!(selected(&[0], Layout::Overlay), all[..6]);
+    assert_eq!(selected(&[], Layout::Concat { volume_bytes: None }), all);
     // A format that has no place for contents leaves them out.
     let path = folder.path().join("blkparse");
     let mut output = create_with_contents(&path, "blkparse").unwrap();
