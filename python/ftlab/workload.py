@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
 from ftlab.plain import to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ftlab.device import Device
 
 
@@ -20,33 +22,59 @@ class Trace:
     Formats are recognised by content; files may be compressed with gzip, bzip2, xz or zstd.
     """
 
-    __slots__ = ("format", "path", "volume")
+    __slots__ = ("format", "path", "skip_bad", "volume", "volume_bytes", "volumes")
 
     def __init__(
         self,
         path: str | os.PathLike[str],
         format: str | None = None,
-        volume: int | None = None,
+        volume: int | Sequence[int] | None = None,
+        *,
+        volumes: Literal["overlay", "concat"] = "overlay",
+        volume_bytes: int | str | None = None,
+        skip_bad: int = 0,
     ) -> None:
         """Name a trace. The file is opened when it is run.
 
         Args:
             path: The file.
             format: Its format (``ftlab trace info`` lists them); recognised by content when absent.
-            volume: Take only the requests of this volume (ASU, disk or device number).
+            volume: Take only the requests of this volume (ASU, disk or device number), or of these.
+            volumes: Where volumes lie: on top of each other, or one behind the other.
+            volume_bytes: With ``volumes="concat"``: size of the region of each, such as ``"64GiB"``. When absent, the
+                trace is read once more to find how far each volume reaches.
+            skip_bad: How many bad records are left out; the next one is an error.
         """
         self.path = Path(path)
         self.format = format
         self.volume = volume
+        self.volumes = volumes
+        self.volume_bytes = volume_bytes
+        self.skip_bad = skip_bad
 
     @property
     def name(self) -> str:
         """The file's name."""
         return self.path.name
 
+    def keys(self) -> dict[str, Any]:
+        """Give the keys of a workload with the same requests, without those that have their defaults."""
+        volume = self.volume if isinstance(self.volume, int | None) else list(self.volume)
+        keys = {
+            "trace": str(self.path.resolve()),
+            "format": self.format,
+            "volume": volume,
+            "volumes": None if self.volumes == "overlay" else self.volumes,
+            "volume_bytes": self.volume_bytes,
+            "skip_bad": self.skip_bad or None,
+        }
+        return {key: value for key, value in keys.items() if value is not None}
+
     def source(self) -> _native.Source:
         """Open it."""
-        return _native.Source.from_trace(self.path, self.format, self.volume)
+        volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()
+        reading = _native.ReadOptions.of(self.format, volume, self.volumes, self.volume_bytes, self.skip_bad)
+        return _native.Source.from_trace(self.path, reading)
 
     def __repr__(self) -> str:
         """Path and format."""

@@ -7,6 +7,7 @@ use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 
+use crate::trace::ReadOptions;
 use crate::{errors, trace};
 
 /// Requests to run: a trace file, a generated workload, or a table.
@@ -70,17 +71,11 @@ impl Source {
         Ok(Self { factory: Arc::new(VecSource::new(requests)), name })
     }
 
-    /// Requests of a trace file. The format is recognised by content when `format` is `None`; `volume` takes only the
-    /// requests of one volume (ASU, disk or device number).
+    /// Requests of a trace file.
     #[staticmethod]
-    #[pyo3(signature = (path, format = None, volume = None))]
-    fn from_trace(
-        py: Python<'_>,
-        path: PathBuf,
-        format: Option<String>,
-        volume: Option<u16>,
-    ) -> PyResult<Self> {
-        let trace = trace::opened(py, path, format, volume)?;
+    #[pyo3(signature = (path, reading = None))]
+    fn from_trace(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions>) -> PyResult<Self> {
+        let trace = trace::opened(py, path, reading)?;
         let name =
             trace.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(Self { factory: Arc::new(trace), name })

@@ -1,10 +1,11 @@
 //! Trace files: what they are, what is in them, and conversion.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
+use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::stats::StatsCollector;
-use ftlab_trace::{FORMATS, OpenOptions, TraceFile, create, open};
+use ftlab_trace::{FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, create, open};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -13,14 +14,60 @@ use crate::errors;
 /// Requests between two looks at signals: some milliseconds of decoding.
 const BATCH: usize = 1 << 16;
 
-/// Open a trace; `format` is recognised when it is `None`.
-pub(crate) fn opened(
-    py: Python<'_>,
-    path: PathBuf,
-    format: Option<String>,
-    volume: Option<u16>,
-) -> PyResult<TraceFile> {
-    py.detach(|| open(path, &OpenOptions { format, volume })).map_err(|error| errors::input(&error))
+/// A size in bytes, as a number or a string with a unit.
+#[derive(FromPyObject)]
+pub(crate) enum Size {
+    Number(u64),
+    Text(String),
+}
+
+/// How a trace is read.
+#[pyclass(frozen, module = "ftlab._native")]
+#[derive(Clone, Default)]
+pub(crate) struct ReadOptions(OpenOptions);
+
+#[pymethods]
+impl ReadOptions {
+    /// `format` is recognised by content when `None`; `volume` lists the volumes to take, all when empty; `volumes` says
+    /// where they lie, "overlay" or "concat", and `volume_bytes` how large the region of each is; `skip_bad` bad
+    /// records are left out.
+    #[staticmethod]
+    #[pyo3(signature = (format = None, volume = Vec::new(), volumes = "overlay", volume_bytes = None, skip_bad = 0))]
+    fn of(
+        format: Option<String>,
+        volume: Vec<u16>,
+        volumes: &str,
+        volume_bytes: Option<Size>,
+        skip_bad: u64,
+    ) -> PyResult<Self> {
+        let refused = |text: String| Err(errors::InputError::new_err(text));
+        let volume_bytes = match volume_bytes {
+            None => None,
+            Some(Size::Number(bytes)) => Some(bytes),
+            Some(Size::Text(text)) => match parse_bytes(&text) {
+                Ok(bytes) => Some(bytes),
+                Err(error) => return refused(format!("volume_bytes: {error}")),
+            },
+        };
+        let layout = match (volumes, volume_bytes) {
+            ("overlay", None) => Layout::Overlay,
+            ("overlay", Some(_)) => {
+                return refused("volume_bytes belongs to volumes = \"concat\"; leave it out".into());
+            }
+            ("concat", Some(bytes)) if bytes == 0 || bytes % 512 != 0 => {
+                return refused(format!("volume_bytes = {bytes}: must be above 0 and a multiple of 512"));
+            }
+            ("concat", volume_bytes) => Layout::Concat { volume_bytes },
+            _ => return refused(format!("volumes = {volumes:?}, expected \"overlay\" or \"concat\"")),
+        };
+        Ok(Self(OpenOptions { format, volumes: volume, layout, skip_bad }))
+    }
+}
+
+/// Open a trace.
+pub(crate) fn opened(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions>) -> PyResult<TraceFile> {
+    let options = reading.map(|reading| reading.0.clone()).unwrap_or_default();
+    py.detach(|| open(path, &options)).map_err(|error| errors::input(&error))
 }
 
 /// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `cannot_say`, `argument` (`summary`,
@@ -57,7 +104,8 @@ pub(crate) fn trace_info(
     path: PathBuf,
     format: Option<String>,
 ) -> PyResult<(&'static str, String)> {
-    let trace = opened(py, path, format, None)?;
+    let reading = ReadOptions(OpenOptions { format, ..OpenOptions::default() });
+    let trace = opened(py, path, Some(&reading))?;
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
@@ -65,15 +113,14 @@ type Row = (u64, &'static str, u64, u32, u16);
 
 /// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors` and `stream`.
 #[pyfunction]
-#[pyo3(signature = (path, count, format = None, volume = None))]
+#[pyo3(signature = (path, count, reading = None))]
 pub(crate) fn trace_head(
     py: Python<'_>,
     path: PathBuf,
     count: usize,
-    format: Option<String>,
-    volume: Option<u16>,
+    reading: Option<&ReadOptions>,
 ) -> PyResult<Vec<Row>> {
-    let trace = opened(py, path, format, volume)?;
+    let trace = opened(py, path, reading)?;
     let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
     let mut rows = Vec::new();
     each_batch(py, reader.as_mut(), None, count, |requests| {
@@ -83,45 +130,115 @@ pub(crate) fn trace_head(
     Ok(rows)
 }
 
-/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests.
+/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, and
+/// that of bad records which were left out.
 ///
 /// `progress` is called with the fraction done, or `None`, and the number of requests.
 #[pyfunction]
-#[pyo3(signature = (path, target, target_format, *, format = None, volume = None, requests = None, progress = None))]
-#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+#[pyo3(signature = (path, target, target_format, *, reading = None, requests = None, progress = None))]
 pub(crate) fn trace_convert(
     py: Python<'_>,
     path: PathBuf,
     target: PathBuf,
     target_format: &str,
-    format: Option<String>,
-    volume: Option<u16>,
+    reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<usize> {
-    let trace = opened(py, path, format, volume)?;
+) -> PyResult<(usize, u64)> {
+    let trace = opened(py, path, reading)?;
     let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
     let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
+    output.note_origin(&file_name(trace.path()));
     let limit = requests.unwrap_or(usize::MAX);
     let count = each_batch(py, reader.as_mut(), progress.as_ref(), limit, |requests| {
         output.write(requests).map_err(|error| errors::input(&error))
     })?;
     output.finish().map_err(|error| errors::input(&error))?;
-    Ok(count)
+    Ok((count, reader.skipped_records()))
 }
 
-/// Describe the requests of a trace; the statistics come as JSON. `progress` as for `trace_convert`.
+/// A volume of a file, and the stream that it became.
+type Stream = (PathBuf, u16, u16);
+
+/// A volume, its file, and how many requests it has.
+type Part = (u16, PathBuf, u64);
+
+/// The name of a file without its folder, which is nobody else's business.
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, and the
+/// volumes: file, number there, number in the target. `progress` as for `trace_convert`.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = None, volume = None, requests = None, progress = None))]
+#[pyo3(signature = (paths, target, target_format, *, reading = None, keep_streams = false, progress = None))]
+pub(crate) fn trace_merge(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    target: PathBuf,
+    target_format: &str,
+    reading: Option<&ReadOptions>,
+    keep_streams: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(usize, u64, Vec<Stream>)> {
+    let traces: PyResult<Vec<TraceFile>> = paths.into_iter().map(|path| opened(py, path, reading)).collect();
+    let traces = traces?;
+    let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
+    let merged = MergedTraces::new(traces, keep_streams);
+    let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
+    let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
+    output.note_origin(&origins.join(", "));
+    let count = each_batch(py, &mut reader, progress.as_ref(), usize::MAX, |requests| {
+        output.write(requests).map_err(|error| errors::input(&error))
+    })?;
+    output.finish().map_err(|error| errors::input(&error))?;
+    let streams = reader.streams().into_iter();
+    let streams = streams.map(|(path, volume, stream)| (path.to_owned(), volume, stream)).collect();
+    Ok((count, reader.skipped_records(), streams))
+}
+
+/// Write a trace as one file for each volume, `folder/stem-VOLUME` and `suffix`. Returns volume, file and number of
+/// requests of each, and the number of bad records that were left out. `progress` as for `trace_convert`.
+#[pyfunction]
+#[pyo3(signature = (path, folder, stem, suffix, target_format, *, reading = None, progress = None))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+pub(crate) fn trace_split(
+    py: Python<'_>,
+    path: PathBuf,
+    folder: PathBuf,
+    stem: &str,
+    suffix: &str,
+    target_format: &str,
+    reading: Option<&ReadOptions>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Vec<Part>, u64)> {
+    let trace = opened(py, path, reading)?;
+    let mut split =
+        Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;
+    loop {
+        let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
+        each_batch(py, reader.as_mut(), progress.as_ref(), usize::MAX, |requests| {
+            split.write(requests).map_err(|error| errors::input(&error))
+        })?;
+        if !split.finish_pass().map_err(|error| errors::input(&error))? {
+            let files = split.files().into_iter();
+            let files = files.map(|(volume, path, requests)| (volume, path.to_owned(), requests)).collect();
+            return Ok((files, reader.skipped_records()));
+        }
+    }
+}
+
+/// Describe the requests of a trace; the statistics come as JSON, with the number of bad records that were left out. `progress` as for `trace_convert`.
+#[pyfunction]
+#[pyo3(signature = (path, *, reading = None, requests = None, progress = None))]
 pub(crate) fn trace_stats(
     py: Python<'_>,
     path: PathBuf,
-    format: Option<String>,
-    volume: Option<u16>,
+    reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let trace = opened(py, path, format, volume)?;
+) -> PyResult<(String, u64)> {
+    let trace = opened(py, path, reading)?;
     let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
     let mut collector = StatsCollector::default();
     each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {
@@ -130,7 +247,8 @@ pub(crate) fn trace_stats(
         }
         Ok(())
     })?;
-    Ok(serde_json::to_string(&collector.finish()).expect("statistics are plain data"))
+    let text = serde_json::to_string(&collector.finish()).expect("statistics are plain data");
+    Ok((text, reader.skipped_records()))
 }
 
 /// Read a source to its end, or `limit` requests of it, looking after signals and progress between batches.

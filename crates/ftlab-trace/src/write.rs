@@ -14,6 +14,11 @@ pub(crate) trait TraceWriter: Send {
     /// empty otherwise.
     fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String>;
 
+    /// Say where the requests come from, in formats that have room for it.
+    fn note_origin(&mut self, origin: &str) {
+        let _ = origin;
+    }
+
     /// Write what is buffered and close the file.
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
@@ -95,6 +100,13 @@ impl TraceOutput {
         }
         let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests, contents));
         written.map_err(|error| failed(&self.path, error))
+    }
+
+    /// Say where the requests come from, such as the name of another trace. Formats without room for it say nothing.
+    pub fn note_origin(&mut self, origin: &str) {
+        if let Some(writer) = &mut self.writer {
+            writer.note_origin(origin);
+        }
     }
 
     /// Write what is buffered, close the file and give it its name.

@@ -8,7 +8,10 @@ use std::sync::LazyLock;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::workload::WorkloadKind;
-use ftlab_trace::{Compression, Layout, FORMATS, Format, Input, OpenOptions, create, create_with_contents, open};
+use ftlab_trace::{
+    Compression, FORMATS, Format, Input, Layout, MergedTraces, OpenOptions, Split, TraceFile, create,
+    create_with_contents, open,
+};
 use proptest::prelude::*;
 use samples::{Change, damage};
 
@@ -301,7 +304,7 @@ fn contents_are_kept_where_the_input_has_them() {
     let columns = "columns:arrival_ns;op;lba;sectors;content_hash;-";
     assert_eq!(with_contents(columns, &format!("1;r;2;3;{one};x\n")).1, contents[..1]);
     let folder = folder();
-    for format in ["csv"] {
+    for format in ["csv", "parquet"] {
         let path = folder.path().join(format);
         let mut output = create_with_contents(&path, format).unwrap();
         output.write_with_contents(&requests[..2], &contents[..2]).unwrap();
@@ -315,7 +318,11 @@ fn contents_are_kept_where_the_input_has_them() {
         let trace = open(&path, &OpenOptions::default()).unwrap();
         assert_eq!(drain(&mut *trace.open(0).unwrap()).unwrap(), requests);
     }
-    let path = file(folder.path(), "t.fiu", format!("{text}6 1 a 0 8 R 6 1 {one}\n7 1 a 0 8 R 6 0 {one}\n").as_bytes());
+    let path = file(
+        folder.path(),
+        "t.fiu",
+        format!("{text}6 1 a 0 8 R 6 1 {one}\n7 1 a 0 8 R 6 0 {one}\n").as_bytes(),
+    );
     let selected = |volumes: &[u16], layout| {
         let options = OpenOptions { volumes: volumes.to_vec(), layout, ..OpenOptions::default() };
         let mut source = open(&path, &options).unwrap().reader().unwrap();
@@ -590,6 +597,142 @@ fn a_volume_is_chosen_by_number() {
     assert_eq!(requests.iter().map(|request| request.lba).collect::<Vec<_>>(), [1, 9]);
     let error = drain(&mut *open(&path, &options(7)).unwrap().open(0).unwrap()).unwrap_err();
     assert!(error.expected.contains("no request on volume 7; there are 0, 2, 5"), "{error}");
+}
+
+#[test]
+fn several_volumes_are_chosen_and_all_of_them_must_be_there() {
+    let folder = folder();
+    let path = file(folder.path(), "t.spc", b"0,1,512,w,0\n2,1,512,w,0\n0,9,512,r,1\n5,1,512,w,2\n");
+    let read = |volumes: &[u16]| {
+        let options = OpenOptions { volumes: volumes.to_vec(), ..OpenOptions::default() };
+        drain(&mut *open(&path, &options).unwrap().open(0).unwrap())
+    };
+    let streams: Vec<u16> = read(&[5, 0]).unwrap().iter().map(|request| request.stream).collect();
+    assert_eq!(streams, [0, 0, 5]);
+    let error = read(&[0, 7]).unwrap_err();
+    assert!(error.expected.contains("no request on volume 7; there are 0, 2, 5"), "{error}");
+}
+
+#[test]
+fn volumes_lie_one_behind_the_other() {
+    const MIB: u64 = 2048;
+    let folder = folder();
+    let text = "3,100,512,w,0\n1,0,1048577,w,0\n3,5,512,r,1\n7,1,512,w,2\n";
+    let path = file(folder.path(), "t.spc", text.as_bytes());
+    let read = |volumes: &[u16], volume_bytes| {
+        let layout = Layout::Concat { volume_bytes };
+        let options = OpenOptions { volumes: volumes.to_vec(), layout, ..OpenOptions::default() };
+        let trace = open(&path, &options).unwrap();
+        let first = drain(&mut *trace.open(0)?)?;
+        assert_eq!(drain(&mut *trace.open(1)?)?, first);
+        Ok::<Vec<u64>, SourceError>(first.iter().map(|request| request.lba).collect())
+    };
+    // Sizes are found: 1 takes two MiB, 3 and 7 one each.
+    assert_eq!(read(&[], None).unwrap(), [2 * MIB + 100, 0, 2 * MIB + 5, 3 * MIB + 1]);
+    assert_eq!(read(&[7, 3], None).unwrap(), [100, 5, MIB + 1]);
+    // Sizes are given: regions in the order of appearance, or of selection.
+    assert_eq!(read(&[], Some(4 << 20)).unwrap(), [100, 4 * MIB, 5, 8 * MIB + 1]);
+    assert_eq!(read(&[7, 3], Some(1 << 20)).unwrap(), [MIB + 100, MIB + 5, 1]);
+    let error = read(&[], Some(1 << 20)).unwrap_err();
+    assert!(
+        error.expected.contains("volume 1 reaches to byte 1049088, but volume_bytes is 1048576"),
+        "{error}"
+    );
+    let error = read(&[], Some(1000)).unwrap_err();
+    assert!(error.expected.contains("multiple of 512"), "{error}");
+}
+
+#[test]
+fn a_trace_that_is_split_is_made_whole_by_merging() {
+    let folder = folder();
+    let requests = some_requests(10_000);
+    let whole = folder.path().join("whole.csv");
+    let mut output = create(&whole, "csv").unwrap();
+    output.write(&requests).unwrap();
+    output.finish().unwrap();
+
+    let mut split = Split::new(&folder.path().join("parts"), "whole", ".parquet", "parquet").unwrap();
+    split.write(&requests[..3000]).unwrap();
+    split.write(&requests[3000..]).unwrap();
+    assert!(!split.finish_pass().unwrap());
+    let files: Vec<(u16, PathBuf, u64)> =
+        split.files().into_iter().map(|(volume, path, count)| (volume, path.to_owned(), count)).collect();
+    assert_eq!(
+        files.iter().map(|(volume, _, count)| (*volume, *count)).collect::<Vec<_>>(),
+        [(0, 2000), (1, 2000), (2, 2000), (3, 2000), (4, 2000)]
+    );
+    let traces: Vec<TraceFile> =
+        files.iter().map(|(_, path, _)| open(path, &OpenOptions::default()).unwrap()).collect();
+    let merged = MergedTraces::new(traces, true);
+    assert_eq!(drain(&mut *merged.open(0).unwrap()).unwrap(), requests);
+}
+
+#[test]
+fn more_volumes_than_files_can_be_open_take_another_pass() {
+    let folder = folder();
+    let requests: Vec<Request> =
+        (0..450u16).map(|stream| Request { stream, ..some_requests(1)[0] }).collect();
+    let mut split = Split::new(folder.path(), "t", ".csv", "csv").unwrap();
+    let mut passes = 1;
+    loop {
+        split.write(&requests).unwrap();
+        if !split.finish_pass().unwrap() {
+            break;
+        }
+        passes += 1;
+    }
+    assert_eq!((split.files().len(), passes), (450, 3));
+    assert!(split.files().iter().all(|(_, _, count)| *count == 1));
+}
+
+#[test]
+fn merged_files_share_a_clock_and_their_volumes_stay_apart() {
+    let folder = folder();
+    let one = file(
+        folder.path(),
+        "a.csv",
+        b"128166372003061629,a,0,Write,0,512,1\n128166372003061829,a,2,Read,0,512,1\n",
+    );
+    let two = file(
+        folder.path(),
+        "b.csv",
+        b"128166372003061529,b,0,Write,512,512,1\n128166372003061729,b,0,Read,0,512,1\n",
+    );
+    let traces = || [&one, &two].map(|path| open(path, &OpenOptions::default()).unwrap()).to_vec();
+    let read = |keep| {
+        let mut source = MergedTraces::new(traces(), keep).reader().unwrap();
+        let requests = drain(&mut source).unwrap();
+        let seen: Vec<(u64, u16)> =
+            requests.iter().map(|request| (request.arrival_ns, request.stream)).collect();
+        (seen, source.streams().len())
+    };
+    assert_eq!(read(false), (vec![(0, 1), (10_000, 0), (20_000, 1), (30_000, 2)], 3));
+    assert_eq!(read(true).0, [(0, 0), (10_000, 0), (20_000, 0), (30_000, 2)]);
+}
+
+#[test]
+fn bad_lines_are_skipped_and_counted_as_far_as_that_is_allowed() {
+    let text = b"0,1,512,w,0\nnonsense\n0,2,512,r,1\n0,2,0,r,1\n0,3,512,r,\n0,4,512,r,2\n";
+    let read = |skip| {
+        let input = Input::from_bytes("t", text.into()).skipping(skip);
+        let mut source = Format::named("spc").unwrap().reader(input).unwrap();
+        drain(&mut *source).map(|requests| (requests.len(), source.skipped_records()))
+    };
+    assert_eq!(read(3), Ok((3, 3)));
+    let error = read(2).unwrap_err();
+    assert_eq!(error.line, Some(5));
+    assert!(error.expected.ends_with("(2 bad records were skipped before)"), "{error}");
+
+    // A header is no line among others.
+    let input = Input::from_bytes("t", b"time,what\n1,read\n".into()).skipping(9);
+    assert!(drain(&mut *Format::named("csv").unwrap().reader(input).unwrap()).is_err());
+
+    // The count arrives through the thread that decodes and whatever else is in between.
+    let folder = folder();
+    let path = file(folder.path(), "t.spc", text);
+    let options = OpenOptions { skip_bad: 3, volumes: vec![0], ..OpenOptions::default() };
+    let mut source = open(&path, &options).unwrap().open(0).unwrap();
+    assert_eq!((drain(&mut *source).unwrap().len(), source.skipped_records()), (3, 3));
 }
 
 #[test]

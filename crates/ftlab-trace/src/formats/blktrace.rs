@@ -176,7 +176,7 @@ fn siblings(path: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
         let filled = std::fs::metadata(&other).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
         match per_cpu(&other) {
             Some((other_stem, cpu)) if other_stem == stem && cpu != own && filled => {
-                others.push((cpu, other))
+                others.push((cpu, other));
             }
             _ => {}
         }
