@@ -67,9 +67,29 @@ def _schemes() -> str:
     return "\n".join(lines)
 
 
+def _formats() -> str:
+    sections: list[str] = []
+    for row in _native.formats():
+        lines = [f"## `{row['name']}`", "", f"{row['summary'][0].upper()}{row['summary'][1:]}.", ""]
+        if not row["writable"]:
+            lines[2] += " Read only."
+        lines += [f"- Columns: `{row['columns']}`", f"- Units: {row['units']}.", f"- Cannot say: {row['cannot_say']}."]
+        if row["argument"] is not None:
+            name, argument = row["name"], row["argument"]
+            lines.append(f"- Argument, as in `--format '{name}:{argument['example']}'`: {argument['summary']}.")
+        if row["example"]:
+            lines += ["", "```text", row["example"].rstrip("\n"), "```"]
+        sections.append("\n".join(lines))
+    return "\n\n".join(sections)
+
+
 def pages() -> dict[Path, list[str]]:
     """The generated parts of each page, in their order."""
-    parts: dict[Path, list[str]] = {DOCS / "presets.md": [_devices()], DOCS / "schemes.md": [_schemes()]}
+    parts: dict[Path, list[str]] = {
+        DOCS / "presets.md": [_devices()],
+        DOCS / "schemes.md": [_schemes()],
+        DOCS / "formats.md": [_formats()],
+    }
     for name, command in _commands(cli, "ftlab").items():
         parts.setdefault(DOCS / "commands" / f"{name.split()[1]}.md", []).append(_help(name, command))
     return parts

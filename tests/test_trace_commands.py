@@ -68,6 +68,7 @@ def test_formats_are_documented() -> None:
     for row in formats:
         assert row["summary"]
         assert row["units"]
+        assert row["cannot_say"]
     assert "parquet" in ftlab("trace", "formats").out
 
 

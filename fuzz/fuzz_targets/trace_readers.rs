@@ -84,9 +84,10 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((format, bytes)) = taken_apart(bytes) else { return };
-    for skipped in [0, 3] {
+    let argument = format.argument.as_ref().map(|argument| argument.example);
+    for (skipped, argument) in [(0, None), (3, None), (3, argument)] {
         let input = Input::from_bytes("fuzz", bytes.to_vec()).skipping(skipped);
-        let Ok(mut reader) = format.reader(input) else { return };
+        let Ok(mut reader) = format.reader_with(input, argument) else { continue };
         let mut requests = Vec::new();
         while matches!(reader.fill(&mut requests, 4096), Ok(1..)) {
             for request in requests.drain(..) {

@@ -13,11 +13,18 @@ class _Scheme(TypedDict):
     summary: str
     source: str
 
+class _Argument(TypedDict):
+    summary: str
+    example: str
+    required: bool
+
 class _Format(TypedDict):
     name: str
     summary: str
     columns: str
     units: str
+    cannot_say: str
+    argument: _Argument | None
     writable: bool
     example: str
 

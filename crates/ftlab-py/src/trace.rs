@@ -70,7 +70,8 @@ pub(crate) fn opened(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions
     py.detach(|| open(path, &options)).map_err(|error| errors::input(&error))
 }
 
-/// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `writable` and `example`.
+/// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `cannot_say`, `argument` (`summary`,
+/// `example` and `required`, or `None`), `writable` and `example`.
 #[pyfunction]
 pub(crate) fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let describe = |format: &&'static ftlab_trace::Format| {
@@ -79,6 +80,15 @@ pub(crate) fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         dict.set_item("summary", format.summary)?;
         dict.set_item("columns", format.columns)?;
         dict.set_item("units", format.units)?;
+        dict.set_item("cannot_say", format.cannot_say)?;
+        let argument = format.argument.as_ref().map(|argument| {
+            let dict = PyDict::new(py);
+            dict.set_item("summary", argument.summary)?;
+            dict.set_item("example", argument.example)?;
+            dict.set_item("required", argument.required)?;
+            Ok::<_, PyErr>(dict)
+        });
+        dict.set_item("argument", argument.transpose()?)?;
         dict.set_item("writable", format.is_writable())?;
         dict.set_item("example", format.example)?;
         Ok(dict)

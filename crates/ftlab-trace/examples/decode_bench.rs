@@ -53,6 +53,106 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
             u8::from(read)
         ),
         "mqsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),
+        "ssdsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),
+        "blkparse" => {
+            // A request is queued, allocated, inserted, dispatched and completed.
+            let rwbs = if read { "R" } else { "WS" };
+            for action in ["Q", "G", "I", "D", "C"] {
+                let _ = writeln!(
+                    out,
+                    "  8,{:<4}{:>2} {:>8} {:>5}.{:09} {:>5}  {action} {rwbs:>3} {lba} + {sectors} [java]",
+                    stream * 16,
+                    ns % 8,
+                    ns / 412_345,
+                    ns / 1_000_000_000,
+                    ns % 1_000_000_000,
+                    3645
+                );
+            }
+            Ok(())
+        }
+        "fio_iolog" => {
+            if out.is_empty() {
+                let _ = writeln!(out, "fio version 3 iolog");
+            }
+            writeln!(out, "{} /dev/nvme{stream}n1 {} {} {}", ns / 1000, op.name(), lba * 512, sectors * 512)
+        }
+        "systor17" => writeln!(
+            out,
+            "{}.{:09},0.00{:06}0,{},{stream},{},{}",
+            1_456_095_145 + ns / 1_000_000_000,
+            ns % 1_000_000_000,
+            ns % 900_000,
+            if read { 'R' } else { 'W' },
+            lba * 512,
+            sectors * 512
+        ),
+        "alibaba" => {
+            let (op, time) = (if read { 'R' } else { 'W' }, 1_577_900_000_000_000 + ns / 1000);
+            writeln!(out, "{},{op},{},{},{time}", u64::from(stream) * 113, lba * 512, sectors * 512)
+        }
+        "tencent" => {
+            let time = 1_538_323_200 + ns / 1_000_000_000;
+            writeln!(out, "{time},{lba},{sectors},{},{}", u8::from(!read), u64::from(stream) * 1283)
+        }
+        "blkreplay" => writeln!(
+            out,
+            "{:>7}.{:09} ; {lba:>12} ; {sectors:>4} ; {} ; 0.0 ; 0.0",
+            ns / 1_000_000_000,
+            ns % 1_000_000_000,
+            if read { 'R' } else { 'W' }
+        ),
+        "biotracer" => {
+            let _ = write!(out, "{lba}\t\t{sectors}\t\t{}\t\t{}", sectors * 512, 4 + u8::from(!read));
+            for later in [0, 11_400, 30_100, 400_000] {
+                let time = 1_398_396_860_000_000_000 + ns + later;
+                let _ = write!(out, "\t\t{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
+            }
+            writeln!(out)
+        }
+        "opencas" => {
+            if out.is_empty() {
+                let _ = writeln!(
+                    out,
+                    "device.id,device.name,file.id,file.offset,file.size,header.sid,header.timestamp,io.error,io.flush,\
+                     io.fua,io.ioClass,io.latency,io.lba,io.len,io.operation,io.qd"
+                );
+            }
+            let op = if read { "Read" } else { "Write" };
+            let (sid, latency) = (ns / 412_345, ns % 900_000);
+            writeln!(
+                out,
+                "27158118{stream},nvme0n1,,,,{sid},{ns},false,false,false,1,{latency},{lba},{sectors},{op},1"
+            )
+        }
+        "biosnoop" => {
+            if out.is_empty() {
+                let _ =
+                    writeln!(out, "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)");
+            }
+            let time = format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
+            let (op, latency) = (if read { 'R' } else { 'W' }, format!("{}.{:02}", ns % 30, ns % 100));
+            writeln!(
+                out,
+                "{time:<11} jbd2/sda1-8    1957    sd{stream:<7} {op} {lba:<10} {:<7} {latency:>7}",
+                sectors * 512
+            )
+        }
+        "fiu" => {
+            let op = if read { 'R' } else { 'W' };
+            let hash = lba.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            writeln!(out, "{ns} 2522 kjournald {lba} {sectors} {op} 6 {stream} {hash:016x}{hash:016x}")
+        }
+        "columns" => writeln!(
+            out,
+            "{}.{:03},{},{},{},{}",
+            ns / 1_000_000,
+            ns / 1000 % 1000,
+            ns % 90_000,
+            u8::from(read),
+            sectors * 512,
+            lba * 512
+        ),
         "csv" => {
             if out.is_empty() {
                 let _ = writeln!(out, "arrival_ns,op,lba,sectors,stream");
@@ -159,7 +259,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     {
         let content = generate(format.name, megabytes * 1_000_000)?;
         let size = content.len();
-        let mut reader = format.reader(Input::from_bytes(format.name, content))?;
+        let argument = format.argument.as_ref().filter(|argument| argument.required);
+        let mut reader = format.reader_with(
+            Input::from_bytes(format.name, content),
+            argument.map(|argument| argument.example),
+        )?;
         let mut batch = Vec::with_capacity(4096);
         let (mut requests, mut hash) = (0u64, 0);
         let start = Instant::now();

@@ -1,16 +1,16 @@
 //! Named columns: what the formats `csv` and `parquet` share.
 
-use ftlab_core::host::request::{Op, Request};
+use ftlab_core::host::request::{Op, Request, SECTOR_BYTES};
 
 use crate::text::{Cursor, Extent, Fault, checked_sectors, sectors_of_bytes};
 
 /// The columns that are understood, for documentation and messages.
-pub(crate) const COLUMNS: &str =
-    "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes[, stream]";
+pub(crate) const COLUMNS: &str = "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k[, stream][, content_hash]";
 /// Their units, likewise.
 pub(crate) const UNITS: &str = "one arrival column (also called timestamp_ns, ... or time_ns, ...), a number, kept as it is; \
      op = read, write, trim or flush, or their first letters; lba and sectors of 512 bytes, or offset_bytes and bytes, \
-     rounded out to sectors; stream from 0 to 65535, 0 when absent; sizes above 0, but 0 for a flush, whose address does \
+     rounded out to sectors, or sizes in pages_4k of 4,096 bytes; stream from 0 to 65535, 0 when absent; content_hash in 32 \
+     hexadecimal digits, kept by conversions; sizes above 0, but 0 for a flush, whose address does \
      not count; other columns are ignored";
 
 /// What a column holds.
@@ -31,14 +31,18 @@ pub(crate) enum Column {
     Sectors,
     /// The size in bytes.
     Bytes,
+    /// The size in pages of 4,096 bytes.
+    Pages4k,
     /// The stream.
     Stream,
+    /// A hash of what is read or written.
+    ContentHash,
     /// Something else.
     Ignored,
 }
 
 impl Column {
-    fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         let unit = ["arrival_", "timestamp_", "time_"].iter().find_map(|prefix| name.strip_prefix(prefix));
         match (name, unit) {
             ("op", _) => Column::Op,
@@ -46,7 +50,9 @@ impl Column {
             ("offset_bytes", _) => Column::OffsetBytes,
             ("sectors", _) => Column::Sectors,
             ("bytes", _) => Column::Bytes,
+            ("pages_4k", _) => Column::Pages4k,
             ("stream", _) => Column::Stream,
+            ("content_hash", _) => Column::ContentHash,
             (_, Some("ns")) => Column::Arrival { scale: 0 },
             (_, Some("us")) => Column::Arrival { scale: 3 },
             (_, Some("ms")) => Column::Arrival { scale: 6 },
@@ -61,8 +67,9 @@ impl Column {
             Column::Arrival { .. } => "an arrival time (arrival_ns, arrival_us, arrival_ms or arrival_s)",
             Column::Op => "op",
             Column::Lba | Column::OffsetBytes => "an address (lba or offset_bytes)",
-            Column::Sectors | Column::Bytes => "a size (sectors or bytes)",
+            Column::Sectors | Column::Bytes | Column::Pages4k => "a size (sectors, bytes or pages_4k)",
             Column::Stream => "stream",
+            Column::ContentHash => "content_hash",
             Column::Ignored => "",
         }
     }
@@ -74,16 +81,25 @@ impl Column {
 /// A sentence about what is missing or given twice.
 pub(crate) fn columns_of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Column>, String> {
     let columns: Vec<Column> = names.map(Column::named).collect();
-    for wanted in [Column::Arrival { scale: 0 }, Column::Op, Column::Lba, Column::Sectors, Column::Stream] {
+    complete(&columns).map(|()| columns)
+}
+
+/// Whether `columns` describe a request.
+///
+/// # Errors
+/// A sentence about what is missing or given twice.
+pub(crate) fn complete(columns: &[Column]) -> Result<(), String> {
+    let required = [Column::Arrival { scale: 0 }, Column::Op, Column::Lba, Column::Sectors];
+    for wanted in required.into_iter().chain([Column::Stream, Column::ContentHash]) {
         let role = wanted.role();
         match columns.iter().filter(|column| column.role() == role).count() {
-            0 if wanted == Column::Stream => {}
+            0 if !required.contains(&wanted) => {}
             0 => return Err(format!("a column for {role}; the columns are {COLUMNS}")),
             1 => {}
             _ => return Err(format!("one column for {role}, not several")),
         }
     }
-    Ok(columns)
+    Ok(())
 }
 
 /// The fields of a record, before they are checked together.
@@ -93,20 +109,27 @@ pub(crate) struct Fields {
     pub(crate) op: Op,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    pub(crate) in_bytes: InBytes,
+    pub(crate) units: Units,
     pub(crate) stream: u16,
 }
 
-/// Which of address and size are in bytes rather than sectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct InBytes {
-    pub(crate) address: bool,
-    pub(crate) size: bool,
+/// The units of address and size, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Units {
+    pub(crate) address: u64,
+    pub(crate) size: u64,
 }
 
-impl InBytes {
+impl Units {
     pub(crate) fn of(columns: &[Column]) -> Self {
-        Self { address: columns.contains(&Column::OffsetBytes), size: columns.contains(&Column::Bytes) }
+        let sector = u64::from(SECTOR_BYTES);
+        let address = if columns.contains(&Column::OffsetBytes) { 1 } else { sector };
+        let size = match () {
+            () if columns.contains(&Column::Bytes) => 1,
+            () if columns.contains(&Column::Pages4k) => 4096,
+            () => sector,
+        };
+        Self { address, size }
     }
 }
 
@@ -114,20 +137,20 @@ impl Fields {
     /// The request, if it makes sense.
     #[inline(always)]
     pub(crate) fn request(self, extent: Extent) -> Result<Request, Fault> {
-        let Fields { arrival_ns, op, address, size, in_bytes, stream } = self;
+        let Fields { arrival_ns, op, address, size, units, stream } = self;
         let (lba, sectors) = if op == Op::Flush {
             if size != 0 {
                 return Err(Cursor::value(extent.size_at, "the size 0: a flush has no address"));
             }
             (0, 0)
         } else {
-            match in_bytes {
-                InBytes { address: false, size: false } => checked_sectors(address, size, extent)?,
-                InBytes { address, size: bytes } => {
-                    let unit = |bytes| if bytes { 1 } else { 512 };
-                    let offset = self.address.saturating_mul(unit(address));
-                    sectors_of_bytes(offset, size.saturating_mul(unit(bytes)), extent)?
-                }
+            let sector = u64::from(SECTOR_BYTES);
+            if units.address == sector && units.size == sector {
+                checked_sectors(address, size, extent)?
+            } else {
+                let (offset, bytes) =
+                    (address.saturating_mul(units.address), size.saturating_mul(units.size));
+                sectors_of_bytes(offset, bytes, extent)?
             }
         };
         Ok(Request { arrival_ns, lba, sectors, op, stream })

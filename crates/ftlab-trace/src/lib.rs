@@ -4,12 +4,14 @@
 //! sources that the core runs. Requests go to a [`TraceOutput`]; what a run did goes to the [`logs`].
 
 mod background;
+mod clock;
 mod columns;
 mod footprint;
 mod formats;
 mod input;
 pub mod logs;
 mod merge;
+mod numbering;
 mod open;
 mod records;
 mod rng;
@@ -20,9 +22,9 @@ mod volumes;
 pub mod workload;
 mod write;
 
-pub use formats::{FORMATS, Format};
+pub use formats::{Argument, FORMATS, Format};
 pub use input::{Compression, Input};
 pub use merge::{Merge, MergedTraces, Split};
 pub use open::{OpenOptions, TraceFile, open};
 pub use volumes::Layout;
-pub use write::{TraceOutput, create};
+pub use write::{TraceOutput, create, create_with_contents};

@@ -13,7 +13,8 @@ use crate::volumes::{Concat, Layout, Regions, Selected};
 /// How to read a trace. The default recognises the format and takes all of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Name of the format; recognised by content when absent.
+    /// Name of the format, with a colon and its argument where it takes one (`blkparse:Q`); recognised by content when
+    /// absent.
     pub format: Option<String>,
     /// Take only the requests of these volumes (ASU, disk or device numbers, which are the streams of requests); of
     /// all when empty.
@@ -29,6 +30,7 @@ pub struct OpenOptions {
 pub struct TraceFile {
     path: PathBuf,
     format: &'static Format,
+    argument: Option<String>,
     compression: Compression,
     options: OpenOptions,
     /// Found by the first pass that needs them.
@@ -43,17 +45,18 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<TraceFile, 
     let path = path.as_ref();
     let input = Input::open(path)?;
     let compression = input.compression();
-    let format = match &options.format {
-        Some(name) => Format::named(name).map_err(|expected| SourceError {
+    let (format, argument) = match &options.format {
+        Some(text) => Format::chosen(text).map_err(|expected| SourceError {
             origin: path.display().to_string(),
             expected,
             ..SourceError::default()
         })?,
-        None => formats::detect(input, extension(path))?,
+        None => (formats::detect(input, extension(path))?, None),
     };
     Ok(TraceFile {
         path: path.to_owned(),
         format,
+        argument,
         compression,
         options: options.clone(),
         regions: Arc::default(),
@@ -115,7 +118,8 @@ impl TraceFile {
     }
 
     fn selected(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
-        let source = self.format.reader(input.skipping(self.options.skip_bad))?;
+        let input = input.skipping(self.options.skip_bad);
+        let source = self.format.reader_with(input, self.argument.as_deref())?;
         if self.options.volumes.is_empty() {
             return Ok(source);
         }

@@ -55,9 +55,16 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0 }
     }
 
+    /// The next byte, which stays; a line feed at the end.
     #[inline(always)]
-    fn peek(&self) -> u8 {
+    pub(crate) fn peek(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(b'\n')
+    }
+
+    /// Go back or on to a place on the line.
+    #[inline(always)]
+    pub(crate) fn seek(&mut self, at: usize) {
+        self.at = at;
     }
 
     #[inline(always)]
@@ -159,6 +166,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// One or several hashes, behind each other.
+    #[inline(always)]
+    pub(crate) fn hashes(&mut self) -> Result<Hashes<'a>, Fault> {
+        let start = self.at;
+        Hashes::of(self.word()).ok_or_else(|| Self::shape(start, Hashes::EXPECTED))
+    }
+
     /// A hexadecimal number of at most 16 digits, with or without `0x`.
     #[inline(always)]
     pub(crate) fn hex(&mut self, expected: &'static str) -> Result<u64, Fault> {
@@ -188,12 +202,38 @@ impl<'a> Cursor<'a> {
         &self.bytes[start..self.at]
     }
 
+    /// The bytes up to the next blank or line end: names may contain commas.
+    #[inline(always)]
+    pub(crate) fn token(&mut self) -> &'a [u8] {
+        let start = self.at;
+        while !matches!(self.peek(), b' ' | b'\t' | b'\r' | b'\n') {
+            self.at += 1;
+        }
+        &self.bytes[start..self.at]
+    }
+
+    /// Letters, up to the first byte that is none.
+    #[inline(always)]
+    pub(crate) fn letters(&mut self) -> &'a [u8] {
+        let start = self.at;
+        while self.peek().is_ascii_alphabetic() {
+            self.at += 1;
+        }
+        &self.bytes[start..self.at]
+    }
+
     /// A comma, with blanks around it or not.
     #[inline(always)]
     pub(crate) fn comma(&mut self) -> Result<(), Fault> {
+        self.mark(b',', "a comma")
+    }
+
+    /// The byte `mark`, with blanks around it or not.
+    #[inline(always)]
+    pub(crate) fn mark(&mut self, mark: u8, expected: &'static str) -> Result<(), Fault> {
         self.skip_blanks();
-        if self.peek() != b',' {
-            return Err(Self::shape(self.at, "a comma"));
+        if self.peek() != mark {
+            return Err(Self::shape(self.at, expected));
         }
         self.at += 1;
         self.skip_blanks();
@@ -243,6 +283,18 @@ impl<'a> Cursor<'a> {
         self.peek() == b','
     }
 
+    /// Whether nothing but blanks follows on this line.
+    #[inline(always)]
+    pub(crate) fn at_line_end(&mut self) -> bool {
+        self.skip_blanks();
+        matches!(self.peek(), b'\r' | b'\n')
+    }
+
+    /// The rest of the line, without its end; it stays.
+    pub(crate) fn rest_of_line(&self) -> &'a [u8] {
+        Self { ..*self }.skip_to_line_end()
+    }
+
     /// The rest of the line, without its end.
     pub(crate) fn skip_to_line_end(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
@@ -270,6 +322,39 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         let number = self.integer(expected)?;
         u16::try_from(number).map_err(|_| Self::shape(start, format!("{expected}, from 0 to 65535")))
+    }
+}
+
+/// Hashes of 128 bits in hexadecimal digits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hashes<'a> {
+    digits: &'a [u8],
+}
+
+impl<'a> Hashes<'a> {
+    const DIGITS: usize = 32;
+    pub(crate) const EXPECTED: &'static str = "hashes of 32 hexadecimal digits";
+
+    /// One or several hashes, behind each other.
+    #[inline(always)]
+    pub(crate) fn of(digits: &'a [u8]) -> Option<Self> {
+        let is_whole = !digits.is_empty() && digits.len().is_multiple_of(Self::DIGITS);
+        (is_whole && digits.iter().all(u8::is_ascii_hexdigit)).then_some(Self { digits })
+    }
+
+    /// The hash, or where there are several one of them all: FNV-1a over their bytes.
+    pub(crate) fn value(self) -> u128 {
+        const PRIME: u128 = (1 << 88) + 0x13b;
+        const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        let parse = |digits: &[u8]| {
+            let nibble = |digit: &u8| u128::from(char::from(*digit).to_digit(16).unwrap_or_default());
+            digits.iter().fold(0u128, |value, digit| value << 4 | nibble(digit))
+        };
+        if self.digits.len() == Self::DIGITS {
+            return parse(self.digits);
+        }
+        let bytes = self.digits.chunks(Self::DIGITS).flat_map(|hash| parse(hash).to_be_bytes());
+        bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
     }
 }
 
@@ -341,6 +426,22 @@ pub(crate) fn checked_sectors(lba: u64, sectors: u64, extent: Extent) -> Result<
 pub(crate) trait LineParser: Send {
     /// Take the fields of one line off the cursor, up to its end; nothing for a header.
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault>;
+
+    /// See the first lines of a file, some thousands, before any of them is parsed.
+    fn look_ahead(&mut self, _lines: &[u8]) {}
+
+    /// Keep the content of requests from now on: it takes time that most readers do not want to spend.
+    fn keep_contents(&mut self) {}
+
+    /// A hash of the content of the last request, where lines have one and it is kept.
+    fn content(&self) -> Option<u128> {
+        None
+    }
+
+    /// What to say of a file that has no request, where more is known than that.
+    fn nothing_found(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One line: blank lines and comments give nothing.
@@ -376,6 +477,25 @@ impl Shape {
     }
 }
 
+/// The earliest arrival among `lines`, as far as `parser` understands them.
+pub(crate) fn earliest<P: LineParser>(lines: &[u8], mut parser: P) -> Option<u64> {
+    let mut earliest = None;
+    let mut cursor = Cursor::new(lines);
+    while cursor.at < lines.len() {
+        match parse_line(&mut parser, &mut cursor) {
+            Ok(Some(Request { arrival_ns, .. })) => {
+                earliest = Some(earliest.map_or(arrival_ns, |so_far: u64| so_far.min(arrival_ns)));
+            }
+            Ok(None) => {}
+            Err(_) => {
+                cursor.skip_to_line_end();
+                cursor.at += 1;
+            }
+        }
+    }
+    earliest
+}
+
 /// Count the lines of `sample` that `parser` understands; values that make no sense count as understood.
 pub(crate) fn shape_of<P: LineParser>(sample: &[u8], mut parser: P) -> Shape {
     let mut shape = Shape::default();
@@ -408,6 +528,8 @@ pub(crate) struct TextReader<P> {
     next: usize,
     lines_end: usize,
     filled: usize,
+    /// How the input ended, once it has.
+    ended: Option<io::Result<()>>,
     line: u64,
     requests: u64,
     bad: BadRecords,
@@ -425,6 +547,7 @@ impl<P: LineParser> TextReader<P> {
             next: 0,
             lines_end: 0,
             filled: 0,
+            ended: None,
             line: 0,
             requests: 0,
             failed: None,
@@ -442,50 +565,56 @@ impl<P: LineParser> TextReader<P> {
 
     /// Get more complete lines; false at the end of the input.
     fn refill(&mut self) -> Result<bool, SourceError> {
+        // One byte stays free for the line feed that a last line may lack.
+        const ROOM: usize = BLOCK_BYTES - 1;
         self.buffer.copy_within(self.lines_end..self.filled, 0);
         self.filled -= self.lines_end;
         (self.next, self.lines_end) = (0, 0);
-        loop {
-            // One byte stays free for the line feed that a last line may lack.
-            let room = BLOCK_BYTES - 1;
-            if self.filled == room {
-                self.line += 1;
-                return Err(
-                    self.error(format!("found a line longer than {room} bytes: this is no text trace"))
-                );
-            }
-            match self.input.read(&mut self.buffer[self.filled..room]) {
-                Ok(0) => {
-                    if self.filled > 0 {
-                        self.buffer[self.filled] = b'\n';
-                        self.filled += 1;
-                        self.lines_end = self.filled;
-                    }
-                    return Ok(self.filled > 0);
-                }
-                Ok(count) => {
-                    let fresh = &self.buffer[self.filled..self.filled + count];
-                    let last = memchr::memrchr(b'\n', fresh);
-                    self.filled += count;
-                    if let Some(last) = last {
-                        self.lines_end = self.filled - count + last + 1;
-                        return Ok(true);
-                    }
-                }
+        // Decompressors give pieces of any size; a parser that looks ahead must not see where they end.
+        while self.filled < ROOM && self.ended.is_none() {
+            match self.input.read(&mut self.buffer[self.filled..ROOM]) {
+                Ok(0) => self.ended = Some(Ok(())),
+                Ok(count) => self.filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.error(self.input.explain(&error))),
+                Err(error) => self.ended = Some(Err(error)),
             }
         }
+        if matches!(self.ended, Some(Ok(()))) {
+            if self.filled > 0 && self.buffer[self.filled - 1] != b'\n' {
+                self.buffer[self.filled] = b'\n';
+                self.filled += 1;
+            }
+            self.lines_end = self.filled;
+            return Ok(self.filled > 0);
+        }
+        if let Some(last) = memchr::memrchr(b'\n', &self.buffer[..self.filled]) {
+            self.lines_end = last + 1;
+            return Ok(true);
+        }
+        if let Some(Err(error)) = &self.ended {
+            return Err(self.error(self.input.explain(error)));
+        }
+        self.line += 1;
+        Err(self.error(format!("found a line longer than {ROOM} bytes: this is no text trace")))
     }
 
-    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+    fn fill_or_fail(
+        &mut self,
+        out: &mut Vec<Request>,
+        mut contents: Option<&mut Vec<u128>>,
+        max: usize,
+    ) -> Result<(), SourceError> {
         let end = out.len() + max;
         while out.len() < end {
             if self.next == self.lines_end && !self.refill()? {
                 if self.requests == 0 {
-                    return Err(self.error("found no request in the file"));
+                    let known = self.parser.nothing_found();
+                    return Err(self.error(known.unwrap_or_else(|| "found no request in the file".into())));
                 }
                 return Ok(());
+            }
+            if self.line == 0 && self.next == 0 {
+                self.parser.look_ahead(&self.buffer[..self.lines_end]);
             }
             let mut cursor = Cursor::new(&self.buffer[self.next..self.lines_end]);
             while out.len() < end && cursor.at < cursor.bytes.len() {
@@ -495,6 +624,9 @@ impl<P: LineParser> TextReader<P> {
                     Ok(Some(request)) => {
                         out.push(request);
                         self.requests += 1;
+                        if let Some(contents) = &mut contents {
+                            contents.extend(self.parser.content());
+                        }
                     }
                     Ok(None) => {}
                     Err(fault) => {
@@ -540,13 +672,18 @@ fn locate(origin: &str, line: u64, bytes: &[u8], fault: Fault) -> SourceError {
     }
 }
 
-impl<P: LineParser> RequestSource for TextReader<P> {
-    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+impl<P: LineParser> TextReader<P> {
+    fn fill_before_failing(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: Option<&mut Vec<u128>>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, max) {
+        if let Err(error) = self.fill_or_fail(out, contents, max) {
             // The requests before the fault are delivered first.
             self.failed = Some(error.clone());
             if out.len() == before {
@@ -554,6 +691,22 @@ impl<P: LineParser> RequestSource for TextReader<P> {
             }
         }
         Ok(out.len() - before)
+    }
+}
+
+impl<P: LineParser> RequestSource for TextReader<P> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        self.fill_before_failing(out, None, max)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        self.parser.keep_contents();
+        self.fill_before_failing(out, Some(contents), max)
     }
 
     fn fraction_done(&self) -> Option<f64> {

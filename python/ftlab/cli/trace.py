@@ -19,6 +19,8 @@ _FORMAT_OF_EXTENSION = {
     ".parquet": "parquet",
     ".disksim": "disksim",
     ".mqsim": "mqsim",
+    ".blkparse": "blkparse",
+    ".iolog": "fio_iolog",
     ".spc": "spc",
 }
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
@@ -27,7 +29,7 @@ _SIZED = ("reads", "writes", "trims")
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 _file = click.argument("file", type=click.Path(path_type=Path))
 _format = click.option(
-    "--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content."
+    "--format", "trace_format", metavar="FMT", help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content."
 )
 
 
@@ -46,7 +48,9 @@ def formats(as_json: bool) -> None:
         return
     for row in rows:
         click.echo(f"{row['name']}{'' if row['writable'] else ' (read only)'}: {row['summary']}")
-        click.echo(f"  {row['columns']}\n  {row['units']}")
+        click.echo(f"  columns: {row['columns']}\n  units: {row['units']}\n  cannot say: {row['cannot_say']}")
+        if row["argument"] is not None:
+            click.echo(f"  {row['name']}:{row['argument']['example']}: {row['argument']['summary']}")
 
 
 @trace.command()

@@ -18,11 +18,14 @@ pub(crate) static FORMAT: Format = Format {
             (D: what reaches the driver) are requests: reads, writes, discards (trims) and flushes; other events and \
             pass-through commands are left out; devices become streams in the order of their first dispatch; any \
             one of the files of a device stands for all that lie beside it",
+    cannot_say: "a flush that travels with a write; response times: completions are there but not used",
+    argument: None,
     extensions: &["blktrace"],
     example: "",
     detect: |sample: &Sample<'_>| Order::of(sample.bytes).is_some(),
     read,
     write: None,
+    write_contents: None,
 };
 
 const MAGIC: u32 = 0x6561_7400;

@@ -5,7 +5,7 @@ use std::io::Write;
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Format, Sample};
-use crate::columns::{COLUMNS, Column, Fields, InBytes, UNITS, columns_of, op_of_name};
+use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
 use crate::write::{LineWriter, Unwritable};
 
@@ -15,20 +15,30 @@ pub(crate) static FORMAT: Format = Format {
     summary: "comma-separated values under a header of named columns, in any order",
     columns: COLUMNS,
     units: UNITS,
+    cannot_say: "response times",
+    argument: None,
     extensions: &["csv"],
-    example: "arrival_us,op,lba,sectors,stream\n0.5,write,4096,8,0\n100,read,4096,16,1\n",
+    example: "arrival_us,op,lba,sectors,stream\n0.5,write,4096,8,0\n100,read,4096,16,1\n\
+              100.25,trim,4096,8,0\n250,flush,0,0,0\n",
     detect: |sample: &Sample<'_>| {
         let mut parser = Csv::default();
         shape_of(sample.lines, &mut parser).fitting > 0 || !parser.columns.is_empty()
     },
     read: |input| Ok(Box::new(TextReader::new(input, Csv::default()))),
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "arrival_ns,op,lba,sectors,stream\n", write)))),
+    write_contents: Some(|sink| {
+        let header = "arrival_ns,op,lba,sectors,stream,content_hash\n";
+        Ok(Box::new(LineWriter::new(sink, header, write)))
+    }),
 };
 
 #[derive(Default)]
 struct Csv {
     columns: Vec<Column>,
-    in_bytes: InBytes,
+    units: Option<Units>,
+    /// Whether contents are kept, and that of the last request.
+    keeps_contents: bool,
+    content: Option<u128>,
 }
 
 impl Csv {
@@ -39,7 +49,7 @@ impl Csv {
         // Byte order marks are common in files from spreadsheets.
         let names = names.map(|name| name.trim_start_matches('\u{feff}'));
         self.columns = columns_of(names).map_err(|expected| Cursor::header(at, expected))?;
-        self.in_bytes = InBytes::of(&self.columns);
+        self.units = Some(Units::of(&self.columns));
         Ok(())
     }
 }
@@ -47,11 +57,10 @@ impl Csv {
 impl LineParser for Csv {
     #[inline(always)]
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
-        if self.columns.is_empty() {
+        let Some(units) = self.units else {
             return self.header(line).map(|()| None);
-        }
-        let mut fields =
-            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, in_bytes: self.in_bytes, stream: 0 };
+        };
+        let mut fields = Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units, stream: 0 };
         let mut extent = Extent { address_at: 0, size_at: 0 };
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
@@ -68,15 +77,24 @@ impl LineParser for Csv {
                     extent.address_at = line.position();
                     fields.address = line.integer("an address")?;
                 }
-                Column::Sectors | Column::Bytes => {
+                Column::Sectors | Column::Bytes | Column::Pages4k => {
                     extent.size_at = line.position();
                     fields.size = line.integer("a size")?;
                 }
                 Column::Stream => fields.stream = line.stream("a stream number")?,
-                Column::Ignored => line.skip_field()?,
+                Column::ContentHash if self.keeps_contents => self.content = Some(line.hashes()?.value()),
+                Column::ContentHash | Column::Ignored => line.skip_field()?,
             }
         }
         fields.request(extent).map(Some)
+    }
+
+    fn keep_contents(&mut self) {
+        self.keeps_contents = true;
+    }
+
+    fn content(&self) -> Option<u128> {
+        self.content
     }
 }
 
@@ -87,9 +105,13 @@ impl LineParser for &mut Csv {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all line writers")]
-fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+fn write(out: &mut Vec<u8>, request: &Request, content: Option<u128>) -> Result<(), Unwritable> {
     let Request { arrival_ns, lba, sectors, op, stream } = request;
     // Writing to a Vec cannot fail.
-    let _ = writeln!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
+    let _ = write!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
+    let _ = match content {
+        Some(content) => writeln!(out, ",{content:032x}"),
+        None => writeln!(out),
+    };
     Ok(())
 }

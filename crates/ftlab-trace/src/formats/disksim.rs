@@ -15,11 +15,15 @@ pub(crate) static FORMAT: Format = Format {
     columns: "time device lba sectors flags",
     units: "time in milliseconds, decimal, exact to the nanosecond and kept as it is; lba and sectors of 512 bytes; \
             flags hexadecimal, bit 0 set = read; the device becomes the stream",
+    cannot_say: "trims, flushes and response times",
+    argument: None,
     extensions: &["disksim"],
-    example: "0.744525 0 779696 8 0\n1.072442 0 492344 16 1\n",
+    example: "0.744525 0 779696 8 0\n1.072442 0 492344 16 1\n1.5 1 128 64 1\n\
+              2.000001 0 779704 8 0\n12.25 1 192 64 1\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
+    write_contents: None,
 };
 
 pub(crate) struct DiskSim;
@@ -44,7 +48,7 @@ impl LineParser for DiskSim {
     }
 }
 
-fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+fn write(out: &mut Vec<u8>, request: &Request, _: Option<u128>) -> Result<(), Unwritable> {
     let flags = match request.op {
         Op::Read => 1,
         Op::Write => 0,

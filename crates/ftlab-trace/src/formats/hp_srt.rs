@@ -17,6 +17,8 @@ pub(crate) static FORMAT: Format = Format {
             read; bits 8 to 23 of the device (controller and unit, without the partition) become the stream; records \
             of type 1 are requests, those of type 4, whose times are suspect, are left out; start and stop, which \
             give the response time, are not used",
+    cannot_say: "trims and flushes; response times are there but not used",
+    argument: None,
     extensions: &["srt"],
     example: "",
     detect: |sample: &Sample<'_>| {
@@ -27,6 +29,7 @@ pub(crate) static FORMAT: Format = Format {
     },
     read: |input| Ok(Box::new(RecordReader::new(input, HpSrt { sector_bytes: None }))),
     write: None,
+    write_contents: None,
 };
 
 const FORM_FEED: u8 = 0x0c;

@@ -3,15 +3,27 @@
 //! To add a format, write `formats/<name>.rs` with a `pub(crate) static FORMAT: Format` and list it here. Detection,
 //! the tables of `ftlab trace`, the round-trip tests and the fuzz tests follow from the list.
 
+pub(crate) mod alibaba;
+pub(crate) mod biosnoop;
+pub(crate) mod biotracer;
+pub(crate) mod blkparse;
+pub(crate) mod blkreplay;
 pub(crate) mod blktrace;
+pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod disksim;
+pub(crate) mod fio_iolog;
+pub(crate) mod fiu;
 pub(crate) mod hp_srt;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
+pub(crate) mod opencas;
 pub(crate) mod oracle_general;
 pub(crate) mod parquet;
 pub(crate) mod spc;
+pub(crate) mod ssdsim;
+pub(crate) mod systor17;
+pub(crate) mod tencent;
 pub(crate) mod vscsi;
 
 use ftlab_core::host::request::{RequestSource, SourceError};
@@ -25,10 +37,22 @@ pub static FORMATS: &[&Format] = &[
     &msr::FORMAT,
     &disksim::FORMAT,
     &mqsim::FORMAT,
+    &ssdsim::FORMAT,
+    &blkparse::FORMAT,
+    &fio_iolog::FORMAT,
+    &systor17::FORMAT,
+    &alibaba::FORMAT,
+    &tencent::FORMAT,
+    &blkreplay::FORMAT,
+    &biotracer::FORMAT,
+    &opencas::FORMAT,
+    &biosnoop::FORMAT,
+    &fiu::FORMAT,
     &vscsi::FORMAT,
     &blktrace::FORMAT,
     &hp_srt::FORMAT,
     &oracle_general::FORMAT,
+    &columns::FORMAT,
     &csv::FORMAT,
     &parquet::FORMAT,
 ];
@@ -45,6 +69,10 @@ pub struct Format {
     pub columns: &'static str,
     /// The units of the fields, and what becomes of them.
     pub units: &'static str,
+    /// What it leaves out: what a reader of it must not expect.
+    pub cannot_say: &'static str,
+    /// What may follow the name and a colon, as in `--format blkparse:Q`.
+    pub argument: Option<Argument>,
     /// Extensions that decide when the content fits several formats, without a dot.
     pub extensions: &'static [&'static str],
     /// A few records, for documentation and tests; empty for binary formats.
@@ -54,6 +82,21 @@ pub struct Format {
     pub(crate) read: fn(Input) -> Result<Box<dyn RequestSource>, SourceError>,
     /// Absent for formats that are only read.
     pub(crate) write: Option<MakeWriter>,
+    /// The same, with a hash of the content of each request; absent for formats that have no place for it.
+    pub(crate) write_contents: Option<MakeWriter>,
+}
+
+type ReadWith = fn(Input, &str) -> Result<Box<dyn RequestSource>, SourceError>;
+
+/// A choice in how a format is read.
+pub struct Argument {
+    /// What it chooses, with its values.
+    pub summary: &'static str,
+    /// One with which [`Format::example`] can be read.
+    pub example: &'static str,
+    /// Whether the format cannot be read without.
+    pub required: bool,
+    pub(crate) read: ReadWith,
 }
 
 impl std::fmt::Debug for Format {
@@ -83,6 +126,39 @@ impl Format {
     /// Whether [`create`](crate::create) can write it.
     pub fn is_writable(&self) -> bool {
         self.write.is_some()
+    }
+
+    /// The format and its argument in `NAME` or `NAME:ARGUMENT`.
+    ///
+    /// # Errors
+    /// As for [`named`](Self::named), and when the format takes no argument or cannot be read without.
+    pub fn chosen(text: &str) -> Result<(&'static Format, Option<String>), String> {
+        let (name, argument) = match text.split_once(':') {
+            Some((name, argument)) => (name, Some(argument)),
+            None => (text, None),
+        };
+        let format = Self::named(name)?;
+        match argument {
+            Some(argument) if format.argument.is_none() => {
+                Err(format!("{name} takes no argument, but {argument:?} follows it"))
+            }
+            argument => Ok((format, argument.map(str::to_owned))),
+        }
+    }
+
+    /// Read `input` with an argument, as in `NAME:ARGUMENT`.
+    ///
+    /// # Errors
+    /// When the argument or the header makes no sense.
+    pub fn reader_with(
+        &self,
+        input: Input,
+        argument: Option<&str>,
+    ) -> Result<Box<dyn RequestSource>, SourceError> {
+        match (argument, &self.argument) {
+            (Some(text), Some(argument)) => (argument.read)(input, text),
+            _ => self.reader(input),
+        }
     }
 
     /// Read `input`, which is taken to have this format, on the caller's thread.
@@ -167,6 +243,7 @@ mod tests {
             assert!(FORMATS[..index].iter().all(|other| other.name != format.name));
             assert!(std::ptr::eq(Format::named(format.name).unwrap(), *format));
             assert!(!format.summary.is_empty() && !format.columns.is_empty() && !format.units.is_empty());
+            assert!(!format.cannot_say.is_empty(), "{}", format.name);
         }
         assert!(Format::named("diskim").unwrap_err().contains("did you mean disksim?"));
         assert!(Format::named("?").unwrap_err().contains("parquet"));
@@ -176,13 +253,37 @@ mod tests {
     fn examples_are_recognised_and_read() {
         for format in FORMATS.iter().filter(|format| !format.example.is_empty()) {
             let input = || Input::from_bytes("example", format.example.into());
-            let found = detect(input(), format.extensions.first().copied()).unwrap();
-            assert_eq!(found.name, format.name);
-            let mut requests = Vec::new();
-            let mut reader = format.reader(input()).unwrap();
-            while reader.fill(&mut requests, 3).unwrap() > 0 {}
-            assert!(requests.len() >= 2, "{}", format.name);
-            assert!(requests.iter().all(|request| request.sectors > 0));
+            let required = format.argument.as_ref().is_some_and(|argument| argument.required);
+            if !required {
+                let found = detect(input(), format.extensions.first().copied()).unwrap();
+                assert_eq!(found.name, format.name);
+            }
+            assert_eq!(format.reader(input()).is_err(), required, "{}", format.name);
+            let lines = format.example.lines().count();
+            assert!((5..=8).contains(&lines), "{}: {lines} lines", format.name);
+            for argument in [None, format.argument.as_ref().map(|argument| argument.example)] {
+                if required && argument.is_none() {
+                    continue;
+                }
+                let mut requests = Vec::new();
+                let mut reader = format.reader_with(input(), argument).unwrap();
+                while reader.fill(&mut requests, 3).unwrap() > 0 {}
+                assert!(requests.len() >= 2, "{}", format.name);
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_follow_a_colon() {
+        let (format, argument) = Format::chosen("blkparse:Q").unwrap();
+        assert_eq!((format.name, argument.as_deref()), ("blkparse", Some("Q")));
+        assert_eq!(Format::chosen("blkparse").unwrap().1, None);
+        assert!(Format::chosen("spc:Q").unwrap_err().contains("takes no argument"));
+        assert!(Format::chosen("blkprase:Q").unwrap_err().contains("did you mean blkparse?"));
+        for format in FORMATS.iter().filter(|format| format.argument.is_some()) {
+            let input = Input::from_bytes("example", format.example.into());
+            let refused = format.reader_with(input, Some("nonsense")).err();
+            assert!(refused.is_some_and(|error| error.found == "nonsense"), "{}", format.name);
         }
     }
 
@@ -190,9 +291,10 @@ mod tests {
     fn two_formats_that_fit_are_never_guessed_between() {
         let text = b"100 0 8 8 1\n200 0 16 8 0\n".to_vec();
         let error = detect(Input::from_bytes("t.trace", text.clone()), Some("trace")).unwrap_err();
-        assert!(error.expected.contains("disksim, mqsim"), "{error}");
+        assert!(error.expected.contains("disksim, mqsim, ssdsim"), "{error}");
         assert!(error.expected.contains("--format"), "{error}");
         assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("mqsim")).unwrap().name, "mqsim");
+        assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("ssdsim")).unwrap().name, "ssdsim");
         assert_eq!(detect(Input::from_bytes("t", text), Some("disksim")).unwrap().name, "disksim");
         let decimal = b"100 0 8 8 1\n200.5 0 16 8 0\n".to_vec();
         assert_eq!(detect(Input::from_bytes("t", decimal), None).unwrap().name, "disksim");

@@ -16,16 +16,21 @@ pub(crate) static FORMAT: Format = Format {
     columns: "time device lba sectors type",
     units: "time in whole nanoseconds, kept as it is; lba and sectors of 512 bytes; type 0 = write, any other number \
             = read; the device becomes the stream",
+    cannot_say: "trims, flushes and response times",
+    argument: None,
     extensions: &["mqsim"],
-    example: "744525 0 779696 8 0\n1072442 0 492344 16 1\n",
-    detect,
+    example: "744525 0 779696 8 0\n1072442 0 492344 16 1\n1500000 1 128 64 1\n\
+              2000001 0 779704 8 0\n12250000 1 192 64 1\n",
+    detect: |sample: &Sample<'_>| whole_times(sample, MqSim),
     read: |input| Ok(Box::new(TextReader::new(input, MqSim))),
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
+    write_contents: None,
 };
 
-/// A line with a decimal time speaks for DiskSim, however few there are: whole milliseconds are common there.
-fn detect(sample: &Sample<'_>) -> bool {
-    let shape = shape_of(sample.lines, MqSim);
+/// Whether times are whole nanoseconds. A line with a decimal time speaks for `DiskSim`, however few there are: whole
+/// milliseconds are common there.
+pub(crate) fn whole_times<P: LineParser>(sample: &Sample<'_>, parser: P) -> bool {
+    let shape = shape_of(sample.lines, parser);
     shape.fits() && shape_of(sample.lines, DiskSim).fitting <= shape.fitting
 }
 
@@ -51,7 +56,7 @@ impl LineParser for MqSim {
     }
 }
 
-fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+fn write(out: &mut Vec<u8>, request: &Request, _: Option<u128>) -> Result<(), Unwritable> {
     let kind = match request.op {
         Op::Read => 1,
         Op::Write => 0,

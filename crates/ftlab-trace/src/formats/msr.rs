@@ -2,8 +2,8 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
-use crate::input::Epoch;
+use super::{Argument, Format, Sample};
+use crate::clock::{self, Clock};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
 
 /// See [`Format::summary`].
@@ -11,22 +11,37 @@ pub(crate) static FORMAT: Format = Format {
     name: "msr",
     summary: "MSR Cambridge block traces of Windows servers, 2007 (SNIA IOTTA)",
     columns: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
-    units: "timestamp in 100 ns (Windows FILETIME), counted from the first request of the file; offset and size in \
+    units: "timestamp in 100 ns (Windows FILETIME), counted from the earliest of the first requests; offset and size in \
             bytes, rounded out to sectors; type Read or Write; the disk number becomes the stream; host name and \
             response time are not used",
+    cannot_say: "trims and flushes; response times are there but not used",
+    argument: Some(Argument {
+        summary: clock::ARGUMENT,
+        example: "128166372003000000",
+        required: false,
+        read: |input, text| {
+            let clock = Clock::given(text, 2, input.origin())?;
+            Ok(Box::new(TextReader::new(input, Msr { clock })))
+        },
+    }),
     extensions: &["msr"],
-    example: "128166372003061629,srv,0,Write,1048576,4096,1189\n128166372016382155,srv,0,Read,7014912,24576,41286\n",
+    example: "128166372003061629,srv,0,Write,1048576,4096,1189\n\
+              128166372003061702,srv,0,Write,1052672,4096,1203\n\
+              128166372016382155,srv,0,Read,7014912,24576,41286\n\
+              128166372016401377,srv,1,Read,32256,512,9120\n\
+              128166372021117800,srv,0,Write,1056768,8192,1377\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Msr::default()).fits(),
     read: |input| {
-        let parser = Msr { epoch: input.epoch() };
-        Ok(Box::new(TextReader::new(input, parser)))
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, Msr { clock })))
     },
     write: None,
+    write_contents: None,
 };
 
 #[derive(Default)]
 struct Msr {
-    epoch: Epoch,
+    clock: Clock,
 }
 
 impl LineParser for Msr {
@@ -56,12 +71,13 @@ impl LineParser for Msr {
         line.comma()?;
         line.integer("a response time in units of 100 ns")?;
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
-        let arrival_ns = self.epoch.since(time, 100).ok_or_else(|| {
-            Cursor::value(
-                time_at,
-                "a time not before that of the first request, from which times are counted",
-            )
+        let time_ns = time.checked_mul(100).ok_or_else(|| {
+            Cursor::value(time_at, "a time stamp in units of 100 ns, below 2^64 nanoseconds")
         })?;
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+    fn look_ahead(&mut self, lines: &[u8]) {
+        self.clock.settle(lines, Msr { clock: Clock::zero() });
     }
 }

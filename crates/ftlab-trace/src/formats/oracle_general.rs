@@ -19,6 +19,8 @@ pub(crate) static FORMAT: Format = Format {
             operations; objects become addresses in the order of their first access, one behind the other, each in as \
             many whole 4 KiB as its size takes; an object that outgrows its place moves behind the last; records of 0 \
             bytes are left out; the next access is not used; no volumes",
+    cannot_say: "operations and addresses; times within a second; trims, flushes and response times",
+    argument: None,
     extensions: &["oraclegeneral", "oracleGeneral"],
     example: "",
     detect: |sample: &Sample<'_>| detect(sample.bytes),
@@ -27,6 +29,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(RecordReader::new(input, parser)))
     },
     write: None,
+    write_contents: None,
 };
 
 const RECORD_BYTES: usize = 24;

@@ -13,10 +13,10 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
 use super::{Format, Sample};
-use crate::columns::{COLUMNS, Column, Fields, InBytes, UNITS, columns_of, op_of_name};
+use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
 use crate::input::{BadRecords, Input, RandomAccess, Sink};
 use crate::table::{Cell, Kind, TableWriter};
-use crate::text::Extent;
+use crate::text::{Extent, Hashes};
 use crate::write::TraceWriter;
 
 const MAGIC: &[u8] = b"PAR1";
@@ -27,11 +27,14 @@ pub(crate) static FORMAT: Format = Format {
     summary: "Parquet tables with named columns; pages plain or compressed with zstd, snappy, gzip or lz4",
     columns: COLUMNS,
     units: UNITS,
+    cannot_say: "response times",
+    argument: None,
     extensions: &["parquet"],
     example: "",
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(MAGIC),
     read,
-    write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink)?))),
+    write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, false)?))),
+    write_contents: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, true)?))),
 };
 
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
@@ -221,7 +224,9 @@ struct Reader<R: ChunkReader> {
     origin: String,
     file: SerializedFileReader<R>,
     columns: Vec<Loaded>,
-    in_bytes: InBytes,
+    /// The column of contents, until somebody asks for them.
+    contents: Option<Loaded>,
+    units: Units,
     levels: Vec<i16>,
     next_group: usize,
     /// Records of the loaded chunk, and the next of them.
@@ -244,8 +249,11 @@ impl<R: ChunkReader + 'static> Reader<R> {
             |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
         let roles = columns_of(names.iter().map(String::as_str)).map_err(failed)?;
         let mut columns = Vec::new();
-        for (leaf, column) in
-            roles.iter().copied().enumerate().filter(|(_, column)| *column != Column::Ignored)
+        for (leaf, column) in roles
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, column)| !matches!(column, Column::ContentHash | Column::Ignored))
         {
             let described = schema.column(leaf);
             let kind = described.physical_type();
@@ -276,12 +284,21 @@ impl<R: ChunkReader + 'static> Reader<R> {
             }
             columns.push(Loaded { column, leaf, name: names[leaf].clone(), values: None });
         }
+        let contents = roles.iter().position(|column| *column == Column::ContentHash).filter(|leaf| {
+            let described = schema.column(*leaf);
+            described.physical_type() == Type::BYTE_ARRAY && described.max_rep_level() == 0
+        });
+        let contents = contents.map(|leaf| {
+            let name = names[leaf].clone();
+            Loaded { column: Column::ContentHash, leaf, name, values: None }
+        });
         let total = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(Self {
             origin,
-            in_bytes: InBytes::of(&roles),
+            units: Units::of(&roles),
             file,
             columns,
+            contents,
             levels: Vec::with_capacity(CHUNK_RECORDS),
             next_group: 0,
             chunk: 0,
@@ -373,24 +390,28 @@ impl<R: ChunkReader + 'static> Reader<R> {
                     request.lba = value;
                     true
                 }),
-                Column::Sectors | Column::Bytes => values.spread(ready, 0, |request, value| {
-                    request.sectors = value as u32;
-                    value <= u32::MAX.into()
-                }),
+                Column::Sectors | Column::Bytes | Column::Pages4k => {
+                    values.spread(ready, 0, |request, value| {
+                        request.sectors = value as u32;
+                        value <= u32::MAX.into()
+                    })
+                }
                 Column::Stream => values.spread(ready, 0, |request, value| {
                     request.stream = value as u16;
                     value <= u16::MAX.into()
                 }),
+                // Record by record, as most of a record with contents is its contents.
+                Column::ContentHash => false,
                 Column::Ignored => true,
             };
             if !fine {
                 return false;
             }
         }
-        let in_bytes = self.in_bytes;
+        let units = self.units;
         ready.iter_mut().all(|request| {
             let Request { arrival_ns, lba: address, sectors, op, stream } = *request;
-            let fields = Fields { arrival_ns, op, address, size: sectors.into(), in_bytes, stream };
+            let fields = Fields { arrival_ns, op, address, size: sectors.into(), units, stream };
             fields.request(Extent { address_at: 0, size_at: 0 }).is_ok_and(|made| {
                 *request = made;
                 true
@@ -407,7 +428,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
             ..SourceError::default()
         };
         let mut fields =
-            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, in_bytes: self.in_bytes, stream: 0 };
+            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units: self.units, stream: 0 };
         for loaded in &self.columns {
             let Some(values) = &loaded.values else { continue };
             let number = |scale| {
@@ -422,13 +443,13 @@ impl<R: ChunkReader + 'static> Reader<R> {
                         op.map_err(|found| failed(found, "an operation: read, write, trim or flush".into()))?;
                 }
                 Column::Lba | Column::OffsetBytes => fields.address = number(0)?,
-                Column::Sectors | Column::Bytes => fields.size = number(0)?,
+                Column::Sectors | Column::Bytes | Column::Pages4k => fields.size = number(0)?,
                 Column::Stream => {
                     let stream = number(0)?;
                     fields.stream = u16::try_from(stream)
                         .map_err(|_| failed(stream.to_string(), "a stream number, from 0 to 65535".into()))?;
                 }
-                Column::Ignored => {}
+                Column::ContentHash | Column::Ignored => {}
             }
         }
         fields.request(Extent { address_at: 0, size_at: 0 }).map_err(|fault| {
@@ -437,7 +458,29 @@ impl<R: ChunkReader + 'static> Reader<R> {
         })
     }
 
-    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+    /// The hash of the content of a record; nothing where the file has none, or nobody asked for it.
+    fn content(&self, index: usize) -> Result<Option<u128>, SourceError> {
+        let loaded = self.columns.iter().find(|loaded| loaded.column == Column::ContentHash);
+        let Some(Values::Bytes(typed)) = loaded.and_then(|loaded| loaded.values.as_ref()) else {
+            return Ok(None);
+        };
+        let digits = ByteArray::data(&typed.values[index]);
+        let hashes = Hashes::of(digits).ok_or_else(|| SourceError {
+            origin: self.origin.clone(),
+            line: Some(self.records + 1),
+            found: String::from_utf8_lossy(digits).chars().take(80).collect(),
+            expected: Hashes::EXPECTED.into(),
+            ..SourceError::default()
+        })?;
+        Ok(Some(hashes.value()))
+    }
+
+    fn fill_or_fail(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<(), SourceError> {
         let end = out.len() + max;
         while out.len() < end {
             if self.next == self.chunk && !self.load_chunk()? {
@@ -452,8 +495,12 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 return Ok(());
             }
             if self.ready.is_empty() {
-                match self.record(self.next) {
-                    Ok(request) => out.push(request),
+                let record = self.record(self.next);
+                match record.and_then(|request| Ok((request, self.content(self.next)?))) {
+                    Ok((request, content)) => {
+                        out.push(request);
+                        contents.extend(content);
+                    }
                     Err(error) => self.bad.leave_out(error)?,
                 }
                 self.next += 1;
@@ -469,13 +516,18 @@ impl<R: ChunkReader + 'static> Reader<R> {
     }
 }
 
-impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
-    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+impl<R: ChunkReader + 'static> Reader<R> {
+    fn fill_before_failing(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, max) {
+        if let Err(error) = self.fill_or_fail(out, contents, max) {
             // The requests before the fault are delivered first.
             self.failed = Some(error.clone());
             if out.len() == before {
@@ -483,6 +535,22 @@ impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
             }
         }
         Ok(out.len() - before)
+    }
+}
+
+impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        self.fill_before_failing(out, &mut Vec::new(), max)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        self.columns.extend(self.contents.take());
+        self.fill_before_failing(out, contents, max)
     }
 
     fn total_requests(&self) -> Option<u64> {
@@ -503,15 +571,17 @@ struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    fn new(sink: Box<dyn Sink>) -> Result<Self, String> {
+    fn new(sink: Box<dyn Sink>, contents: bool) -> Result<Self, String> {
         let columns = [
             ("arrival_ns", Kind::U64),
             ("op", Kind::Name),
             ("lba", Kind::U64),
             ("sectors", Kind::U32),
             ("stream", Kind::U16),
+            ("content_hash", Kind::Hash),
         ];
-        let mut table = TableWriter::new(sink, &columns)?;
+        let columns = if contents { &columns[..] } else { &columns[..5] };
+        let mut table = TableWriter::new(sink, columns)?;
         table.note("ftlab.schema", "requests 1");
         table.note("ftlab.version", env!("CARGO_PKG_VERSION"));
         table.note("ftlab.sector_bytes", &SECTOR_BYTES.to_string());
@@ -524,15 +594,22 @@ impl TraceWriter for ParquetWriter {
         self.table.note("ftlab.origin", origin);
     }
 
-    fn write(&mut self, requests: &[Request]) -> Result<(), String> {
-        for request in requests {
-            self.table.push([
+    fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String> {
+        for (index, request) in requests.iter().enumerate() {
+            let row = [
                 Cell::Number(request.arrival_ns),
                 Cell::Name(request.op.name()),
                 Cell::Number(request.lba),
                 Cell::Number(request.sectors.into()),
                 Cell::Number(request.stream.into()),
-            ])?;
+            ];
+            match contents.get(index) {
+                Some(content) => {
+                    let [arrival, op, lba, sectors, stream] = row;
+                    self.table.push([arrival, op, lba, sectors, stream, Cell::Hash(*content)])?;
+                }
+                None => self.table.push(row)?,
+            }
         }
         Ok(())
     }

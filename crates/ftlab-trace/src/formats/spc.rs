@@ -14,11 +14,15 @@ pub(crate) static FORMAT: Format = Format {
     units: "LBA in 512-byte sectors of its ASU; the end of the request is rounded up to a sector; opcode r or w in \
             any case; seconds decimal, kept as they are; ASU becomes the stream, and the address spaces of ASUs lie \
             on top of each other (choose one with a volume)",
+    cannot_say: "trims, flushes and response times",
+    argument: None,
     extensions: &["spc"],
-    example: "0,4096,8192,w,0.000000\n1,77,1000,R,0.012345\n0,4112,4096,w,1.500000\n",
+    example: "0,4096,8192,w,0.000000\n1,77,1000,R,0.012345\n0,4112,4096,w,1.500000\n\
+              0,4120,4096,w,1.500210\n2,900,512,r,2.000000\n",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Spc).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Spc))),
     write: None,
+    write_contents: None,
 };
 
 struct Spc;

@@ -16,6 +16,8 @@ pub(crate) static FORMAT: Format = Format {
     units: "time in microseconds, counted from the first record; lba of 512 bytes; the high byte of the version is 1 or \
             2; SCSI reads and writes of 6 to 16 bytes are requests and SYNCHRONIZE CACHE is a flush; other commands \
             are left out, among them UNMAP and WRITE SAME, whose ranges are not in the trace; no volumes",
+    cannot_say: "volumes; the ranges of trims (UNMAP, WRITE SAME); response times are in version 2 and not used",
+    argument: None,
     extensions: &["vscsi"],
     example: "",
     detect: |sample: &Sample<'_>| Layout::of(sample.bytes).is_some_and(|layout| layout.fits(sample.bytes)),
@@ -24,6 +26,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(RecordReader::new(input, parser)))
     },
     write: None,
+    write_contents: None,
 };
 
 /// Where the fields of a record are.

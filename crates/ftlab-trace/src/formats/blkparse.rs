@@ -1,0 +1,243 @@
+//! The text that blkparse prints of a blktrace recording.
+
+use std::io::Write;
+
+use ftlab_core::host::request::{Op, Request, SourceError};
+
+use super::{Argument, Format, Sample};
+use crate::input::{Input, Sink};
+use crate::numbering::Volumes;
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::write::{LineWriter, TraceWriter};
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "blkparse",
+    summary: "the default text output of blkparse (Linux blktrace)",
+    columns: "major,minor cpu sequence time pid action rwbs sector + sectors [process]",
+    units: "time in decimal seconds from the begin of the recording, kept as it is; sectors of 512 bytes; of the events of \
+            a request one is taken: D, its dispatch to the driver, which is what the drive sees; rwbs with D = discard, \
+            R or W, F alone or without data = flush; the device becomes the stream, numbered in order of appearance; \
+            other events, messages, passed-through commands and the summary at the end are skipped; events that \
+            happened before time 0, which blkparse prints as second 1266874889, arrive at 0",
+    cannot_say: "a flush that travels with a write (preflush, FUA); response times, unless the C events are compared \
+                 with the D events",
+    argument: Some(Argument {
+        summary: "the action to take: D dispatched to the driver (the default), Q queued by the file system (before \
+                  merging and splitting, and all that bio-based devices such as dm and md have), G allocated, I inserted \
+                  into the scheduler, C completed",
+        example: "Q",
+        required: false,
+        read: read_action,
+    }),
+    extensions: &["blkparse"],
+    example: "  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n\
+              \x20 8,0    3        2     0.000001829   697  G   W 223490 + 8 [kjournald]\n\
+              \x20 8,0    3        3     0.000009411   697  D   W 223490 + 8 [kjournald]\n\
+              \x20 8,0    0        0     0.000350000   812  Q  RA 64 + 256 [dd]\n\
+              \x20 8,0    0        1     0.000350000   812  D  RA 64 + 256 [dd]\n\
+              \x20 8,0    3        4     0.004211303     0  C   W 223490 + 8 [0]\n\
+              \x20 8,0    0        2     0.005000000   812  D  FN [dd]\n",
+    detect: |sample: &Sample<'_>| shape_of(sample.lines, Blkparse::taking(None)).fits(),
+    read: |input| Ok(Box::new(TextReader::new(input, Blkparse::taking(Some(b'D'))))),
+    write: Some(write),
+    write_contents: None,
+};
+
+/// The actions that may be taken: those that every request has at most once, and whose lines have its address.
+const ACTIONS: &[u8] = b"DQGIC";
+
+/// What blkparse prints for the last seconds before time 0: 2^64 ns less a little, with seconds cut to 32 bits.
+const WRAPPED_NS: std::ops::Range<u64> = 1_266_874_885_000_000_000..1_266_874_889_709_551_616;
+
+fn read_action(
+    input: Input,
+    text: &str,
+) -> Result<Box<dyn ftlab_core::host::request::RequestSource>, SourceError> {
+    match text.as_bytes() {
+        [action] if ACTIONS.contains(action) => {
+            Ok(Box::new(TextReader::new(input, Blkparse::taking(Some(*action)))))
+        }
+        _ => Err(SourceError {
+            origin: input.origin().to_owned(),
+            found: text.to_owned(),
+            expected: "an action to take: D, Q, G, I or C (--format blkparse:ACTION)".into(),
+            ..SourceError::default()
+        }),
+    }
+}
+
+struct Blkparse {
+    /// Every action in [`ACTIONS`] when absent.
+    action: Option<u8>,
+    devices: Volumes<u64>,
+    /// Which of [`ACTIONS`] have been seen, a bit each.
+    seen: u8,
+}
+
+impl Blkparse {
+    fn taking(action: Option<u8>) -> Self {
+        Self { action, devices: Volumes::default(), seen: 0 }
+    }
+
+    /// Begins of lines of the summary.
+    fn is_summary(line: &[u8]) -> bool {
+        const BEGINS: [&[u8]; 11] = [
+            b"CPU",
+            b"Total (",
+            b"Reads ",
+            b"Read ",
+            b"PC ",
+            b"IO unplugs",
+            b"Timer unplugs",
+            b"Throughput (",
+            b"Events (",
+            b"Skips:",
+            b"Input file ",
+        ];
+        BEGINS.iter().any(|begin| line.starts_with(begin))
+    }
+}
+
+/// The operation of `rwbs`; `None` for what moves no data and is no flush.
+#[inline(always)]
+fn op_of_rwbs(rwbs: &[u8]) -> Result<Option<Op>, ()> {
+    let mut op = None;
+    for letter in rwbs {
+        match letter {
+            b'D' => return Ok(Some(Op::Trim)),
+            b'W' => op = Some(Op::Write),
+            b'R' => op = Some(Op::Read),
+            b'F' => op = op.or(Some(Op::Flush)),
+            b'N' | b'A' | b'S' | b'M' | b'B' | b'E' | b'U' | b'V' => {}
+            _ => return Err(()),
+        }
+    }
+    Ok(op)
+}
+
+impl LineParser for Blkparse {
+    #[inline(always)]
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        if !line.peek().is_ascii_digit() && Self::is_summary(line.rest_of_line()) {
+            line.skip_to_line_end();
+            return Ok(None);
+        }
+        let device_at = line.position();
+        let major = line.integer("a device as major,minor")?;
+        line.comma()?;
+        let minor = line.integer("a minor device number")?;
+        line.blanks()?;
+        line.integer("a CPU number")?;
+        line.blanks()?;
+        line.integer("a sequence number")?;
+        line.blanks()?;
+        let time_ns = line.decimal(9, "a time in seconds")?;
+        line.blanks()?;
+        line.integer("a process number")?;
+        line.blanks()?;
+        let action_at = line.position();
+        let action = line.token();
+        let [action] = *action else {
+            // Unplugs by timer (UT) have two letters.
+            return match action {
+                [b'A'..=b'Z' | b'a'..=b'z', b'A'..=b'Z' | b'a'..=b'z'] => {
+                    line.skip_to_line_end();
+                    Ok(None)
+                }
+                _ => Err(Cursor::shape(action_at, "an action, one letter")),
+            };
+        };
+        let place = ACTIONS.iter().position(|other| *other == action);
+        let taken = match self.action {
+            Some(taken) => action == taken,
+            None => place.is_some(),
+        };
+        if !taken {
+            if !action.is_ascii_alphabetic() {
+                return Err(Cursor::shape(action_at, "an action, one letter"));
+            }
+            if let Some(place) = place {
+                self.seen |= 1 << place;
+            }
+            line.skip_to_line_end();
+            return Ok(None);
+        }
+        line.blanks()?;
+        let rwbs_at = line.position();
+        let rwbs = line.token();
+        let op = op_of_rwbs(rwbs)
+            .map_err(|()| Cursor::shape(rwbs_at, "an rwbs field of R, W, D, F or N with modifiers"))?;
+        line.skip_blanks();
+        let address_at = line.position();
+        let mut size_at = address_at;
+        let (mut lba, mut sectors) = (0, 0);
+        if line.peek().is_ascii_digit() {
+            lba = line.integer("a sector number")?;
+            line.skip_blanks();
+            if line.peek() != b'+' {
+                // The size of a command that is passed through, with its bytes in parentheses.
+                line.skip_to_line_end();
+                return Ok(None);
+            }
+            line.mark(b'+', "+")?;
+            size_at = line.position();
+            sectors = line.integer("a size in sectors")?;
+        }
+        if !line.at_line_end() {
+            line.skip_to_line_end();
+        }
+        let (lba, sectors, op) = match op {
+            Some(Op::Flush) => (0, 0, Op::Flush),
+            // A write without data only flushes, if that.
+            Some(Op::Write) if sectors == 0 && rwbs.iter().any(|letter| matches!(letter, b'F' | b'B')) => {
+                (0, 0, Op::Flush)
+            }
+            Some(Op::Write) if sectors == 0 => return Ok(None),
+            Some(op) => {
+                let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
+                (lba, sectors, op)
+            }
+            None => return Ok(None),
+        };
+        let arrival_ns = if WRAPPED_NS.contains(&time_ns) { 0 } else { time_ns };
+        let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+
+    fn nothing_found(&self) -> Option<String> {
+        let action = char::from(self.action?);
+        let others = ACTIONS.iter().enumerate().filter(|(place, _)| self.seen >> place & 1 == 1);
+        let others: Vec<String> = others.map(|(_, action)| char::from(*action).to_string()).collect();
+        let first = others.first()?;
+        let names = others.join(", ");
+        Some(format!(
+            "found no request with action {action}; there are {names}: choose one, as with --format blkparse:{first}"
+        ))
+    }
+}
+
+/// Streams become minor numbers of major 259, which Linux gives to disks without a major number of their own.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all writers")]
+fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
+    let mut sequence = 0u64;
+    Ok(Box::new(LineWriter::new(sink, "", move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
+        sequence += 1;
+        let Request { arrival_ns, lba, sectors, op, stream } = *request;
+        let (seconds, ns) = (arrival_ns / 1_000_000_000, arrival_ns % 1_000_000_000);
+        let rwbs = match op {
+            Op::Read => "R",
+            Op::Write => "W",
+            Op::Trim => "D",
+            Op::Flush => "FN",
+        };
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, "259,{stream:<5} 0 {sequence:>8} {seconds:>5}.{ns:09}     0  D {rwbs:>3} ");
+        let _ = if op == Op::Flush {
+            writeln!(out, "[ftlab]")
+        } else {
+            writeln!(out, "{lba} + {sectors} [ftlab]")
+        };
+        Ok(())
+    })))
+}

@@ -1,0 +1,158 @@
+//! CSV of Open CAS's iotrace.
+
+use ftlab_core::host::request::{Op, Request};
+
+use super::{Argument, Format, Sample};
+use crate::clock::{self, Clock};
+use crate::numbering::Volumes;
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+
+/// See [`Format::summary`].
+pub(crate) static FORMAT: Format = Format {
+    name: "opencas",
+    summary: "CSV of Open CAS's iotrace (iotrace --trace-parser --io --format csv), and of tools that decode its traces",
+    columns: "header.timestamp, io.operation, io.lba, io.len[, io.flush, device.id] or ts_ns, op, lba_512, sectors[, flush, \
+              device], in any order",
+    units: "time in nanoseconds, counted from the earliest of the first requests; lba and length in sectors of 512 bytes; \
+            operation Read, Write, Discard or Flush, or its first letter; what has no length is a flush; the device \
+            becomes the stream, numbered in order of appearance; rows without an operation (events of the file system) are \
+            skipped, other columns are not used",
+    cannot_say: "a flush that travels with a write (io.flush, io.fua); response times are there but not used",
+    argument: Some(Argument {
+        summary: clock::ARGUMENT,
+        example: "5082000000",
+        required: false,
+        read: |input, text| {
+            let clock = Clock::given(text, 0, input.origin())?;
+            Ok(Box::new(TextReader::new(input, OpenCas { clock, ..OpenCas::default() })))
+        },
+    }),
+    extensions: &["opencas"],
+    example: "device.id,device.name,header.sid,header.timestamp,io.flush,io.latency,io.lba,io.len,io.operation\n\
+              8388608,sda,48,5082383915,false,145584,193227744,8,Write\n\
+              8388608,sda,65,5082575353,true,85643,0,0,Write\n\
+              8388608,sda,67,5082674546,false,95763,64,32,Read\n\
+              8388608,sda,69,5083009634,false,12146,193227744,8,Discard\n",
+    detect: |sample: &Sample<'_>| {
+        let mut parser = OpenCas::default();
+        shape_of(sample.lines, &mut parser);
+        !parser.columns.is_empty()
+    },
+    read: |input| {
+        let clock = Clock::of(&input);
+        Ok(Box::new(TextReader::new(input, OpenCas { clock, ..OpenCas::default() })))
+    },
+    write: None,
+    write_contents: None,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Time,
+    Op,
+    Lba,
+    Sectors,
+    Device,
+    Ignored,
+}
+
+impl Column {
+    fn named(name: &[u8]) -> Self {
+        match name {
+            b"header.timestamp" | b"ts_ns" => Column::Time,
+            b"io.operation" | b"op" => Column::Op,
+            b"io.lba" | b"lba_512" => Column::Lba,
+            b"io.len" | b"sectors" => Column::Sectors,
+            b"device.id" | b"device" => Column::Device,
+            _ => Column::Ignored,
+        }
+    }
+}
+
+#[derive(Default)]
+struct OpenCas {
+    columns: Vec<Column>,
+    clock: Clock,
+    devices: Volumes<Vec<u8>>,
+}
+
+impl OpenCas {
+    fn header(&mut self, line: &mut Cursor<'_>) -> Result<(), Fault> {
+        let at = line.position();
+        let names = line.skip_to_line_end().split(|byte| *byte == b',');
+        let columns: Vec<Column> = names.map(|name| Column::named(name.trim_ascii())).collect();
+        let count = |column: Column| columns.iter().filter(|other| **other == column).count();
+        let needed = [Column::Time, Column::Op, Column::Lba, Column::Sectors];
+        if needed.iter().any(|column| count(*column) != 1) || count(Column::Device) > 1 {
+            return Err(Cursor::header(at, format!("a header with {}", FORMAT.columns)));
+        }
+        self.columns = columns;
+        Ok(())
+    }
+}
+
+impl LineParser for OpenCas {
+    #[inline(always)]
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        if self.columns.is_empty() {
+            return self.header(line).map(|()| None);
+        }
+        let mut extent = Extent { address_at: 0, size_at: 0 };
+        let (mut time_ns, mut time_at, mut lba, mut sectors, mut stream) = (0, 0, 0, 0, 0);
+        let mut op = None;
+        for (index, column) in self.columns.iter().enumerate() {
+            if index > 0 {
+                line.comma()?;
+            }
+            match column {
+                Column::Time => {
+                    time_at = line.position();
+                    time_ns = line.integer("a time in nanoseconds")?;
+                }
+                Column::Op => {
+                    let at = line.position();
+                    op = match line.word() {
+                        b"Write" | b"W" => Some(Op::Write),
+                        b"Read" | b"R" => Some(Op::Read),
+                        b"Discard" | b"D" => Some(Op::Trim),
+                        b"Flush" | b"F" => Some(Op::Flush),
+                        b"" => None,
+                        _ => return Err(Cursor::shape(at, "an operation: Read, Write, Discard or Flush")),
+                    };
+                }
+                // Rows of the file system's events leave them out.
+                Column::Lba if line.peek() != b',' => {
+                    extent.address_at = line.position();
+                    lba = line.integer("an LBA in sectors")?;
+                }
+                Column::Sectors if line.peek() != b',' => {
+                    extent.size_at = line.position();
+                    sectors = line.integer("a length in sectors")?;
+                }
+                Column::Device => {
+                    let at = line.position();
+                    stream = self.devices.number(line.word(), at)?;
+                }
+                Column::Lba | Column::Sectors => {}
+                Column::Ignored => line.skip_field()?,
+            }
+        }
+        let Some(op) = op else { return Ok(None) };
+        let arrival_ns = self.clock.since(time_ns, time_at)?;
+        if op == Op::Flush || sectors == 0 && op == Op::Write {
+            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream }));
+        }
+        let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+
+    fn look_ahead(&mut self, lines: &[u8]) {
+        self.clock.settle(lines, OpenCas { clock: Clock::zero(), ..OpenCas::default() });
+    }
+}
+
+impl LineParser for &mut OpenCas {
+    fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        (**self).parse(line)
+    }
+}
