@@ -26,7 +26,9 @@ mod _native {
     #[pymodule_export]
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
-    use super::trace::{formats, trace_convert, trace_head, trace_info, trace_stats};
+    use super::trace::{
+        ReadOptions, formats, trace_convert, trace_head, trace_info, trace_merge, trace_split, trace_stats,
+    };
     #[pymodule_export]
     use super::workload::Workload;
 

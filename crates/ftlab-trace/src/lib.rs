@@ -23,9 +23,9 @@ mod volumes;
 pub mod workload;
 mod write;
 
-pub use formats::{FORMATS, Format};
+pub use formats::{Argument, FORMATS, Format};
 pub use input::{Compression, Input};
 pub use merge::{Merge, MergedTraces, Split};
 pub use open::{OpenOptions, TraceFile, open};
 pub use volumes::Layout;
-pub use write::{TraceOutput, create};
+pub use write::{TraceOutput, create, create_with_contents};

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ftlab import _native
-from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table, transform_option
+from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
+from ftlab.cli.reading import reading_options, tell_skipped
 from ftlab.errors import InputError
 from ftlab.units import bytes_text, count_text, time_text
 
@@ -29,12 +30,6 @@ _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", typ
 _file = click.argument("file", type=click.Path(path_type=Path))
 _format = click.option(
     "--format", "trace_format", metavar="FMT", help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content."
-)
-_volume = click.option(
-    "--volume",
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    help="Take only this volume (ASU, disk or device number).",
 )
 
 
@@ -93,21 +88,12 @@ def info(files: tuple[Path, ...], trace_format: str | None, as_json: bool) -> No
     metavar="N",
     help="How many requests.",
 )
-@_format
-@_volume
-@transform_option
+@reading_options
 @json_option
-def head(
-    file: Path,
-    requests: int,
-    trace_format: str | None,
-    volume: int | None,
-    transforms: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def head(file: Path, requests: int, reading: _native.ReadOptions, as_json: bool) -> None:
     """Print the first requests of FILE, as ftlab understands them."""
     columns = ("arrival_ns", "op", "lba", "sectors", "stream")
-    rows = _native.trace_head(file, requests, trace_format, volume, transforms)
+    rows = _native.trace_head(file, requests, reading)
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
@@ -120,65 +106,121 @@ def head(
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
-@_format
-@_volume
-@transform_option
+@reading_options
 @json_option
 def convert(
     file: Path,
     target: Path,
     to: str | None,
     requests: int | None,
-    trace_format: str | None,
-    volume: int | None,
-    transforms: tuple[str, ...],
+    reading: _native.ReadOptions,
     as_json: bool,
 ) -> None:
     """Write FILE as TARGET in another format.
 
     The extensions .gz, .bz2, .xz and .zst compress it.
     """
-    if to is None:
-        inner = target.with_suffix("") if target.suffix in _COMPRESSIONS else target
-        to = _FORMAT_OF_EXTENSION.get(inner.suffix)
-        if to is None:
-            known = ", ".join(_FORMAT_OF_EXTENSION)
-            raise click.UsageError(f"{target}: the extension names no format; use --to FMT or one of {known}")
+    to = _target_format(target, to)
     with progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        count = _native.trace_convert(
-            file, target, to, format=trace_format, volume=volume, transform=transforms, requests=requests, progress=tell
-        )
+        count, skipped = _native.trace_convert(file, target, to, reading=reading, requests=requests, progress=tell)
+    tell_skipped(file, skipped)
     if as_json:
-        print_json({"file": str(target), "format": to, "requests": count})
+        print_json({"file": str(target), "format": to, "requests": count, "skipped_records": skipped})
     else:
         click.echo(f"{target}: {count_text(count)} requests written as {to}")
+
+
+def _target_format(target: Path, to: str | None) -> str:
+    """Find the format to write by the extension, unless it is given."""
+    inner = target.with_suffix("") if target.suffix in _COMPRESSIONS else target
+    to = to or _FORMAT_OF_EXTENSION.get(inner.suffix)
+    if to is None:
+        known = ", ".join(_FORMAT_OF_EXTENSION)
+        raise click.UsageError(f"{target}: the extension names no format; use --to FMT or one of {known}")
+    return to
+
+
+@trace.command()
+@_files
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
+@click.option(
+    "--keep-streams",
+    is_flag=True,
+    help="Keep the numbers of volumes: those of the same number become one. Default: each volume of each file gets a "
+    "number of its own.",
+)
+@reading_options
+@json_option
+def merge(
+    files: tuple[Path, ...],
+    target: Path,
+    to: str | None,
+    keep_streams: bool,
+    reading: _native.ReadOptions,
+    as_json: bool,
+) -> None:
+    """Write the requests of all FILEs as TARGET, by time.
+
+    Formats that count times from their first request (such as msr) are counted from the earliest of all files of the
+    format. The options apply to each file by itself.
+    """
+    to = _target_format(target, to)
+    with progress_bar(f"merging {len(files)} files") as progress:
+        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+        count, skipped, volumes = _native.trace_merge(
+            files, target, to, reading=reading, keep_streams=keep_streams, progress=tell
+        )
+    tell_skipped(target, skipped)
+    if as_json:
+        rows = [{"file": str(file), "volume": volume, "stream": stream} for file, volume, stream in volumes]
+        document = {"file": str(target), "format": to, "requests": count, "skipped_records": skipped}
+        print_json({**document, "streams": rows})
+        return
+    click.echo(f"{target}: {count_text(count)} requests written as {to}")
+    lines = [(str(file), str(volume), str(stream)) for file, volume, stream in volumes]
+    print_lines(table(("file", "volume", "stream"), lines, right=("volume", "stream")))
+
+
+@trace.command()
+@_file
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--to", default="parquet", show_default=True, metavar="FMT", help="Format to write.")
+@reading_options
+@json_option
+def split(file: Path, folder: Path, to: str, reading: _native.ReadOptions, as_json: bool) -> None:
+    """Write one file into FOLDER for each volume of FILE, called by its number.
+
+    Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again.
+    """
+    stem = file.with_suffix("").stem if file.suffix in _COMPRESSIONS else file.stem
+    with progress_bar(f"splitting {file.name}") as progress:
+        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+        parts, skipped = _native.trace_split(file, folder, stem, f".{to}", to, reading=reading, progress=tell)
+    tell_skipped(file, skipped)
+    if as_json:
+        rows = [{"volume": volume, "file": str(path), "requests": count} for volume, path, count in parts]
+        print_json({"format": to, "skipped_records": skipped, "files": rows})
+        return
+    lines = [(str(volume), str(path), count_text(count)) for volume, path, count in parts]
+    print_lines(table(("volume", "file", "requests"), lines, right=("volume", "requests")))
 
 
 @trace.command()
 @_files
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Look at the first N requests only.")
-@_format
-@_volume
-@transform_option
+@reading_options
 @json_option
-def stats(
-    files: tuple[Path, ...],
-    requests: int | None,
-    trace_format: str | None,
-    volume: int | None,
-    transforms: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def stats(files: tuple[Path, ...], requests: int | None, reading: _native.ReadOptions, as_json: bool) -> None:
     """Describe the requests of each FILE: counts, sizes, footprint, how random and how skewed they are."""
     rows: list[dict[str, Any]] = []
     for file in files:
         with progress_bar(f"reading {file.name}") as progress:
             tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-            text = _native.trace_stats(
-                file, format=trace_format, volume=volume, transform=transforms, requests=requests, progress=tell
-            )
-        rows.append({"file": str(file), **json.loads(text)})
+            text, skipped = _native.trace_stats(file, reading=reading, requests=requests, progress=tell)
+        tell_skipped(file, skipped)
+        rows.append({"file": str(file), **json.loads(text), "skipped_records": skipped})
     if as_json:
         print_json(rows if len(rows) > 1 else rows[0])
         return

@@ -268,6 +268,10 @@ impl<S: Stage> RequestSource for StagedSource<S> {
     fn fraction_done(&self) -> Option<f64> {
         share(self.inner.as_ref(), self.taken)
     }
+
+    fn skipped_records(&self) -> u64 {
+        self.inner.skipped_records()
+    }
 }
 
 /// A step that may make several requests of one.
@@ -325,6 +329,10 @@ impl<S: Splitter> RequestSource for SplitSource<S> {
 
     fn fraction_done(&self) -> Option<f64> {
         share(self.inner.as_ref(), self.taken)
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.inner.skipped_records()
     }
 }
 
