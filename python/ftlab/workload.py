@@ -60,7 +60,7 @@ class Trace(Transformable):
 
     def _with_step(self, step: str) -> Trace:
         trace = copy.copy(self)
-        trace._steps = (*self._steps, step)
+        trace._steps = (*self._steps, step)  # noqa: SLF001
         return trace
 
     @property
@@ -90,7 +90,9 @@ class Trace(Transformable):
     def source(self) -> _native.Source:
         """Open it."""
         volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()
-        reading = _native.ReadOptions.of(self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps)
+        reading = _native.ReadOptions.of(
+            self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps
+        )
         return _native.Source.from_trace(self.path, reading)
 
     def __repr__(self) -> str:

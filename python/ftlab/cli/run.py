@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -139,8 +140,7 @@ def run(
             volume_bytes=size(volume_bytes),
             skip_bad=skip_bad or 0,
         )
-    for step in transforms:
-        source = source.transform(step)
+    source = reduce(type(source).transform, transforms, source)
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(

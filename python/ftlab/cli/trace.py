@@ -29,7 +29,10 @@ _SIZED = ("reads", "writes", "trims")
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 _file = click.argument("file", type=click.Path(path_type=Path))
 _format = click.option(
-    "--format", "trace_format", metavar="FMT", help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content."
+    "--format",
+    "trace_format",
+    metavar="FMT",
+    help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content.",
 )
 
 
