@@ -110,7 +110,7 @@ def record(
     target: str | PathLike[str],
     target_format: str,
     *,
-    cache_bytes: int = ...,
+    cache: str = ...,
     include: Sequence[str] = ...,
     exclude: Sequence[str] = ...,
     output_to_stderr: bool = ...,

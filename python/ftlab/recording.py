@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ftlab import _native
 from ftlab.errors import ConfigError
-from ftlab.units import parse_bytes
 from ftlab.workload import Trace
 
-_FORMATS = {".csv": "csv", ".parquet": "parquet", ".disksim": "disksim", ".mqsim": "mqsim"}
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXTENSIONS = {".csv": "csv", ".parquet": "parquet", ".disksim": "disksim", ".mqsim": "mqsim", ".spc": "spc"}
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 
 
 def format_of(path: Path) -> str | None:
     """Tell the format of traces that an extension names, before that of a compression; ``None`` if it names none."""
     inner = path.with_suffix("") if path.suffix in _COMPRESSIONS else path
-    return _FORMATS.get(inner.suffix)
+    return EXTENSIONS.get(inner.suffix)
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ class Recording:
         """All requests of the trace."""
         return self.reads + self.writes + self.trims + self.flushes
 
+    def counts(self) -> dict[str, int]:
+        """Give all numbers by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "trace"}
+
     def unseen(self) -> list[str]:
         """Say in sentences what the command did that is not in the trace."""
         said = []
@@ -87,8 +93,8 @@ def record(
         command: The command and its arguments.
         out: The trace to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         format: Its format. Default: by the extension of ``out``.
-        cache: Size of a page cache that stands between the command and the device, such as ``"256MiB"``. Default: none,
-            every call is a request.
+        cache: Size of a page cache that stands between the command and the device, such as ``"256MiB"``. Default:
+            ``None`` or ``"none"``, every call is a request.
         include: Only files in these folders, or whose whole path matches these patterns. Default: all.
         exclude: Not these.
         output_to_stderr: Send the standard output of the command to standard error.
@@ -102,7 +108,7 @@ def record(
     target = Path(out)
     chosen = format or format_of(target)
     if chosen is None:
-        raise ConfigError(f"{target}: the extension names no format; state one of {', '.join(_FORMATS.values())}")
+        raise ConfigError(f"{target}: the extension names no format; state one, or use one of {', '.join(EXTENSIONS)}")
     ours = threading.current_thread() is threading.main_thread()
     # Ctrl-C reaches the command as well: it ends, and the recording is finished.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ours else None
@@ -111,7 +117,7 @@ def record(
             [os.fspath(word) for word in command],
             target,
             chosen,
-            cache_bytes=0 if cache is None else parse_bytes(cache),
+            cache="0" if cache in {None, "none"} else str(cache),
             include=[os.fspath(pattern) for pattern in include],
             exclude=[os.fspath(pattern) for pattern in exclude],
             output_to_stderr=output_to_stderr,

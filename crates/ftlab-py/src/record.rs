@@ -12,11 +12,12 @@ use pyo3::types::PyDict;
 
 use crate::errors;
 
-/// Run `command` and write what it does to files as the trace `target`. Returns a dictionary: `status` of the command,
+/// Run `command` and write what it does to files as the trace `target`. `cache` is the size of a page cache in between, 0
+/// for none. Returns a dictionary: `status` of the command,
 /// `reads`, `writes`, `trims`, `flushes`, `calls`, `files`, `space_bytes`, `duration_ns`, and what could not be seen:
 /// `shared_mappings`, `asynchronous_calls`. Linux only.
 #[pyfunction]
-#[pyo3(signature = (command, target, target_format, *, cache_bytes = 0, include = Vec::new(), exclude = Vec::new(),
+#[pyo3(signature = (command, target, target_format, *, cache = "0", include = Vec::new(), exclude = Vec::new(),
     output_to_stderr = false))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn record<'py>(
@@ -24,11 +25,13 @@ pub(crate) fn record<'py>(
     command: Vec<OsString>,
     target: PathBuf,
     target_format: &str,
-    cache_bytes: u64,
+    cache: &str,
     include: Vec<String>,
     exclude: Vec<String>,
     output_to_stderr: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let cache_bytes = ftlab_core::quantity::parse_bytes(cache)
+        .map_err(|expected| errors::ConfigError::new_err(format!("cache: {expected}, or none")))?;
     let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
     let options = Options { cache_bytes, include, exclude, output_to_stderr };
     let work = move || {
@@ -42,7 +45,9 @@ pub(crate) fn record<'py>(
     let recorded = recorded.map_err(|error| errors::InputError::new_err(error.to_string()))?;
     let dict = PyDict::new(py);
     dict.set_item("status", recorded.status)?;
-    for (name, op) in [("reads", Op::Read), ("writes", Op::Write), ("trims", Op::Trim), ("flushes", Op::Flush)] {
+    for (name, op) in
+        [("reads", Op::Read), ("writes", Op::Write), ("trims", Op::Trim), ("flushes", Op::Flush)]
+    {
         dict.set_item(name, recorded.counts.requests[op as usize])?;
     }
     dict.set_item("calls", recorded.counts.calls)?;

@@ -112,8 +112,9 @@ impl Calls {
     }
 
     /// The file behind a descriptor, met, if it counts.
-    fn file(&mut self, pid: Pid, fd: u64) -> Option<Seen> {
+    fn file(&mut self, pid: Pid, now: u64, fd: u64) -> Option<Seen> {
         let seen = process::of_descriptor(pid, fd)?;
+        self.born_again(now, &seen);
         let chosen = match self.chosen.get(&seen.file) {
             Some(chosen) => *chosen,
             None => {
@@ -149,46 +150,46 @@ impl Calls {
         let dsync = |flags: u64| flags as i32 & (sys::RWF_DSYNC | sys::RWF_SYNC) != 0;
         let what = match number {
             sys::SYS_read | sys::SYS_readv => {
-                What::Read { fd: a, file: self.file(pid, a)?, at: At::Position }
+                What::Read { fd: a, file: self.file(pid, now, a)?, at: At::Position }
             }
             sys::SYS_pread64 | sys::SYS_preadv => {
-                What::Read { fd: a, file: self.file(pid, a)?, at: At::Offset(d) }
+                What::Read { fd: a, file: self.file(pid, now, a)?, at: At::Offset(d) }
             }
-            sys::SYS_preadv2 => What::Read { fd: a, file: self.file(pid, a)?, at: positioned(d) },
+            sys::SYS_preadv2 => What::Read { fd: a, file: self.file(pid, now, a)?, at: positioned(d) },
             sys::SYS_write | sys::SYS_writev => {
-                What::Write { fd: a, file: self.file(pid, a)?, at: At::Position, sync: false }
+                What::Write { fd: a, file: self.file(pid, now, a)?, at: At::Position, sync: false }
             }
             sys::SYS_pwrite64 | sys::SYS_pwritev => {
-                What::Write { fd: a, file: self.file(pid, a)?, at: At::Offset(d), sync: false }
+                What::Write { fd: a, file: self.file(pid, now, a)?, at: At::Offset(d), sync: false }
             }
             sys::SYS_pwritev2 => {
-                What::Write { fd: a, file: self.file(pid, a)?, at: positioned(d), sync: dsync(f) }
+                What::Write { fd: a, file: self.file(pid, now, a)?, at: positioned(d), sync: dsync(f) }
             }
             sys::SYS_sendfile | sys::SYS_copy_file_range => {
                 let (from, from_at, to, to_at) = match number {
                     sys::SYS_sendfile => (b, pointed(c), a, At::Position),
                     _ => (a, pointed(b), c, pointed(d)),
                 };
-                let from = self.file(pid, from).map(|file| (from, file, from_at));
-                let to = self.file(pid, to).map(|file| (to, file, to_at));
+                let from = self.file(pid, now, from).map(|file| (from, file, from_at));
+                let to = self.file(pid, now, to).map(|file| (to, file, to_at));
                 if from.is_none() && to.is_none() {
                     return None;
                 }
                 What::Copy { from, to }
             }
-            sys::SYS_fsync | sys::SYS_fdatasync => What::Sync { file: self.file(pid, a)? },
+            sys::SYS_fsync | sys::SYS_fdatasync => What::Sync { file: self.file(pid, now, a)? },
             sys::SYS_sync | sys::SYS_syncfs => What::SyncAll,
             sys::SYS_sync_file_range => {
                 let bytes = if c == 0 { u64::MAX - b } else { c };
-                What::WriteOut { file: self.file(pid, a)?, offset: b, bytes }
+                What::WriteOut { file: self.file(pid, now, a)?, offset: b, bytes }
             }
-            sys::SYS_ftruncate => What::Truncate { file: self.file(pid, a)?, bytes: b },
+            sys::SYS_ftruncate => What::Truncate { file: self.file(pid, now, a)?, bytes: b },
             sys::SYS_truncate => {
                 let file = process::at(pid, None, a, true).filter(|seen| self.recorder.knows(seen.file))?;
                 What::Truncate { file, bytes: b }
             }
             sys::SYS_fallocate if b as i32 & (sys::FALLOC_FL_PUNCH_HOLE | sys::FALLOC_FL_ZERO_RANGE) != 0 => {
-                What::Punch { file: self.file(pid, a)?, offset: c, bytes: d }
+                What::Punch { file: self.file(pid, now, a)?, offset: c, bytes: d }
             }
             sys::SYS_openat | sys::SYS_openat2 => What::Open,
             sys::SYS_unlinkat if c as i32 & sys::AT_REMOVEDIR == 0 => {
@@ -200,7 +201,7 @@ impl Calls {
                 return self.replaced(pid, now, Some(a), b, Some(c), d);
             }
             sys::SYS_mmap => {
-                self.shared_mappings += u64::from(self.file(pid, e).is_some());
+                self.shared_mappings += u64::from(self.file(pid, now, e).is_some());
                 return None;
             }
             sys::SYS_io_submit | sys::SYS_io_uring_enter => {
@@ -250,8 +251,9 @@ impl Calls {
             What::Truncate { file, bytes } => self.recorder.truncate(now, file.file, bytes),
             What::Punch { file, offset, bytes } => self.recorder.punch(now, file.file, offset, bytes),
             What::Open => {
-                let seen = process::of_descriptor(pid, result);
-                if let Some(seen) = seen.filter(|seen| seen.bytes == 0 && self.recorder.knows(seen.file)) {
+                let Some(seen) = process::of_descriptor(pid, result) else { return };
+                self.born_again(now, &seen);
+                if seen.bytes == 0 && self.recorder.knows(seen.file) {
                     self.recorder.truncate(now, seen.file, 0);
                 }
             }
@@ -286,6 +288,17 @@ impl Calls {
                 let mode = Mode { sync: mode.sync || durable, ..mode };
                 self.recorder.write(now, file.file, offset, bytes, mode);
             }
+        }
+    }
+
+    /// A file with a name and the number of one that has none any more: that one is gone, and its number used again.
+    fn born_again(&mut self, now: u64, seen: &Seen) {
+        if seen.links > 0
+            && let Some(place) = self.orphans.iter().position(|file| *file == seen.file)
+        {
+            self.orphans.remove(place);
+            self.chosen.remove(&seen.file);
+            self.recorder.delete(now, seen.file);
         }
     }
 
