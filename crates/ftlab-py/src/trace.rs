@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
+use ftlab_core::host::request::{Request, RequestSource};
 use ftlab_trace::stats::StatsCollector;
 use ftlab_trace::transform::transformed;
 use ftlab_trace::{FORMATS, OpenOptions, TraceFile, create, open};

@@ -197,12 +197,10 @@ impl Cache {
         }
     }
 
-    /// Write all dirty pages.
+    /// Write all dirty pages, the oldest first: the numbers of files, by which pages are sorted, differ from run to run.
     pub fn sync_all(&mut self, out: &mut Vec<Transfer>) {
-        let mut dirty: Vec<Page> = self.by_age.values().copied().collect();
-        dirty.sort_unstable();
-        for page in dirty {
-            self.clean(page, out);
+        while let Some((_, &oldest)) = self.by_age.first_key_value() {
+            self.clean(oldest, out);
         }
     }
 

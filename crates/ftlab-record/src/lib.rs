@@ -6,7 +6,7 @@
 
 mod cache;
 mod layout;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux;
 mod recorder;
 
@@ -82,13 +82,23 @@ pub fn record(
     options: &Options,
     take: &mut dyn FnMut(&[Request]) -> Result<(), String>,
 ) -> Result<Recorded, RecordError> {
-    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[cfg(all(
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
     {
         linux::record(command, options, take)
     }
-    #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+    #[cfg(not(all(
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )))]
     {
         let _ = (command, options, take);
-        Err(RecordError::Unsupported("recording needs Linux on a 64-bit machine".into()))
+        Err(RecordError::Unsupported(
+            "recording needs Linux with the GNU C library, on x86-64 or 64-bit ARM".into(),
+        ))
     }
 }

@@ -1,6 +1,6 @@
 //! Recording of commands: exactly what they did to files. Passes without a word where tracing is forbidden.
 
-#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -110,7 +110,7 @@ fn what_ends_a_command_and_what_cannot_be_started_is_told() {
         std::thread::spawn(move || record(&command, &Options::default(), &mut |_| Ok(()))).join().unwrap();
     match error.unwrap_err() {
         RecordError::Command(why) => {
-            assert!(why.starts_with("/no/such/command: cannot be executed: No such file"), "{why}")
+            assert!(why.starts_with("/no/such/command: cannot be executed: No such file"), "{why}");
         }
         RecordError::Unsupported(_) => {}
         RecordError::Output(why) => panic!("{why}"),

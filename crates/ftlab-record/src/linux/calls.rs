@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::filter::{RENAMEAT, SYNC_FILE_RANGE};
 use super::process::{self, Pattern, Pid, Seen};
 use crate::layout::FileId;
 use crate::recorder::{Mode, Recorder};
@@ -101,10 +102,10 @@ impl Calls {
 
     fn counts(&self, path: &Path, block_device: bool) -> bool {
         let text = path.to_string_lossy();
-        let under = |folder: &&str| {
-            text.strip_prefix(*folder).is_some_and(|rest| rest.starts_with('/') || folder.ends_with(':'))
+        let under = |folder: &str| {
+            text.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/') || folder.ends_with(':'))
         };
-        if !block_device && NO_STORAGE.iter().any(|folder| under(&folder)) {
+        if !block_device && NO_STORAGE.iter().any(|folder| under(folder)) {
             return false;
         }
         let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(path));
@@ -115,14 +116,13 @@ impl Calls {
     fn file(&mut self, pid: Pid, now: u64, fd: u64) -> Option<Seen> {
         let seen = process::of_descriptor(pid, fd)?;
         self.born_again(now, &seen);
-        let chosen = match self.chosen.get(&seen.file) {
-            Some(chosen) => *chosen,
-            None => {
-                let path = process::path_of(pid, fd)?;
-                let chosen = self.counts(&path, seen.file.inode == u64::MAX);
-                self.chosen.insert(seen.file, chosen);
-                chosen
-            }
+        let chosen = if let Some(chosen) = self.chosen.get(&seen.file) {
+            *chosen
+        } else {
+            let path = process::path_of(pid, fd)?;
+            let chosen = self.counts(&path, seen.file.inode == u64::MAX);
+            self.chosen.insert(seen.file, chosen);
+            chosen
         };
         if chosen {
             self.recorder.meet(seen.file, seen.bytes);
@@ -134,14 +134,14 @@ impl Calls {
     pub(super) fn enter(&mut self, pid: Pid, now: u64, number: i64, args: &[u64]) -> Option<Pending> {
         use libc as sys;
         let [a, b, c, d, e, f] = *args else { return None };
-        let positioned = |offset: u64| if offset as i64 == -1 { At::Position } else { At::Offset(offset) };
+        let positioned = |offset: u64| if offset == u64::MAX { At::Position } else { At::Offset(offset) };
         let pointed = |pointer: u64| if pointer == 0 { At::Position } else { At::Memory(pointer) };
         #[cfg(target_arch = "x86_64")]
         let (number, a, b, c) = match number {
             // The older calls, as their newer selves.
             sys::SYS_unlink => (sys::SYS_unlinkat, sys::AT_FDCWD as u64, a, 0),
             sys::SYS_rename => {
-                return self.replaced(pid, now, None, a, None, b);
+                return Self::replaced(pid, now, None, a, None, b);
             }
             sys::SYS_open => (sys::SYS_openat, 0, a, b),
             sys::SYS_creat => (sys::SYS_openat, 0, a, sys::O_TRUNC as u64),
@@ -179,7 +179,7 @@ impl Calls {
             }
             sys::SYS_fsync | sys::SYS_fdatasync => What::Sync { file: self.file(pid, now, a)? },
             sys::SYS_sync | sys::SYS_syncfs => What::SyncAll,
-            sys::SYS_sync_file_range => {
+            SYNC_FILE_RANGE => {
                 let bytes = if c == 0 { u64::MAX - b } else { c };
                 What::WriteOut { file: self.file(pid, now, a)?, offset: b, bytes }
             }
@@ -196,9 +196,9 @@ impl Calls {
                 let file = process::at(pid, Some(a), b, false).filter(|seen| seen.links == 1)?;
                 What::Unlink { file }
             }
-            sys::SYS_renameat => return self.replaced(pid, now, Some(a), b, Some(c), d),
+            RENAMEAT => return Self::replaced(pid, now, Some(a), b, Some(c), d),
             sys::SYS_renameat2 if e as u32 & sys::RENAME_EXCHANGE == 0 => {
-                return self.replaced(pid, now, Some(a), b, Some(c), d);
+                return Self::replaced(pid, now, Some(a), b, Some(c), d);
             }
             sys::SYS_mmap => {
                 self.shared_mappings += u64::from(self.file(pid, now, e).is_some());
@@ -215,7 +215,6 @@ impl Calls {
 
     /// A file gets the name of another one, which loses it.
     fn replaced(
-        &self,
         pid: Pid,
         now: u64,
         from_folder: Option<u64>,
@@ -268,6 +267,7 @@ impl Calls {
     }
 
     /// Bytes were read or (`write` says whether durably) written.
+    #[expect(clippy::too_many_arguments, reason = "what a call says")]
     fn moved(&mut self, pid: Pid, now: u64, fd: u64, file: Seen, at: At, bytes: u64, write: Option<bool>) {
         if bytes == 0 {
             return;

@@ -230,9 +230,10 @@ impl Loop<'_> {
         if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
             self.tasks.remove(&pid);
             if pid == self.root {
-                self.status = match libc::WIFEXITED(status) {
-                    true => libc::WEXITSTATUS(status),
-                    false => 128 + libc::WTERMSIG(status),
+                self.status = if libc::WIFEXITED(status) {
+                    libc::WEXITSTATUS(status)
+                } else {
+                    128 + libc::WTERMSIG(status)
                 };
             }
         } else if libc::WIFSTOPPED(status) {
@@ -277,19 +278,19 @@ impl Loop<'_> {
         let inside = self.tasks.get(&pid).is_some_and(Option::is_some);
         let go_on = if inside { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
         // It may have been killed meanwhile; then its end is the next thing to hear of it.
-        let _ = ptrace(go_on as u32, pid, 0, deliver);
+        let _ = ptrace(go_on, pid, 0, deliver);
     }
 
     fn enter(&mut self, pid: Pid) {
         let now = self.now();
         let Some(info) = call_info(pid).filter(|info| info.op == OP_SECCOMP) else { return };
-        let pending = self.calls.enter(pid, now, info.data[0] as i64, &info.data[1..7]);
+        let pending = self.calls.enter(pid, now, info.data[0].cast_signed(), &info.data[1..7]);
         self.tasks.insert(pid, pending);
     }
 
     fn leave(&mut self, pid: Pid) {
         let Some(pending) = self.tasks.get_mut(&pid).and_then(Option::take) else { return };
-        let ended = call_info(pid).filter(|info| info.op == OP_EXIT && info.data[1] & 0xff == 0);
+        let ended = call_info(pid).filter(|info| info.op == OP_EXIT && info.data[1] as u8 == 0);
         if let Some(info) = ended {
             self.calls.leave(pid, pending, info.data[0], self.tasks.keys().copied());
         }

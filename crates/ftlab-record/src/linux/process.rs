@@ -17,7 +17,7 @@ pub(super) struct Seen {
     pub(super) file: FileId,
     pub(super) bytes: u64,
     /// Names that it has.
-    pub(super) links: u64,
+    pub(super) links: libc::nlink_t,
 }
 
 /// Block devices have no number of a file; no file has this one.
@@ -39,7 +39,7 @@ fn seen(path: &str, follow: bool) -> Option<Seen> {
         libc::S_IFREG => Some(Seen {
             file: FileId { device: about.st_dev, inode: about.st_ino },
             bytes: about.st_size.max(0) as u64,
-            links: about.st_nlink.into(),
+            links: about.st_nlink,
         }),
         libc::S_IFBLK => {
             let (major, minor) = (libc::major(about.st_rdev), libc::minor(about.st_rdev));
@@ -141,9 +141,9 @@ pub(super) struct Pattern(CString);
 impl Pattern {
     /// Folders that exist are known by their real names.
     pub(super) fn new(text: &str) -> io::Result<Self> {
-        let path = fs::canonicalize(text).unwrap_or_else(|_| match text.starts_with(['/', '*']) {
-            true => PathBuf::from(text),
-            false => std::env::current_dir().unwrap_or_default().join(text),
+        let path = fs::canonicalize(text).unwrap_or_else(|_| {
+            let folder = std::env::current_dir().unwrap_or_default();
+            if text.starts_with('*') { PathBuf::from(text) } else { folder.join(text) }
         });
         Ok(Self(CString::new(path.into_os_string().into_vec())?))
     }
