@@ -7,6 +7,7 @@
 
 mod device;
 mod errors;
+mod record;
 mod run;
 mod source;
 mod trace;
@@ -21,6 +22,8 @@ mod _native {
 
     #[pymodule_export]
     use super::device::{Device, presets, schema, schemes};
+    #[pymodule_export]
+    use super::record::record;
     #[pymodule_export]
     use super::run::{Outcome, run};
     #[pymodule_export]

@@ -119,7 +119,11 @@ fn whole<T>(expected: impl Into<String>) -> Result<T, Fault> {
     Err(("", String::new(), expected.into()))
 }
 
-fn refuse<T>(key: &'static str, found: impl ToString, expected: impl Into<String>) -> Result<T, Fault> {
+fn refuse<T>(
+    key: &'static str,
+    found: impl std::fmt::Display,
+    expected: impl Into<String>,
+) -> Result<T, Fault> {
     Err((key, found.to_string(), expected.into()))
 }
 
