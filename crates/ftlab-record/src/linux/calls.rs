@@ -50,6 +50,8 @@ enum What {
     },
     /// A descriptor is given for a file that was emptied.
     Open,
+    /// A file without a name is closed.
+    Close,
     /// The last name of a file goes.
     Unlink {
         file: Seen,
@@ -75,13 +77,9 @@ pub(super) struct Calls {
     chosen: HashMap<FileId, bool>,
     /// Files without a name that may still be open.
     orphans: Vec<FileId>,
-    orphans_seen_ns: u64,
     pub(super) shared_mappings: u64,
     pub(super) asynchronous_calls: u64,
 }
-
-/// Files without a name are looked for in the tables of descriptors at most so often.
-const ORPHANS_EVERY_NS: u64 = 20_000_000;
 
 /// Files that are no storage.
 const NO_STORAGE: [&str; 4] = ["/proc", "/sys", "/dev", "/memfd:"];
@@ -94,7 +92,6 @@ impl Calls {
             exclude,
             chosen: HashMap::new(),
             orphans: Vec::new(),
-            orphans_seen_ns: 0,
             shared_mappings: 0,
             asynchronous_calls: 0,
         }
@@ -200,6 +197,14 @@ impl Calls {
             sys::SYS_renameat2 if e as u32 & sys::RENAME_EXCHANGE == 0 => {
                 return Self::replaced(pid, now, Some(a), b, Some(c), d);
             }
+            // Nearly always there is none, and nothing is asked.
+            sys::SYS_close if !self.orphans.is_empty() => {
+                let seen = process::of_descriptor(pid, a)?;
+                if !self.orphans.contains(&seen.file) {
+                    return None;
+                }
+                What::Close
+            }
             sys::SYS_mmap => {
                 self.shared_mappings += u64::from(self.file(pid, now, e).is_some());
                 return None;
@@ -256,6 +261,7 @@ impl Calls {
                     self.recorder.truncate(now, seen.file, 0);
                 }
             }
+            What::Close => self.bury(now, pids),
             What::Unlink { file } => {
                 self.chosen.remove(&file.file);
                 if self.recorder.knows(file.file) {
@@ -314,12 +320,11 @@ impl Calls {
             open
         });
         self.orphans = left;
-        self.orphans_seen_ns = now;
     }
 
-    /// Something has happened: look after files without names now and then.
-    pub(super) fn look_after(&mut self, now: u64, pids: impl Iterator<Item = Pid>) {
-        if !self.orphans.is_empty() && now.saturating_sub(self.orphans_seen_ns) > ORPHANS_EVERY_NS {
+    /// A process has ended or become another program, and closed files.
+    pub(super) fn closed(&mut self, now: u64, pids: impl Iterator<Item = Pid>) {
+        if !self.orphans.is_empty() {
             self.bury(now, pids);
         }
     }

@@ -56,6 +56,7 @@ fn calls() -> Vec<(c_long, When)> {
         sys::SYS_ftruncate,
         sys::SYS_fallocate,
         sys::SYS_openat2,
+        sys::SYS_close,
         sys::SYS_unlinkat,
         RENAMEAT,
         sys::SYS_renameat2,

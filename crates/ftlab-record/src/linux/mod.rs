@@ -229,6 +229,8 @@ impl Loop<'_> {
         }
         if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
             self.tasks.remove(&pid);
+            let now = self.now();
+            self.calls.closed(now, self.tasks.keys().copied());
             if pid == self.root {
                 self.status = if libc::WIFEXITED(status) {
                     libc::WEXITSTATUS(status)
@@ -239,9 +241,6 @@ impl Loop<'_> {
         } else if libc::WIFSTOPPED(status) {
             self.stopped(pid, libc::WSTOPSIG(status), status >> 16);
         }
-        let now = self.now();
-        let tasks = &self.tasks;
-        self.calls.look_after(now, tasks.keys().copied());
         if self.calls.recorder.waiting() >= BATCH {
             self.give()?;
         }
@@ -262,6 +261,8 @@ impl Loop<'_> {
                 // Whichever thread it was, it is the only one now, and under the number of the first.
                 self.tasks.insert(pid, None);
                 self.executed |= pid == self.root;
+                let now = self.now();
+                self.calls.closed(now, self.tasks.keys().copied());
             }
             EVENT_STOP => {
                 self.tasks.entry(pid).or_insert(None);

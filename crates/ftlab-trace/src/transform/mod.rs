@@ -36,7 +36,7 @@ pub struct StepInfo {
     pub example: &'static str,
 }
 
-/// A step, or why it makes no sense: the key, what was found and what was expected.
+/// Why a step makes no sense: the key, what was found and what was expected.
 type Fault = (&'static str, String, String);
 
 /// What a step does.
@@ -178,6 +178,11 @@ trait Stage: Clone + Send + Sync + 'static {
         u64::MAX
     }
 
+    /// The share of what it takes that it was given, where it takes only a part.
+    fn share(&self) -> f64 {
+        0.0
+    }
+
     /// How many requests become of `total`, when that is known beforehand.
     fn total(&self, total: u64) -> Option<u64>;
 }
@@ -270,7 +275,7 @@ impl<S: Stage> RequestSource for StagedSource<S> {
     }
 
     fn fraction_done(&self) -> Option<f64> {
-        share(self.inner.as_ref(), self.taken)
+        Some(share(self.inner.as_ref(), self.taken)?.max(self.stage.share()))
     }
 
     fn skipped_records(&self) -> u64 {
@@ -338,6 +343,28 @@ impl<S: Splitter> RequestSource for SplitSource<S> {
     fn skipped_records(&self) -> u64 {
         self.inner.skipped_records()
     }
+}
+
+/// An operation by name.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OpSchema {
+    Read,
+    Write,
+    Trim,
+    Flush,
+}
+
+/// One value or a list.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrMany<T> {
+    /// A value.
+    One(T),
+    /// A list.
+    Many(Vec<T>),
 }
 
 /// serde: a list, or one value for a list of one.
