@@ -43,8 +43,13 @@ fn sample(format: &Format) -> Vec<u8> {
     samples::binary(format.name).unwrap_or_else(|| {
         let path = std::env::temp_dir().join(format!("ftlab-fuzz-{}.{}", std::process::id(), format.name));
         let mut output = create(&path, format.name).expect("the format is written");
-        let request =
-            |index| Request { arrival_ns: index * 9, lba: index * 8, sectors: 8, op: Op::Write, stream: 1 };
+        let request = |index: u64| Request {
+            arrival_ns: index * 9,
+            lba: index * 8,
+            sectors: 8,
+            op: Op::Write,
+            stream: 1,
+        };
         let requests: Vec<Request> = (0..50).map(request).collect();
         output.write(&requests).expect("the format is written");
         output.finish().expect("the format is written");

@@ -1,10 +1,12 @@
 //! Trace files: what they are, what is in them, and conversion.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::stats::StatsCollector;
+use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
     FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create, create_with_contents,
     open,
@@ -13,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::source::steps;
 
 /// Requests between two looks at signals: some milliseconds of decoding.
 const BATCH: usize = 1 << 16;
@@ -24,24 +27,28 @@ pub(crate) enum Size {
     Text(String),
 }
 
-/// How a trace is read.
+/// How a trace is read, and the steps that its requests then go through.
 #[pyclass(frozen, module = "ftlab._native")]
 #[derive(Clone, Default)]
-pub(crate) struct ReadOptions(OpenOptions);
+pub(crate) struct ReadOptions {
+    open: OpenOptions,
+    steps: Vec<Step>,
+}
 
 #[pymethods]
 impl ReadOptions {
     /// `format` is recognised by content when `None`; `volume` lists the volumes to take, all when empty; `volumes` says
     /// where they lie, "overlay" or "concat", and `volume_bytes` how large the region of each is; `skip_bad` bad
-    /// records are left out.
+    /// records are left out; `transform` has the steps of a pipeline.
     #[staticmethod]
-    #[pyo3(signature = (format = None, volume = Vec::new(), volumes = "overlay", volume_bytes = None, skip_bad = 0))]
+    #[pyo3(signature = (format = None, volume = Vec::new(), volumes = "overlay", volume_bytes = None, skip_bad = 0, transform = Vec::new()))]
     fn of(
         format: Option<String>,
         volume: Vec<u16>,
         volumes: &str,
         volume_bytes: Option<Size>,
         skip_bad: u64,
+        transform: Vec<String>,
     ) -> PyResult<Self> {
         let refused = |text: String| Err(errors::InputError::new_err(text));
         let volume_bytes = match volume_bytes {
@@ -63,14 +70,32 @@ impl ReadOptions {
             ("concat", volume_bytes) => Layout::Concat { volume_bytes },
             _ => return refused(format!("volumes = {volumes:?}, expected \"overlay\" or \"concat\"")),
         };
-        Ok(Self(OpenOptions { format, volumes: volume, layout, skip_bad }))
+        let open = OpenOptions { format, volumes: volume, layout, skip_bad };
+        Ok(Self { open, steps: steps(&transform)? })
     }
 }
 
 /// Open a trace.
 pub(crate) fn opened(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions>) -> PyResult<TraceFile> {
-    let options = reading.map(|reading| reading.0.clone()).unwrap_or_default();
+    let options = reading.map(|reading| reading.open.clone()).unwrap_or_default();
     py.detach(|| open(path, &options)).map_err(|error| errors::input(&error))
+}
+
+/// The requests of a trace after the steps that `reading` names, on a thread of their own.
+pub(crate) fn transformed_trace(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFactory> {
+    match reading {
+        Some(reading) if !reading.steps.is_empty() => transformed(Arc::new(trace), &reading.steps),
+        _ => Arc::new(trace),
+    }
+}
+
+/// The same on the caller's thread where there are no steps.
+fn requests_of(trace: TraceFile, reading: Option<&ReadOptions>) -> PyResult<Box<dyn RequestSource>> {
+    let source = match reading {
+        Some(reading) if !reading.steps.is_empty() => transformed_trace(trace, Some(reading)).open(0),
+        _ => trace.reader(),
+    };
+    source.map_err(|error| errors::input(&error))
 }
 
 /// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `cannot_say`, `argument` (`summary`,
@@ -107,8 +132,8 @@ pub(crate) fn trace_info(
     path: PathBuf,
     format: Option<String>,
 ) -> PyResult<(&'static str, String)> {
-    let reading = ReadOptions(OpenOptions { format, ..OpenOptions::default() });
-    let trace = opened(py, path, Some(&reading))?;
+    let open = OpenOptions { format, ..OpenOptions::default() };
+    let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
@@ -123,8 +148,7 @@ pub(crate) fn trace_head(
     count: usize,
     reading: Option<&ReadOptions>,
 ) -> PyResult<Vec<Row>> {
-    let trace = opened(py, path, reading)?;
-    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
+    let mut reader = requests_of(opened(py, path, reading)?, reading)?;
     let mut rows = Vec::new();
     each_batch(py, reader.as_mut(), None, count, |requests| {
         rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream)));
@@ -149,8 +173,8 @@ pub(crate) fn trace_convert(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(usize, u64)> {
     let trace = opened(py, path, reading)?;
-    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
     let origin = file_name(trace.path());
+    let mut reader = requests_of(trace, reading)?;
     let made = |contents: bool| -> PyResult<TraceOutput> {
         let make = if contents { create_with_contents } else { create };
         let mut output = make(&target, target_format).map_err(|error| errors::input(&error))?;
@@ -205,6 +229,10 @@ pub(crate) fn trace_merge(
     let traces = traces?;
     let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
     let merged = MergedTraces::new(traces, keep_streams);
+    if reading.is_some_and(|reading| !reading.steps.is_empty()) {
+        let expected = "steps of a transformation are for one trace: convert what was merged";
+        return Err(errors::InputError::new_err(expected));
+    }
     let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
     let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
     output.note_origin(&origins.join(", "));
@@ -232,7 +260,7 @@ pub(crate) fn trace_split(
     reading: Option<&ReadOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Vec<Part>, u64)> {
-    let trace = opened(py, path, reading)?;
+    let trace = transformed_trace(opened(py, path, reading)?, reading);
     let mut split =
         Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;
     loop {
@@ -258,7 +286,7 @@ pub(crate) fn trace_stats(
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, u64)> {
-    let trace = opened(py, path, reading)?;
+    let trace = transformed_trace(opened(py, path, reading)?, reading);
     let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
     let mut collector = StatsCollector::default();
     each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {

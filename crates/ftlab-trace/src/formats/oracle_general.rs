@@ -1,6 +1,7 @@
 //! libCacheSim's oracleGeneral traces.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use ftlab_core::host::request::{Op, Request};
 
@@ -24,7 +25,7 @@ pub(crate) static FORMAT: Format = Format {
     example: "",
     detect: |sample: &Sample<'_>| detect(sample.bytes),
     read: |input| {
-        let parser = OracleGeneral { epoch: input.epoch(), places: HashMap::new(), end: 0 };
+        let parser = OracleGeneral { epoch: input.epoch(), places: HashMap::default(), end: 0 };
         Ok(Box::new(RecordReader::new(input, parser)))
     },
     write: None,
@@ -91,9 +92,28 @@ struct Place {
     pages: u32,
 }
 
+/// Objects are often hashes already, and otherwise numbers in sequence: one multiplication spreads both.
+#[derive(Default)]
+struct ObjectHasher(u64);
+
+impl Hasher for ObjectHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
+
 struct OracleGeneral {
     epoch: Epoch,
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, Place, BuildHasherDefault<ObjectHasher>>,
     /// Pages in use.
     end: u64,
 }
