@@ -12,6 +12,7 @@ from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.result import Result
 from ftlab.running import run
+from ftlab.statistics import TraceStats, trace_stats
 from ftlab.workload import Trace, Workload
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
     "Result",
     "RunError",
     "Trace",
+    "TraceStats",
     "Workload",
     "__version__",
     "run",
+    "trace_stats",
 ]

@@ -12,6 +12,7 @@ from ftlab.plain import to_json
 
 if TYPE_CHECKING:
     from ftlab.device import Device
+    from ftlab.statistics import TraceStats
 
 
 class Trace:
@@ -47,6 +48,12 @@ class Trace:
     def source(self) -> _native.Source:
         """Open it."""
         return _native.Source.from_trace(self.path, self.format, self.volume)
+
+    def stats(self, **options: Any) -> TraceStats:
+        """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
+        from ftlab.statistics import trace_stats
+
+        return trace_stats(self, **options)
 
     def __repr__(self) -> str:
         """Path and format."""
@@ -128,6 +135,23 @@ class Workload:
             InputError: Its trace cannot be opened.
         """
         return self._native.source(device._native, seed, requests)  # noqa: SLF001
+
+    def source_of_capacity(
+        self, capacity: str | int, seed: int | None = None, requests: int | None = None
+    ) -> _native.Source:
+        """Make its requests for a drive of a size such as ``"64GiB"``; the rest is as for :meth:`source`.
+
+        Raises:
+            ConfigError: The workload does not fit.
+            InputError: Its trace cannot be opened.
+        """
+        return self._native.source_of_capacity(str(capacity), seed, requests)
+
+    def stats(self, **options: Any) -> TraceStats:
+        """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
+        from ftlab.statistics import trace_stats
+
+        return trace_stats(self, **options)
 
     def __repr__(self) -> str:
         """Name and parameters."""

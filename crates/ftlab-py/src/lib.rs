@@ -26,7 +26,7 @@ mod _native {
     #[pymodule_export]
     use super::source::Source;
     #[pymodule_export]
-    use super::trace::{formats, trace_convert, trace_head, trace_info, trace_stats};
+    use super::trace::{formats, trace_convert, trace_head, trace_info};
     #[pymodule_export]
     use super::workload::Workload;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
+use ftlab_trace::stats::{StatsCollector, StatsOptions};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 
@@ -84,6 +85,33 @@ impl Source {
         let name =
             trace.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(Self { factory: Arc::new(trace), name })
+    }
+
+    /// Describe its requests, or the first `requests` of them. `options` are those of the statistics as JSON; the
+    /// result is JSON too. `progress` is called with the fraction done, or `None`, and the number of requests.
+    #[pyo3(signature = (options, requests = None, progress = None))]
+    fn stats(
+        &self,
+        py: Python<'_>,
+        options: &str,
+        requests: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let refused = |problem: String| errors::ConfigError::new_err(format!("statistics: {problem}"));
+        // Line and column would be those of the JSON, which the caller has not written.
+        let told = |error: serde_json::Error| {
+            let text = error.to_string();
+            text.split(" at line ").next().map(str::to_owned).unwrap_or(text)
+        };
+        let options: StatsOptions = serde_json::from_str(options).map_err(|error| refused(told(error)))?;
+        let mut collector = StatsCollector::new(options).map_err(|error| refused(error.to_string()))?;
+        let mut source = self.factory.open(0).map_err(|error| errors::input(&error))?;
+        let limit = requests.unwrap_or(usize::MAX);
+        trace::each_batch(py, source.as_mut(), progress.as_ref(), limit, |requests| {
+            collector.add(requests);
+            Ok(())
+        })?;
+        Ok(serde_json::to_string(&collector.finish()).expect("statistics are plain data"))
     }
 
     /// Its name in reports.

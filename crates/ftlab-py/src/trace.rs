@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
-use ftlab_trace::stats::StatsCollector;
+use ftlab_core::host::request::{Request, RequestSource};
 use ftlab_trace::{FORMATS, OpenOptions, TraceFile, create, open};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -98,29 +97,6 @@ pub(crate) fn trace_convert(
     })?;
     output.finish().map_err(|error| errors::input(&error))?;
     Ok(count)
-}
-
-/// Describe the requests of a trace; the statistics come as JSON. `progress` as for `trace_convert`.
-#[pyfunction]
-#[pyo3(signature = (path, *, format = None, volume = None, requests = None, progress = None))]
-pub(crate) fn trace_stats(
-    py: Python<'_>,
-    path: PathBuf,
-    format: Option<String>,
-    volume: Option<u16>,
-    requests: Option<usize>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let trace = opened(py, path, format, volume)?;
-    let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
-    let mut collector = StatsCollector::default();
-    each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {
-        for request in requests {
-            collector.add(request);
-        }
-        Ok(())
-    })?;
-    Ok(serde_json::to_string(&collector.finish()).expect("statistics are plain data"))
 }
 
 /// Read a source to its end, or `limit` requests of it, looking after signals and progress between batches.

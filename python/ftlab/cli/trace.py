@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,9 @@ import click
 from ftlab import _native
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
 from ftlab.errors import InputError
-from ftlab.units import bytes_text, count_text, time_text
+from ftlab.statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
+from ftlab.units import bytes_text, count_text
+from ftlab.workload import Trace, Workload
 
 _FORMAT_OF_EXTENSION = {
     ".csv": "csv",
@@ -142,41 +143,94 @@ def convert(
 
 
 @trace.command()
-@_files
+@click.argument("files", nargs=-1, metavar="[FILE...]", type=click.Path(path_type=Path))
+@click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="Describe a generated workload.")
+@click.option(
+    "--capacity",
+    default=DEFAULT_CAPACITY,
+    show_default=True,
+    metavar="SIZE",
+    help="Drive of workloads that say no footprint.",
+)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of workloads. Default: their own.")
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Look at the first N requests only.")
+@click.option(
+    "--reuse",
+    type=click.Choice(["exact", "sampled", "off"]),
+    default="sampled",
+    show_default=True,
+    help="Reuse distances; sampled is exact up to 65,536 pages.",
+)
+@click.option("--page-bytes", default="4KiB", show_default=True, metavar="SIZE", help="Logical page, for FTL requests.")
+@click.option(
+    "--map-cache", default="4MiB", show_default=True, metavar="SIZE", help="Mapping cache of the intra-distances."
+)
+@click.option(
+    "--service", default="100us", show_default=True, metavar="TIME", help="Service time of the queue estimate."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write stats.json, tables (Parquet) and plots; of several inputs, each to a directory of its own.",
+)
 @_format
 @_volume
 @json_option
 def stats(
-    files: tuple[Path, ...], requests: int | None, trace_format: str | None, volume: int | None, as_json: bool
+    files: tuple[Path, ...],
+    workloads: tuple[str, ...],
+    capacity: str,
+    seed: int | None,
+    requests: int | None,
+    reuse: str,
+    page_bytes: str,
+    map_cache: str,
+    service: str,
+    out: Path | None,
+    trace_format: str | None,
+    volume: int | None,
+    as_json: bool,
 ) -> None:
-    """Describe the requests of each FILE: counts, sizes, footprint, how random and how skewed they are."""
-    rows: list[dict[str, Any]] = []
-    for file in files:
-        with progress_bar(f"reading {file.name}") as progress:
-            tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-            text = _native.trace_stats(file, format=trace_format, volume=volume, requests=requests, progress=tell)
-        rows.append({"file": str(file), **json.loads(text)})
+    """Describe requests: counts, sizes, footprint, sequence, arrivals, skew, reuse, lifetimes.
+
+    FILEs are traces; --workload describes presets and workload files.
+    """
+    inputs: list[tuple[str, Trace | Workload]] = [(str(file), Trace(file, trace_format, volume)) for file in files]
+    inputs += [(name, Workload.load(name)) for name in workloads]
+    if not inputs:
+        raise click.UsageError("name a FILE or a --workload")
+    found: list[TraceStats] = []
+    for label, source in inputs:
+        with progress_bar(f"reading {label}") as progress:
+            result = trace_stats(
+                source,
+                requests=requests,
+                capacity=capacity,
+                seed=seed,
+                page_bytes=page_bytes,
+                map_cache_bytes=map_cache,
+                reuse=reuse,
+                service_us=service,
+                progress=progress,
+            )
+        found.append(result)
+    if out is not None:
+        folders = [out] if len(found) == 1 else [out / f"{index}-{each.name}" for index, each in enumerate(found, 1)]
+        for each, folder in zip(found, folders, strict=True):
+            each.write(folder)
     if as_json:
+        keys = ["file"] * len(files) + ["workload"] * len(workloads)
+        rows = [{key: label, **each.to_dict()} for key, (label, _), each in zip(keys, inputs, found, strict=True)]
         print_json(rows if len(rows) > 1 else rows[0])
         return
-    names = [str(row["file"]) for row in rows]
-    plain = [key for key, value in rows[0].items() if key != "file" and not isinstance(value, list)]
-    print_lines(table(["", *names], [[key, *(_text(key, row[key]) for row in rows)] for key in plain], right=names))
-    for row in rows:
-        click.echo(f"\nsizes of requests in {row['file']}")
+    for each in found:
+        print_lines(table(("", each.name), each.rows()))
+        click.echo("")
         lines = [
             (f"{size['min_bytes']:,} - {size['max_bytes']:,}", *(count_text(size[op]) for op in _SIZED))
-            for size in row["size_histogram"]
+            for size in each.to_dict()["size_histogram"]
         ]
         print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
-
-
-def _text(key: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if key.endswith(("_bytes", "_byte")):
-        return f"{count_text(round(value))} ({bytes_text(value)})"
-    if key.endswith("_ns"):
-        return time_text(value)
-    return f"{value:.4g}" if isinstance(value, float) else count_text(value)
+    if out is not None:
+        click.echo(f"wrote {', '.join(map(str, folders))}")
