@@ -5,6 +5,7 @@
 
 mod background;
 mod columns;
+pub mod fit;
 mod footprint;
 mod formats;
 mod input;

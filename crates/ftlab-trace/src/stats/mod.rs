@@ -1,7 +1,7 @@
 //! What a trace is like, in one pass: a small collector for each question, and [`StatsCollector`] over all of them.
 
 mod arrivals;
-mod bins;
+pub(crate) mod bins;
 mod distinct;
 mod growth;
 mod intra;
@@ -11,7 +11,7 @@ mod reuse;
 mod sample;
 mod sequence;
 mod sizes;
-mod timeline;
+pub(crate) mod timeline;
 mod touched;
 
 use ftlab_core::config::ConfigError;

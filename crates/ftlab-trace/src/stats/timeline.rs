@@ -17,6 +17,12 @@ impl Timeline {
         Self { words: vec![0; words], tree: vec![0; words + 1], next: 0, live: 0 }
     }
 
+    /// Slots in all.
+    pub(crate) fn slots(&self) -> usize {
+        self.words.len() * 64
+    }
+
+    /// Occupied slots.
     pub(crate) fn live(&self) -> usize {
         self.live
     }
@@ -24,7 +30,7 @@ impl Timeline {
     /// Whether no slot is left: [`renumbered`](Self::renumbered) has to make room.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
-        self.next == self.words.len() * 64
+        self.next == self.slots()
     }
 
     #[inline(always)]
