@@ -58,6 +58,15 @@ fn misfits(name: &str, trace: &dyn SourceFactory) -> Vec<String> {
         ("footprint", footprint, 0.05),
         ("duration", duration, 0.01),
     ];
+    if off > 0.02 {
+        let (a, b) = (
+            &recorded.reuse.as_ref().unwrap().miss_ratio_curve,
+            &fitted.reuse.as_ref().unwrap().miss_ratio_curve,
+        );
+        for power in 0..21 {
+            eprintln!("DIAG {} {:.3} {:.3}", 1u64 << power, a.at(1 << power), b.at(1 << power));
+        }
+    }
     let wrong: Vec<_> = wrong.into_iter().filter(|(_, off, most)| off.abs() > *most).collect();
     if wrong.is_empty() { Vec::new() } else { vec![format!("{name}: {wrong:?}")] }
 }

@@ -111,6 +111,14 @@ impl FittedModel {
         self.phases.iter().flat_map(|phase| &phase.kinds).sum()
     }
 
+    /// Mean requests of a run on known pages, at most 64.
+    fn run_requests(&self, write: bool) -> f64 {
+        let kind = kind_of(write, true, true);
+        let all: u64 = self.follows[kind].iter().sum();
+        let stops = all - self.follows[kind][kind].min(all);
+        (all as f64 / stops.max(1) as f64).clamp(1.0, 64.0)
+    }
+
     /// Bytes from the first to the last region of all volumes, laid side by side.
     pub fn span_bytes(&self) -> u64 {
         self.streams.iter().map(FittedStream::roomy_regions).sum::<u64>() * REGION_SECTORS * 512
@@ -374,6 +382,11 @@ pub(super) struct Fitted {
     previous: usize,
     now_ns: f64,
     phase_end_ns: f64,
+    /// Requests of a run on known pages, of reads and of writes.
+    run_requests: [f64; 2],
+    /// Sequential requests that became jumps.
+    owed: u64,
+    most_owed: u64,
     /// Of reads and of writes.
     plan: [Plan; 2],
     offset_sectors: u64,
@@ -383,7 +396,10 @@ pub(super) struct Fitted {
 
 const SLOTS: usize = 1 << 12;
 /// Known places that are weighed against each other for a jump.
-const CANDIDATES: usize = 8;
+const CANDIDATES: usize = 12;
+/// Scores of places: 1.5 fits in all, -1.5 and less in nothing.
+const GOOD_FIT: f64 = 0.4;
+const POOR_FIT: f64 = 0.0;
 /// Pages of a request that are looked at to weigh a place.
 const LOOKS: u64 = 8;
 
@@ -431,6 +447,9 @@ impl Fitted {
             previous: FLUSH,
             now_ns: 0.0,
             phase_end_ns: 0.0,
+            run_requests: [false, true].map(|write| shape.model.run_requests(write)),
+            owed: 0,
+            most_owed: shape.model.requests() / 10 + 4,
             plan: [Plan::default(); 2],
             offset_sectors: shape.offset_sectors,
             requests,
@@ -566,9 +585,18 @@ impl Fitted {
     /// A lane and an address for a request of a kind.
     fn place(&mut self, kind: usize, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
         let known = kind & KNOWN != 0;
-        if kind & SEQUENTIAL != 0
-            && let Some(found) = self.sequential_place(sectors, known)
+        if kind & SEQUENTIAL != 0 {
+            // A run on known pages may stop where they do not fit, if another goes on instead of a jump.
+            let wanted = if self.owed < self.most_owed { POOR_FIT } else { f64::NEG_INFINITY };
+            if let Some(found) = self.sequential_place(write, sectors, known, wanted) {
+                return found;
+            }
+            self.owed += u64::from(known);
+        } else if known
+            && self.owed > 0
+            && let Some(found) = self.sequential_place(write, sectors, true, GOOD_FIT)
         {
+            self.owed -= 1;
             return found;
         }
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
@@ -628,7 +656,14 @@ impl Fitted {
     }
 
     /// Where a lane goes on to pages that are known or not, as wanted.
-    fn sequential_place(&mut self, sectors: u64, known: bool) -> Option<(usize, u64)> {
+    /// Known pages must fit what is wanted at least so well.
+    fn sequential_place(
+        &mut self,
+        write: bool,
+        sectors: u64,
+        known: bool,
+        wanted: f64,
+    ) -> Option<(usize, u64)> {
         const TRIES: usize = 8;
         let total: u64 = self.lanes.iter().map(|lane| lane.sequential_left).sum();
         for _ in 0..TRIES {
@@ -648,7 +683,13 @@ impl Fitted {
             if end + sectors > behind || self.is_known((end + sectors - 1) / PAGE_SECTORS) != known {
                 continue;
             }
-            if !known {
+            if known {
+                let pages = (end % PAGE_SECTORS + sectors).div_ceil(PAGE_SECTORS);
+                let fits = self.score(write, end / PAGE_SECTORS, pages);
+                if fits < wanted {
+                    continue;
+                }
+            } else {
                 self.extend(lane, end / PAGE_SECTORS, (end + sectors - 1) / PAGE_SECTORS);
             }
             let lane_state = &mut self.lanes[lane];
@@ -698,6 +739,8 @@ impl Fitted {
             (0..512).filter(|bin| bin % 256 != NEW).map(|bin| self.cells[first_cell + bin].max(0)).sum();
         let mut best: Option<(f64, u64)> = None;
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
+        // A jump often begins a run: what the run will find counts as much as what the request finds.
+        let ahead = (pages as f64 * self.run_requests[usize::from(write)]) as u64;
         for candidate in 0..CANDIDATES {
             let mut rank = self.rng.below(live as u64);
             if wanted > 0 {
@@ -713,10 +756,14 @@ impl Fitted {
                 }
             }
             let page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
-            // Half of the candidates begin where the request began that left the page there.
-            let back = if candidate % 2 == 0 { u64::from(page.back) } else { 0 };
-            let start = page.number - back;
-            let score = self.score(write, start, pages);
+            // Some candidates begin where the request began that left the page there, some where the neighbours
+            // that fit begin: what is taken up whole leaves no pieces that fit nothing.
+            let start = match candidate % 3 {
+                0 => page.number - u64::from(page.back),
+                1 => page.number,
+                _ => self.first_that_fits(write, page.number, pages),
+            };
+            let score = self.score(write, start, pages) + self.score(write, start, ahead);
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, start));
             }
@@ -728,6 +775,21 @@ impl Fitted {
         let start = start.min(behind.saturating_sub(pages)).max(state.base_page);
         self.extend(lane, start, (start + pages - 1).min(behind - 1));
         (lane, start * PAGE_SECTORS + offset)
+    }
+
+    /// The first place in steps of `pages` back from the page `number` from where everything fits.
+    fn first_that_fits(&self, write: bool, number: u64, pages: u64) -> u64 {
+        const STEPS: u64 = 64;
+        let base = self.lanes[self.lane_of(number)].base_page;
+        let mut start = number;
+        for _ in 0..STEPS {
+            let before = start.saturating_sub(pages);
+            if before < base || self.score(write, before, pages) < GOOD_FIT {
+                break;
+            }
+            start = before;
+        }
+        start
     }
 
     fn lane_of(&self, page: u64) -> usize {
@@ -750,7 +812,10 @@ impl Fitted {
                 }
             };
             let fits = |left: i64| if left >= step.cast_signed() { 1.0 } else { -1.0 };
-            score += fits(self.cells[cell]);
+            // Pages that are touched or written for the first time can never be untouched again.
+            let lasting = class.is_none() || (write && known.is_some_and(|page| !page.written));
+            let cell_fits = fits(self.cells[cell]);
+            score += if lasting && cell_fits < 0.0 { -3.0 } else { cell_fits };
             score += class.map_or(0.0, |class| 0.5 * fits(self.classes[class]));
             looks += 1.0;
         }
