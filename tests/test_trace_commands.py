@@ -118,3 +118,34 @@ def test_statistics_in_python(spc: Path) -> None:
     workload = package.Workload(kind="sequential", requests=100)
     assert workload.stats(capacity="1GiB").summary["sequential_fraction"] == pytest.approx(0.99)
     assert package.trace_stats({"op": ["r", "w"], "lba": [0, 8], "sectors": [8, 8]}).summary["requests"] == 2
+
+
+def test_a_trace_is_fitted_and_the_workload_runs(tmp_path: Path, spc: Path) -> None:
+    target = tmp_path / "fitted.toml"
+    ran = ftlab("trace", "fit", spc, "-o", target, "--json")
+    assert ran.status == 0, ran.err
+    assert ran.json["miss_ratio_error"] < 0.03
+    rows = {row["name"]: row for row in ran.json["comparison"]}
+    assert not any(rows[name]["off"] for name in ("requests", "reads", "writes", "mean_request_bytes", "duration_ns"))
+    assert abs(rows["footprint_pages_4k"]["difference"]) < 0.05
+    text = ftlab("trace", "fit", spc, "-o", target).out
+    assert "fitted" in text
+    assert str(target) in text
+    run = ftlab("run", "ideal-page", "--workload", target, "--no-timing", "--json")
+    assert run.status == 0, run.err
+    assert run.json["host"]["requests"] == 400
+    assert ftlab("run", "ideal-page", "--workload", target, "--set", "workload.requests=401").status == 2
+    target.write_text(target.read_text().replace("duration_ns", "duration"))
+    broken = ftlab("run", "ideal-page", "--workload", target)
+    assert broken.status == 2
+    assert "duration_ns" in broken.err
+
+
+def test_fits_in_python(spc: Path) -> None:
+    found = package.fit(package.Trace(spc), description="a test")
+    assert found.workload.description == "a test"
+    assert found.generated.summary["requests"] == 400
+    assert found.miss_ratio_error < 0.03
+    assert "some.spc" in repr(found)
+    with pytest.raises(package.InputError, match="no request"):
+        package.fit({"op": [], "lba": [], "sectors": []})

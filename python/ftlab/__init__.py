@@ -12,12 +12,13 @@ from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.result import Result
 from ftlab.running import run
-from ftlab.statistics import TraceStats, trace_stats
+from ftlab.statistics import Fit, TraceStats, fit, trace_stats
 from ftlab.workload import Trace, Workload
 
 __all__ = [
     "ConfigError",
     "Device",
+    "Fit",
     "FtlabError",
     "InputError",
     "Result",
@@ -26,6 +27,7 @@ __all__ = [
     "TraceStats",
     "Workload",
     "__version__",
+    "fit",
     "run",
     "trace_stats",
 ]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+import math
+import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,6 @@ from ftlab.units import bytes_text, count_text, time_text
 from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping
 
     import polars as pl
@@ -262,3 +264,154 @@ def trace_stats(
     }
     tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
     return TraceStats(source.name, json.loads(source.stats(to_json(options), requests, tell)))
+
+
+def fit(
+    trace: Trace | Workload | Any,
+    *,
+    requests: int | None = None,
+    capacity: str | int = DEFAULT_CAPACITY,
+    description: str | None = None,
+    progress: Callable[[str, float | None, int], None] | None = None,
+) -> Fit:
+    """Fit a workload to a trace: a file without any of its addresses, whose requests resemble it.
+
+    Args:
+        trace: A trace, a table of requests, or a workload.
+        requests: Fit the first so many requests only.
+        capacity: The drive of a workload that says no footprint.
+        description: What the workload file says it is; the name of the trace when absent.
+        progress: As for :func:`trace_stats`.
+
+    Raises:
+        InputError: The trace cannot be read, or is empty.
+    """
+    recorded = trace_stats(trace, requests=requests, capacity=capacity, reuse="exact", progress=progress)
+    count = recorded.to_dict()["requests"]
+    source = _source(trace, capacity, None, requests)
+    about = f"{count:,} requests fitted to {recorded.name}" if description is None else description
+    text = source.fit(max(1, count), about)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fitted.toml"
+        path.write_text(text, encoding="utf-8")
+        workload = Workload.load(path)
+    generated = trace_stats(workload, capacity=_ANY_SPAN, reuse="exact", progress=progress)
+    return Fit(text, workload, recorded, generated)
+
+
+# A drive on which every trace can be laid out as wide as it was.
+_ANY_SPAN = "1024TiB"
+# Differences that a fit promises to stay below: of the miss-ratio curve, of shares, and relative ones.
+_MISS_RATIO_LIMIT = 0.03
+_LIMITS = {
+    "requests": 0.0,
+    "reads": 0.0,
+    "writes": 0.0,
+    "trims": 0.0,
+    "flushes": 0.0,
+    "mean_request_bytes": 0.02,
+    "footprint_pages_4k": 0.05,
+    "footprint_written_pages_4k": 0.05,
+    "ftl_requests": 0.02,
+    "duration_ns": 0.01,
+    "address_range_bytes": 0.25,
+    "footprint_translation_pages": 0.25,
+}
+_SHARE_LIMITS = {"sequential_fraction": 0.05, "aligned_start_4k_fraction": 0.05}
+_HOT_LIMIT = 0.05
+
+
+class Fit:
+    """A workload fitted to a trace, with the statistics of both.
+
+    Attributes:
+        text: Of the workload file.
+        workload: The workload.
+        recorded: Statistics of the trace.
+        generated: Statistics of the workload.
+    """
+
+    def __init__(self, text: str, workload: Workload, recorded: TraceStats, generated: TraceStats) -> None:
+        """Made by :func:`fit`."""
+        self.text = text
+        self.workload = workload
+        self.recorded = recorded
+        self.generated = generated
+
+    @property
+    def miss_ratio_error(self) -> float:
+        """Mean absolute difference of the two miss-ratio curves, over cache sizes in equal ratios."""
+        sizes = sorted(
+            {
+                size
+                for stats in (self.recorded, self.generated)
+                for size in (stats.to_dict()["reuse"] or {"miss_ratio_curve": {"cache_pages": []}})["miss_ratio_curve"][
+                    "cache_pages"
+                ]
+                if size > 0
+            }
+        )
+        pairs = [(self.recorded.miss_ratio(4096 * size), self.generated.miss_ratio(4096 * size)) for size in sizes]
+        errors = [abs(first - second) for first, second in pairs if first is not None and second is not None]
+        return sum(errors) / len(errors) if errors else 0.0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Trace beside workload: ``name``, ``trace``, ``fitted``, ``difference``, ``limit`` and whether it is ``off``.
+
+        Differences of shares and of the miss-ratio curve are differences, all others are relative.
+        """
+        first, second = self.recorded.to_dict(), self.generated.to_dict()
+        rows: list[dict[str, Any]] = []
+
+        def row(name: str, trace: float | None, fitted: float | None, limit: float, *, relative: bool) -> None:
+            if trace is None and fitted is None:
+                return
+            difference = (fitted or 0) - (trace or 0)
+            if relative and difference:
+                difference = difference / trace if trace else math.inf
+            off = abs(difference) > limit
+            rows.append(
+                {
+                    "name": name,
+                    "trace": trace,
+                    "fitted": fitted,
+                    "difference": difference,
+                    "limit": limit,
+                    "off": off,
+                }
+            )
+
+        for name, limit in _LIMITS.items():
+            row(name, first[name], second[name], limit, relative=True)
+        for name, limit in _SHARE_LIMITS.items():
+            row(name, first[name], second[name], limit, relative=False)
+        if first["hotness"] and second["hotness"]:
+            for part in (1, 10):
+                key = f"top_{part}_percent"
+                row(f"hotness.{key}", first["hotness"][key], second["hotness"][key], _HOT_LIMIT, relative=False)
+        variation = "coefficient_of_variation"
+        gaps = [stats["interarrival"] or {variation: None} for stats in (first, second)]
+        row(f"interarrival.{variation}", gaps[0][variation], gaps[1][variation], 0.2, relative=True)
+        row("miss_ratio_curve: mean error", 0.0, self.miss_ratio_error, _MISS_RATIO_LIMIT, relative=False)
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as ``ftlab trace fit --json`` prints it."""
+        rows = [{**row, "difference": None} if math.isinf(row["difference"]) else row for row in self.rows()]
+        return {"bytes": len(self.text), "miss_ratio_error": self.miss_ratio_error, "comparison": rows}
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the workload file.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        try:
+            Path(path).write_text(self.text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from error
+
+    def __repr__(self) -> str:
+        """Size and what is off."""
+        off = ", ".join(row["name"] for row in self.rows() if row["off"]) or "nothing"
+        return f"<ftlab.Fit of {self.recorded.name}: miss ratios to {self.miss_ratio_error:.4f}; off: {off}>"

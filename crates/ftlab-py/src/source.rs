@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
+use ftlab_trace::fit::{fit, to_toml};
 use ftlab_trace::stats::{StatsCollector, StatsOptions};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
@@ -112,6 +113,14 @@ impl Source {
             Ok(())
         })?;
         Ok(serde_json::to_string(&collector.finish()).expect("statistics are plain data"))
+    }
+
+    /// The text of a workload file of kind `fitted` whose requests resemble the first `requests` of these, which must
+    /// be as many as there are or fewer.
+    fn fit(&self, py: Python<'_>, requests: u64, description: &str) -> PyResult<String> {
+        let factory = self.factory.clone();
+        let fitted = py.detach(|| fit(&*factory, requests)).map_err(|error| errors::input(&error))?;
+        Ok(to_toml(description, &fitted))
     }
 
     /// Its name in reports.

@@ -92,7 +92,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             batch.clear();
         }
         let by_clock = start.elapsed().saturating_sub(waited);
-        let spent = worked().zip(worked_before).map_or(by_clock, |(after, before)| after - before);
+        let spent =
+            worked().zip(worked_before).map_or(by_clock, |(after, before)| after.saturating_sub(before));
         let memory = MOST.load(Ordering::Relaxed) - before;
         let stats = collector.finish();
         let hash = serde_json::to_vec(&stats)?.into_iter().fold(0, mix);

@@ -10,10 +10,10 @@ use crate::stats::pages::{PageMap, PageNames, scatter};
 use crate::stats::pages_of;
 use crate::stats::timeline::Timeline;
 use crate::workload::fitted::{
-    CELLS, CLASSES, DISTANCE_BITS, FLUSH, FittedModel, FittedPhase, FittedStream, GAP_BITS, KINDS, NEW,
-    PAGE_SECTORS, REGION_PAGES, TRIM, cell_of, class_of, kind_of,
+    CELLS, CLASSES, DISTANCE_BITS, FLUSH, GAP_BITS, KINDS, NEW, PAGE_SECTORS, REGION_PAGES, TRIM, cell_of,
+    class_of, kind_of,
 };
-use crate::workload::{WorkloadConfig, WorkloadKind};
+use crate::workload::{FittedModel, FittedPhase, FittedStream};
 
 /// Phases at most, and requests of a phase at least.
 const PHASES: u64 = 12;
@@ -274,7 +274,7 @@ fn grouped(sizes: &BTreeMap<(u64, u64), u64>) -> Vec<[u64; 3]> {
 ///
 /// # Errors
 /// Those of the trace; and when it is empty.
-pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<WorkloadConfig, SourceError> {
+pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, SourceError> {
     const BATCH_REQUESTS: usize = 4096;
     let mut fitter = Fitter::new(requests);
     let mut source = trace.open(0)?;
@@ -289,11 +289,7 @@ pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<WorkloadConfig, S
     if fitter.requests == 0 {
         return Err(SourceError { expected: "nothing to fit: no request".into(), ..SourceError::default() });
     }
-    Ok(WorkloadConfig {
-        kind: Some(WorkloadKind::Fitted),
-        fitted: Some(Box::new(fitter.finish())),
-        ..WorkloadConfig::default()
-    })
+    Ok(fitter.finish())
 }
 
 fn list<T>(rows: &[T], text: impl Fn(&T) -> String) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_trace::fit::{fit, to_toml};
 use ftlab_trace::stats::{ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
-use ftlab_trace::workload::{RequestBytes, WorkloadConfig, WorkloadKind};
+use ftlab_trace::workload::{FittedModel, RequestBytes, WorkloadConfig, WorkloadKind};
 use ftlab_trace::{OpenOptions, open};
 
 fn stats(source: &mut dyn RequestSource) -> TraceStats {
@@ -13,11 +13,20 @@ fn stats(source: &mut dyn RequestSource) -> TraceStats {
     collect(source, StatsCollector::new(options).unwrap()).unwrap()
 }
 
+fn workload(model: FittedModel) -> WorkloadConfig {
+    WorkloadConfig {
+        kind: Some(WorkloadKind::Fitted),
+        fitted: Some(Box::new(model)),
+        ..WorkloadConfig::default()
+    }
+}
+
 /// Fit `trace`, generate, compare; gives what is off by too much.
 fn misfits(name: &str, trace: &dyn SourceFactory) -> Vec<String> {
     let recorded = stats(&mut *trace.open(0).unwrap());
-    let config = fit(trace, u64::MAX >> 1).unwrap();
-    let text = to_toml(name, config.fitted.as_ref().unwrap());
+    let model = fit(trace, recorded.requests).unwrap();
+    let text = to_toml(name, &model);
+    let config = workload(model);
     assert!(text.len() < 80_000, "{name}: {} bytes", text.len());
     let factory = config.factory(1 << 50, None, None).unwrap();
     let fitted = stats(&mut *factory.open(0).unwrap());
@@ -27,23 +36,6 @@ fn misfits(name: &str, trace: &dyn SourceFactory) -> Vec<String> {
         None => 0.0,
     };
     let relative = |a: u64, b: u64| if b == 0 { a as f64 } else { a as f64 / b as f64 - 1.0 };
-    let hot = |stats: &TraceStats| stats.hotness.as_ref().map_or(0.0, |hotness| hotness.top_10_percent);
-    eprintln!(
-        "{name}: file {} misses {off:.4} footprint {:+.3} written {:+.3} mean {:+.4} pages {:+.4} seq {:.3}/{:.3} hot {:.3}/{:.3} \
-         duration {:+.4} regions {:+.3} range {:+.3}",
-        text.len(),
-        relative(fitted.footprint_pages_4k, recorded.footprint_pages_4k),
-        relative(fitted.footprint_written_pages_4k, recorded.footprint_written_pages_4k),
-        fitted.mean_request_bytes.unwrap() / recorded.mean_request_bytes.unwrap() - 1.0,
-        relative(fitted.ftl_requests, recorded.ftl_requests),
-        recorded.sequential_fraction.unwrap(),
-        fitted.sequential_fraction.unwrap(),
-        hot(&recorded),
-        hot(&fitted),
-        relative(fitted.duration_ns, recorded.duration_ns),
-        relative(fitted.footprint_translation_pages, recorded.footprint_translation_pages),
-        relative(fitted.address_range_bytes, recorded.address_range_bytes),
-    );
     assert_eq!(
         [fitted.requests, fitted.reads, fitted.writes, fitted.trims, fitted.flushes],
         [recorded.requests, recorded.reads, recorded.writes, recorded.trims, recorded.flushes],
@@ -58,15 +50,6 @@ fn misfits(name: &str, trace: &dyn SourceFactory) -> Vec<String> {
         ("footprint", footprint, 0.05),
         ("duration", duration, 0.01),
     ];
-    if off > 0.02 {
-        let (a, b) = (
-            &recorded.reuse.as_ref().unwrap().miss_ratio_curve,
-            &fitted.reuse.as_ref().unwrap().miss_ratio_curve,
-        );
-        for power in 0..21 {
-            eprintln!("DIAG {} {:.3} {:.3}", 1u64 << power, a.at(1 << power), b.at(1 << power));
-        }
-    }
     let wrong: Vec<_> = wrong.into_iter().filter(|(_, off, most)| off.abs() > *most).collect();
     if wrong.is_empty() { Vec::new() } else { vec![format!("{name}: {wrong:?}")] }
 }
@@ -160,8 +143,91 @@ fn small_and_strange_traces_are_fitted() {
     let large = (0..30).map(|step| request(step * 1000, Op::Write, step * 40_000, 30_000)).collect();
     assert_eq!(misfits("large", &VecSource::new(large)), Vec::<String>::new());
     let flushes = VecSource::new(vec![request(0, Op::Flush, 0, 0); 4]);
-    let config = fit(&flushes, 100).unwrap();
+    let config = workload(fit(&flushes, 100).unwrap());
     let mut source = config.factory(1 << 30, None, None).unwrap().open(0).unwrap();
     assert_eq!(stats(&mut *source).flushes, 4);
     assert!(fit(&VecSource::new(Vec::new()), 100).is_err());
+}
+
+/// Models that others wrote are refused or drawn from: they never panic, and requests stay on the drive.
+#[test]
+fn strange_models_are_refused_or_drawn() {
+    let sizes = RequestBytes::Weighted(vec![(512, 1.0), (65_536, 1.0)]);
+    let base = WorkloadConfig {
+        kind: Some(WorkloadKind::Mix),
+        requests: Some(300),
+        footprint_bytes: Some(32 << 20),
+        trim_fraction: Some(0.1),
+        request_bytes: Some(sizes),
+        ..WorkloadConfig::default()
+    };
+    let model = fit(&VecSource::new(requests(&base)), 300).unwrap();
+    let plain = serde_json::to_value(&model).unwrap();
+    let mut leaves = Vec::new();
+    numbers(&plain, &mut String::new(), &mut leaves);
+    let (mut refused, mut drawn) = (0, 0);
+    for leaf in leaves.iter().step_by(leaves.len() / 150) {
+        for value in [0u64, 1, 7, 300, 511, 1 << 33, u64::MAX] {
+            let mut strange = plain.clone();
+            *strange.pointer_mut(leaf).unwrap() = value.into();
+            let Ok(model) = serde_json::from_value::<FittedModel>(strange) else {
+                refused += 1;
+                continue;
+            };
+            let capacity = model.span_bytes().min(1 << 50);
+            match workload(model).factory(capacity, None, Some(200)) {
+                Err(_) => refused += 1,
+                Ok(factory) => {
+                    let mut source = factory.open(0).unwrap();
+                    let mut made = Vec::new();
+                    while source.fill(&mut made, 4096).unwrap() > 0 {}
+                    let inside = |r: &Request| (r.lba + u64::from(r.sectors)) * 512 <= capacity;
+                    assert!(made.iter().all(inside), "{leaf} = {value}");
+                    drawn += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 100 && drawn > 100, "{refused} {drawn}");
+}
+
+fn numbers(value: &serde_json::Value, path: &mut String, found: &mut Vec<String>) {
+    let mut inside = |key: String, value: &serde_json::Value| {
+        let length = path.len();
+        path.push('/');
+        path.push_str(&key);
+        numbers(value, path, found);
+        path.truncate(length);
+    };
+    match value {
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| inside(key.clone(), value)),
+        serde_json::Value::Array(rows) => {
+            rows.iter().enumerate().for_each(|(index, value)| inside(index.to_string(), value));
+        }
+        _ => found.push(path.clone()),
+    }
+}
+
+#[test]
+fn models_are_squeezed_on_request_and_not_by_themselves() {
+    let wide: Vec<Request> = (0..2000)
+        .map(|step| Request {
+            arrival_ns: step,
+            lba: step * 7919 % 2000 * 100_000,
+            sectors: 8,
+            op: Op::Write,
+            stream: 0,
+        })
+        .collect();
+    let model = fit(&VecSource::new(wide), 2000).unwrap();
+    let span = model.span_bytes();
+    assert!(span > 90 << 30);
+    let config = workload(model);
+    let Err(told) = config.factory(64 << 30, None, None) else { panic!("it does not fit") };
+    assert!(told.to_string().contains("footprint_bytes"), "{told}");
+    let squeezed = WorkloadConfig { footprint_bytes: Some(32 << 30), ..config.clone() };
+    let stats = stats(&mut *squeezed.factory(64 << 30, None, None).unwrap().open(0).unwrap());
+    assert!(stats.highest_byte.unwrap() <= 32 << 30);
+    assert_eq!(stats.footprint_pages_4k, 2000);
+    assert!(config.factory(span, None, Some(2001)).is_err());
 }

@@ -11,6 +11,7 @@ from ftlab import _native
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
 from ftlab.errors import InputError
 from ftlab.statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
+from ftlab.statistics import fit as fit_trace
 from ftlab.units import bytes_text, count_text
 from ftlab.workload import Trace, Workload
 
@@ -234,3 +235,63 @@ def stats(
         print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
     if out is not None:
         click.echo(f"wrote {', '.join(map(str, folders))}")
+
+
+@trace.command()
+@_file
+@click.option(
+    "-o",
+    "--out",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="OUT.toml",
+    help="Workload file to write.",
+)
+@click.option("--requests", type=click.IntRange(1), metavar="N", help="Fit the first N requests only.")
+@click.option("--description", metavar="TEXT", help="What the file says it is. Default: the name of FILE.")
+@_format
+@_volume
+@json_option
+def fit(
+    file: Path,
+    target: Path,
+    requests: int | None,
+    description: str | None,
+    trace_format: str | None,
+    volume: int | None,
+    as_json: bool,
+) -> None:
+    """Write a workload file whose requests resemble the trace FILE.
+
+    It has counts and distributions and none of the addresses, so that it can be shared where the trace cannot.
+    What the workload makes is shown beside the trace.
+    """
+    with progress_bar(f"fitting {file.name}") as progress:
+        found = fit_trace(
+            Trace(file, trace_format, volume), requests=requests, description=description, progress=progress
+        )
+    found.write(target)
+    if as_json:
+        print_json({"file": str(target), **found.to_dict()})
+        return
+
+    def text(value: float | None) -> str:
+        return "-" if value is None else (f"{value:,}" if isinstance(value, int) else f"{value:,.4g}")
+
+    rows = found.rows()
+    columns = ("", "trace", "fitted", "difference", "limit", "")
+    lines = [
+        (
+            row["name"],
+            text(row["trace"]),
+            text(row["fitted"]),
+            f"{row['difference']:+.4f}",
+            f"{row['limit']:g}",
+            "off" if row["off"] else "",
+        )
+        for row in rows
+    ]
+    print_lines(table(columns, lines, right=columns[1:5]))
+    off = ", ".join(row["name"] for row in rows if row["off"])
+    click.echo(f"\nwrote {target}: {bytes_text(len(found.text))}; {f'off: {off}' if off else 'all within limits'}")

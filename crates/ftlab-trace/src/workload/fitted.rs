@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use ftlab_core::config::ConfigError;
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
+use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,8 @@ pub struct FittedPhase {
 impl FittedModel {
     /// Requests in all.
     pub fn requests(&self) -> u64 {
-        self.phases.iter().flat_map(|phase| &phase.kinds).sum()
+        let counts = self.phases.iter().flat_map(|phase| &phase.kinds);
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Mean requests of a run on known pages, at most 64.
@@ -121,12 +122,12 @@ impl FittedModel {
 
     /// Bytes from the first to the last region of all volumes, laid side by side.
     pub fn span_bytes(&self) -> u64 {
-        self.streams.iter().map(FittedStream::roomy_regions).sum::<u64>() * REGION_SECTORS * 512
+        bytes_of(self.streams.iter().map(FittedStream::roomy_regions))
     }
 
     /// Bytes that the pages of all volumes need.
     fn needed_bytes(&self) -> u64 {
-        self.streams.iter().map(FittedStream::needed_regions).sum::<u64>() * REGION_SECTORS * 512
+        bytes_of(self.streams.iter().map(FittedStream::needed_regions))
     }
 
     /// Check that the model can be drawn from.
@@ -134,51 +135,75 @@ impl FittedModel {
     /// # Errors
     /// The first part that makes no sense.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        const MOST: u64 = 1 << 40;
+        const MOST_REGIONS: u64 = 1 << 38;
         let wrong = |key: &str, found: u64, expected: &str| refuse(&format!("fitted.{key}"), found, expected);
         if self.streams.is_empty() || self.streams.len() > 1 << 16 {
             return wrong("streams", self.streams.len() as u64, "must have from 1 to 65,536 rows");
         }
         let mut numbers = BTreeSet::new();
+        let mut regions = 0;
         for stream in &self.streams {
             if !numbers.insert(stream.stream) {
                 return wrong("streams.stream", stream.stream.into(), "must not be given twice");
             }
-            let counts =
-                [stream.span_regions, stream.touched_regions, stream.pages, stream.jumps, stream.sequential];
+            let FittedStream { span_regions, touched_regions, pages, jumps, sequential, .. } = *stream;
+            let counts = [span_regions, touched_regions, pages, jumps, sequential];
             if let Some(count) = counts.into_iter().find(|count| *count > MOST) {
                 return wrong("streams", count, "must be at most 2^40");
+            }
+            regions += stream.roomy_regions();
+            if regions > MOST_REGIONS {
+                return wrong("streams.span_regions", span_regions, "must be at most 2^38 of all volumes");
             }
         }
         if self.follows.len() != KINDS || self.follows.iter().any(|row| row.len() != KINDS) {
             return wrong("follows", self.follows.len() as u64, "must have 10 rows of 10 counts");
         }
-        if self.phases.is_empty() || self.requests() == 0 {
-            return wrong("phases", self.phases.len() as u64, "must have requests");
+        if let Some(count) = self.follows.iter().flatten().find(|count| **count > MOST) {
+            return wrong("follows", *count, "must be at most 2^40");
+        }
+        if self.phases.is_empty() || self.phases.len() > 1000 {
+            return wrong("phases", self.phases.len() as u64, "must be from 1 to 1000");
         }
         for phase in &self.phases {
-            phase.validate(MOST)?;
+            phase.validate()?;
         }
-        let counts = self.follows.iter().flatten().chain(self.phases.iter().flat_map(|phase| &phase.kinds));
-        if counts.clone().any(|count| *count > MOST) || self.requests() > MOST {
-            return wrong("phases.kinds", self.requests(), "must be at most 2^40 in all");
+        if self.requests() == 0 || self.requests() > MOST {
+            return wrong("phases.kinds", self.requests(), "must be from 1 to 2^40 in all");
+        }
+        let duration = self.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
+        if duration > MOST_NS {
+            return wrong("phases.duration_ns", duration, "must be at most 200 days in all");
         }
         Ok(())
     }
 }
 
+fn bytes_of(regions: impl Iterator<Item = u64>) -> u64 {
+    let regions: u64 = regions.fold(0, u64::saturating_add);
+    regions.saturating_mul(REGION_SECTORS * u64::from(SECTOR_BYTES))
+}
+
+/// Counts are at most so large.
+const MOST: u64 = 1 << 40;
+/// 200 days: simulated time ends a little later.
+const MOST_NS: u64 = 200 * 86_400 * 1_000_000_000;
+
 impl FittedPhase {
-    fn validate(&self, most: u64) -> Result<(), ConfigError> {
+    fn validate(&self) -> Result<(), ConfigError> {
         let wrong =
             |key: &str, found: u64, expected: &str| refuse(&format!("fitted.phases.{key}"), found, expected);
         if self.kinds.len() != KINDS {
             return wrong("kinds", self.kinds.len() as u64, "must have 10 counts");
         }
+        if let Some(count) = self.kinds.iter().find(|count| **count > MOST) {
+            return wrong("kinds", *count, "must be at most 2^40");
+        }
         if self.sizes.len() != FLUSH {
             return wrong("sizes", self.sizes.len() as u64, "must have 9 lists");
         }
-        if self.duration_ns > 1 << 54 {
-            return wrong("duration_ns", self.duration_ns, "must be at most 208 days");
+        if self.duration_ns > MOST_NS {
+            return wrong("duration_ns", self.duration_ns, "must be at most 200 days");
         }
         for (kind, rows) in self.sizes.iter().enumerate() {
             let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row[2]));
@@ -195,30 +220,35 @@ impl FittedPhase {
                 }
             }
         }
-        for (key, rows, below) in [
-            ("pages", &self.pages, CELLS),
-            ("popularity", &self.popularity, CLASSES),
-            ("trims", &self.trims, 256),
-            ("gaps", &self.gaps, 1 << 9),
-        ] {
-            for row in rows {
-                if row[0] >= below as u64 || row[1] > most {
-                    return wrong(
-                        key,
-                        row[0],
-                        &format!("must be rows of a number below {below} and a count"),
-                    );
-                }
-            }
-        }
-        Ok(())
+        const MOST_DISTANCE_BIN: u64 = 160;
+        const MOST_GAP_BIN: u64 = 430;
+        let distance = |bin: u64| bin <= MOST_DISTANCE_BIN || bin == NEW as u64;
+        let cell = |cell: u64| cell < CELLS as u64 && distance(cell % 256);
+        let class = |class: u64| class < CLASSES as u64;
+        let gap = |bin: u64| bin <= MOST_GAP_BIN;
+        check_rows("pages", &self.pages, cell)?;
+        check_rows("popularity", &self.popularity, class)?;
+        check_rows("trims", &self.trims, distance)?;
+        check_rows("gaps", &self.gaps, gap)
+    }
+}
+
+fn check_rows(key: &str, rows: &[[u64; 2]], valid: impl Fn(u64) -> bool) -> Result<(), ConfigError> {
+    match rows.iter().find(|row| !valid(row[0]) || row[1] > MOST) {
+        None => Ok(()),
+        Some([found, count]) => refuse(
+            &format!("fitted.phases.{key}"),
+            format!("[{found}, {count}]"),
+            "must be rows of a bin and a count of at most 2^40",
+        ),
     }
 }
 
 impl FittedStream {
     /// Regions that hold its pages even where some are left half empty.
     fn needed_regions(&self) -> u64 {
-        (self.pages + self.pages / 4).div_ceil(REGION_PAGES).max(self.touched_regions) + 8
+        let pages = self.pages.saturating_add(self.pages / 4);
+        pages.div_ceil(REGION_PAGES).max(self.touched_regions).saturating_add(8)
     }
 
     fn roomy_regions(&self) -> u64 {
@@ -262,7 +292,7 @@ impl FittedShape {
         Ok(Self {
             regions: regions.collect(),
             model: std::sync::Arc::new(model.clone()),
-            offset_sectors: offset / 512,
+            offset_sectors: offset / u64::from(SECTOR_BYTES),
         })
     }
 }
@@ -345,16 +375,17 @@ struct Plan {
 impl Plan {
     fn add(&mut self, kind: usize, pages: u64, requests: i64) {
         if kind & KNOWN == 0 {
-            self.new += pages.cast_signed() * requests;
+            self.new = self.new.saturating_add(pages.cast_signed().saturating_mul(requests));
         } else if kind & SEQUENTIAL == 0 {
-            self.beside_known += (pages.cast_signed() - 1) * requests;
+            let beside = (pages.cast_signed() - 1).saturating_mul(requests);
+            self.beside_known = self.beside_known.saturating_add(beside);
         }
     }
 }
 
 fn middle_of_gap(bin: u64) -> f64 {
     let (start, end) = (bin_start(GAP_BITS, bin as usize), bin_start(GAP_BITS, bin as usize + 1));
-    (start as f64 + (end - 1) as f64) / 2.0
+    f64::midpoint(start as f64, (end - 1) as f64)
 }
 
 /// Draws the requests of a fitted model.
@@ -397,6 +428,8 @@ pub(super) struct Fitted {
 const SLOTS: usize = 1 << 12;
 /// Known places that are weighed against each other for a jump.
 const CANDIDATES: usize = 12;
+/// Of them, those that are the oldest with a distance that is wanted.
+const OLDEST: usize = 3;
 /// Scores of places: 1.5 fits in all, -1.5 and less in nothing.
 const GOOD_FIT: f64 = 0.4;
 const POOR_FIT: f64 = 0.0;
@@ -547,26 +580,28 @@ impl Fitted {
             let stream = self.lanes[0].stream;
             return Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream };
         }
-        let row = self.sizes[kind].draw(&mut self.rng).unwrap_or(0);
-        let [sectors, offset, _] = self.model.phases[self.phase].sizes[kind][row];
-        if kind == TRIM {
-            let (lane, lba) = self.trim_place(sectors, offset);
-            let stream = self.finish(lane, lba, sectors);
-            return Request {
-                arrival_ns,
-                lba: self.offset_sectors + lba,
-                sectors: sectors as u32,
-                op: Op::Trim,
-                stream,
-            };
+        let drawn = self.sizes[kind].draw(&mut self.rng);
+        let [sectors, offset, _] =
+            drawn.map_or([1, 0, 0], |row| self.model.phases[self.phase].sizes[kind][row]);
+        let op = match kind {
+            TRIM => Op::Trim,
+            4.. => Op::Write,
+            _ => Op::Read,
+        };
+        let (lane, lba) = if op == Op::Trim {
+            self.trim_place(sectors, offset)
+        } else {
+            let write = op == Op::Write;
+            let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
+            self.plan[usize::from(write)].add(kind, pages, -1);
+            self.place(kind % 4, write, sectors, offset)
+        };
+        // A volume that was made smaller may be smaller than its largest request.
+        let sectors = sectors.min(self.lanes[lane].behind() * PAGE_SECTORS - lba);
+        if op != Op::Trim {
+            self.touch(op == Op::Write, lba, sectors);
         }
-        let write = kind >= 4;
-        let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
-        self.plan[usize::from(write)].add(kind, pages, -1);
-        let (lane, lba) = self.place(kind % 4, write, sectors, offset);
-        self.touch(write, lba, sectors);
         let stream = self.finish(lane, lba, sectors);
-        let op = if write { Op::Write } else { Op::Read };
         Request { arrival_ns, lba: self.offset_sectors + lba, sectors: sectors as u32, op, stream }
     }
 
@@ -678,8 +713,7 @@ impl Fitted {
                 })?
             };
             let Some(end) = self.lanes[lane].end else { continue };
-            let behind =
-                (self.lanes[lane].base_page + self.lanes[lane].regions * REGION_PAGES) * PAGE_SECTORS;
+            let behind = self.lanes[lane].behind() * PAGE_SECTORS;
             if end + sectors > behind || self.is_known((end + sectors - 1) / PAGE_SECTORS) != known {
                 continue;
             }
@@ -750,7 +784,11 @@ impl Fitted {
                     if place < 0 {
                         let start = bin_start(DISTANCE_BITS, bin % 256);
                         let end = bin_start(DISTANCE_BITS, bin % 256 + 1);
-                        rank = (start + self.rng.below(end - start)).min(live as u64 - 1);
+                        // The oldest of them first: pieces that are passed over would sink, and take up the room that
+                        // distances are measured in.
+                        let within =
+                            if candidate < OLDEST { end - start - 1 } else { self.rng.below(end - start) };
+                        rank = (start + within).min(live as u64 - 1);
                         break;
                     }
                 }
@@ -771,7 +809,7 @@ impl Fitted {
         let start = best.map_or(0, |(_, start)| start);
         let lane = self.lane_of(start);
         let state = &self.lanes[lane];
-        let behind = state.base_page + state.regions * REGION_PAGES;
+        let behind = state.behind();
         let start = start.min(behind.saturating_sub(pages)).max(state.base_page);
         self.extend(lane, start, (start + pages - 1).min(behind - 1));
         (lane, start * PAGE_SECTORS + offset)
@@ -828,7 +866,7 @@ impl Fitted {
         let live = self.line.live() as u64;
         let page = if bin == NEW || live == 0 {
             let last = &self.lanes[self.lanes.len() - 1];
-            self.rng.below(last.base_page + last.regions * REGION_PAGES)
+            self.rng.below(last.behind())
         } else {
             let (start, end) = (bin_start(DISTANCE_BITS, bin), bin_start(DISTANCE_BITS, bin + 1));
             let rank = (start + self.rng.below(end - start)).min(live - 1);
@@ -836,7 +874,7 @@ impl Fitted {
         };
         let lane = self.lane_of(page);
         let state = &self.lanes[lane];
-        let behind = (state.base_page + state.regions * REGION_PAGES) * PAGE_SECTORS;
+        let behind = state.behind() * PAGE_SECTORS;
         let lba = (page * PAGE_SECTORS + offset).min(behind.saturating_sub(sectors));
         (lane, lba.max(state.base_page * PAGE_SECTORS))
     }
@@ -885,6 +923,11 @@ impl Fitted {
 }
 
 impl Lane {
+    /// The first page that belongs to the next volume.
+    fn behind(&self) -> u64 {
+        self.base_page + self.regions * REGION_PAGES
+    }
+
     /// The first of `pages` new pages at which nothing goes on sequentially.
     fn front(&mut self, pages: u64, rng: &mut Rng) -> u64 {
         const OPEN: usize = 4;
@@ -899,10 +942,10 @@ impl Lane {
             .collect();
         let enough = self.taken.len() as u64 >= self.wanted_regions;
         let due = self.taken.len() as u64 * self.jumps < self.wanted_regions * self.jumps_done;
-        if due || (fitting.is_empty() && !enough) {
-            if let Some(page) = self.open(pages) {
-                return page;
-            }
+        if (due || (fitting.is_empty() && !enough))
+            && let Some(page) = self.open(pages)
+        {
+            return page;
         }
         if fitting.is_empty() {
             // A page is left out, so that the request is a jump.
