@@ -431,6 +431,7 @@ const CANDIDATES: usize = 12;
 /// Of them, those that are the oldest with a distance that is wanted.
 const OLDEST: usize = 3;
 /// Scores of places: 1.5 fits in all, -1.5 and less in nothing.
+const PERFECT_FIT: f64 = 1.5;
 const GOOD_FIT: f64 = 0.4;
 const POOR_FIT: f64 = 0.0;
 /// Pages of a request that are looked at to weigh a place.
@@ -804,6 +805,9 @@ impl Fitted {
             let score = self.score(write, start, pages) + self.score(write, start, ahead);
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, start));
+            }
+            if score >= 2.0 * PERFECT_FIT {
+                break;
             }
         }
         let start = best.map_or(0, |(_, start)| start);
