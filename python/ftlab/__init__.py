@@ -13,19 +13,24 @@ from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.recording import Recording, record
 from ftlab.result import Result
 from ftlab.running import run
+from ftlab.statistics import Fit, TraceStats, fit, trace_stats
 from ftlab.workload import Trace, Workload
 
 __all__ = [
     "ConfigError",
     "Device",
+    "Fit",
     "FtlabError",
     "InputError",
     "Recording",
     "Result",
     "RunError",
     "Trace",
+    "TraceStats",
     "Workload",
     "__version__",
+    "fit",
     "record",
     "run",
+    "trace_stats",
 ]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ftlab.device import Device
+    from ftlab.statistics import TraceStats
 
 
 class Trace(Transformable):
@@ -94,6 +95,12 @@ class Trace(Transformable):
             self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps
         )
         return _native.Source.from_trace(self.path, reading)
+
+    def stats(self, **options: Any) -> TraceStats:
+        """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
+        from ftlab.statistics import trace_stats
+
+        return trace_stats(self, **options)
 
     def __repr__(self) -> str:
         """Path, format and steps."""
@@ -179,6 +186,23 @@ class Workload(Transformable):
             InputError: Its trace cannot be opened.
         """
         return self._native.source(device._native, seed, requests)  # noqa: SLF001
+
+    def source_of_capacity(
+        self, capacity: str | int, seed: int | None = None, requests: int | None = None
+    ) -> _native.Source:
+        """Make its requests for a drive of a size such as ``"64GiB"``; the rest is as for :meth:`source`.
+
+        Raises:
+            ConfigError: The workload does not fit.
+            InputError: Its trace cannot be opened.
+        """
+        return self._native.source_of_capacity(str(capacity), seed, requests)
+
+    def stats(self, **options: Any) -> TraceStats:
+        """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
+        from ftlab.statistics import trace_stats
+
+        return trace_stats(self, **options)
 
     def __repr__(self) -> str:
         """Name and parameters."""

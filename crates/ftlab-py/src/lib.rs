@@ -30,7 +30,7 @@ mod _native {
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
     use super::trace::{
-        ReadOptions, formats, trace_convert, trace_head, trace_info, trace_merge, trace_split, trace_stats,
+        ReadOptions, formats, trace_convert, trace_head, trace_info, trace_merge, trace_split,
     };
     #[pymodule_export]
     use super::workload::Workload;

@@ -1,6 +1,7 @@
 //! Generated workloads.
 
 use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml};
+use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::workload::{WorkloadError, WorkloadFile};
 use pyo3::prelude::*;
 
@@ -98,7 +99,25 @@ impl Workload {
     /// Its requests for a device; `seed` and `requests` replace those of the description.
     #[pyo3(signature = (device, seed = None, requests = None))]
     fn source(&self, device: &Device, seed: Option<u64>, requests: Option<u64>) -> PyResult<Source> {
-        let capacity = device.config.logical_pages() * device.config.unit_bytes();
+        self.sized(device.config.logical_pages() * device.config.unit_bytes(), seed, requests)
+    }
+
+    /// Its requests for a drive of `capacity`, a size such as `"64GiB"`; `seed` and `requests` as for `source`.
+    #[pyo3(signature = (capacity, seed = None, requests = None))]
+    fn source_of_capacity(
+        &self,
+        capacity: &str,
+        seed: Option<u64>,
+        requests: Option<u64>,
+    ) -> PyResult<Source> {
+        let bytes = parse_bytes(capacity)
+            .map_err(|problem| errors::ConfigError::new_err(format!("capacity = {capacity:?}: {problem}")))?;
+        self.sized(bytes, seed, requests)
+    }
+}
+
+impl Workload {
+    fn sized(&self, capacity: u64, seed: Option<u64>, requests: Option<u64>) -> PyResult<Source> {
         let factory = self.file.workload.factory(capacity, seed, requests).map_err(|error| match error {
             WorkloadError::Config(error) => errors::config(&self.document.explain(&error).into()),
             WorkloadError::Source(error) => errors::input(&error),

@@ -1,6 +1,7 @@
 //! Workloads by description: the `[workload]` table, and the generators behind it.
 
 mod disksim;
+pub(crate) mod fitted;
 mod generate;
 mod size;
 mod volume;
@@ -20,6 +21,8 @@ use crate::open::{OpenOptions, open};
 use crate::transform::{self, Step};
 use crate::volumes::Layout;
 use disksim::{DiskSimStream, FOOTPRINT_BYTES};
+use fitted::{Fitted, FittedShape};
+pub use fitted::{FittedModel, FittedPhase, FittedStream};
 use generate::{Arrivals, Generator, Picker, Shape};
 pub use size::RequestBytes;
 pub use volume::VolumeList;
@@ -57,6 +60,8 @@ pub enum WorkloadKind {
     /// The exact request streams of the validation of DiskSim's solid-state drive model: seeds, sizes (geometric,
     /// mean 1.58 pages of 4 KiB), arrivals (uniform, mean 0.5 ms) and addresses (3.6 GB) are fixed.
     Disksim,
+    /// Requests that resemble a trace, drawn from what `ftlab trace fit` found in it (`fitted`).
+    Fitted,
 }
 
 /// Which of the streams of kind `disksim`.
@@ -101,13 +106,14 @@ const TRACE_KEYS: [&str; 5] = ["format", "volume", "volumes", "volume_bytes", "s
 
 impl WorkloadKind {
     /// All kinds.
-    pub const ALL: [WorkloadKind; 6] = [
+    pub const ALL: [WorkloadKind; 7] = [
         WorkloadKind::Sequential,
         WorkloadKind::Uniform,
         WorkloadKind::Zipf,
         WorkloadKind::Hotcold,
         WorkloadKind::Mix,
         WorkloadKind::Disksim,
+        WorkloadKind::Fitted,
     ];
 
     /// The name used in files and reports.
@@ -119,6 +125,7 @@ impl WorkloadKind {
             WorkloadKind::Hotcold => "hotcold",
             WorkloadKind::Mix => "mix",
             WorkloadKind::Disksim => "disksim",
+            WorkloadKind::Fitted => "fitted",
         }
     }
 }
@@ -237,6 +244,9 @@ pub struct WorkloadConfig {
     /// Kind `disksim`: which stream. `random` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// Kind `fitted`: what `ftlab trace fit` found in a trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fitted: Option<Box<FittedModel>>,
     /// Steps that change the requests, in order: each begins with `step`, its name, and has the keys of that step.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transform: Vec<Step>,
@@ -332,6 +342,7 @@ impl WorkloadConfig {
             ("hot_access_fraction", text(self.hot_access_fraction.as_ref())),
             ("random_fraction", text(self.random_fraction.as_ref())),
             ("access", text(self.access.as_ref())),
+            ("fitted", self.fitted.as_ref().map(|_| "a model".into())),
         ];
         all.into_iter().filter_map(|(key, value)| value.map(|value| (key, value))).collect()
     }
@@ -341,8 +352,11 @@ impl WorkloadConfig {
         let usable = |key: &str| match self.kind {
             None => TRACE_KEYS.contains(&key) || matches!(key, "trace" | "requests"),
             Some(WorkloadKind::Disksim) => matches!(key, "kind" | "requests" | "read_fraction" | "access"),
+            Some(WorkloadKind::Fitted) => {
+                matches!(key, "kind" | "requests" | "footprint_bytes" | "offset_bytes" | "seed" | "fitted")
+            }
             Some(kind) => match key {
-                "trace" | "access" => false,
+                "fitted" | "trace" | "access" => false,
                 key if TRACE_KEYS.contains(&key) => false,
                 "theta" | "scramble" => kind == WorkloadKind::Zipf,
                 "hot_space_fraction" | "hot_access_fraction" => kind == WorkloadKind::Hotcold,
@@ -395,9 +409,30 @@ impl WorkloadConfig {
         for (index, step) in self.transform.iter().enumerate() {
             step.validate(&format!("workload.transform[{index}]"))?;
         }
+        self.validate_fitted()?;
         self.validate_fractions()?;
         self.validate_sizes()?;
         self.validate_arrivals()
+    }
+
+    fn validate_fitted(&self) -> Result<(), ConfigError> {
+        let Some(model) = &self.fitted else {
+            if self.kind == Some(WorkloadKind::Fitted) {
+                return refuse(
+                    "fitted",
+                    "nothing",
+                    "kind \"fitted\" needs the model that `ftlab trace fit` writes",
+                );
+            }
+            return Ok(());
+        };
+        model.validate()?;
+        if let Some(requests) = self.requests.filter(|requests| *requests > model.requests()) {
+            let expected =
+                format!("the model has {} requests; fewer are the first of them", model.requests());
+            return refuse("requests", requests, expected);
+        }
+        Ok(())
     }
 
     fn validate_fractions(&self) -> Result<(), ConfigError> {
@@ -490,7 +525,8 @@ impl WorkloadConfig {
             return refuse("rate_iops", rate, "must be from 0.000001 to 10^12 requests a second");
         }
         let days = self.mean_interarrival_us() * self.requests.unwrap_or(DEFAULT_REQUESTS) as f64 / 86.4e9;
-        let timed = self.kind.is_some_and(|kind| kind != WorkloadKind::Disksim);
+        let timed =
+            self.kind.is_some_and(|kind| !matches!(kind, WorkloadKind::Disksim | WorkloadKind::Fitted));
         if timed && self.interarrival != Some(Interarrival::Asap) && days > MAX_DAYS {
             let expected = format!(
                 "the last request would arrive after {days:.0} days; simulated time ends after {MAX_DAYS}"
@@ -595,6 +631,18 @@ impl WorkloadConfig {
             return Ok(Arc::new(DiskSimFactory { sequential, op, requests }));
         }
         let seed = seed.or(self.seed).unwrap_or(DEFAULT_SEED);
+        if let Some(model) = &self.fitted {
+            let offset = self.offset_bytes.unwrap_or(0);
+            let room = capacity_bytes.saturating_sub(offset);
+            if let Some(footprint) = self.footprint_bytes.filter(|footprint| *footprint > room) {
+                let expected =
+                    format!("only {room} bytes follow offset_bytes on a drive of {capacity_bytes} bytes");
+                refuse::<()>("footprint_bytes", footprint, expected)?;
+            }
+            let shape = FittedShape::new(model, offset, room, self.footprint_bytes)?;
+            let requests = self.requests.unwrap_or(model.requests());
+            return Ok(Arc::new(FittedFactory { shape, seed, requests }));
+        }
         Ok(Arc::new(GeneratorFactory { shape: self.shape(capacity_bytes)?, seed, requests }))
     }
 
@@ -683,6 +731,19 @@ fn beside(
         return Ok(Box::new(generator));
     }
     Ok(Box::new(Background::spawn("workload".into(), Box::new(generator), Arc::default())?))
+}
+
+/// Gives the same requests again in every pass, as the trace would to which it was fitted.
+struct FittedFactory {
+    shape: FittedShape,
+    seed: u64,
+    requests: u64,
+}
+
+impl SourceFactory for FittedFactory {
+    fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        beside(self.requests, Fitted::new(&self.shape, self.seed, self.requests))
+    }
 }
 
 struct DiskSimFactory {
