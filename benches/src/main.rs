@@ -1,7 +1,8 @@
 //! `make bench`: the same work every time, with a hash of its result and its ratio to a stated limit.
 //!
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
-//! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot.
+//! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites` or
+//! `--only reference` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod limit;
@@ -28,8 +29,14 @@ fn main() {
     } else {
         Scale { requests: 20_000_000, repeats: 3 }
     };
-    overwrites(&scale);
-    reference_drive(&scale);
+    let only = std::env::args().skip_while(|arg| arg != "--only").nth(1);
+    let wanted = |part: &str| only.as_ref().is_none_or(|only| only == part);
+    if wanted("overwrites") {
+        overwrites(&scale);
+    }
+    if wanted("reference") {
+        reference_drive(&scale);
+    }
 }
 
 /// A workload that notes when its first measured request is asked for.

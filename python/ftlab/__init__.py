@@ -10,6 +10,7 @@
 from ftlab._native import __version__
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
+from ftlab.recording import Recording, record
 from ftlab.result import Result
 from ftlab.running import run
 from ftlab.workload import Trace, Workload
@@ -19,10 +20,12 @@ __all__ = [
     "Device",
     "FtlabError",
     "InputError",
+    "Recording",
     "Result",
     "RunError",
     "Trace",
     "Workload",
     "__version__",
+    "record",
     "run",
 ]

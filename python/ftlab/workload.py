@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
 from ftlab.plain import to_json
+from ftlab.transform import Transformable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,13 +18,16 @@ if TYPE_CHECKING:
     from ftlab.device import Device
 
 
-class Trace:
+class Trace(Transformable):
     """A recorded trace file.
 
     Formats are recognised by content; files may be compressed with gzip, bzip2, xz or zstd.
+
+    >>> Trace("disk.csv").scale_time(0.5).slice(take=1000).transforms
+    ({'step': 'scale_time', 'factor': 0.5}, {'step': 'slice', 'take': 1000})
     """
 
-    __slots__ = ("format", "path", "skip_bad", "volume", "volume_bytes", "volumes")
+    __slots__ = ("_steps", "format", "path", "skip_bad", "volume", "volume_bytes", "volumes")
 
     def __init__(
         self,
@@ -51,6 +56,17 @@ class Trace:
         self.volumes = volumes
         self.volume_bytes = volume_bytes
         self.skip_bad = skip_bad
+        self._steps: tuple[str, ...] = ()
+
+    def _with_step(self, step: str) -> Trace:
+        trace = copy.copy(self)
+        trace._steps = (*self._steps, step)  # noqa: SLF001
+        return trace
+
+    @property
+    def transforms(self) -> tuple[dict[str, Any], ...]:
+        """The steps that its requests go through, in order."""
+        return tuple(json.loads(step) for step in self._steps)
 
     @property
     def name(self) -> str:
@@ -67,21 +83,25 @@ class Trace:
             "volumes": None if self.volumes == "overlay" else self.volumes,
             "volume_bytes": self.volume_bytes,
             "skip_bad": self.skip_bad or None,
+            "transform": self.transforms or None,
         }
         return {key: value for key, value in keys.items() if value is not None}
 
     def source(self) -> _native.Source:
         """Open it."""
         volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()
-        reading = _native.ReadOptions.of(self.format, volume, self.volumes, self.volume_bytes, self.skip_bad)
+        reading = _native.ReadOptions.of(
+            self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps
+        )
         return _native.Source.from_trace(self.path, reading)
 
     def __repr__(self) -> str:
-        """Path and format."""
-        return f"<ftlab.Trace {self.path}{f' ({self.format})' if self.format else ''}>"
+        """Path, format and steps."""
+        steps = "".join(f" | {step['step']}" for step in self.transforms)
+        return f"<ftlab.Trace {self.path}{f' ({self.format})' if self.format else ''}{steps}>"
 
 
-class Workload:
+class Workload(Transformable):
     """A generated workload: a preset, a file, or a kind with its keys. Immutable: changes give a new workload.
 
     >>> workload = Workload(kind="uniform", requests=1000)
@@ -128,6 +148,9 @@ class Workload:
             ConfigError: A change makes no sense.
         """
         return Workload._of(self._native.set(list(overrides)))
+
+    def _with_step(self, step: str) -> Workload:
+        return Workload._of(self._native.transform([step]))
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
-use crate::node::{Entry, Node, Table, Value};
+use crate::node::{Entry, Node, Origin, Table, Value};
 
 /// A step down the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -252,32 +252,51 @@ impl<'de> de::VariantAccess<'de> for Variant<'_> {
     }
 }
 
+/// A value in the tree, and where its key was written; an element of an array has no key and is its own place.
+pub(crate) struct Found<'a> {
+    pub(crate) origin: &'a Origin,
+    pub(crate) node: &'a Node,
+}
+
 /// The value at the end of `path` (innermost step first).
-pub(crate) fn at<'a>(root: &'a Table, path: &[Step]) -> Option<&'a Entry> {
+pub(crate) fn at<'a>(root: &'a Table, path: &[Step]) -> Option<Found<'a>> {
     let (first, rest) = path.split_last()?;
     let Step::Key(key) = first else { return None };
-    let mut entry = root.get(key)?;
+    let entry = root.get(key)?;
+    let mut found = Found { origin: &entry.origin, node: &entry.node };
     for step in rest.iter().rev() {
-        match (step, &entry.node.value) {
-            (Step::Key(key), Value::Table(table)) => entry = table.get(key)?,
-            // Elements of arrays have no entry of their own; the array is near enough to point at.
-            _ => return Some(entry),
-        }
+        found = match (step, &found.node.value) {
+            (Step::Key(key), Value::Table(table)) => {
+                let entry = table.get(key)?;
+                Found { origin: &entry.origin, node: &entry.node }
+            }
+            (Step::Index(index), Value::Array(items)) => {
+                let node = items.get(*index)?;
+                Found { origin: &node.origin, node }
+            }
+            _ => return None,
+        };
     }
-    Some(entry)
+    Some(found)
 }
 
 /// The table at the end of `path`, for changes.
 pub(crate) fn table_at<'a>(root: &'a mut Table, path: &[Step]) -> Option<&'a mut Table> {
-    let mut table = root;
-    for step in path.iter().rev() {
-        let Step::Key(key) = step else { return None };
-        match table.get_mut(key) {
-            Some(Entry { node: Node { value: Value::Table(below), .. }, .. }) => table = below,
+    let mut steps = path.iter().rev();
+    let Some(first) = steps.next() else { return Some(root) };
+    let Step::Key(key) = first else { return None };
+    let mut node = &mut root.get_mut(key)?.node;
+    for step in steps {
+        node = match (step, &mut node.value) {
+            (Step::Key(key), Value::Table(table)) => &mut table.get_mut(key)?.node,
+            (Step::Index(index), Value::Array(items)) => items.get_mut(*index)?,
             _ => return None,
-        }
+        };
     }
-    Some(table)
+    match &mut node.value {
+        Value::Table(table) => Some(table),
+        _ => None,
+    }
 }
 
 /// `path` as a dotted key.
@@ -291,4 +310,17 @@ pub(crate) fn dotted(path: &[Step]) -> String {
         }
     }
     text
+}
+
+/// The path of a dotted key, such as `workload.transform[0].factor`; innermost step first.
+pub(crate) fn path_of(key: &str) -> Vec<Step> {
+    let mut path = Vec::new();
+    for part in key.split('.') {
+        let mut pieces = part.split('[');
+        path.extend(pieces.next().map(|name| Step::Key(name.into())));
+        let index = |piece: &str| piece.strip_suffix(']')?.parse().ok();
+        path.extend(pieces.filter_map(index).map(Step::Index));
+    }
+    path.reverse();
+    path
 }

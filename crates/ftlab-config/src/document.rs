@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftlab_core::config::{ConfigError, DeviceConfig};
+use ftlab_trace::transform::Step as TransformStep;
 use ftlab_trace::workload::WorkloadFile;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::de::{Error, Kind as Wrong, NodeDeserializer, Step, at, dotted, table_at};
+use crate::de::{Error, Found, Kind as Wrong, NodeDeserializer, Step, at, dotted, path_of, table_at};
 use crate::node::{self, Entry, Node, Origin, Table, Value, merge};
 use crate::presets::{Kind, presets};
 use crate::problem::{MISSING, Problem, Problems, UNKNOWN, nearest};
@@ -107,14 +108,12 @@ impl Document {
 
     /// Where a dotted key was written; `None` when it was left at its default.
     pub fn locate(&self, key: &str) -> Option<&Origin> {
-        let path: Vec<Step> = key.rsplit('.').map(|key| Step::Key(key.into())).collect();
-        at(&self.root, &path).map(|entry| &entry.node.origin)
+        at(&self.root, &path_of(key)).map(|found| &found.node.origin)
     }
 
     /// The text at a dotted key, when it is a string.
     pub fn string_at(&self, key: &str) -> Option<&str> {
-        let path: Vec<Step> = key.rsplit('.').map(|key| Step::Key(key.into())).collect();
-        match &at(&self.root, &path)?.node.value {
+        match &at(&self.root, &path_of(key))?.node.value {
             Value::String(text) => Some(text),
             _ => None,
         }
@@ -164,10 +163,11 @@ impl Document {
         let here = at(root, &error.path);
         let mut problem = Problem {
             origin: Some(
-                here.map_or_else(|| Origin::Whole(self.name.clone()), |entry| entry.node.origin.clone()),
+                here.as_ref()
+                    .map_or_else(|| Origin::Whole(self.name.clone()), |found| found.node.origin.clone()),
             ),
             key: dotted(&error.path),
-            found: here.map(|entry| entry.node.text()).unwrap_or_default(),
+            found: here.as_ref().map(|found| found.node.text()).unwrap_or_default(),
             expected: String::new(),
             nearest: None,
         };
@@ -177,8 +177,8 @@ impl Document {
                 path.insert(0, Step::Key(key.clone()));
                 problem.key = dotted(&path);
                 problem.found.clear();
-                if let Some(entry) = at(root, &path) {
-                    problem.origin = Some(entry.origin.clone());
+                if let Some(found) = at(root, &path) {
+                    problem.origin = Some(found.origin.clone());
                 }
                 problem.nearest = nearest(key, valid.iter().copied()).map(Into::into);
                 problem.expected = match &problem.nearest {
@@ -188,7 +188,7 @@ impl Document {
             }
             Wrong::UnknownVariant { valid } => {
                 problem.expected = format!("expected {}", one_of(valid));
-                if let Some(Entry { node: Node { value: Value::String(text), .. }, .. }) = here {
+                if let Some(Found { node: Node { value: Value::String(text), .. }, .. }) = here {
                     problem.nearest = nearest(text, valid.iter().copied()).map(Into::into);
                 }
             }
@@ -256,6 +256,9 @@ fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
     let mut without = root.clone();
     let Some(table) = table_at(&mut without, &error.path) else { return error };
     for (key, entry) in table.clone() {
+        if is_tag::<T>(root, &error.path, &key) {
+            continue;
+        }
         table_at(&mut without, &error.path).expect("it was there").remove(&key);
         let changed = match attempt::<T>(&without) {
             Ok(_) => true,
@@ -271,6 +274,18 @@ fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
     error
 }
 
+/// Whether a key says which kind of table this is: without it, everything else there is in question.
+fn is_tag<T: DeserializeOwned>(root: &Table, path: &[Step], key: &str) -> bool {
+    let mut without = root.clone();
+    let Some(entry) = table_at(&mut without, path).and_then(|table| table.get_mut(key)) else { return false };
+    entry.node.value = Value::String(String::new());
+    attempt::<T>(&without).is_err_and(|error| {
+        let here =
+            matches!(error.path.split_first(), Some((Step::Key(last), rest)) if last == key && rest == path);
+        here && matches!(error.kind, Wrong::UnknownVariant { .. })
+    })
+}
+
 /// Whether an error only says that a value reported before is not there.
 fn is_consequence(root: &Table, error: &Error, given_up: &BTreeSet<String>) -> bool {
     match &error.kind {
@@ -279,7 +294,7 @@ fn is_consequence(root: &Table, error: &Error, given_up: &BTreeSet<String>) -> b
             path.insert(0, Step::Key((*name).into()));
             given_up.contains(&dotted(&path))
         }
-        _ => at(root, &error.path).is_some_and(|entry| entry.node.value == Value::Placeholder),
+        _ => at(root, &error.path).is_some_and(|found| found.node.value == Value::Placeholder),
     }
 }
 
@@ -294,15 +309,15 @@ fn mend(root: &mut Table, error: &Error, given_up: &mut BTreeSet<String>) -> boo
         _ => {}
     }
     // The elements of an array are mended by giving up the array.
-    while matches!(path.first(), Some(Step::Index(_))) {
-        path.remove(0);
+    if let Some(at) = path.iter().rposition(|step| matches!(step, Step::Index(_))) {
+        path.drain(..=at);
     }
     let Some((Step::Key(key), parent)) = path.split_first() else { return false };
     let name = dotted(&path);
     if given_up.contains(&name) {
         return false;
     }
-    let origin = at(root, &path).map_or_else(|| Origin::Whole("".into()), |entry| entry.node.origin.clone());
+    let origin = at(root, &path).map_or_else(|| Origin::Whole("".into()), |found| found.node.origin.clone());
     let Some(table) = table_at(root, parent) else { return false };
     if table.get(key).is_some_and(|entry| entry.node.value == Value::Placeholder) {
         table.remove(key);
@@ -489,4 +504,96 @@ fn name_after_file(name: &mut String, document: &Document) {
 pub fn to_toml<T: Serialize>(config: &T) -> Result<String, Problems> {
     toml_edit::ser::to_string_pretty(config)
         .map_err(|error| Problem::at(Origin::Whole("configuration".into()), error.to_string()).into())
+}
+
+/// A step of a pipeline as it is written on a command line: its name and its keys, `scale_time factor=0.5`.
+///
+/// Values are TOML or bare words; several bare words with commas between them are a list.
+///
+/// # Errors
+/// What is no step, with the text, the key and the nearest name.
+pub fn read_step(text: &str) -> Result<TransformStep, Problems> {
+    let origin = Origin::Override(format!("--transform {text:?}").into());
+    let mut words = words(text).into_iter();
+    let Some(name) = words.next() else {
+        return Err(
+            Problem::at(origin, "expected a step and its keys, such as \"scale_time factor=0.5\"").into()
+        );
+    };
+    let mut table = Table::new();
+    let mut insert = |key: &str, value: Value| {
+        let node = Node { origin: origin.clone(), value };
+        table.insert(key.to_owned(), Entry { origin: origin.clone(), node }).is_none()
+    };
+    insert("step", Value::String(name.to_owned()));
+    for word in words {
+        let assignment = word.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
+        let Some((key, value)) = assignment else {
+            return Err(Problem::at(origin, format!("found {word:?}, expected KEY=VALUE")).into());
+        };
+        let value = if value.contains(',') && !value.starts_with(['"', '\'', '[', '{']) {
+            let item =
+                |item: &str| Ok(Node { origin: origin.clone(), value: parse_value(item.trim(), &origin)? });
+            Value::Array(value.split(',').map(item).collect::<Result<_, Problems>>()?)
+        } else {
+            parse_value(value, &origin)?
+        };
+        if !insert(key, value) {
+            return Err(Problem::at(origin, format!("{key} is stated twice")).into());
+        }
+    }
+    step_of(table, &origin)
+}
+
+/// A step of a pipeline from a JSON object; `label` is its place in errors.
+///
+/// # Errors
+/// As [`read_step`].
+pub fn step_from_json(label: &str, json: &serde_json::Value) -> Result<TransformStep, Problems> {
+    let origin = Origin::Override(label.into());
+    match node::from_json(json, &origin) {
+        Some(Node { value: Value::Table(table), .. }) => step_of(table, &origin),
+        _ => Err(Problem::at(origin, "expected a table of keys and values").into()),
+    }
+}
+
+fn step_of(table: Table, origin: &Origin) -> Result<TransformStep, Problems> {
+    let Origin::Override(label) = origin else { unreachable!("steps of commands come from no file") };
+    let document = Document { root: table, name: label.clone(), folder: None };
+    let located = |mut problems: Problems| {
+        // Which keys there should be is unknown while the name of the step is.
+        if problems.0.iter().any(|problem| problem.key == "step") {
+            problems.0.retain(|problem| problem.key == "step");
+        }
+        problems.0.iter_mut().for_each(|problem| problem.origin = Some(origin.clone()));
+        problems
+    };
+    let step: TransformStep = document.read().map_err(located)?;
+    step.validate("").map_err(|error| located(document.explain(&error).into()))?;
+    Ok(step)
+}
+
+/// The words of a text; blanks within quotes, brackets and braces do not separate.
+fn words(text: &str) -> Vec<&str> {
+    let (mut words, mut start, mut depth, mut quote) = (Vec::new(), None, 0_u32, None);
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(open), _) => quote = Some(open).filter(|open| *open != letter),
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let blank = letter.is_whitespace() && quote.is_none() && depth == 0;
+        match start {
+            None if !blank => start = Some(at),
+            Some(from) if blank => {
+                words.push(&text[from..at]);
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    words.extend(start.map(|from| &text[from..]));
+    words
 }

@@ -11,7 +11,9 @@ mod presets;
 mod problem;
 mod schema;
 
-pub use document::{Document, load_device, load_workload, read_device, read_workload, to_toml};
+pub use document::{
+    Document, load_device, load_workload, read_device, read_step, read_workload, step_from_json, to_toml,
+};
 pub use node::Origin;
 pub use presets::{Kind, Preset, presets};
 pub use problem::{Problem, Problems};

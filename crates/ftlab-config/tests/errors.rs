@@ -45,6 +45,81 @@ fn names_that_are_nearly_right_are_proposed() {
     );
 }
 
+fn piped(steps: &str) -> String {
+    let text = format!("[workload]\nkind = \"uniform\"\n{steps}");
+    let document = match Document::parse(Kind::Workload, &text, "my.toml") {
+        Ok(document) => document,
+        Err(problems) => return problems.to_string(),
+    };
+    ftlab_config::read_workload(&document).map_or_else(|problems| problems.to_string(), |_| String::new())
+}
+
+#[test]
+fn steps_of_a_pipeline_are_at_fault_where_they_stand() {
+    let step = |keys: &str| {
+        piped(&format!(
+            "[[workload.transform]]\nstep = \"repeat\"\ntimes = 2\n[[workload.transform]]\n{keys}"
+        ))
+    };
+    assert_eq!(step("step = \"wrap\"\nbytes = \"8GiB\"\n"), "");
+    let unknown = step("step = \"filtre\"\nbytes = 3\n");
+    assert!(
+        unknown.starts_with("my.toml:7:1: workload.transform[1].step = \"filtre\": expected one of"),
+        "{unknown}"
+    );
+    assert!(unknown.ends_with("did you mean \"filter\"?") && unknown.lines().count() == 1, "{unknown}");
+    assert_eq!(
+        step("step = \"scale_time\"\nfactr = 2\n"),
+        "my.toml:8:1: workload.transform[1].factr: unknown key; did you mean \"factor\"?"
+    );
+    assert_eq!(
+        step("step = \"scale_time\"\n"),
+        "my.toml:6:1: workload.transform[1].factor: missing: this key has no default"
+    );
+    assert_eq!(
+        step("step = \"filter\"\nops = \"read\"\nto_bytes = \"many\"\n"),
+        "my.toml:9:1: workload.transform[1].to_bytes = \"many\": \"many\" is not a size such as 4096, \"64KiB\", \
+         \"1.5MiB\" or \"2GB\""
+    );
+    assert_eq!(
+        step("step = \"wrap\"\nbytes = 1000\n"),
+        "my.toml:8:1: workload.transform[1].bytes = 1000: must be a multiple of 512 bytes, above 0"
+    );
+    assert_eq!(
+        step("step = \"scale_time\"\nfactor = true\n"),
+        "my.toml:8:1: workload.transform[1].factor = true: expected a number"
+    );
+    assert!(step("step = \"slice\"\n").starts_with("my.toml:6:1: workload.transform[1]"));
+}
+
+#[test]
+fn steps_on_a_command_line_say_what_is_wrong_with_them() {
+    let wrong = |text: &str| ftlab_config::read_step(text).unwrap_err().to_string();
+    for good in ftlab_trace::transform::STEPS {
+        assert_eq!(ftlab_config::read_step(good.example).unwrap().name(), good.name);
+    }
+    let list = ftlab_config::read_step("filter  ops=read,trim streams=[1, 2] clip=false").unwrap();
+    assert_eq!(list, ftlab_config::read_step("filter ops=[\"read\", 'trim'] streams=1,2").unwrap());
+    assert_eq!(
+        wrong("scale_time factr=1"),
+        "--transform \"scale_time factr=1\": factr: unknown key; did you mean \"factor\"?"
+    );
+    assert_eq!(
+        wrong("scale_time factor=-1"),
+        "--transform \"scale_time factor=-1\": factor = -1: must be above 0 and at most a million"
+    );
+    assert_eq!(wrong("wrap 5"), "--transform \"wrap 5\": found \"5\", expected KEY=VALUE");
+    assert_eq!(
+        wrong("repeat times=1 times=2"),
+        "--transform \"repeat times=1 times=2\": times is stated twice"
+    );
+    assert!(
+        wrong("filter streams=0,70000").contains("streams = [...]: expected a whole number from 0 to 65535")
+    );
+    assert!(wrong("scale_tme factor=1").contains("did you mean \"scale_time\"?"));
+    assert!(wrong("").contains("expected a step and its keys"));
+}
+
 #[test]
 fn wrong_types_say_what_was_expected() {
     for (more, expected) in [

@@ -1,8 +1,11 @@
 //! No text makes loading panic, every complaint has a place and a sentence, and what is accepted can be laid out and
 //! described again. The libFuzzer target `config_files` does the same for longer.
 
-use ftlab_config::{Document, Kind, Problems, load_device, presets, read_device, read_workload, to_toml};
+use ftlab_config::{
+    Document, Kind, Problems, load_device, presets, read_device, read_step, read_workload, to_toml,
+};
 use ftlab_core::geometry::Geometry;
+use ftlab_trace::transform::STEPS;
 use proptest::prelude::*;
 
 fn device(text: &str) -> Result<(), Problems> {
@@ -98,6 +101,18 @@ proptest! {
         let at = at.index(text.len());
         text[at] = byte;
         check(kind, &text.into_iter().collect::<String>());
+    }
+
+    #[test]
+    fn steps_never_panic(which in 0..STEPS.len(), at in any::<prop::sample::Index>(), value in value(), text in ".{0,40}") {
+        let example = STEPS[which].example;
+        let key = example.split(' ').nth(1).and_then(|word| word.split_once('=')).map_or("step", |(key, _)| key);
+        let cut = at.index(example.len());
+        for step in [text.clone(), format!("{} {key}={value}", STEPS[which].name), format!("{}{text}", &example[..cut])] {
+            if let Err(problems) = read_step(&step) {
+                prop_assert!(problems.0.iter().all(|problem| !problem.to_string().contains('\n')), "{problems}");
+            }
+        }
     }
 
     #[test]

@@ -66,6 +66,9 @@ impl Sub for Time {
     }
 }
 
+/// Half of the range of time, as which no span should come out.
+const LONG_PS: f64 = (1_u64 << 63) as f64;
+
 /// A transfer rate that gives exact spans: bytes to picoseconds, rounded once per transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
@@ -81,7 +84,14 @@ impl Rate {
     /// How long `bytes` take.
     #[inline]
     pub fn span(self, bytes: u64) -> Time {
-        Time((bytes as f64 * self.ps_per_byte).round() as u64)
+        let exact = bytes as f64 * self.ps_per_byte;
+        if exact < LONG_PS {
+            // Rounded by hand: without the instructions of newer processors, `round` and unsigned numbers are detours.
+            let whole = exact as i64;
+            Time((whole + i64::from(exact - whole as f64 >= 0.5)) as u64)
+        } else {
+            Time(exact.round() as u64)
+        }
     }
 
     /// Whether transfers take no time at all.

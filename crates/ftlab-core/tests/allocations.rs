@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Reads and writes by a fixed walk; notes the allocations so far when half of them have been asked for.
+/// Reads and writes by a fixed walk; notes the allocations so far when half of them have been asked for, and at the end.
 struct Walk {
     left: u64,
     state: u64,
@@ -53,10 +53,14 @@ struct Walk {
 }
 
 static SEEN_AT_HALF: AtomicU64 = AtomicU64::new(0);
+static SEEN_AT_END: AtomicU64 = AtomicU64::new(0);
 
 impl RequestSource for Walk {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         let count = self.left.min(max as u64);
+        if count == 0 {
+            SEEN_AT_END.store(ALLOCATIONS.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         for _ in 0..count {
             self.state =
                 self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -106,12 +110,13 @@ fn nothing_is_allocated_per_request_once_warm() {
             let config: DeviceConfig = serde_json::from_value(text).unwrap();
             let options = RunOptions { timing, verify, ..RunOptions::default() };
             let outcome = simulate(&config, &Factory, &options, &RunControl::default(), &mut ()).unwrap();
-            let all = ALLOCATIONS.load(Ordering::Relaxed);
             assert_eq!(outcome.error, None);
             assert_eq!(outcome.summary.host.completed, 60_000);
-            let count = all - SEEN_AT_HALF.load(Ordering::Relaxed);
-            // The summary at the end takes some, and a queue may still double once.
-            assert!(count < 100, "{}: {count} allocations for 30,000 requests", kind.name());
+            let count = SEEN_AT_END.load(Ordering::Relaxed) - SEEN_AT_HALF.load(Ordering::Relaxed);
+            // A queue may grow when it is longer than ever before, as behind a row of unlucky victims.
+            let growths = if timing { 8 } else { 0 };
+            let case = format!("{}, clock: {timing}, verification: {verify}", kind.name());
+            assert!(count <= growths, "{count} allocations for 30,000 requests: {case}");
         }
     }
 }

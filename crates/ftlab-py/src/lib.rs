@@ -7,6 +7,7 @@
 
 mod device;
 mod errors;
+mod record;
 mod run;
 mod source;
 mod trace;
@@ -22,9 +23,11 @@ mod _native {
     #[pymodule_export]
     use super::device::{Device, presets, schema, schemes};
     #[pymodule_export]
+    use super::record::record;
+    #[pymodule_export]
     use super::run::{Outcome, run};
     #[pymodule_export]
-    use super::source::Source;
+    use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
     use super::trace::{
         ReadOptions, formats, trace_convert, trace_head, trace_info, trace_merge, trace_split, trace_stats,

@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ftlab_config::{Problems, read_step, step_from_json};
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
+use ftlab_trace::transform::{STEPS, Step, transformed};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
+use crate::device::parsed_json;
 use crate::trace::ReadOptions;
 use crate::{errors, trace};
 
@@ -15,6 +19,39 @@ use crate::{errors, trace};
 pub(crate) struct Source {
     pub(crate) factory: Arc<dyn SourceFactory>,
     pub(crate) name: String,
+}
+
+/// A step of a pipeline: a JSON object, or text such as `scale_time factor=0.5`.
+fn step(text: &str) -> PyResult<Step> {
+    let step: Result<Step, Problems> = if text.trim_start().starts_with('{') {
+        step_from_json("transform", &parsed_json(text)?)
+    } else {
+        read_step(text)
+    };
+    step.map_err(|problems| errors::config(&problems))
+}
+
+pub(crate) fn steps(texts: &[String]) -> PyResult<Vec<Step>> {
+    texts.iter().map(|text| step(text)).collect()
+}
+
+/// A step of a pipeline, as JSON: `text` is such an object, or a name with keys such as `scale_time factor=0.5`.
+#[pyfunction]
+pub(crate) fn transform_step(text: &str) -> PyResult<String> {
+    Ok(serde_json::to_string(&step(text)?).expect("a step is plain data"))
+}
+
+/// The steps of pipelines: dictionaries with `name`, `summary` and `example`.
+#[pyfunction]
+pub(crate) fn transform_steps(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let describe = |step: &ftlab_trace::transform::StepInfo| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", step.name)?;
+        dict.set_item("summary", step.summary)?;
+        dict.set_item("example", step.example)?;
+        Ok(dict)
+    };
+    STEPS.iter().map(describe).collect()
 }
 
 fn column<T: Element + Default + Clone>(
@@ -71,14 +108,19 @@ impl Source {
         Ok(Self { factory: Arc::new(VecSource::new(requests)), name })
     }
 
-    /// Requests of a trace file.
+    /// Requests of a trace file, after the steps that `reading` names.
     #[staticmethod]
     #[pyo3(signature = (path, reading = None))]
     fn from_trace(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions>) -> PyResult<Self> {
         let trace = trace::opened(py, path, reading)?;
         let name =
             trace.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(Self { factory: Arc::new(trace), name })
+        Ok(Self { factory: trace::transformed_trace(trace, reading), name })
+    }
+
+    /// These requests after more steps of a pipeline, each a JSON object or text such as `scale_time factor=0.5`.
+    fn transform(&self, transform: Vec<String>) -> PyResult<Self> {
+        Ok(Self { factory: transformed(self.factory.clone(), &steps(&transform)?), name: self.name.clone() })
     }
 
     /// Its name in reports.

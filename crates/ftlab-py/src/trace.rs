@@ -1,15 +1,21 @@
 //! Trace files: what they are, what is in them, and conversion.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::stats::StatsCollector;
-use ftlab_trace::{FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, create, open};
+use ftlab_trace::transform::{Step, transformed};
+use ftlab_trace::{
+    FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create, create_with_contents,
+    open,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::source::steps;
 
 /// Requests between two looks at signals: some milliseconds of decoding.
 const BATCH: usize = 1 << 16;
@@ -21,24 +27,28 @@ pub(crate) enum Size {
     Text(String),
 }
 
-/// How a trace is read.
+/// How a trace is read, and the steps that its requests then go through.
 #[pyclass(frozen, module = "ftlab._native")]
 #[derive(Clone, Default)]
-pub(crate) struct ReadOptions(OpenOptions);
+pub(crate) struct ReadOptions {
+    open: OpenOptions,
+    steps: Vec<Step>,
+}
 
 #[pymethods]
 impl ReadOptions {
     /// `format` is recognised by content when `None`; `volume` lists the volumes to take, all when empty; `volumes` says
     /// where they lie, "overlay" or "concat", and `volume_bytes` how large the region of each is; `skip_bad` bad
-    /// records are left out.
+    /// records are left out; `transform` has the steps of a pipeline.
     #[staticmethod]
-    #[pyo3(signature = (format = None, volume = Vec::new(), volumes = "overlay", volume_bytes = None, skip_bad = 0))]
+    #[pyo3(signature = (format = None, volume = Vec::new(), volumes = "overlay", volume_bytes = None, skip_bad = 0, transform = Vec::new()))]
     fn of(
         format: Option<String>,
         volume: Vec<u16>,
         volumes: &str,
         volume_bytes: Option<Size>,
         skip_bad: u64,
+        transform: Vec<String>,
     ) -> PyResult<Self> {
         let refused = |text: String| Err(errors::InputError::new_err(text));
         let volume_bytes = match volume_bytes {
@@ -60,14 +70,32 @@ impl ReadOptions {
             ("concat", volume_bytes) => Layout::Concat { volume_bytes },
             _ => return refused(format!("volumes = {volumes:?}, expected \"overlay\" or \"concat\"")),
         };
-        Ok(Self(OpenOptions { format, volumes: volume, layout, skip_bad }))
+        let open = OpenOptions { format, volumes: volume, layout, skip_bad };
+        Ok(Self { open, steps: steps(&transform)? })
     }
 }
 
 /// Open a trace.
 pub(crate) fn opened(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions>) -> PyResult<TraceFile> {
-    let options = reading.map(|reading| reading.0.clone()).unwrap_or_default();
+    let options = reading.map(|reading| reading.open.clone()).unwrap_or_default();
     py.detach(|| open(path, &options)).map_err(|error| errors::input(&error))
+}
+
+/// The requests of a trace after the steps that `reading` names, on a thread of their own.
+pub(crate) fn transformed_trace(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFactory> {
+    match reading {
+        Some(reading) if !reading.steps.is_empty() => transformed(Arc::new(trace), &reading.steps),
+        _ => Arc::new(trace),
+    }
+}
+
+/// The same on the caller's thread where there are no steps.
+fn requests_of(trace: TraceFile, reading: Option<&ReadOptions>) -> PyResult<Box<dyn RequestSource>> {
+    let source = match reading {
+        Some(reading) if !reading.steps.is_empty() => transformed_trace(trace, Some(reading)).open(0),
+        _ => trace.reader(),
+    };
+    source.map_err(|error| errors::input(&error))
 }
 
 /// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `cannot_say`, `argument` (`summary`,
@@ -104,8 +132,8 @@ pub(crate) fn trace_info(
     path: PathBuf,
     format: Option<String>,
 ) -> PyResult<(&'static str, String)> {
-    let reading = ReadOptions(OpenOptions { format, ..OpenOptions::default() });
-    let trace = opened(py, path, Some(&reading))?;
+    let open = OpenOptions { format, ..OpenOptions::default() };
+    let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
@@ -120,8 +148,7 @@ pub(crate) fn trace_head(
     count: usize,
     reading: Option<&ReadOptions>,
 ) -> PyResult<Vec<Row>> {
-    let trace = opened(py, path, reading)?;
-    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
+    let mut reader = requests_of(opened(py, path, reading)?, reading)?;
     let mut rows = Vec::new();
     each_batch(py, reader.as_mut(), None, count, |requests| {
         rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream)));
@@ -146,13 +173,30 @@ pub(crate) fn trace_convert(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(usize, u64)> {
     let trace = opened(py, path, reading)?;
-    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
-    let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
-    output.note_origin(&file_name(trace.path()));
+    let origin = file_name(trace.path());
+    let mut reader = requests_of(trace, reading)?;
+    let made = |contents: bool| -> PyResult<TraceOutput> {
+        let make = if contents { create_with_contents } else { create };
+        let mut output = make(&target, target_format).map_err(|error| errors::input(&error))?;
+        output.note_origin(&origin);
+        Ok(output)
+    };
+    let mut output = None;
+    let mut contents = Vec::new();
     let limit = requests.unwrap_or(usize::MAX);
-    let count = each_batch(py, reader.as_mut(), progress.as_ref(), limit, |requests| {
-        output.write(requests).map_err(|error| errors::input(&error))
+    let count = each_batch_by(py, reader.as_mut(), progress.as_ref(), limit, |source, batch, max| {
+        contents.clear();
+        let filled = source.fill_with_contents(batch, &mut contents, max);
+        let filled = filled.map_err(|error| errors::input(&error))?;
+        if output.is_none() {
+            // Only the requests tell whether their contents are known.
+            output = Some(made(!contents.is_empty())?);
+        }
+        let written = output.as_mut().map_or(Ok(()), |output| output.write_with_contents(batch, &contents));
+        written.map_err(|error| errors::input(&error))?;
+        Ok(filled)
     })?;
+    let output = output.map_or_else(|| made(false), Ok)?;
     output.finish().map_err(|error| errors::input(&error))?;
     Ok((count, reader.skipped_records()))
 }
@@ -185,6 +229,10 @@ pub(crate) fn trace_merge(
     let traces = traces?;
     let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
     let merged = MergedTraces::new(traces, keep_streams);
+    if reading.is_some_and(|reading| !reading.steps.is_empty()) {
+        let expected = "steps of a transformation are for one trace: convert what was merged";
+        return Err(errors::InputError::new_err(expected));
+    }
     let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
     let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
     output.note_origin(&origins.join(", "));
@@ -212,7 +260,7 @@ pub(crate) fn trace_split(
     reading: Option<&ReadOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Vec<Part>, u64)> {
-    let trace = opened(py, path, reading)?;
+    let trace = transformed_trace(opened(py, path, reading)?, reading);
     let mut split =
         Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;
     loop {
@@ -238,7 +286,7 @@ pub(crate) fn trace_stats(
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, u64)> {
-    let trace = opened(py, path, reading)?;
+    let trace = transformed_trace(opened(py, path, reading)?, reading);
     let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
     let mut collector = StatsCollector::default();
     each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {
@@ -259,16 +307,26 @@ pub(crate) fn each_batch(
     limit: usize,
     mut take: impl FnMut(&[Request]) -> PyResult<()> + Send,
 ) -> PyResult<usize> {
+    each_batch_by(py, source, progress, limit, |source, batch, max| {
+        let filled = source.fill(batch, max).map_err(|error| errors::input(&error))?;
+        take(batch)?;
+        Ok(filled)
+    })
+}
+
+/// The same, where `step` fills each batch and takes it.
+fn each_batch_by(
+    py: Python<'_>,
+    source: &mut dyn RequestSource,
+    progress: Option<&Py<PyAny>>,
+    limit: usize,
+    mut step: impl FnMut(&mut dyn RequestSource, &mut Vec<Request>, usize) -> PyResult<usize> + Send,
+) -> PyResult<usize> {
     let mut batch = Vec::new();
     let mut count = 0;
     while count < limit {
         batch.clear();
-        let filled = py.detach(|| {
-            let filled =
-                source.fill(&mut batch, BATCH.min(limit - count)).map_err(|error| errors::input(&error))?;
-            take(&batch)?;
-            Ok::<usize, PyErr>(filled)
-        })?;
+        let filled = py.detach(|| step(&mut *source, &mut batch, BATCH.min(limit - count)))?;
         if filled == 0 {
             break;
         }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::device::{Device, parsed_json};
 use crate::errors;
-use crate::source::Source;
+use crate::source::{Source, steps};
 
 /// A workload whose description has been checked.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -57,6 +57,19 @@ impl Workload {
         let name = self.file.name.clone();
         let mut workload = Self::checked(document)?;
         workload.file.name = name;
+        Ok(workload)
+    }
+
+    /// This workload with more steps at the end of its pipeline, each a JSON object or text such as
+    /// `scale_time factor=0.5`.
+    fn transform(&self, transform: Vec<String>) -> PyResult<Self> {
+        let mut all = self.file.workload.transform.clone();
+        all.extend(steps(&transform)?);
+        let mut document = self.document.clone();
+        let keys = serde_json::json!({ "workload": { "transform": all } });
+        document.merge_json("transform", &keys).map_err(|problems| errors::config(&problems))?;
+        let mut workload = Self::checked(document)?;
+        workload.file.name.clone_from(&self.file.name);
         Ok(workload)
     }
 

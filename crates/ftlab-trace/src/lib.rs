@@ -18,6 +18,7 @@ mod rng;
 pub mod stats;
 mod table;
 mod text;
+pub mod transform;
 mod volumes;
 pub mod workload;
 mod write;

@@ -1,9 +1,11 @@
 //! Decoding and generating allocate nothing per request once warm.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory};
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::workload::{WorkloadConfig, WorkloadKind};
 use ftlab_trace::{FORMATS, Format, Input, OpenOptions, create, open};
 
@@ -81,6 +83,20 @@ fn nothing_is_allocated_per_request_once_warm() {
     let mut source = generator.open(0).unwrap();
     while source.fill(&mut requests, 1 << 16).unwrap() > 0 {}
     assert_eq!(allocations(&mut *generator.open(0).unwrap(), HALF), 0);
+
+    let steps = [
+        r#"{"step": "scale_time", "factor": 0.5}"#,
+        r#"{"step": "filter", "ops": ["read", "write"], "to_bytes": 1000000512}"#,
+        r#"{"step": "wrap", "bytes": 900000256}"#,
+        r#"{"step": "compact", "chunk_bytes": 65536, "order": "first_touch"}"#,
+        r#"{"step": "align", "bytes": 16384}"#,
+        r#"{"step": "cap_outstanding", "outstanding": 8, "service_us": 900}"#,
+    ];
+    let steps: Vec<Step> = steps.iter().map(|step| serde_json::from_str(step).unwrap()).collect();
+    let whole = transformed(Arc::new(VecSource::new(requests.clone())), &steps);
+    let mut aging = whole.open(1).unwrap();
+    // A pass that ages a drive knows all chunks before it begins.
+    assert_eq!(allocations(&mut *aging, HALF / 2), 0);
 
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format!("trace.{}", format.name));

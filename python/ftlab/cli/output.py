@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 # Width of output that goes to a file or a pipe: wide enough for the tables, and the same everywhere.
 _FILE_COLUMNS = 110
 
+transform_option = click.option(
+    "--transform",
+    "transforms",
+    multiple=True,
+    metavar="STEP",
+    help="Change the requests, such as 'scale_time factor=0.5' (docs/transformations.md). May be repeated; in order.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import _native
+from ftlab.cli.output import transform_option
 from ftlab.units import count_text
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ class Volumes(click.ParamType[tuple[int, ...]]):
 
 _OPTIONS = (
     click.option(
-        "--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content."
+        "--format",
+        "trace_format",
+        metavar="FMT",
+        help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content.",
     ),
     click.option(
         "--volume",
@@ -64,6 +68,7 @@ _OPTIONS = (
         metavar="N",
         help="Leave out up to N bad lines or records, and count them.",
     ),
+    transform_option,
 )
 
 
@@ -83,9 +88,10 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         volumes: str,
         volume_bytes: str | None,
         skip_bad: int,
+        transforms: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        reading = _native.ReadOptions.of(trace_format, volume, volumes, size(volume_bytes), skip_bad)
+        reading = _native.ReadOptions.of(trace_format, volume, volumes, size(volume_bytes), skip_bad, transforms)
         return command(*args, reading=reading, **others)
 
     wrapped: Callable[..., Any] = with_reading

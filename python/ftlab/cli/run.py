@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from ftlab.cli import INTERRUPTED
-from ftlab.cli.output import json_option, print_json, progress_bar
+from ftlab.cli.output import json_option, print_json, progress_bar, transform_option
 from ftlab.cli.reading import Volumes, size
 from ftlab.device import Device
 from ftlab.errors import FtlabError
@@ -43,6 +44,7 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
 )
 @click.option("--volume-bytes", metavar="SIZE", help="With --volumes concat: size of the region of each volume.")
 @click.option("--skip-bad", type=click.IntRange(0), metavar="N", help="Leave out up to N bad records of the trace.")
+@transform_option
 @click.option(
     "--set",
     "overrides",
@@ -91,6 +93,7 @@ def run(
     volumes: Literal["overlay", "concat"] | None,
     volume_bytes: str | None,
     skip_bad: int | None,
+    transforms: tuple[str, ...],
     overrides: tuple[str, ...],
     requests: int | None,
     seed: int | None,
@@ -137,6 +140,7 @@ def run(
             volume_bytes=size(volume_bytes),
             skip_bad=skip_bad or 0,
         )
+    source = reduce(type(source).transform, transforms, source)
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(

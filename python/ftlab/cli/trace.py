@@ -12,24 +12,19 @@ from ftlab import _native
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
 from ftlab.cli.reading import reading_options, tell_skipped
 from ftlab.errors import InputError
+from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
+from ftlab.recording import record as record_command
 from ftlab.units import bytes_text, count_text, time_text
 
-_FORMAT_OF_EXTENSION = {
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".disksim": "disksim",
-    ".mqsim": "mqsim",
-    ".blkparse": "blkparse",
-    ".iolog": "fio_iolog",
-    ".spc": "spc",
-}
-_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _SIZED = ("reads", "writes", "trims")
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 _file = click.argument("file", type=click.Path(path_type=Path))
 _format = click.option(
-    "--format", "trace_format", metavar="FMT", help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content."
+    "--format",
+    "trace_format",
+    metavar="FMT",
+    help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content.",
 )
 
 
@@ -133,10 +128,9 @@ def convert(
 
 def _target_format(target: Path, to: str | None) -> str:
     """Find the format to write by the extension, unless it is given."""
-    inner = target.with_suffix("") if target.suffix in _COMPRESSIONS else target
-    to = to or _FORMAT_OF_EXTENSION.get(inner.suffix)
+    to = to or format_of(target)
     if to is None:
-        known = ", ".join(_FORMAT_OF_EXTENSION)
+        known = ", ".join(EXTENSIONS)
         raise click.UsageError(f"{target}: the extension names no format; use --to FMT or one of {known}")
     return to
 
@@ -194,7 +188,7 @@ def split(file: Path, folder: Path, to: str, reading: _native.ReadOptions, as_js
 
     Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again.
     """
-    stem = file.with_suffix("").stem if file.suffix in _COMPRESSIONS else file.stem
+    stem = file.with_suffix("").stem if file.suffix in COMPRESSIONS else file.stem
     with progress_bar(f"splitting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         parts, skipped = _native.trace_split(file, folder, stem, f".{to}", to, reading=reading, progress=tell)
@@ -234,6 +228,67 @@ def stats(files: tuple[Path, ...], requests: int | None, reading: _native.ReadOp
             for size in row["size_histogram"]
         ]
         print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
+
+
+@trace.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("recording.csv.zst"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the trace goes; .gz, .bz2, .xz and .zst compress it.",
+)
+@click.option("--to", metavar="FMT", help="Format to write. Default: by the extension of --out.")
+@click.option(
+    "--cache",
+    metavar="none|SIZE",
+    default="none",
+    show_default=True,
+    help="Page cache between the command and the device: none makes every call a request.",
+)
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only files in this folder, or whose whole path matches, such as '*.db*'. May be repeated.",
+)
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Not these files. May be repeated.")
+@json_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
+def record(
+    out: Path,
+    to: str | None,
+    cache: str,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    as_json: bool,
+    command: tuple[str, ...],
+) -> int:
+    """Run COMMAND and record what it and all that it starts do to files, as a trace (Linux).
+
+    Recorded are system calls on regular files and block devices; the files lie in one flat address space. Needs no
+    privileges. The exit status is that of COMMAND; with --json its standard output goes to standard error. Ctrl-C ends
+    COMMAND, and what was recorded until then is kept.
+    """
+    done = record_command(
+        command, out, format=to, cache=cache, include=include, exclude=exclude, output_to_stderr=as_json
+    )
+    if as_json:
+        print_json({"file": str(out), "requests": done.requests, **done.counts(), "unseen": done.unseen()})
+    else:
+        kinds = ", ".join(f"{count_text(getattr(done, kind))} {kind}" for kind in (*_SIZED, "flushes"))
+        click.echo(
+            f"{out}: {kinds} in {time_text(done.duration_ns)}; {count_text(done.files)} files in "
+            f"{bytes_text(done.space_bytes)}",
+            err=True,
+        )
+    for text in done.unseen():
+        click.echo(f"warning: {text}", err=True)
+    if done.status:
+        click.echo(f"the command ended with exit status {done.status}", err=True)
+    return done.status
 
 
 def _text(key: str, value: Any) -> str:

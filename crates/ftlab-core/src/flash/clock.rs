@@ -113,6 +113,21 @@ impl Spans {
         self.last.1
     }
 
+    /// How long the bus is needed, the array works, and the bus is needed again.
+    #[inline]
+    pub(super) fn parts(&mut self, submission: Submission) -> (Time, Time, Time) {
+        let class = submission.class();
+        let (bus_in, array, bus_out) = match submission.command() {
+            Command::Read => (Time::ZERO, self.read[class], self.transfer(submission.bytes())),
+            Command::Program => (self.transfer(submission.bytes()), self.program[class], Time::ZERO),
+            Command::Erase => (Time::ZERO, self.erase, Time::ZERO),
+            Command::Copyback => {
+                (Time::ZERO, self.read[submission.source_class()] + self.program[class], Time::ZERO)
+            }
+        };
+        (self.command + bus_in, array, bus_out)
+    }
+
     /// How long the bus is needed before the array works.
     #[inline]
     pub(super) fn bus_in(&mut self, submission: Submission) -> Time {

@@ -197,9 +197,8 @@ impl FlashPort for Direct {
         let unit = submission.unit() as usize;
         let free = self.last.end[unit];
         let start = free.max(after).max(self.now);
-        let bus_in = self.spans.bus_in(submission);
-        let worked = start + bus_in + self.spans.array(submission);
-        let bus_out = self.spans.bus_out(submission);
+        let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let worked = start + bus_in + array;
         let end = worked + bus_out;
         self.submitted += 1;
         if start == free {

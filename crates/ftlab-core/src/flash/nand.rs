@@ -197,6 +197,24 @@ impl NandArray {
         Ok(())
     }
 
+    /// Program whole pages of one live unit each, from `page` on: `count` of them, those that `units` gives.
+    #[inline]
+    pub(super) fn program_run(
+        &mut self,
+        page: PageAt,
+        count: u32,
+        units: impl Iterator<Item = Lpn>,
+        cause: Cause,
+    ) -> Outcome<usize> {
+        let first = self.take_pages(page, count, Command::Program, cause)?;
+        for (spare, lpn) in self.spare[first..first + count as usize].iter_mut().zip(units) {
+            *spare = lpn.0;
+        }
+        self.set_valid(first, count as usize);
+        self.blocks[page.block.index()].valid += count as u16;
+        Ok(first)
+    }
+
     /// Program a page that holds no host data.
     pub(super) fn program_metadata(&mut self, page: PageAt, cause: Cause) -> Outcome<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;

@@ -138,12 +138,17 @@ impl Timeline {
             let die = if timing.independent_planes { geometry.die_of(PlaneId(unit)) } else { DieId(unit) };
             geometry.channel_of(die).0
         };
+        // What collection and wear levelling put into the queue of a unit at once: a read and a program for each page of a
+        // block of each plane, twice. Queues that need more take it later.
+        let planes = geometry.planes() / units;
+        let burst = 4 * (geometry.pages_per_block() * planes) as usize + 64;
+        let most = (units as usize * burst).min(1 << 16);
         Self {
             now: Time::ZERO,
             events: EventTree::new(TIMERS + units + geometry.channels),
             units: (0..units)
                 .map(|unit| Unit {
-                    queue: VecDeque::new(),
+                    queue: VecDeque::with_capacity(burst.min(most)),
                     current: NONE,
                     phase: Phase::Idle,
                     started: Time::ZERO,
@@ -163,10 +168,10 @@ impl Timeline {
                     marked: false,
                 })
                 .collect(),
-            nodes: Vec::new(),
-            free_nodes: Vec::new(),
-            edges: Vec::new(),
-            free_edges: Vec::new(),
+            nodes: Vec::with_capacity(most),
+            free_nodes: Vec::with_capacity(most),
+            edges: Vec::with_capacity(most),
+            free_edges: Vec::with_capacity(most),
             starts: Vec::new(),
             grants: Vec::new(),
             ended: Vec::new(),

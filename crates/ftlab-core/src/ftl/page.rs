@@ -30,15 +30,15 @@ struct Plane {
     erases: u32,
 }
 
-/// What `plane_choice = "most_free"` compares, kept together: it looks at every plane of a die for every write.
+/// What `plane_choice = "most_free"` compares of a plane.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     /// Free pages, those of the block opened last included.
     pages: u32,
     /// The block opened last, where pages are written now; `u32::MAX` when there was none.
     newest: u32,
-    /// When that was.
-    sequence: u32,
+    /// When that was; `u32::MAX` when there was none.
+    opened: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,6 +49,13 @@ struct Die {
     next_collected: u32,
     /// The plane (within the die) whose turn to be written it is (`plane_choice = "most_free"`).
     next_written: u32,
+    /// The most free pages that a plane has, and which planes have them, as bits (`plane_choice = "most_free"`).
+    most_room: u32,
+    roomiest: u64,
+    /// No other plane has more.
+    second_room: u32,
+    /// The least `opened` of its planes.
+    oldest_open: u32,
 }
 
 /// The page-mapping translation layer, over the victim policy `V`.
@@ -77,21 +84,21 @@ impl<V: VictimPolicy> PageFtl<V> {
         let ftl = config.ftl.clone();
         let slots = config.open_blocks_per_plane() as usize;
         let plane = || Plane { free: FreeBlocks::new(geometry, &ftl), open: vec![None; slots], erases: 0 };
+        let pages = geometry.blocks_per_plane() * geometry.pages_per_block();
+        let die = Die {
+            most_room: pages,
+            roomiest: u64::MAX >> (64 - geometry.planes_per_die()),
+            oldest_open: u32::MAX,
+            ..Die::default()
+        };
         Self {
             copyback: config.timing.copyback,
             high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
             gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { slots - 1 } else { 0 },
             map: table::filled(geometry.logical_units as usize, UNMAPPED),
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
-            rooms: vec![
-                Room {
-                    pages: geometry.blocks_per_plane() * geometry.pages_per_block(),
-                    newest: u32::MAX,
-                    sequence: u32::MAX,
-                };
-                geometry.planes() as usize
-            ],
-            dies: vec![Die::default(); geometry.dies() as usize],
+            rooms: vec![Room { pages, newest: u32::MAX, opened: u32::MAX }; geometry.planes() as usize],
+            dies: vec![die; geometry.dies() as usize],
             victims: V::new(geometry, &ftl, Rng::new(seed, "gc")),
             order: PlaneOrder::new(geometry, ftl.allocation, ftl.plane_choice == PlaneChoice::Ordered),
             next_turn: 0,
@@ -130,26 +137,35 @@ impl<V: VictimPolicy> PageFtl<V> {
     /// The plane with most free pages among those whose open block is newer than where `lpn` is now.
     #[inline]
     fn most_free_plane(&mut self, nand: &NandArray, die: DieId, lpn: Lpn) -> PlaneId {
-        let count = self.geometry.planes_per_die();
+        // Openings have different numbers: an open block of the same number is the place itself. Without a current place
+        // every open block is newer.
+        let age = self.lookup(lpn).map_or(0, |ppn| nand.sequence(self.geometry.block_of(ppn)));
         let first = self.geometry.first_plane(die);
-        let start = self.dies[die.index()].next_written;
-        // Without a current place every open block is newer.
-        let (current, age) = self.lookup(lpn).map_or((u32::MAX, 0), |ppn| {
-            let block = self.geometry.block_of(ppn);
-            (block.0, nand.sequence(block))
-        });
-        let rooms = &self.rooms[first.index()..first.index() + count as usize];
-        let (before, from) = rooms.split_at(start as usize);
+        let Die { next_written: start, roomiest, oldest_open, .. } = self.dies[die.index()];
+        let chosen = if oldest_open >= age {
+            // The first from `start` on, and round.
+            let from = roomiest >> start;
+            if from != 0 { start + from.trailing_zeros() } else { roomiest.trailing_zeros() }
+        } else {
+            self.most_free_newer(first, start, age)
+        };
+        let next = chosen + 1;
+        self.dies[die.index()].next_written = if next == self.geometry.planes_per_die() { 0 } else { next };
+        PlaneId(first.0 + chosen)
+    }
+
+    /// The same where not every open block is newer than `age`.
+    fn most_free_newer(&self, first: PlaneId, start: u32, age: u32) -> u32 {
+        let count = self.geometry.planes_per_die();
         // Without a newer open block (every one is older than a copy just made) the next in turn has to do.
         let (mut chosen, mut most) = (start, 0);
-        for (at, room) in (start..).zip(from).chain((0..).zip(before)) {
-            let newer = room.sequence > age || room.newest == current;
-            if newer && room.pages > most {
-                (chosen, most) = (at, room.pages);
+        for at in (start..count).chain(0..start) {
+            let Room { pages, opened, .. } = self.rooms[first.index() + at as usize];
+            if opened >= age && pages > most {
+                (chosen, most) = (at, pages);
             }
         }
-        self.dies[die.index()].next_written = if chosen + 1 == count { 0 } else { chosen + 1 };
-        PlaneId(first.0 + chosen)
+        chosen
     }
 
     /// The free pages of `plane` have changed.
@@ -166,20 +182,48 @@ impl<V: VictimPolicy> PageFtl<V> {
             let next = nand.next_page(BlockId(room.newest));
             self.geometry.pages_per_block() - next.min(self.geometry.data_pages_per_block)
         };
-        room.pages = self.planes[plane.index()].free.len() * self.geometry.pages_per_block() + open;
+        let pages = self.planes[plane.index()].free.len() * self.geometry.pages_per_block() + open;
+        room.pages = pages;
+        let die = self.geometry.die_of(plane);
+        let first = self.geometry.first_plane(die);
+        let bit = 1 << (plane.0 - first.0);
+        let state = &mut self.dies[die.index()];
+        if pages < state.most_room && state.roomiest != bit {
+            state.roomiest &= !bit;
+            state.second_room = state.second_room.max(pages);
+        } else if pages > state.second_room && pages < state.most_room {
+            state.most_room = pages;
+        } else {
+            self.compare_rooms(die, first);
+        }
+    }
+
+    /// Find the planes of `die` with most free pages.
+    fn compare_rooms(&mut self, die: DieId, first: PlaneId) {
+        let rooms = &self.rooms[first.index()..][..self.geometry.planes_per_die() as usize];
+        let state = &mut self.dies[die.index()];
+        state.most_room = rooms.iter().map(|room| room.pages).max().unwrap_or(0);
+        let has_most = |room: &Room| u64::from(room.pages == state.most_room);
+        state.roomiest = rooms.iter().rev().fold(0, |bits, room| bits << 1 | has_most(room));
+        let others = rooms.iter().map(|room| room.pages).filter(|pages| *pages != state.most_room);
+        state.second_room = others.max().unwrap_or(0);
+        state.oldest_open = rooms.iter().map(|room| room.opened).min().unwrap_or(0);
     }
 
     /// Take a free block of `plane` for `slot`.
     fn open(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
         let block = self.geometry.block(plane, row);
         nand.open(block);
-        let state = &mut self.planes[plane.index()];
-        state.open[slot] = Some(block);
+        self.planes[plane.index()].open[slot] = Some(block);
         let room = &mut self.rooms[plane.index()];
-        (room.newest, room.sequence) = (block.0, nand.sequence(block));
-        if state.free.len() <= self.config.gc_low_free_blocks {
-            let die = self.geometry.die_of(plane);
-            self.dies[die.index()].low |= 1 << (plane.0 - self.geometry.first_plane(die).0);
+        (room.newest, room.opened) = (block.0, nand.sequence(block));
+        let die = self.geometry.die_of(plane);
+        let first = self.geometry.first_plane(die);
+        if self.config.plane_choice == PlaneChoice::MostFree {
+            self.compare_rooms(die, first);
+        }
+        if self.planes[plane.index()].free.len() <= self.config.gc_low_free_blocks {
+            self.dies[die.index()].low |= 1 << (plane.0 - first.0);
         }
         block
     }
@@ -679,32 +723,33 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
         let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
         let planes = self.geometry.planes_per_die();
         let logical = self.geometry.logical_units;
-        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes.
-        for turn in 0..dies.len() {
-            let first = dies.at(turn);
-            let mut lpns = (turn..logical).step_by(dies.len() as usize).peekable();
-            let mut at = 0;
-            while lpns.peek().is_some() {
-                let plane = PlaneId(first.0 + at % planes);
-                at += 1;
+        let pages = self.geometry.data_pages_per_block;
+        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
+        // so that neighbouring units are written soon after each other.
+        for round in 0..logical.div_ceil(dies.len() * pages) {
+            let left = logical - round * dies.len() * pages;
+            for turn in 0..dies.len().min(left) {
+                let plane = PlaneId(dies.at(turn).0 + round % planes);
+                let count = (left - turn).div_ceil(dies.len()).min(pages);
                 let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
                     return Err(self.full(plane, "the fill"));
                 };
-                for lpn in lpns.by_ref().take(self.geometry.data_pages_per_block as usize) {
-                    let page = PageAt { block, index: flash.nand.next_page(block) };
-                    flash.program(page, &[Lpn(lpn)], Cause::Host, ready)?;
-                    let ppn = self.geometry.unit(page);
+                let page = PageAt { block, index: flash.nand.next_page(block) };
+                let start = logical - left + turn;
+                let units = (0..count).map(|at| Lpn(start + at * dies.len()));
+                let first = flash.program_run(page, count, units.clone(), Cause::Host, ready)?;
+                for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
                     flash.store(ppn, 0..self.geometry.sectors_per_unit, None);
-                    self.map[lpn as usize] = ppn.0;
+                    self.map[lpn.index()] = ppn.0;
                 }
                 if self.is_full(&flash.nand, block) {
                     self.seal(flash, plane, 0, block, ready)?;
                 }
             }
-            for plane in (first.0..first.0 + planes).map(PlaneId) {
-                self.open_block(&mut flash.nand, plane, 0, 1);
-                self.measure_room(&flash.nand, plane);
-            }
+        }
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            self.open_block(&mut flash.nand, plane, 0, 1);
+            self.measure_room(&flash.nand, plane);
         }
         Ok(())
     }

@@ -245,7 +245,9 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     fn hand_over(&mut self, at: u32) -> Result<(), RunError> {
         self.slots[at as usize].start = self.now();
         self.in_drive += 1;
-        if self.emptying || self.on_link[IN].is_some() || !self.entering.is_empty() {
+        // While the lines are being emptied, whoever leaves goes first.
+        let leaves = self.emptying && !self.leaving.is_empty();
+        if leaves || self.on_link[IN].is_some() || !self.entering.is_empty() {
             self.entering.push_back(at);
             return Ok(());
         }
@@ -284,10 +286,15 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     }
 
     /// Let completions out and requests in, as far as the link allows.
+    #[inline(always)]
     fn empty_lines(&mut self) -> Result<(), RunError> {
-        if self.emptying {
+        if self.emptying || (self.leaving.is_empty() && self.entering.is_empty()) {
             return Ok(());
         }
+        self.empty_some()
+    }
+
+    fn empty_some(&mut self) -> Result<(), RunError> {
         self.emptying = true;
         loop {
             if self.on_link[self.out].is_none()
@@ -341,15 +348,29 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         if self.drive.flash.port.finished().is_empty() {
             return Ok(());
         }
-        let mut finished = std::mem::take(self.drive.flash.port.finished());
-        for at in finished.drain(..) {
+        let out_is_free = self.on_link[self.out].is_none() && self.leaving.is_empty() && !self.emptying;
+        if let &[at] = self.drive.flash.port.finished().as_slice()
+            && out_is_free
+            && (self.link.is_instant() || self.op(at) != Op::Read)
+            && self.slots[at as usize].pending == 1
+        {
+            // The same as below, without standing in line.
+            self.drive.flash.port.finished().clear();
+            self.emptying = true;
+            let completed = self.complete(at);
+            self.emptying = false;
+            completed?;
+            return self.empty_lines();
+        }
+        for index in 0..self.drive.flash.port.finished().len() {
+            let at = self.drive.flash.port.finished()[index];
             let slot = &mut self.slots[at as usize];
             slot.pending -= 1;
             if slot.pending == 0 {
                 self.leaving.push_back(at);
             }
         }
-        *self.drive.flash.port.finished() = finished;
+        self.drive.flash.port.finished().clear();
         self.empty_lines()
     }
 

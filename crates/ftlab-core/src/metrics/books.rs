@@ -10,8 +10,8 @@ use crate::host::request::{Op, Request, SECTOR_BYTES};
 use crate::metrics::latency::Latency;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
-    ByCause, FlashSummary, HostSummary, LatencyByOp, MemorySummary, ParallelismSummary, SCHEMA, Summary,
-    WearSummary, WriteAmplification,
+    ByCause, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary, ParallelismSummary,
+    SCHEMA, Summary, WearSummary, WriteAmplification,
 };
 use crate::time::Time;
 
@@ -30,7 +30,9 @@ pub(crate) struct BusyTimes {
 pub(crate) struct Books {
     pub(crate) host: HostSummary,
     latency: [Latency; 4],
+    /// Of requests that waited at all, and how many did not: most, in most runs.
     wait: Latency,
+    without_wait: u64,
     recorder: Option<Recorder>,
     first_arrival: Time,
     last_completion: Time,
@@ -42,6 +44,7 @@ impl Books {
             host: HostSummary::default(),
             latency: std::array::from_fn(|_| Latency::new()),
             wait: Latency::new(),
+            without_wait: 0,
             recorder: series.map(Recorder::new),
             first_arrival: Time::NEVER,
             last_completion: Time::ZERO,
@@ -81,8 +84,10 @@ impl Books {
     #[inline]
     pub(crate) fn timed(&mut self, op: Op, arrival: Time, start: Time, end: Time, can_wait: bool) {
         self.latency[op as usize].record(end.since(start));
-        if can_wait {
-            self.wait.record(start.since(arrival));
+        if start > arrival {
+            self.wait.record(start - arrival);
+        } else {
+            self.without_wait += u64::from(can_wait);
         }
         self.last_completion = end;
         if let Some(recorder) = &mut self.recorder {
@@ -168,7 +173,7 @@ impl Books {
             simulated_ns: self.last_completion.as_ns(),
             wall_seconds: 0.0,
             latency_ns: timed.then(|| self.latency_by_op()),
-            host_wait_ns: (timed && self.wait.count() > 0).then(|| self.wait.summary()),
+            host_wait_ns: timed.then(|| self.wait_by_all()).flatten(),
             flash: FlashSummary::from_counts(&flash.counts),
             busy_ns: busy
                 .map(|busy| ByCause::from_counts(busy.by_cause_ps.map(|ps| ((ps + 500) / 1000) as u64))),
@@ -187,6 +192,12 @@ impl Books {
             },
             host,
         }
+    }
+
+    fn wait_by_all(&self) -> Option<LatencySummary> {
+        let mut wait = self.wait.clone();
+        wait.record_many(Time::ZERO, self.without_wait);
+        (wait.count() > 0).then(|| wait.summary())
     }
 
     fn latency_by_op(&self) -> LatencyByOp {

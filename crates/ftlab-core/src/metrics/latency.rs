@@ -15,6 +15,10 @@ pub struct Latency {
     pivot: f64,
     min: Time,
     max: Time,
+    /// The last sample, and how often in a row it came: it is entered when another one comes. Requests that find the drive
+    /// idle all take equally long.
+    last: Time,
+    repeats: u64,
 }
 
 impl Latency {
@@ -22,21 +26,56 @@ impl Latency {
     pub fn new() -> Self {
         // Spans are below 2^64 ps, which are below 2^55 ns.
         let histogram = Histogram::new_with_bounds(1, 1 << 55, 3).expect("constant bounds are valid");
-        Self { histogram, sum_ps: 0, sum_of_squares: 0.0, pivot: 0.0, min: Time::NEVER, max: Time::ZERO }
+        Self {
+            histogram,
+            sum_ps: 0,
+            sum_of_squares: 0.0,
+            pivot: 0.0,
+            min: Time::NEVER,
+            max: Time::ZERO,
+            last: Time::ZERO,
+            repeats: 0,
+        }
     }
 
     /// Add a sample.
     #[inline]
     pub fn record(&mut self, span: Time) {
-        if self.histogram.is_empty() {
-            self.pivot = span.0 as f64;
+        self.record_many(span, 1);
+    }
+
+    /// Add the sample `span` `count` times.
+    #[inline]
+    pub fn record_many(&mut self, span: Time, count: u64) {
+        if span != self.last {
+            self.enter();
+            self.last = span;
         }
-        self.histogram.saturating_record(span.as_ns());
-        self.sum_ps += u128::from(span.0);
-        let deviation = span.0 as f64 - self.pivot;
-        self.sum_of_squares += deviation * deviation;
-        self.min = self.min.min(span);
-        self.max = self.max.max(span);
+        self.repeats += count;
+    }
+
+    fn enter(&mut self) {
+        let Self { last, repeats, .. } = *self;
+        if repeats == 0 {
+            return;
+        }
+        if self.histogram.is_empty() {
+            self.pivot = last.0 as f64;
+        }
+        self.histogram.saturating_record_n(last.as_ns(), repeats);
+        self.sum_ps += u128::from(last.0) * u128::from(repeats);
+        let deviation = last.0 as f64 - self.pivot;
+        self.sum_of_squares += deviation * deviation * repeats as f64;
+        self.min = self.min.min(last);
+        self.max = self.max.max(last);
+        self.repeats = 0;
+    }
+
+    /// The same with all samples entered.
+    fn entered(&self) -> Self {
+        let mut all = self.clone();
+        all.enter();
+        all
     }
 
     /// Add all samples of `other`.
@@ -44,6 +83,8 @@ impl Latency {
         if other.count() == 0 {
             return;
         }
+        self.enter();
+        let other = &other.entered();
         if self.count() == 0 {
             self.pivot = other.pivot;
         }
@@ -59,7 +100,7 @@ impl Latency {
 
     /// Samples so far.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.histogram.len() + self.repeats
     }
 
     /// What was collected, in nanoseconds; zeros without samples.
@@ -67,6 +108,9 @@ impl Latency {
         let count = self.count();
         if count == 0 {
             return LatencySummary::default();
+        }
+        if self.repeats > 0 {
+            return self.entered().summary();
         }
         let mean_ps = self.sum_ps as f64 / count as f64;
         let shift = mean_ps - self.pivot;

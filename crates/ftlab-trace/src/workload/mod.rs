@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::background::Background;
 use crate::open::{OpenOptions, open};
+use crate::transform::{self, Step};
 use crate::volumes::Layout;
 use disksim::{DiskSimStream, FOOTPRINT_BYTES};
 use generate::{Arrivals, Generator, Picker, Shape};
@@ -126,7 +127,7 @@ impl WorkloadKind {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum SizeSchema {
+pub(crate) enum SizeSchema {
     /// Bytes.
     Number(u64),
     /// A string with a unit.
@@ -137,14 +138,14 @@ enum SizeSchema {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum TimeSchema {
+pub(crate) enum TimeSchema {
     /// Microseconds.
     Number(f64),
     /// A string with a unit.
     Text(String),
 }
 
-fn optional_micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+pub(crate) fn optional_micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     quantity::micros(deserializer).map(Some)
 }
 
@@ -236,6 +237,9 @@ pub struct WorkloadConfig {
     /// Kind `disksim`: which stream. `random` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// Steps that change the requests, in order: each begins with `step`, its name, and has the keys of that step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transform: Vec<Step>,
 }
 
 /// Requests of a workload that says no number.
@@ -388,6 +392,9 @@ impl WorkloadConfig {
         if let Some(bytes) = self.volume_bytes.filter(|bytes| *bytes == 0 || bytes % SECTOR != 0) {
             return refuse("volume_bytes", bytes, "must be above 0 and a multiple of 512 bytes");
         }
+        for (index, step) in self.transform.iter().enumerate() {
+            step.validate(&format!("workload.transform[{index}]"))?;
+        }
         self.validate_fractions()?;
         self.validate_sizes()?;
         self.validate_arrivals()
@@ -531,7 +538,8 @@ impl WorkloadConfig {
     }
 
     /// What makes the requests, for a drive of `capacity_bytes`. `seed` and `requests` replace those of the
-    /// description; a trace and the fixed streams of kind `disksim` have no seed.
+    /// description; a trace and the fixed streams of kind `disksim` have no seed. Where there are steps of `transform`,
+    /// `requests` counts what comes out of them, and the description's what goes in.
     ///
     /// # Errors
     /// When the description makes no sense or does not fit the drive, or the trace cannot be opened.
@@ -543,29 +551,51 @@ impl WorkloadConfig {
     ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
         let mut config = self.clone();
         config.requests = requests.or(config.requests);
-        config.validate()?;
-        if let Some(path) = &config.trace {
-            let options = config.open_options();
+        if self.transform.is_empty() {
+            return config.untransformed(capacity_bytes, seed);
+        }
+        // Steps may drop requests or add some: what they are given is not what is asked for.
+        if self.trace.is_some() {
+            config.requests = self.requests;
+        } else if let Some(stated) = requests {
+            config.requests = Some(stated.max(self.requests.unwrap_or(DEFAULT_REQUESTS)));
+        }
+        let whole = transform::transformed(config.untransformed(capacity_bytes, seed)?, &self.transform);
+        Ok(match requests {
+            None => whole,
+            Some(requests) => Arc::new(Limited { inner: whole, requests }),
+        })
+    }
+
+    /// As [`factory`](Self::factory), before the steps of `transform`.
+    fn untransformed(
+        &self,
+        capacity_bytes: u64,
+        seed: Option<u64>,
+    ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
+        self.validate()?;
+        if let Some(path) = &self.trace {
+            let options = self.open_options();
             let trace = open(Path::new(path), &options)?;
-            return Ok(match config.requests {
+            return Ok(match self.requests {
                 None => Arc::new(trace),
                 Some(requests) => Arc::new(Limited { inner: Arc::new(trace), requests }),
             });
         }
-        let requests = config.requests.unwrap_or(DEFAULT_REQUESTS);
-        if config.kind == Some(WorkloadKind::Disksim) {
+        let requests = self.requests.unwrap_or(DEFAULT_REQUESTS);
+        if self.kind == Some(WorkloadKind::Disksim) {
             if capacity_bytes < FOOTPRINT_BYTES {
                 let expected = format!(
                     "kind \"disksim\" addresses {FOOTPRINT_BYTES} bytes; the drive has {capacity_bytes}"
                 );
                 refuse::<()>("kind", "\"disksim\"", expected)?;
             }
-            let op = if config.fractions()[0] > 0.0 { Op::Read } else { Op::Write };
-            let sequential = config.access == Some(Access::Sequential);
+            let op = if self.fractions()[0] > 0.0 { Op::Read } else { Op::Write };
+            let sequential = self.access == Some(Access::Sequential);
             return Ok(Arc::new(DiskSimFactory { sequential, op, requests }));
         }
-        let seed = seed.or(config.seed).unwrap_or(DEFAULT_SEED);
-        Ok(Arc::new(GeneratorFactory { shape: config.shape(capacity_bytes)?, seed, requests }))
+        let seed = seed.or(self.seed).unwrap_or(DEFAULT_SEED);
+        Ok(Arc::new(GeneratorFactory { shape: self.shape(capacity_bytes)?, seed, requests }))
     }
 
     /// The generator, with every default filled in.

@@ -1,0 +1,388 @@
+//! Transformations: an ordered list of steps between a trace or a generator and whoever takes its requests.
+//!
+//! Every step works on the batches that flow by and keeps no more than it must: most keep nothing. To add one, write its
+//! keys and what it does in a file of this folder, and add a line to `steps!`; workload files, `--transform`, the JSON
+//! schema, the Python methods' test and the property tests follow from the list.
+
+mod address;
+mod compact;
+mod host;
+mod repeat;
+mod select;
+mod time;
+
+use std::sync::Arc;
+
+use ftlab_core::config::ConfigError;
+use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+pub use address::{Align, Outside, Remap, Round, ShiftAddress, Wrap};
+pub use compact::{Compact, Order};
+pub use host::{CapOutstanding, MergeStreams, SetOp};
+pub use repeat::Repeat;
+pub use select::{Filter, Slice};
+pub use time::{ScaleTime, ShiftTime};
+
+/// A step in words.
+#[derive(Debug, Clone, Copy)]
+pub struct StepInfo {
+    /// What files and users call it.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// How it is written on the command line.
+    pub example: &'static str,
+}
+
+/// A step, or why it makes no sense: the key, what was found and what was expected.
+type Fault = (&'static str, String, String);
+
+/// What a step does.
+trait Transform {
+    /// Refuse keys that make no sense.
+    fn validate(&self) -> Result<(), Fault>;
+
+    /// The requests of `inner` after this step; `origin` is its place in errors.
+    fn onto(&self, inner: Arc<dyn SourceFactory>, origin: String) -> Arc<dyn SourceFactory>;
+}
+
+macro_rules! steps {
+    ($($name:literal $step:ident: $summary:literal, $example:literal;)+) => {
+        /// A step of a pipeline, by name. A key that the step does not have is refused.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "step")]
+        pub enum Step {
+            $(#[doc = $summary] #[serde(rename = $name)] $step($step),)+
+        }
+
+        /// Every step.
+        pub static STEPS: &[StepInfo] =
+            &[$(StepInfo { name: $name, summary: $summary, example: $example },)+];
+
+        impl Step {
+            /// The name used in files.
+            pub const fn name(&self) -> &'static str {
+                match self { $(Step::$step(_) => $name,)+ }
+            }
+
+            fn transform(&self) -> &dyn Transform {
+                match self { $(Step::$step(step) => step,)+ }
+            }
+        }
+    };
+}
+
+steps! {
+    "scale_time" ScaleTime: "Multiply arrival times.", "scale_time factor=0.5";
+    "shift_time" ShiftTime: "Move all arrivals later or earlier, or to a given begin.", "shift_time start_us=0";
+    "slice" Slice: "Take a part by number or by time.", "slice skip=1000 take=500";
+    "filter" Filter: "Keep requests by operation, stream or address.", "filter ops=read,write";
+    "set_op" SetOp: "Treat requests as another operation.", "set_op op=write";
+    "merge_streams" MergeStreams: "Give all requests one stream, their addresses as they are or side by side.",
+        "merge_streams stride_bytes=64GiB";
+    "shift_address" ShiftAddress: "Move all addresses up or down.", "shift_address up_bytes=1MiB";
+    "wrap" Wrap: "Take addresses modulo a size.", "wrap bytes=8GiB";
+    "remap" Remap: "Map a range of addresses to another one, larger or smaller.",
+        "remap size_bytes=64GiB to_size_bytes=8GiB";
+    "compact" Compact: "Close the gaps between the chunks of the address space that are used.",
+        "compact chunk_bytes=1MiB";
+    "align" Align: "Round begin and end of requests to multiples of a size.", "align bytes=4KiB";
+    "repeat" Repeat: "Give everything so far several times, one after the other.", "repeat times=3";
+    "cap_outstanding" CapOutstanding: "Delay arrivals so that no more than some requests are under way at a stated service time.",
+        "cap_outstanding outstanding=8 service_us=200";
+}
+
+impl Step {
+    /// Check what can be checked without requests; `key` is the place of the step, such as `workload.transform[0]`.
+    ///
+    /// # Errors
+    /// The first key that makes no sense, with what was found and what was expected.
+    pub fn validate(&self, key: &str) -> Result<(), ConfigError> {
+        self.transform().validate().map_err(|(name, found, expected)| {
+            let dot = if key.is_empty() || name.is_empty() { "" } else { "." };
+            ConfigError { key: format!("{key}{dot}{name}"), found, expected }
+        })
+    }
+}
+
+/// Put `steps` after `factory`, the first one next to it. They must have passed [`Step::validate`].
+pub fn transformed(factory: Arc<dyn SourceFactory>, steps: &[Step]) -> Arc<dyn SourceFactory> {
+    steps.iter().enumerate().fold(factory, |inner, (index, step)| {
+        step.transform().onto(inner, format!("transform {} ({})", index + 1, step.name()))
+    })
+}
+
+/// A refusal without a key: the step as a whole is at fault.
+fn whole<T>(expected: impl Into<String>) -> Result<T, Fault> {
+    Err(("", String::new(), expected.into()))
+}
+
+fn refuse<T>(
+    key: &'static str,
+    found: impl std::fmt::Display,
+    expected: impl Into<String>,
+) -> Result<T, Fault> {
+    Err((key, found.to_string(), expected.into()))
+}
+
+const SECTOR: u64 = SECTOR_BYTES as u64;
+
+/// Refuse sizes that are no whole number of sectors.
+fn whole_sectors(key: &'static str, bytes: Option<u64>) -> Result<(), Fault> {
+    match bytes.filter(|bytes| bytes % SECTOR != 0) {
+        Some(bytes) => refuse(key, bytes, "must be a multiple of 512 bytes"),
+        None => Ok(()),
+    }
+}
+
+/// Refuse sizes that are no whole number of sectors, or none at all.
+fn some_sectors(key: &'static str, bytes: Option<u64>) -> Result<(), Fault> {
+    match bytes.filter(|bytes| *bytes == 0 || bytes % SECTOR != 0) {
+        Some(bytes) => refuse(key, bytes, "must be a multiple of 512 bytes, above 0"),
+        None => Ok(()),
+    }
+}
+
+/// The longest span that a key can state: 200 years and more, and below 2^63 nanoseconds.
+const LONGEST_US: f64 = 9e15;
+
+fn some_time(key: &'static str, span_us: Option<f64>) -> Result<(), Fault> {
+    match span_us.filter(|span| !(0.0..=LONGEST_US).contains(span)) {
+        Some(span) => refuse(key, span, "must be from 0 to 285 years"),
+        None => Ok(()),
+    }
+}
+
+/// Microseconds as whole nanoseconds.
+fn nanoseconds(span_us: f64) -> u64 {
+    (span_us * 1000.0 + 0.5) as u64
+}
+
+/// Which request of a batch a step cannot change, and why.
+struct Refusal {
+    /// Its place among the requests that the step was given together.
+    index: usize,
+    /// In a sentence that begins after the number of the request.
+    expected: String,
+}
+
+/// A step that changes or drops requests where they lie.
+trait Stage: Clone + Send + Sync + 'static {
+    /// Change or drop the requests of `batch` from `from` on, and keep their order.
+    fn apply(&mut self, batch: &mut Vec<Request>, from: usize) -> Result<(), Refusal>;
+
+    /// How many requests it can still make use of.
+    fn wanted(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// How many requests become of `total`, when that is known beforehand.
+    fn total(&self, total: u64) -> Option<u64>;
+}
+
+/// Keep the requests of `batch[from..]` for which `keep` says so, after it has changed them.
+fn retain(batch: &mut Vec<Request>, from: usize, mut keep: impl FnMut(&mut Request) -> bool) {
+    let mut kept = from;
+    for index in from..batch.len() {
+        let mut request = batch[index];
+        let stays = keep(&mut request);
+        batch[kept] = request;
+        kept += usize::from(stays);
+    }
+    batch.truncate(kept);
+}
+
+/// A step that keeps the number of requests: `change` says why it cannot.
+fn change(
+    batch: &mut [Request],
+    from: usize,
+    mut change: impl FnMut(&mut Request) -> Result<(), String>,
+) -> Result<(), Refusal> {
+    for (index, request) in batch[from..].iter_mut().enumerate() {
+        change(request).map_err(|expected| Refusal { index, expected })?;
+    }
+    Ok(())
+}
+
+struct Staged<S> {
+    inner: Arc<dyn SourceFactory>,
+    stage: S,
+    origin: String,
+}
+
+/// Put a stage after `inner`.
+fn staged<S: Stage>(inner: Arc<dyn SourceFactory>, stage: S, origin: String) -> Arc<dyn SourceFactory> {
+    Arc::new(Staged { inner, stage, origin })
+}
+
+impl<S: Stage> SourceFactory for Staged<S> {
+    fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        let inner = self.inner.open(pass)?;
+        let total = inner.total_requests().and_then(|total| self.stage.total(total));
+        let origin = self.origin.clone();
+        Ok(Box::new(StagedSource { inner, stage: self.stage.clone(), origin, taken: 0, total }))
+    }
+}
+
+struct StagedSource<S> {
+    inner: Box<dyn RequestSource>,
+    stage: S,
+    origin: String,
+    /// Requests that the stage was given.
+    taken: u64,
+    total: Option<u64>,
+}
+
+/// What a step says of request `record`, counted from 1 among those that reach it.
+fn refused(origin: &str, record: u64, expected: String) -> SourceError {
+    SourceError { origin: origin.to_owned(), line: Some(record), expected, ..SourceError::default() }
+}
+
+/// The share of a source that was read, when either it or the number of its requests tells.
+fn share(inner: &dyn RequestSource, taken: u64) -> Option<f64> {
+    inner.fraction_done().or_else(|| Some(taken as f64 / inner.total_requests()?.max(1) as f64))
+}
+
+impl<S: Stage> RequestSource for StagedSource<S> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        let before = out.len();
+        while out.len() == before {
+            let max = self.stage.wanted().min(max as u64) as usize;
+            if max == 0 {
+                break;
+            }
+            let count = self.inner.fill(out, max)?;
+            if count == 0 {
+                break;
+            }
+            self.stage.apply(out, before).map_err(|Refusal { index, expected }| {
+                refused(&self.origin, self.taken + index as u64 + 1, expected)
+            })?;
+            self.taken += count as u64;
+        }
+        Ok(out.len() - before)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        self.total
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        share(self.inner.as_ref(), self.taken)
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.inner.skipped_records()
+    }
+}
+
+/// A step that may make several requests of one.
+trait Splitter: Clone + Send + Sync + 'static {
+    /// Append what becomes of `request` to `out`.
+    fn split(&mut self, request: Request, out: &mut Vec<Request>) -> Result<(), String>;
+}
+
+struct Split<S> {
+    inner: Arc<dyn SourceFactory>,
+    splitter: S,
+    origin: String,
+}
+
+impl<S: Splitter> SourceFactory for Split<S> {
+    fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        Ok(Box::new(SplitSource::new(self.inner.open(pass)?, self.splitter.clone(), self.origin.clone())))
+    }
+}
+
+struct SplitSource<S> {
+    inner: Box<dyn RequestSource>,
+    splitter: S,
+    origin: String,
+    taken: u64,
+    whole: Vec<Request>,
+    pieces: Vec<Request>,
+    next: usize,
+}
+
+impl<S: Splitter> SplitSource<S> {
+    fn new(inner: Box<dyn RequestSource>, splitter: S, origin: String) -> Self {
+        Self { inner, splitter, origin, taken: 0, whole: Vec::new(), pieces: Vec::new(), next: 0 }
+    }
+}
+
+impl<S: Splitter> RequestSource for SplitSource<S> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if max > 0 && self.next == self.pieces.len() {
+            self.whole.clear();
+            self.pieces.clear();
+            self.next = 0;
+            self.inner.fill(&mut self.whole, max)?;
+            for request in &self.whole {
+                self.taken += 1;
+                let split = self.splitter.split(*request, &mut self.pieces);
+                split.map_err(|expected| refused(&self.origin, self.taken, expected))?;
+            }
+        }
+        let count = max.min(self.pieces.len() - self.next);
+        out.extend_from_slice(&self.pieces[self.next..self.next + count]);
+        self.next += count;
+        Ok(count)
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        share(self.inner.as_ref(), self.taken)
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.inner.skipped_records()
+    }
+}
+
+/// serde: a list, or one value for a list of one.
+fn one_or_many<'de, T, D>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    struct List<T>(std::marker::PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> de::Visitor<'de> for List<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a value or a list of values")
+        }
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<T>, E> {
+            T::deserialize(de::IntoDeserializer::into_deserializer(text)).map(|value| vec![value])
+        }
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<Vec<T>, E> {
+            T::deserialize(de::IntoDeserializer::into_deserializer(number)).map(|value| vec![value])
+        }
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<Vec<T>, E> {
+            T::deserialize(de::IntoDeserializer::into_deserializer(number)).map(|value| vec![value])
+        }
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(item) = items.next_element()? {
+                list.push(item);
+            }
+            Ok(list)
+        }
+    }
+    deserializer.deserialize_any(List(std::marker::PhantomData)).map(Some)
+}
+
+/// Whether a request has an address: all but flushes do.
+fn has_address(request: &Request) -> bool {
+    request.op != Op::Flush
+}
+
+/// The first sector after a request.
+fn end(request: &Request) -> u64 {
+    request.lba.saturating_add(request.sectors.into())
+}
+
+#[cfg(test)]
+mod tests;
