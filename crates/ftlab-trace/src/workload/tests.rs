@@ -83,7 +83,9 @@ fn the_table_survives_a_round_trip_and_has_a_schema() {
                    "mean_interarrival_us":"1.5ms","theta":1.2,"scramble":false}"#;
     let parsed = config(text);
     assert_eq!(parsed.footprint_bytes, Some(64 << 20));
-    assert_eq!(parsed.request_bytes, Some(RequestBytes::Weighted(vec![(4096, 3.0), (65_536, 1.0)])));
+    let class = |bytes, weight| SizeClass { min_bytes: bytes, max_bytes: bytes, step_bytes: bytes, weight };
+    let sizes = vec![class(4096, 3.0), class(65_536, 1.0)];
+    assert_eq!(parsed.request_bytes, Some(RequestBytes::Weighted(sizes)));
     assert_eq!(parsed.mean_interarrival_us, Some(1500.0));
     assert_eq!(config(&serde_json::to_string(&parsed).unwrap()), parsed);
     let schema = serde_json::to_string(&schemars::schema_for!(WorkloadFile)).unwrap();
