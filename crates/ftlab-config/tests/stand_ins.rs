@@ -264,7 +264,7 @@ fn has_shape(measured: &Measured, shape: ShapeName) -> bool {
         ShapeName::IntraDistanceBothSides => above.max(below) as f64 <= 0.65 * (above + below) as f64,
         ShapeName::SmallHotLargeSequential => {
             measured.small_writes > 0.5
-                && measured.small_sequential < 0.2
+                && measured.small_sequential < 0.4
                 && measured.large_sequential > 0.8
                 && measured.hottest_thousandth > 0.1
         }

@@ -76,7 +76,7 @@ const LOAD_READS: f64 = 0.83;
 /// Phases of an application in a round; the first ones load it.
 const PHASES: u64 = 10;
 const GAP_NS: f64 = 2e6;
-/// Share of an application's space that holds its programs, which are read at random; the rest are documents.
+/// Share of an application's space that holds what it reads; the rest holds what it writes.
 const PROGRAMS: f64 = 0.6;
 const LARGEST_BLOCKS: u64 = 1024;
 
@@ -100,7 +100,7 @@ struct Running {
     left: [u32; 4],
     programs: Area,
     documents: Area,
-    /// Where the sequential reads and writes go on.
+    /// Where the last read and the last write ended: sequential ones begin there.
     next: [u64; 2],
 }
 
@@ -126,19 +126,14 @@ impl Running {
         let pair = if write { 2 } else { 0 };
         let sequential = rng.below(u64::from(self.left[pair] + self.left[pair + 1])) < u64::from(self.left[pair]);
         self.left[pair + usize::from(!sequential)] -= 1;
-        let area = if sequential || write { self.documents } else { self.programs };
+        let area = if write { self.documents } else { self.programs };
         let sectors = (self.blocks(write, rng) * BLOCK).min(area.sectors);
-        let direction = usize::from(write);
-        let lba = if sequential {
-            if self.next[direction] + sectors > area.end() {
-                self.next[direction] = area.start;
-            }
-            let lba = self.next[direction];
-            self.next[direction] += sectors;
-            lba
-        } else {
-            area.start + rng.below((area.sectors - sectors) / BLOCK + 1) * BLOCK
-        };
+        let next = &mut self.next[usize::from(write)];
+        if !sequential || *next + sectors > area.end() {
+            *next = area.start + rng.below((area.sectors - sectors) / BLOCK + 1) * BLOCK;
+        }
+        let lba = *next;
+        *next += sectors;
         script.push(at_ns, if write { Op::Write } else { Op::Read }, lba, sectors);
     }
 }
@@ -159,8 +154,7 @@ impl Applications {
         let running = table.applications.iter().map(|application| {
             let mut rest = area.take(share);
             let programs = rest.take((share as f64 * PROGRAMS) as u64 / BLOCK * BLOCK);
-            // Reads and writes go on in different documents.
-            let next = [rest.start, rest.start + rest.sectors / 2 / BLOCK * BLOCK];
+            let next = [programs.start, rest.start];
             Running { row: application.row(), left: [0; 4], programs, documents: rest, next }
         });
         Self {

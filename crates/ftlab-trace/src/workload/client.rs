@@ -28,9 +28,12 @@ const HOT_SPACE: f64 = 0.1;
 const SEQUENTIAL: f64 = 0.4;
 /// Share of the other writes that rewrite the hot part; the rest rewrites somewhere in a file.
 const HOT_ACCESS: f64 = 0.7;
-/// Median length of a trim, and the deviation of its logarithm.
-const TRIM_BYTES: f64 = 262_144.0;
-const TRIM_SIGMA: f64 = 1.0;
+/// Largest median of the sizes of files, which are trimmed as a whole, and the deviation of their logarithm.
+const FILE_BYTES: f64 = 262_144.0;
+const FILE_SIGMA: f64 = 1.0;
+const LARGEST_FILE: u64 = 1 << 15;
+/// How full of files the rest is at the begin.
+const FULL: f64 = 0.95;
 /// Share of the footprint that is in use when nothing is said.
 const ACTIVE: f64 = 0.8;
 
@@ -67,22 +70,42 @@ impl Client {
             step_bytes: 4096,
             weight,
         });
+        let weights: f64 = SIZES.iter().map(|(.., weight)| weight).sum();
+        let mean = SIZES.iter().map(|(min, max, weight)| (min + max) as f64 / 2.0 * weight).sum::<f64>() / weights;
+        // As many files are written as are trimmed, so that the drive stays as full as it is.
+        let balanced = SEQUENTIAL * (1.0 - self.trims - self.flushes).max(0.0) * mean / self.trims.max(1e-9);
+        let median = FILE_BYTES.min(balanced / libm::exp(FILE_SIGMA * FILE_SIGMA / 2.0)).max(4096.0);
+        let mut fixed = Rng::new(seed, &[u64::MAX]);
+        let mut files = NextFit::new(rest);
+        let mut deleted = Vec::with_capacity(1 << 12);
+        // The drive has been used before: it is full of files.
+        while files.used_fraction() < FULL && deleted.is_empty() {
+            files.create(file_sectors(&mut fixed, median), &mut deleted);
+        }
+        deleted.clear();
         ClientActor {
+            median,
             sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
             rng: Rng::new(seed, &[pass]),
             clock: self.arrivals.clock(Rng::new(seed, &[pass, 1])),
             hot,
-            files: NextFit::new(rest),
+            files,
             file: Area { start: rest.start, sectors: 0 },
-            deleted: Vec::with_capacity(1 << 12),
+            overwritten: deleted,
             trims: self.trims,
             flushes: self.flushes,
         }
     }
 }
 
+fn file_sectors(rng: &mut Rng, median: f64) -> u64 {
+    let blocks = lognormal(rng, median, FILE_SIGMA) / 4096.0;
+    (blocks.ceil() as u64 * BLOCK).min(LARGEST_FILE)
+}
+
 /// The profile at work.
 pub(super) struct ClientActor {
+    median: f64,
     sizes: Sizes,
     rng: Rng,
     clock: super::generate::Clock,
@@ -90,8 +113,7 @@ pub(super) struct ClientActor {
     files: NextFit,
     /// What is left of the file that is being written.
     file: Area,
-    /// Files that were deleted and not trimmed yet.
-    deleted: Vec<Area>,
+    overwritten: Vec<Area>,
     trims: f64,
     flushes: f64,
 }
@@ -105,13 +127,14 @@ impl ClientActor {
     fn write(&mut self, at_ns: f64, script: &mut Script) {
         let sectors = u64::from(self.sizes.draw(&mut self.rng));
         if chance(&mut self.rng, SEQUENTIAL) {
-            if self.file.sectors < sectors {
-                let file = lognormal(&mut self.rng, TRIM_BYTES, TRIM_SIGMA) / 4096.0;
-                let file = (file.ceil() as u64 * BLOCK).clamp(sectors, 1 << 15);
-                self.file = self.files.create(file, &mut self.deleted);
+            if self.file.sectors == 0 {
+                let file = file_sectors(&mut self.rng, self.median);
+                // What is in the way is written over, not trimmed.
+                self.file = self.files.create(file, &mut self.overwritten);
+                self.overwritten.clear();
             }
             let part = self.file.take(sectors);
-            script.write(at_ns, part.start, sectors);
+            script.write(at_ns, part.start, part.sectors);
             return;
         }
         let hot = chance(&mut self.rng, HOT_ACCESS);
@@ -130,10 +153,8 @@ impl Actor for ClientActor {
         if share < self.flushes {
             script.flush(at_ns);
         } else if share < self.flushes + self.trims {
-            if self.deleted.is_empty() {
-                self.files.delete(&mut self.deleted);
-            }
-            match self.deleted.pop() {
+            self.files.delete(&mut self.overwritten);
+            match self.overwritten.pop() {
                 Some(file) => script.push(at_ns, Op::Trim, file.start, file.sectors),
                 None => self.write(at_ns, script),
             }

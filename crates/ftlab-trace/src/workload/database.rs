@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Scatter;
-use super::process::{Actor, Area, NS_PER_S, NS_PER_US, Script, choose, lognormal};
+use super::process::{Actor, Area, BLOCK, NS_PER_S, NS_PER_US, Script, choose, lognormal};
 use super::refuse;
 use crate::rng::Rng;
 
@@ -36,6 +36,13 @@ pub struct DatabaseConfig {
     pub commit_bytes: u64,
     /// A write of the log holds from 1 to so many commits. 8 when absent.
     pub group_commits: u32,
+    /// The log is written in blocks of this size: what is not full yet is written again. 512 when absent.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub log_block_bytes: u64,
+    /// Between two writes of the control file, 4 KiB at the begin of the footprint that also say that the database is
+    /// open (Oracle: 3 s). Never when 0. 0 when absent.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub heartbeat_us: f64,
     /// Transactions a second. 200 when absent.
     pub transactions_per_second: f64,
     /// Between the begins of two checkpoints. The log being full begins one earlier. 300 s when absent.
@@ -67,6 +74,8 @@ impl Default for DatabaseConfig {
             log_bytes: 1 << 30,
             commit_bytes: 4096,
             group_commits: 8,
+            log_block_bytes: 512,
+            heartbeat_us: 0.0,
             transactions_per_second: 200.0,
             checkpoint_us: 3e8,
             checkpoint_spread: 0.9,
@@ -137,6 +146,13 @@ impl DatabaseConfig {
         if self.group_commits == 0 || self.group_commits > 1000 {
             return refuse("db.group_commits", self.group_commits, "must be from 1 to 1000");
         }
+        if !matches!(self.log_block_bytes, 512 | 1024 | 2048 | 4096 | 8192) || self.log_bytes % self.log_block_bytes != 0 {
+            let expected = "must be 512, 1024, 2048, 4096 or 8192, and log_bytes a multiple of it";
+            return refuse("db.log_block_bytes", self.log_block_bytes, expected);
+        }
+        if self.heartbeat_us != 0.0 && !(self.heartbeat_us >= 1000.0 && self.heartbeat_us <= 1e12) {
+            return refuse("db.heartbeat_us", self.heartbeat_us, "must be 0, or from a millisecond to 11 days");
+        }
         let rate = self.transactions_per_second;
         if !(rate >= 1e-3 && rate <= 1e8) {
             return refuse("db.transactions_per_second", rate, "must be from 0.001 to 10^8");
@@ -152,6 +168,10 @@ impl DatabaseConfig {
 
     fn page_sectors(&self) -> u64 {
         self.page_bytes / 512
+    }
+
+    fn control_sectors(&self) -> u64 {
+        if self.heartbeat_us > 0.0 { self.page_sectors() } else { 0 }
     }
 
     fn double_write_sectors(&self) -> u64 {
@@ -175,7 +195,7 @@ impl DatabaseConfig {
 
     pub(super) fn fits(&self, area: Area) -> Result<(), ConfigError> {
         let tables = (self.tables().pages * self.page_sectors()).next_multiple_of(EXTENT);
-        let needs = tables + self.log_bytes / 512 + self.double_write_sectors();
+        let needs = tables + self.control_sectors() + self.log_bytes / 512 + self.double_write_sectors();
         if area.sectors < needs {
             let expected = format!("log and tables need {} bytes: take fewer warehouses", needs * 512);
             return refuse("footprint_bytes", area.sectors * 512, expected);
@@ -220,7 +240,7 @@ const IMAGED: u8 = 4;
 
 /// The buffer pool: states of all pages, and the resident ones in order of use.
 #[derive(Debug)]
-struct Pool {
+pub(super) struct Pool {
     state: Vec<u8>,
     /// Neighbours towards older and newer; the last place is the head of both. Empty where nothing is ever evicted: the
     /// order of use would not show.
@@ -231,7 +251,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(pages: u64, fraction: f64) -> Self {
+    pub(super) fn new(pages: u64, fraction: f64) -> Self {
         let head = pages as u32;
         let evicts = fraction < 1.0;
         let list = || if evicts { vec![head; pages as usize + 1] } else { Vec::new() };
@@ -260,7 +280,7 @@ impl Pool {
     }
 
     #[inline(always)]
-    fn use_again(&mut self, page: u32) {
+    pub(super) fn use_again(&mut self, page: u32) {
         if !self.older.is_empty() && self.older[self.state.len()] != page {
             self.unlink(page);
             self.push_newest(page);
@@ -268,12 +288,12 @@ impl Pool {
     }
 
     /// The page that was not used for longest.
-    fn oldest(&self) -> u32 {
+    pub(super) fn oldest(&self) -> u32 {
         self.newer[self.state.len()]
     }
 
     /// Make a page resident; where another had to leave, which one.
-    fn admit(&mut self, page: u32) -> Option<u32> {
+    pub(super) fn admit(&mut self, page: u32) -> Option<u32> {
         let mut victim = None;
         if !self.older.is_empty() {
             if self.resident >= self.frames {
@@ -321,6 +341,8 @@ pub(super) struct Database {
     checkpoint: Checkpoint,
     last_checkpoint_ns: f64,
     next_background_ns: f64,
+    control: Area,
+    next_heartbeat_ns: f64,
     double_write: Area,
     data: Scatter,
 }
@@ -329,6 +351,7 @@ impl Database {
     pub(super) fn new(config: &DatabaseConfig, area: Area, seed: u64, pass: u64) -> Self {
         let tables = config.tables();
         let mut rest = area;
+        let control = rest.take(config.control_sectors());
         let log = rest.take(config.log_bytes / 512);
         let double_write = rest.take(config.double_write_sectors());
         let data = Scatter::new(
@@ -355,6 +378,8 @@ impl Database {
             checkpoint: Checkpoint::default(),
             last_checkpoint_ns: 0.0,
             next_background_ns: BACKGROUND_NS,
+            control,
+            next_heartbeat_ns: if config.heartbeat_us > 0.0 { 0.0 } else { f64::INFINITY },
             double_write,
             data,
             tables,
@@ -543,10 +568,11 @@ impl Database {
         }
     }
 
-    /// Append what waits, beginning with the sector that was not full, and flush.
+    /// Append what waits, beginning with the block that was not full, and flush.
     fn write_log(&mut self, script: &mut Script) {
-        let end = (self.log_bytes + self.waiting_bytes).div_ceil(512);
-        let mut sector = self.log_bytes / 512;
+        let block = self.config.log_block_bytes;
+        let end = (self.log_bytes + self.waiting_bytes).next_multiple_of(block) / 512;
+        let mut sector = self.log_bytes / block * block / 512;
         while sector < end {
             let at = sector % self.log.sectors;
             let sectors = (end - sector).min(self.log.sectors - at).min(2048);
@@ -613,7 +639,8 @@ impl Database {
             if due_ns > until_ns {
                 return;
             }
-            let at_ns = due_ns.min(self.now_ns);
+            // A checkpoint that has to end now writes what is left at once.
+            let at_ns = if until_ns.is_finite() { due_ns } else { self.now_ns };
             if self.config.double_write {
                 self.write_twice(at_ns, script);
             } else if let Some((first, pages)) = self.next_run() {
@@ -671,6 +698,12 @@ impl Actor for Database {
     /// One transaction, and what the database did by itself since the one before.
     fn act(&mut self, script: &mut Script) {
         let next_ns = self.now_ns + self.rng.exponential() * NS_PER_S / self.config.transactions_per_second;
+        while self.next_heartbeat_ns <= next_ns {
+            let at_ns = self.next_heartbeat_ns;
+            self.write_checkpoint(at_ns, script);
+            script.write(at_ns, self.control.start, BLOCK);
+            self.next_heartbeat_ns += self.config.heartbeat_us * NS_PER_US;
+        }
         self.now_ns = next_ns;
         self.write_checkpoint(next_ns, script);
         let log_full = LOG_FULL * self.log.sectors as f64 * 512.0;

@@ -73,7 +73,7 @@ const SIZES: [(u64, f64); 10] = [
     (3072, 7.0),
     (3584, 4.0),
     (4096, 9.0),
-    (8192, 20.9),
+    (8192, 20.0),
     (49_152, 1.1),
 ];
 /// Share of records that begin at a multiple of 4 KiB.

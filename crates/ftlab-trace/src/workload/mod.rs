@@ -608,6 +608,31 @@ impl WorkloadConfig {
             _ => {}
         }
         self.validate_keys()?;
+        if self.phases.is_none() {
+            self.validate_own_sizes()?;
+        }
+        self.validate_values()
+    }
+
+    /// Sizes of operations that are never made would have no effect.
+    fn validate_own_sizes(&self) -> Result<(), ConfigError> {
+        let [reads, trims, flushes] = self.fractions();
+        let writes = 1.0 - reads - trims - flushes;
+        for (key, sizes, share) in [
+            ("read_bytes", &self.read_bytes, reads),
+            ("write_bytes", &self.write_bytes, writes),
+            ("trim_bytes", &self.trim_bytes, trims),
+        ] {
+            if let Some(sizes) = sizes
+                && share <= 1e-9
+            {
+                return refuse(key, format!("{sizes:?}"), "there are no such requests; leave it out");
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_values(&self) -> Result<(), ConfigError> {
         if self.requests == Some(0) {
             return refuse("requests", 0, "must be at least 1");
         }
@@ -645,8 +670,8 @@ impl WorkloadConfig {
 
     /// The tables of the kinds that have one.
     fn validate_tables(&self) -> Result<(), ConfigError> {
-        if let Some(table) = &self.jesd219 {
-            table.validate(self)?;
+        if self.kind == Some(WorkloadKind::Jesd219) {
+            self.jesd219.clone().unwrap_or_default().validate(self)?;
         }
         if let Some(table) = &self.db {
             table.validate()?;
@@ -702,7 +727,7 @@ impl WorkloadConfig {
                 (None, Some(us)) => return refuse(&key("duration_us"), us, "must be at least a nanosecond"),
                 _ => return refuse(&key("requests"), "both or none", "state either requests or duration_us"),
             }
-            merged.validate().map_err(|error| {
+            merged.validate_keys().and_then(|()| merged.validate_values()).map_err(|error| {
                 let inner = error.key.strip_prefix("workload.").unwrap_or(&error.key).to_owned();
                 ConfigError { key: format!("workload.{}", key(&format!("with.{inner}"))), ..error }
             })?;
@@ -1262,5 +1287,7 @@ impl RequestSource for LimitedSource {
     }
 }
 
+#[cfg(test)]
+mod mechanisms;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::applications::{self, Application, Applications, ApplicationsConfig};
 use super::layout::Scatter;
-use super::process::{Acted, Actor, Area, BLOCK, NS_PER_US, Script, chance, pareto};
+use super::process::{Acted, Actor, Area, BLOCK, NS_PER_US, Script, chance, geometric, pareto};
 use super::refuse;
 use super::size::{RequestBytes, SizeClass, Sizes};
 use super::web::{WebCache, WebCacheConfig};
@@ -35,10 +35,9 @@ pub struct PcConfig {
     pub system: f64,
     /// Weight of the requests of copies. 40 when absent.
     pub copies: f64,
-    /// Share of the operating system's requests that read. 0.3 when absent.
+    /// Share of the operating system's bursts that read a file; the others write one. 0.3 when absent.
     pub system_read_fraction: f64,
-    /// Share of the operating system's requests that go to its hot blocks: registry, journal, directories. 0.4 when
-    /// absent.
+    /// Share of the operating system's bursts that only update a directory. 0.4 when absent.
     pub system_hot_fraction: f64,
     /// Share of copied requests that read; a copy reads what it writes, unless it comes from elsewhere. 0.4 when absent.
     pub copy_read_fraction: f64,
@@ -66,19 +65,21 @@ impl Default for PcConfig {
 
 const REGION: u64 = 4 << 11;
 /// Shares of the used space: operating system, browser, documents, copies.
-const SPACE: [f64; 4] = [0.4, 0.15, 0.1, 0.35];
+const SPACE: [f64; 4] = [0.56, 0.14, 0.1, 0.2];
 const BROWSER_CACHE: u64 = 320_000_000;
 /// Bytes and weights of what the operating system reads and writes at once.
 const SYSTEM_SIZES: [(u64, f64); 5] =
     [(4096, 62.0), (8192, 10.0), (16_384, 18.0), (32_768, 6.0), (65_536, 4.0)];
-/// Blocks that the operating system uses over and over, and how unevenly.
-const HOT_BLOCKS: u64 = 1 << 13;
-const THETA: f64 = 0.9;
-/// Requests of the operating system in a burst.
-const SYSTEM_BURST: u64 = 16;
+/// How unevenly files are used.
+const THETA: f64 = 0.6;
+/// Mean number of requests of the operating system to a file.
+const FILE_REQUESTS: f64 = 5.0;
+/// A directory's record in sectors, and where in its region it is: the file follows behind it.
+const RECORD: u64 = 2;
+const RECORD_AT: u64 = 2;
 const COPY_SECTORS: u64 = 128;
-/// Files that are copied: 64 KiB to 16 MiB.
-const COPY_MOST: u64 = 256;
+/// Files that are copied: 64 KiB to 1 MiB.
+const COPY_MOST: u64 = 16;
 const PAUSE_ALPHA: f64 = 1.5;
 const GAP_NS: f64 = 1e6;
 
@@ -133,7 +134,8 @@ impl PcConfig {
     }
 }
 
-/// What the operating system does by itself.
+/// What the operating system does by itself: each region has a directory and, behind it, a file that is used from its
+/// begin on.
 struct System {
     area: Area,
     sizes: Sizes,
@@ -145,27 +147,35 @@ struct System {
     order: Permutation,
 }
 
-impl Actor for System {
-    fn act(&mut self, script: &mut Script) {
-        for _ in 0..1 + self.rng.below(2 * SYSTEM_BURST) {
-            self.now_ns += self.rng.exponential() * GAP_NS;
-            let op = if chance(&mut self.rng, self.reads) { Op::Read } else { Op::Write };
-            let blocks = self.area.sectors / BLOCK;
-            let (at, sectors) = if chance(&mut self.rng, self.hot) {
-                // Hot blocks lie side by side in a few files, each at a place of its own.
-                let rank = self.order.map(self.popularity.draw(&mut self.rng));
-                let file = rank / 64;
-                (file * (blocks / (HOT_BLOCKS / 64)) + rank % 64, BLOCK)
-            } else {
-                let sectors = u64::from(self.sizes.draw(&mut self.rng));
-                (self.rng.below(blocks - sectors / BLOCK), sectors)
-            };
-            script.push(self.now_ns, op, self.area.start + at * BLOCK, sectors);
-        }
+impl System {
+    fn push(&mut self, op: Op, lba: u64, sectors: u64, script: &mut Script) {
+        self.now_ns += self.rng.exponential() * GAP_NS;
+        script.push(self.now_ns, op, lba, sectors);
     }
 }
 
-/// Files that are copied from one place to another, 64 KiB at a time.
+impl Actor for System {
+    fn act(&mut self, script: &mut Script) {
+        let region = self.order.map(self.popularity.draw(&mut self.rng));
+        let start = self.area.start + region * REGION;
+        if chance(&mut self.rng, self.hot) {
+            self.push(Op::Write, start + RECORD_AT, RECORD, script);
+            return;
+        }
+        let op = if chance(&mut self.rng, self.reads) { Op::Read } else { Op::Write };
+        self.push(Op::Read, start + RECORD_AT, RECORD, script);
+        let mut at = start + BLOCK;
+        for _ in 0..geometric(&mut self.rng, FILE_REQUESTS).min(40) {
+            let sectors = u64::from(self.sizes.draw(&mut self.rng));
+            self.push(op, at, sectors, script);
+            at += sectors;
+        }
+        // The time of access or of change.
+        self.push(Op::Write, start + RECORD_AT, RECORD, script);
+    }
+}
+
+/// Files that are copied from one place to another: read in parts of 64 KiB, then written.
 struct Copies {
     area: Area,
     rng: Rng,
@@ -183,13 +193,12 @@ impl Actor for Copies {
         let both = 2.0 * self.reads.min(1.0 - self.reads);
         let kind = self.rng.unit();
         let (reads, writes) = (kind < both || self.reads > 0.5, kind < both || self.reads <= 0.5);
-        for part in 0..parts {
-            self.now_ns += GAP_NS;
-            if reads {
-                script.read(self.now_ns, from + part * COPY_SECTORS, COPY_SECTORS);
-            }
-            if writes {
-                script.write(self.now_ns, to + part * COPY_SECTORS, COPY_SECTORS);
+        for (start, op) in
+            [(from, Op::Read), (to, Op::Write)].into_iter().zip([reads, writes]).filter_map(|(step, done)| done.then_some(step))
+        {
+            for part in 0..parts {
+                self.now_ns += GAP_NS;
+                script.push(self.now_ns, op, start + part * COPY_SECTORS, COPY_SECTORS);
             }
         }
     }
@@ -228,8 +237,8 @@ impl Actor for Pc {
         self.now_ns += pareto(&mut self.rng, self.pause_ns, PAUSE_ALPHA);
         let begin = self.now_ns;
         for request in &stream.script.requests {
-            // The browser's databases flush; recordings of personal computers do not show it.
-            if request.op == Op::Flush {
+            // Recordings of personal computers show neither flushes nor trims.
+            if !matches!(request.op, Op::Read | Op::Write) {
                 continue;
             }
             self.now_ns = begin + (request.arrival_ns - first) as f64;
@@ -281,8 +290,8 @@ pub(super) fn open(
             now_ns: 0.0,
             reads: table.system_read_fraction,
             hot: table.system_hot_fraction,
-            popularity: Zipf::new(HOT_BLOCKS, THETA),
-            order: Permutation::new(HOT_BLOCKS, seed),
+            popularity: Zipf::new(system.sectors / REGION, THETA),
+            order: Permutation::new(system.sectors / REGION, seed),
         }),
         Box::new(WebCache::new(&cache, browser, seed_of(1), pass)),
         Box::new(Applications::new(&office, documents, seed_of(2), pass)),

@@ -392,7 +392,15 @@ impl Media {
         }
         match self.table.discard {
             Discard::Online => self.trim(script),
-            Discard::Daily => {}
+            // What the new file takes is in use again and must not be trimmed with the rest.
+            Discard::Daily => self.deleted.retain_mut(|area| {
+                if file.start < area.end() && area.start < file.end() {
+                    let end = area.end();
+                    area.start = file.end().min(end);
+                    area.sectors = end - area.start;
+                }
+                area.sectors > 0
+            }),
             Discard::None => self.deleted.clear(),
         }
         file
