@@ -107,7 +107,9 @@ impl Document {
 
     /// Where a dotted key was written; `None` when it was left at its default.
     pub fn locate(&self, key: &str) -> Option<&Origin> {
-        let path: Vec<Step> = key.rsplit('.').map(|key| Step::Key(key.into())).collect();
+        // An element of an array has no entry of its own: what is wrong in it is located at the array.
+        let whole = key.split('[').next().unwrap_or(key);
+        let path: Vec<Step> = whole.rsplit('.').map(|key| Step::Key(key.into())).collect();
         at(&self.root, &path).map(|entry| &entry.node.origin)
     }
 

@@ -33,6 +33,12 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
 @click.argument("device")
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Run a recorded trace.")
 @click.option("--workload", metavar="NAME|FILE.toml", help="Run a generated workload.")
+@click.option(
+    "--trace-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where recordings are that stand-ins stand for; they run instead. Default: $FTLAB_TRACES.",
+)
 @click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
 @click.option("--volume", type=click.IntRange(0, 65535), metavar="N", help="Take only this volume of the trace.")
 @click.option(
@@ -78,6 +84,7 @@ def run(
     device: str,
     trace: Path | None,
     workload: str | None,
+    trace_dir: Path | None,
     trace_format: str | None,
     volume: int | None,
     overrides: tuple[str, ...],
@@ -101,6 +108,8 @@ def run(
         raise click.UsageError("give either --trace FILE or --workload NAME (ftlab workloads lists them)")
     if trace is None and (trace_format is not None or volume is not None):
         raise click.UsageError("--format and --volume belong to --trace")
+    if trace_dir is not None and workload is None:
+        raise click.UsageError("--trace-dir belongs to --workload")
     if requests_log and out is None:
         raise click.UsageError("--requests-log needs --out DIR")
     mine = [text for text in overrides if text.startswith(_PREFIX)]
@@ -123,6 +132,7 @@ def run(
                 events=events,
                 out=out,
                 progress=progress,
+                traces=trace_dir,
             )
     except FtlabError as error:
         if error.result is not None:

@@ -21,6 +21,9 @@ pub struct Summary {
     pub device: String,
     /// Name of the workload or trace; filled in by the caller, who opened it.
     pub workload: String,
+    /// What the workload stands for. Absent for workloads that are no stand-ins; filled in by the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandInSummary>,
     /// Seed of the run.
     pub seed: u64,
     /// Whether the run ended early: interrupted, or stopped by the error beside this summary.
@@ -60,6 +63,16 @@ pub struct Summary {
     pub verify: Option<VerifySummary>,
     /// Memory that the model of the drive occupies, without `verify`.
     pub memory: MemorySummary,
+}
+
+/// A workload that takes the place of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StandInSummary {
+    /// The recording.
+    pub stands_for: String,
+    /// The file that was run because it is the recording; absent when the requests were generated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
 }
 
 /// What the host asked and got. `requests = completed + rejected + unfinished`.

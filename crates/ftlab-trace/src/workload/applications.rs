@@ -124,7 +124,8 @@ impl Running {
             _ => rng.below(u64::from(left_reads + left_writes)) >= u64::from(left_reads),
         };
         let pair = if write { 2 } else { 0 };
-        let sequential = rng.below(u64::from(self.left[pair] + self.left[pair + 1])) < u64::from(self.left[pair]);
+        let sequential =
+            rng.below(u64::from(self.left[pair] + self.left[pair + 1])) < u64::from(self.left[pair]);
         self.left[pair + usize::from(!sequential)] -= 1;
         let area = if write { self.documents } else { self.programs };
         let sectors = (self.blocks(write, rng) * BLOCK).min(area.sectors);

@@ -47,7 +47,11 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(workload: &WorkloadConfig, area: Area, arrivals: Arrivals) -> Result<Self, ConfigError> {
+    pub(super) fn new(
+        workload: &WorkloadConfig,
+        area: Area,
+        arrivals: Arrivals,
+    ) -> Result<Self, ConfigError> {
         let active = if workload.footprint_bytes.is_some() { 1.0 } else { ACTIVE };
         let sectors = (area.sectors as f64 * active) as u64 / BLOCK * BLOCK;
         if sectors < 1 << 17 {
@@ -71,7 +75,8 @@ impl Client {
             weight,
         });
         let weights: f64 = SIZES.iter().map(|(.., weight)| weight).sum();
-        let mean = SIZES.iter().map(|(min, max, weight)| (min + max) as f64 / 2.0 * weight).sum::<f64>() / weights;
+        let mean =
+            SIZES.iter().map(|(min, max, weight)| (min + max) as f64 / 2.0 * weight).sum::<f64>() / weights;
         // As many files are written as are trimmed, so that the drive stays as full as it is.
         let balanced = SEQUENTIAL * (1.0 - self.trims - self.flushes).max(0.0) * mean / self.trims.max(1e-9);
         let median = FILE_BYTES.min(balanced / libm::exp(FILE_SIGMA * FILE_SIGMA / 2.0)).max(4096.0);

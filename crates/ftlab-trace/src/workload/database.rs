@@ -126,19 +126,26 @@ impl DatabaseConfig {
         if self.warehouse_bytes < 1 << 20 {
             return refuse("db.warehouse_bytes", self.warehouse_bytes, "must be at least 1 MiB");
         }
-        if u64::from(self.warehouses).saturating_mul(self.warehouse_bytes / self.page_bytes + 16) >= MAX_PAGES {
+        if u64::from(self.warehouses).saturating_mul(self.warehouse_bytes / self.page_bytes + 16) >= MAX_PAGES
+        {
             return refuse("db.warehouses", self.warehouses, "the database must have fewer than 2^31 pages");
         }
         if !(self.pool_fraction >= 0.001 && self.pool_fraction <= 100.0) {
             return refuse("db.pool_fraction", self.pool_fraction, "must be from 0.001 to 100");
         }
-        for (key, pages) in [("read_ahead_pages", self.read_ahead_pages), ("coalesce_pages", self.coalesce_pages)] {
+        for (key, pages) in
+            [("read_ahead_pages", self.read_ahead_pages), ("coalesce_pages", self.coalesce_pages)]
+        {
             if pages == 0 || pages > 128 {
                 return refuse(&format!("db.{key}"), pages, "must be from 1 to 128");
             }
         }
         if self.log_bytes < 1 << 20 || self.log_bytes % 512 != 0 || self.log_bytes > 1 << 50 {
-            return refuse("db.log_bytes", self.log_bytes, "must be a multiple of 512 bytes, from 1 MiB to 1 PiB");
+            return refuse(
+                "db.log_bytes",
+                self.log_bytes,
+                "must be a multiple of 512 bytes, from 1 MiB to 1 PiB",
+            );
         }
         if self.commit_bytes == 0 || self.commit_bytes > COMMIT_MOST as u64 {
             return refuse("db.commit_bytes", self.commit_bytes, "must be from 1 byte to 64 KiB");
@@ -146,12 +153,18 @@ impl DatabaseConfig {
         if self.group_commits == 0 || self.group_commits > 1000 {
             return refuse("db.group_commits", self.group_commits, "must be from 1 to 1000");
         }
-        if !matches!(self.log_block_bytes, 512 | 1024 | 2048 | 4096 | 8192) || self.log_bytes % self.log_block_bytes != 0 {
+        if !matches!(self.log_block_bytes, 512 | 1024 | 2048 | 4096 | 8192)
+            || self.log_bytes % self.log_block_bytes != 0
+        {
             let expected = "must be 512, 1024, 2048, 4096 or 8192, and log_bytes a multiple of it";
             return refuse("db.log_block_bytes", self.log_block_bytes, expected);
         }
         if self.heartbeat_us != 0.0 && !(self.heartbeat_us >= 1000.0 && self.heartbeat_us <= 1e12) {
-            return refuse("db.heartbeat_us", self.heartbeat_us, "must be 0, or from a millisecond to 11 days");
+            return refuse(
+                "db.heartbeat_us",
+                self.heartbeat_us,
+                "must be 0, or from a millisecond to 11 days",
+            );
         }
         let rate = self.transactions_per_second;
         if !(rate >= 1e-3 && rate <= 1e8) {
@@ -185,7 +198,8 @@ impl DatabaseConfig {
         let mut next = warehouses + item_pages;
         let tables = TABLES.map(|(rows, bytes)| {
             let share = (rows * bytes) as f64 / raw as f64;
-            let pages = ((self.warehouse_bytes as f64 * share / self.page_bytes as f64).round() as u64).max(1);
+            let pages =
+                ((self.warehouse_bytes as f64 * share / self.page_bytes as f64).round() as u64).max(1);
             let table = Table { base: next, pages, rows };
             next += pages * warehouses;
             table
@@ -458,7 +472,10 @@ impl Database {
         while first % ahead != 0 && self.follows(first - 1, first) && self.is_out(first - 1) {
             first -= 1;
         }
-        while last + 1 < end.min(self.tables.pages as u32) && self.follows(last, last + 1) && self.is_out(last + 1) {
+        while last + 1 < end.min(self.tables.pages as u32)
+            && self.follows(last, last + 1)
+            && self.is_out(last + 1)
+        {
             last += 1;
         }
         let (lba, sectors) = self.place(first, u64::from(last - first) + 1);

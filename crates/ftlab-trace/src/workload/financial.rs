@@ -52,8 +52,8 @@ impl Default for FinancialConfig {
 
 /// Accesses of the logical units, in percent: the first are measured, the rest falls off as they do.
 const UNITS: [f64; 24] = [
-    14.2, 14.0, 10.0, 8.0, 7.0, 7.0, 6.6, 6.4, 4.2, 3.6, 3.0, 2.6, 2.2, 1.9, 1.6, 1.4, 1.2, 1.0, 0.9, 0.8, 0.7, 0.6,
-    0.6, 0.5,
+    14.2, 14.0, 10.0, 8.0, 7.0, 7.0, 6.6, 6.4, 4.2, 3.6, 3.0, 2.6, 2.2, 1.9, 1.6, 1.4, 1.2, 1.0, 0.9, 0.8,
+    0.7, 0.6, 0.6, 0.5,
 ];
 /// Log appends and counter writes in percent of all requests that are no backup.
 const LOG: f64 = 0.08;
@@ -76,8 +76,12 @@ const SIZES: [(u64, f64); 10] = [
     (8192, 20.0),
     (49_152, 1.1),
 ];
-/// Share of records that begin at a multiple of 4 KiB.
-const ALIGNED: u64 = 8;
+/// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in pieces.
+const GOES_ON: f64 = 0.4;
+/// Share of requests to records that write back what was read or written just before in their unit.
+const REWRITES: f64 = 0.2;
+/// Share of records that begin at a multiple of 4 KiB, in percent.
+const ALIGNED: u64 = 5;
 const REGION: u64 = 256;
 const SCAN_SECTORS: u64 = 128;
 
@@ -140,6 +144,8 @@ pub(super) struct Financial {
     record_reads: f64,
     popularity: Zipf,
     units: Vec<(Scatter, Permutation)>,
+    /// The last request to a record of each unit, from the begin of its working set.
+    last: Vec<(u64, u64)>,
     log_at: u64,
     log_sectors: u64,
     area: Area,
@@ -176,6 +182,7 @@ impl Financial {
                 0.0
             },
             popularity: Zipf::new(own / BLOCK, table.theta),
+            last: vec![(0, 0); UNITS.len()],
             units,
             log_at: 0,
             log_sectors: ((table.working_set_bytes as f64 * LOG_SPACE) as u64 / 512).clamp(LOG_SECTORS, own),
@@ -195,16 +202,25 @@ impl Financial {
 
     fn record(&mut self, script: &mut Script) {
         let unit = choose(&mut self.rng, &self.ends);
-        let rank = self.popularity.draw(&mut self.rng);
-        let sectors = u64::from(self.sizes.draw(&mut self.rng));
+        let mut sectors = u64::from(self.sizes.draw(&mut self.rng));
         let op = if chance(&mut self.rng, self.record_reads) { Op::Read } else { Op::Write };
+        let (last, last_sectors) = self.last[unit];
+        let how = self.rng.unit();
         let (scatter, order) = &self.units[unit];
-        let block = order.map(rank);
-        // A record begins where it begins: the same place at every access.
-        let place = splitmix(&mut (block ^ (unit as u64) << 48).clone());
-        let odd = if place % 100 < ALIGNED { 0 } else { 1 + (place >> 32) % (BLOCK - 1) };
-        let at = block * BLOCK;
-        let lba = scatter.map(at, sectors + odd) + odd;
+        let at = if how < GOES_ON && last + last_sectors + sectors <= scatter.sectors() {
+            last + last_sectors
+        } else if how >= GOES_ON && how < GOES_ON + REWRITES && last_sectors > 0 && op == Op::Write {
+            sectors = last_sectors;
+            last
+        } else {
+            let block = order.map(self.popularity.draw(&mut self.rng));
+            // A record begins where it begins: the same place at every access.
+            let place = splitmix(&mut (block ^ (unit as u64) << 48).clone());
+            let odd = if place % 100 < ALIGNED { 0 } else { 1 + (place >> 32) % (BLOCK - 1) };
+            (block * BLOCK + odd).min(scatter.sectors() - sectors)
+        };
+        let lba = scatter.map(at, sectors);
+        self.last[unit] = (at, sectors);
         self.push(script, op, unit, lba, sectors);
     }
 }
@@ -261,7 +277,9 @@ mod tests {
         assert!(counter.iter().filter(|request| request.op == Op::Write).count() * 10 > counter.len() * 9);
         let mut next = None;
         let (mut appends, mut follow) = (0, 0);
-        for request in all.iter().filter(|request| request.stream == 0 && request.sectors == LOG_SECTORS as u32) {
+        for request in
+            all.iter().filter(|request| request.stream == 0 && request.sectors == LOG_SECTORS as u32)
+        {
             appends += 1;
             follow += usize::from(next == Some(request.lba));
             next = Some(request.lba + LOG_SECTORS);

@@ -78,14 +78,22 @@ const SHIFT: f64 = 0.05;
 impl Jesd219Config {
     pub(super) fn validate(&self, workload: &WorkloadConfig) -> Result<(), ConfigError> {
         if let Some(shift) = self.zone_shift.filter(|shift| *shift > 19) {
-            return refuse("jesd219.zone_shift", shift, "must be from 0 to 19: the zones come round after 20 drives");
+            return refuse(
+                "jesd219.zone_shift",
+                shift,
+                "must be from 0 to 19: the zones come round after 20 drives",
+            );
         }
         if self.profile == Profile::Enterprise {
             for (key, value) in
                 [("trim_fraction", workload.trim_fraction), ("flush_fraction", workload.flush_fraction)]
             {
                 if let Some(value) = value {
-                    return refuse(key, value, "profile \"enterprise\" has only reads and writes; leave it out");
+                    return refuse(
+                        key,
+                        value,
+                        "profile \"enterprise\" has only reads and writes; leave it out",
+                    );
                 }
             }
             return Ok(());

@@ -65,8 +65,7 @@ impl NextFit {
             self.next = self.area.start;
         }
         let file = Area { start: self.next, sectors };
-        let in_the_way =
-            |old: &Area| old.start < file.end() && file.start < old.end();
+        let in_the_way = |old: &Area| old.start < file.end() && file.start < old.end();
         while self.files.front().is_some_and(in_the_way) {
             self.delete(deleted);
         }

@@ -63,7 +63,10 @@ fn checkpoints_write_dirty_pages_once_in_order_of_address() {
     for pair in pages.windows(2) {
         if pair[1].lba >= end(pair[0]) { *ascents.last_mut().unwrap() += 1 } else { ascents.push(1) }
     }
-    assert!(ascents.len() > 2 && ascents[..ascents.len() - 1].iter().all(|length| *length > 500), "{ascents:?}");
+    assert!(
+        ascents.len() > 2 && ascents[..ascents.len() - 1].iter().all(|length| *length > 500),
+        "{ascents:?}"
+    );
     assert!(pages.iter().all(|request| request.sectors % 16 == 0 && request.sectors <= 64));
     assert!(pages.iter().any(|request| request.sectors == 64));
     // Each page is read once at most: it never leaves.
@@ -120,9 +123,15 @@ fn full_page_images_and_the_control_file_are_written() {
         bytes(&|request| is_log(request)) / bytes(&|request| request.op != Op::Flush)
     };
     assert!(log(r#","full_page_images":true"#) > 1.3 * log(""));
-    let requests = requests_of(&format!(r#"{{"kind":"db","requests":50000,"db":{{{table},"heartbeat_us":"1s"}}}}"#));
-    let beats: Vec<&Request> = requests.iter().filter(|request| request.lba == 0 && request.sectors == 8).collect();
-    assert!(beats.windows(2).all(|pair| pair[1].arrival_ns - pair[0].arrival_ns == 1_000_000_000), "{}", beats.len());
+    let requests =
+        requests_of(&format!(r#"{{"kind":"db","requests":50000,"db":{{{table},"heartbeat_us":"1s"}}}}"#));
+    let beats: Vec<&Request> =
+        requests.iter().filter(|request| request.lba == 0 && request.sectors == 8).collect();
+    assert!(
+        beats.windows(2).all(|pair| pair[1].arrival_ns - pair[0].arrival_ns == 1_000_000_000),
+        "{}",
+        beats.len()
+    );
     assert!(beats.len() > 10 && beats[0].arrival_ns == 0);
 }
 
@@ -159,7 +168,10 @@ fn a_rollback_transaction_has_eleven_block_writes_and_two_flushes() {
         // Two pages of the database, and the header again.
         assert_eq!(after[2], before[0]);
         for block in before[3..].iter().chain(&after[3..]) {
-            assert!(*block == journal || *block == 0 && journal + 3 > JOURNAL_BLOCKS, "{block} after {journal}");
+            assert!(
+                *block == journal || *block == 0 && journal + 3 > JOURNAL_BLOCKS,
+                "{block} after {journal}"
+            );
             journal = block + 1;
         }
     }
@@ -277,7 +289,9 @@ fn a_search_engine_reads_without_favourites() {
 fn jesd219_has_its_sizes_and_zones() {
     let requests = requests_of(r#"{"kind":"jesd219","requests":400000,"footprint_bytes":"16GiB"}"#);
     let share = |chosen: &dyn Fn(&&Request) -> bool| requests.iter().filter(chosen).count() as f64 / 4e5;
-    for (sectors, expected) in [(1, 0.04), (7, 0.01), (8, 0.67), (16, 0.10), (32, 0.07), (64, 0.03), (128, 0.03)] {
+    for (sectors, expected) in
+        [(1, 0.04), (7, 0.01), (8, 0.67), (16, 0.10), (32, 0.07), (64, 0.03), (128, 0.03)]
+    {
         let found = share(&|request| request.sectors == sectors);
         assert!((found - expected).abs() < 0.003, "{sectors}: {found}");
     }
@@ -291,7 +305,8 @@ fn jesd219_has_its_sizes_and_zones() {
     let shifted = requests_of(
         r#"{"kind":"jesd219","requests":100000,"footprint_bytes":"16GiB","jesd219":{"zone_shift":19,"alignment":"size"}}"#,
     );
-    let hot = shifted.iter().filter(|request| request.lba as f64 >= sectors as f64 * 0.95).count() as f64 / 1e5;
+    let hot =
+        shifted.iter().filter(|request| request.lba as f64 >= sectors as f64 * 0.95).count() as f64 / 1e5;
     assert!((hot - 0.5).abs() < 0.01, "{hot}");
     assert!(shifted.iter().all(|request| request.lba % u64::from(request.sectors.min(8)) == 0));
     assert!(shifted.iter().any(|request| request.lba % 8 != 0));

@@ -467,11 +467,49 @@ pub struct WorkloadConfig {
 macro_rules! every_key {
     ($action:ident) => {
         $action!(
-            kind, trace, format, volume, requests, footprint_bytes, offset_bytes, read_fraction, trim_fraction,
-            flush_fraction, request_bytes, alignment_bytes, interarrival, mean_interarrival_us, rate_iops, streams,
-            seed, theta, scramble, hot_space_fraction, hot_access_fraction, random_fraction, access, read_bytes,
-            write_bytes, trim_bytes, gap_cv, bursts, think, phases, pareto_h, mean_fraction, deviation_fraction, zones,
-            parts, jesd219, db, phone_sqlite, phone_media, web_cache, pc_general, web_search, oltp_financial,
+            kind,
+            trace,
+            format,
+            volume,
+            requests,
+            footprint_bytes,
+            offset_bytes,
+            read_fraction,
+            trim_fraction,
+            flush_fraction,
+            request_bytes,
+            alignment_bytes,
+            interarrival,
+            mean_interarrival_us,
+            rate_iops,
+            streams,
+            seed,
+            theta,
+            scramble,
+            hot_space_fraction,
+            hot_access_fraction,
+            random_fraction,
+            access,
+            read_bytes,
+            write_bytes,
+            trim_bytes,
+            gap_cv,
+            bursts,
+            think,
+            phases,
+            pareto_h,
+            mean_fraction,
+            deviation_fraction,
+            zones,
+            parts,
+            jesd219,
+            db,
+            phone_sqlite,
+            phone_media,
+            web_cache,
+            pc_general,
+            web_search,
+            oltp_financial,
             applications
         )
     };
@@ -708,20 +746,35 @@ impl WorkloadConfig {
         for (index, phase) in phases.iter().enumerate() {
             let key = |name: &str| format!("phases[{index}].{name}");
             for (name, _) in phase.with.given() {
-                if matches!(name, "requests" | "trace" | "format" | "volume" | "seed" | "streams" | "phases" | "parts") {
-                    return refuse(&key("with"), name, "holds for the whole workload and cannot change with a phase");
+                if matches!(
+                    name,
+                    "requests" | "trace" | "format" | "volume" | "seed" | "streams" | "phases" | "parts"
+                ) {
+                    return refuse(
+                        &key("with"),
+                        name,
+                        "holds for the whole workload and cannot change with a phase",
+                    );
                 }
             }
             let merged = phase.with.over(self);
             if !merged.kind.is_some_and(WorkloadKind::is_drawn) {
-                return refuse(&key("with.kind"), format!("{:?}", merged.kind), "a phase cannot be of this kind");
+                return refuse(
+                    &key("with.kind"),
+                    format!("{:?}", merged.kind),
+                    "a phase cannot be of this kind",
+                );
             }
             match (phase.requests, phase.duration_us) {
                 (Some(0), None) => return refuse(&key("requests"), 0, "must be at least 1"),
                 (Some(_), None) => {}
                 (None, Some(us)) if us >= 0.001 => {
                     if merged.interarrival == Some(Interarrival::Asap) {
-                        return refuse(&key("duration_us"), us, "requests that arrive at once take no time: state requests");
+                        return refuse(
+                            &key("duration_us"),
+                            us,
+                            "requests that arrive at once take no time: state requests",
+                        );
                     }
                 }
                 (None, Some(us)) => return refuse(&key("duration_us"), us, "must be at least a nanosecond"),
@@ -751,7 +804,11 @@ impl WorkloadConfig {
                 }
             }
             if part.kind == Some(WorkloadKind::Disksim) || part.interarrival == Some(Interarrival::Asap) {
-                return refuse(&key("kind"), "\"disksim\" or asap", "a part must have arrivals that can be merged with others");
+                return refuse(
+                    &key("kind"),
+                    "\"disksim\" or asap",
+                    "a part must have arrivals that can be merged with others",
+                );
             }
             part.validate().map_err(|error| {
                 let inner = error.key.strip_prefix("workload.").unwrap_or(&error.key).to_owned();
@@ -829,7 +886,9 @@ impl WorkloadConfig {
             return refuse("streams", 0, "must be at least 1");
         }
         let sizes = self.sizes();
-        let fixed = sizes.iter().all(|bytes| (bytes.smallest(), bytes.largest()) == (self.alignment(), self.alignment()));
+        let fixed = sizes
+            .iter()
+            .all(|bytes| (bytes.smallest(), bytes.largest()) == (self.alignment(), self.alignment()));
         if self.trims_in_use() && !fixed {
             let expected = "kind \"uniform\" with trims needs one request size, with alignment_bytes the same: \
                             what is in use is counted in requests";
@@ -872,7 +931,8 @@ impl WorkloadConfig {
                     return refuse(key, us, "must be at least a nanosecond and below a year");
                 }
             }
-            for (key, alpha) in [("bursts.on_alpha", bursts.on_alpha), ("bursts.off_alpha", bursts.off_alpha)] {
+            for (key, alpha) in [("bursts.on_alpha", bursts.on_alpha), ("bursts.off_alpha", bursts.off_alpha)]
+            {
                 if !(alpha > 1.0 && alpha <= 100.0) {
                     return refuse(key, alpha, "must be above 1 and at most 100");
                 }
@@ -883,7 +943,11 @@ impl WorkloadConfig {
                 return refuse("think.every_requests", 0, "must be at least 1");
             }
             if !(think.pause_us >= 0.001 && think.pause_us < YEAR_US) {
-                return refuse("think.pause_us", think.pause_us, "must be at least a nanosecond and below a year");
+                return refuse(
+                    "think.pause_us",
+                    think.pause_us,
+                    "must be at least a nanosecond and below a year",
+                );
             }
         }
         if self.interarrival == Some(Interarrival::Asap) && (self.bursts.is_some() || self.think.is_some()) {
@@ -919,7 +983,9 @@ impl WorkloadConfig {
     /// Sizes of reads, writes and trims.
     fn sizes(&self) -> [RequestBytes; 3] {
         [&self.read_bytes, &self.write_bytes, &self.trim_bytes].map(|own| {
-            own.clone().or_else(|| self.request_bytes.clone()).unwrap_or(RequestBytes::Fixed(DEFAULT_REQUEST_BYTES))
+            own.clone()
+                .or_else(|| self.request_bytes.clone())
+                .unwrap_or(RequestBytes::Fixed(DEFAULT_REQUEST_BYTES))
         })
     }
 
@@ -1124,9 +1190,11 @@ impl WorkloadConfig {
             ),
             Some(WorkloadKind::Mix) => Picker::Mix { random: self.random_fraction.unwrap_or(DEFAULT_RANDOM) },
             Some(WorkloadKind::Sequential) => Picker::Sequential,
-            Some(WorkloadKind::Pareto) => {
-                Picker::pareto(slots, self.pareto_h.unwrap_or(DEFAULT_PARETO_H), self.scramble.unwrap_or(true))
-            }
+            Some(WorkloadKind::Pareto) => Picker::pareto(
+                slots,
+                self.pareto_h.unwrap_or(DEFAULT_PARETO_H),
+                self.scramble.unwrap_or(true),
+            ),
             Some(WorkloadKind::Normal) => Picker::Normal {
                 slots,
                 mean: slots as f64 * self.mean_fraction.unwrap_or(DEFAULT_MEAN_FRACTION),
@@ -1194,7 +1262,9 @@ impl Plan {
             Plan::Web(table, area) => acted(web::WebCache::new(table, *area, seed, pass), requests),
             Plan::Pc(table, area) => pc::open(table, *area, seed, pass, requests),
             Plan::Search(table, area) => acted(search::Search::new(table, *area, seed, pass), requests),
-            Plan::Financial(table, area) => acted(financial::Financial::new(table, *area, seed, pass), requests),
+            Plan::Financial(table, area) => {
+                acted(financial::Financial::new(table, *area, seed, pass), requests)
+            }
             Plan::Applications(table, area) => {
                 acted(applications::Applications::new(table, *area, seed, pass), requests)
             }
@@ -1221,10 +1291,7 @@ impl SourceFactory for GeneratorFactory {
 /// From so many requests on, a workload is made on a thread of its own, beside the simulation.
 const REQUESTS_WORTH_A_THREAD: u64 = 1 << 18;
 
-fn beside(
-    requests: u64,
-    generator: Box<dyn RequestSource>,
-) -> Result<Box<dyn RequestSource>, SourceError> {
+fn beside(requests: u64, generator: Box<dyn RequestSource>) -> Result<Box<dyn RequestSource>, SourceError> {
     if requests < REQUESTS_WORTH_A_THREAD {
         return Ok(generator);
     }

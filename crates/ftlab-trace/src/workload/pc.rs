@@ -193,8 +193,10 @@ impl Actor for Copies {
         let both = 2.0 * self.reads.min(1.0 - self.reads);
         let kind = self.rng.unit();
         let (reads, writes) = (kind < both || self.reads > 0.5, kind < both || self.reads <= 0.5);
-        for (start, op) in
-            [(from, Op::Read), (to, Op::Write)].into_iter().zip([reads, writes]).filter_map(|(step, done)| done.then_some(step))
+        for (start, op) in [(from, Op::Read), (to, Op::Write)]
+            .into_iter()
+            .zip([reads, writes])
+            .filter_map(|(step, done)| done.then_some(step))
         {
             for part in 0..parts {
                 self.now_ns += GAP_NS;

@@ -29,7 +29,13 @@ pub struct SqliteConfig {
 
 impl Default for SqliteConfig {
     fn default() -> Self {
-        Self { databases: 60, wal_fraction: 0.3, transactions_per_second: 2.0, read_fraction: 0.2, theta: 0.9 }
+        Self {
+            databases: 60,
+            wal_fraction: 0.3,
+            transactions_per_second: 2.0,
+            read_fraction: 0.2,
+            theta: 0.9,
+        }
     }
 }
 
@@ -126,7 +132,8 @@ impl Store {
         let journal = Journal { area: area.take(JOURNAL), at: 0 };
         let count = u64::from(table.databases);
         // Where there is little room, files are smaller rather than on top of each other.
-        let most = (area.sectors / count).saturating_sub(WAL_SECTORS).clamp(BLOCK, DATABASE_MOST) / BLOCK * BLOCK;
+        let most =
+            (area.sectors / count).saturating_sub(WAL_SECTORS).clamp(BLOCK, DATABASE_MOST) / BLOCK * BLOCK;
         let databases = (0..count).map(|index| {
             let bytes = lognormal(&mut fixed, DATABASE_BYTES, DATABASE_SIGMA);
             let sectors = ((bytes / 4096.0).ceil() as u64 * BLOCK).clamp(BLOCK.min(most), most);
@@ -144,7 +151,12 @@ impl Store {
             }
         });
         let databases = databases.collect();
-        Self { journal, databases, popularity: Zipf::new(count, table.theta), rng: Rng::new(seed, &[pass, 7]) }
+        Self {
+            journal,
+            databases,
+            popularity: Zipf::new(count, table.theta),
+            rng: Rng::new(seed, &[pass, 7]),
+        }
     }
 
     /// The journal commit of a file that was written.
@@ -345,7 +357,11 @@ const SAVE_NS: f64 = 60.0 * NS_PER_S;
 impl MediaConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         if self.activities.is_empty() || self.activities.len() > 1000 {
-            return refuse("phone_media.activities", self.activities.len(), "must name from 1 to 1000 activities");
+            return refuse(
+                "phone_media.activities",
+                self.activities.len(),
+                "must name from 1 to 1000 activities",
+            );
         }
         if !(self.pause_us >= 0.0 && self.pause_us <= 1e12) {
             return refuse("phone_media.pause_us", self.pause_us, "must be at most 11 days");

@@ -217,11 +217,8 @@ pub(super) struct Merged {
 
 impl Merged {
     pub(super) fn new(sources: Vec<Box<dyn RequestSource>>, numbered: bool, requests: u64) -> Self {
-        let parts = sources.into_iter().map(|source| Part {
-            source,
-            batch: Vec::with_capacity(PART_BATCH),
-            next: 0,
-        });
+        let parts =
+            sources.into_iter().map(|source| Part { source, batch: Vec::with_capacity(PART_BATCH), next: 0 });
         Self { parts: parts.collect(), numbered, requests, made: 0 }
     }
 }
@@ -273,7 +270,10 @@ mod tests {
         for cv in [1.0, 1.3, 3.2] {
             let gaps = Hyperexponential::new(cv);
             let (mean, deviation) = moments((0..1_000_000).map(|_| gaps.draw(&mut rng)));
-            assert!((mean - 1.0).abs() < 0.02 && (deviation / cv - 1.0).abs() < 0.03, "{cv}: {mean} {deviation}");
+            assert!(
+                (mean - 1.0).abs() < 0.02 && (deviation / cv - 1.0).abs() < 0.03,
+                "{cv}: {mean} {deviation}"
+            );
         }
         let (mean, _) = moments((0..400_000).map(|_| pareto(&mut rng, 5.0, 2.5)));
         assert!((mean - 5.0).abs() < 0.1, "{mean}");
@@ -288,7 +288,8 @@ mod tests {
     fn merging_keeps_the_order_of_arrivals_and_ends_with_its_parts() {
         use ftlab_core::host::request::VecSource;
         let part = |times: &[u64]| -> Box<dyn RequestSource> {
-            let request = |time: &u64| Request { arrival_ns: *time, lba: 0, sectors: 8, op: Op::Read, stream: 9 };
+            let request =
+                |time: &u64| Request { arrival_ns: *time, lba: 0, sectors: 8, op: Op::Read, stream: 9 };
             Box::new(VecSource::new(times.iter().map(request).collect()))
         };
         let mut merged = Merged::new(vec![part(&[1, 5, 6]), part(&[0, 5, 9])], true, 100);

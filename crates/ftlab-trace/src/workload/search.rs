@@ -49,7 +49,11 @@ impl SearchConfig {
             return refuse("web_search.index_bytes", self.index_bytes, "must be at least 64 MiB");
         }
         if !(self.reads_per_second >= 1e-3 && self.reads_per_second <= 1e9) {
-            return refuse("web_search.reads_per_second", self.reads_per_second, "must be from 0.001 to 10^9");
+            return refuse(
+                "web_search.reads_per_second",
+                self.reads_per_second,
+                "must be from 0.001 to 10^9",
+            );
         }
         if !(0.0..=1.0).contains(&self.sequential_fraction) {
             let expected = "must be a fraction from 0 to 1";
@@ -101,11 +105,8 @@ impl Actor for Search {
         let device = self.rng.below(self.ends.len() as u64) as usize;
         let sectors = u64::from(self.sizes.draw(&mut self.rng));
         let goes_on = chance(&mut self.rng, self.sequential) && self.ends[device] + sectors <= self.part;
-        let at = if goes_on {
-            self.ends[device]
-        } else {
-            self.rng.below((self.part - sectors) / UNIT + 1) * UNIT
-        };
+        let at =
+            if goes_on { self.ends[device] } else { self.rng.below((self.part - sectors) / UNIT + 1) * UNIT };
         self.ends[device] = at + sectors;
         script.read(self.now_ns, self.area.start + device as u64 * self.part + at, sectors);
         if let Some(Request { stream, .. }) = script.requests.last_mut() {

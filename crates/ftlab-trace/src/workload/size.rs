@@ -56,7 +56,9 @@ impl SizeClass {
         let (min_bytes, max_bytes) = (parse_bytes(min)?, parse_bytes(max)?);
         let step_bytes = step.map_or(Ok(min_bytes), parse_bytes)?;
         if max_bytes < min_bytes || step_bytes == 0 {
-            return Err(format!("{text:?} is no range of sizes such as \"4KiB-64KiB\" or \"4KiB-64KiB/512B\""));
+            return Err(format!(
+                "{text:?} is no range of sizes such as \"4KiB-64KiB\" or \"4KiB-64KiB/512B\""
+            ));
         }
         Ok(Self { min_bytes, max_bytes, step_bytes, weight })
     }
@@ -276,7 +278,10 @@ impl<'de> Visitor<'de> for SizeVisitor {
                 continue;
             }
             let class = SizeClass::parse(&key, value.number()?).map_err(de::Error::custom)?;
-            if classes.iter().any(|other| (other.min_bytes, other.max_bytes) == (class.min_bytes, class.max_bytes)) {
+            if classes
+                .iter()
+                .any(|other| (other.min_bytes, other.max_bytes) == (class.min_bytes, class.max_bytes))
+            {
                 return Err(de::Error::custom(format!("the size {key:?} is given twice")));
             }
             classes.push(class);

@@ -85,8 +85,16 @@ fn nonsense_is_refused_with_its_key() {
     refused(r#"{"kind":"uniform","gap_cv":2}"#, "gap_cv", "bursty");
     refused(r#"{"kind":"uniform","interarrival":"bursty","gap_cv":0.5}"#, "gap_cv", "from 1");
     refused(r#"{"kind":"uniform","bursts":{"on_us":0,"off_us":1}}"#, "bursts.on_us", "nanosecond");
-    refused(r#"{"kind":"uniform","bursts":{"on_us":1,"off_us":1,"off_alpha":1}}"#, "bursts.off_alpha", "above 1");
-    refused(r#"{"kind":"uniform","think":{"every_requests":0,"pause_us":1}}"#, "think.every_requests", "at least 1");
+    refused(
+        r#"{"kind":"uniform","bursts":{"on_us":1,"off_us":1,"off_alpha":1}}"#,
+        "bursts.off_alpha",
+        "above 1",
+    );
+    refused(
+        r#"{"kind":"uniform","think":{"every_requests":0,"pause_us":1}}"#,
+        "think.every_requests",
+        "at least 1",
+    );
     refused(
         r#"{"kind":"uniform","interarrival":"asap","think":{"every_requests":1,"pause_us":1}}"#,
         "think",
@@ -103,7 +111,11 @@ fn nonsense_is_refused_with_its_key() {
     );
     refused(r#"{"kind":"uniform","phases":[]}"#, "phases", "from 1 to 1000");
     refused(r#"{"kind":"uniform","phases":[{"with":{}}]}"#, "phases[0].requests", "either requests or");
-    refused(r#"{"kind":"uniform","phases":[{"requests":1,"with":{"seed":1}}]}"#, "phases[0].with", "whole workload");
+    refused(
+        r#"{"kind":"uniform","phases":[{"requests":1,"with":{"seed":1}}]}"#,
+        "phases[0].with",
+        "whole workload",
+    );
     refused(
         r#"{"kind":"uniform","phases":[{"requests":1},{"requests":1,"with":{"theta":1}}]}"#,
         "phases[1].with.theta",
@@ -115,9 +127,17 @@ fn nonsense_is_refused_with_its_key() {
         "at once",
     );
     refused(r#"{"kind":"merge"}"#, "parts", "from 1 to 1000");
-    refused(r#"{"kind":"merge","parts":[{"kind":"uniform","requests":1}]}"#, "parts[0].requests", "of a part");
+    refused(
+        r#"{"kind":"merge","parts":[{"kind":"uniform","requests":1}]}"#,
+        "parts[0].requests",
+        "of a part",
+    );
     refused(r#"{"kind":"merge","parts":[{"kind":"zipf","theta":0}]}"#, "parts[0].theta", "above 0");
-    refused(r#"{"kind":"merge","parts":[{"kind":"zipf","footprint_bytes":"2GiB"}]}"#, "parts[0].footprint_bytes", "only");
+    refused(
+        r#"{"kind":"merge","parts":[{"kind":"zipf","footprint_bytes":"2GiB"}]}"#,
+        "parts[0].footprint_bytes",
+        "only",
+    );
     refused(r#"{"kind":"uniform","db":{}}"#, "db", "does not use");
     refused(r#"{"kind":"db","read_fraction":0.5}"#, "read_fraction", "does not use");
     refused(r#"{"kind":"db","db":{"page_bytes":5000}}"#, "db.page_bytes", "16, 32 or 64 KiB");
@@ -125,7 +145,11 @@ fn nonsense_is_refused_with_its_key() {
     refused(r#"{"kind":"db","db":{"log_block_bytes":"3KiB"}}"#, "db.log_block_bytes", "1024");
     refused(r#"{"kind":"jesd219","trim_fraction":0.1}"#, "trim_fraction", "only reads and writes");
     refused(r#"{"kind":"jesd219","jesd219":{"zone_shift":20}}"#, "jesd219.zone_shift", "from 0 to 19");
-    refused(r#"{"kind":"jesd219","read_fraction":0.1,"jesd219":{"profile":"client"}}"#, "read_fraction", "no reads");
+    refused(
+        r#"{"kind":"jesd219","read_fraction":0.1,"jesd219":{"profile":"client"}}"#,
+        "read_fraction",
+        "no reads",
+    );
     refused(
         r#"{"kind":"jesd219","jesd219":{"profile":"client","zone_shift":1}}"#,
         "jesd219.zone_shift",
@@ -133,7 +157,11 @@ fn nonsense_is_refused_with_its_key() {
     );
     refused(r#"{"kind":"phone_sqlite","phone_sqlite":{"databases":0}}"#, "phone_sqlite.databases", "from 1");
     refused(r#"{"kind":"phone_media"}"#, "footprint_bytes", "needs");
-    refused(r#"{"kind":"web_cache","web_cache":{"hit_fraction":2}}"#, "web_cache.hit_fraction", "from 0 to 1");
+    refused(
+        r#"{"kind":"web_cache","web_cache":{"hit_fraction":2}}"#,
+        "web_cache.hit_fraction",
+        "from 0 to 1",
+    );
     refused(r#"{"kind":"pc_general"}"#, "footprint_bytes", "what is used needs");
     refused(r#"{"kind":"web_search","web_search":{"devices":0}}"#, "web_search.devices", "from 1");
     refused(
@@ -222,36 +250,71 @@ fn every_key_has_an_effect() {
         ("hotcold", "hot_access_fraction", ["0.7", "0.9"]),
         ("mix", "random_fraction", ["0.4", "0.6"]),
         ("uniform", "write_bytes", ["{\"4KiB-64KiB\":1}", "{\"4KiB-64KiB/512B\":1}"]),
-        ("uniform", "write_bytes", ["{\"median\":\"8KiB\",\"sigma\":1}", "{\"median\":\"8KiB\",\"sigma\":1.5}"]),
-        ("uniform", "bursts", ["{\"on_us\":100,\"off_us\":100}", "{\"on_us\":100,\"off_us\":100,\"on_alpha\":1.7}"]),
-        ("uniform", "think", ["{\"every_requests\":5,\"pause_us\":1}", "{\"every_requests\":6,\"pause_us\":1}"]),
-        ("uniform", "phases", [
-            r#"[{"requests":10,"with":{"kind":"zipf"}},{"duration_us":1e4}]"#,
-            r#"[{"requests":10,"with":{"kind":"zipf"}},{"duration_us":1e5}]"#,
-        ]),
+        (
+            "uniform",
+            "write_bytes",
+            ["{\"median\":\"8KiB\",\"sigma\":1}", "{\"median\":\"8KiB\",\"sigma\":1.5}"],
+        ),
+        (
+            "uniform",
+            "bursts",
+            ["{\"on_us\":100,\"off_us\":100}", "{\"on_us\":100,\"off_us\":100,\"on_alpha\":1.7}"],
+        ),
+        (
+            "uniform",
+            "think",
+            ["{\"every_requests\":5,\"pause_us\":1}", "{\"every_requests\":6,\"pause_us\":1}"],
+        ),
+        (
+            "uniform",
+            "phases",
+            [
+                r#"[{"requests":10,"with":{"kind":"zipf"}},{"duration_us":1e4}]"#,
+                r#"[{"requests":10,"with":{"kind":"zipf"}},{"duration_us":1e5}]"#,
+            ],
+        ),
         ("pareto", "pareto_h", ["0.2", "0.3"]),
         ("normal", "mean_fraction", ["0.2", "0.3"]),
         ("normal", "deviation_fraction", ["0.2", "0.3"]),
-        ("zoned", "zones", [
-            r#"[{"access_fraction":0.5,"space_fraction":0.1},{"access_fraction":0.5,"space_fraction":0.9}]"#,
-            r#"[{"access_fraction":0.5,"space_fraction":0.2},{"access_fraction":0.5,"space_fraction":0.8}]"#,
-        ]),
-        ("merge", "parts", [
-            r#"[{"kind":"zipf"},{"kind":"uniform","rate_iops":10}]"#,
-            r#"[{"kind":"zipf"},{"kind":"uniform","rate_iops":90}]"#,
-        ]),
+        (
+            "zoned",
+            "zones",
+            [
+                r#"[{"access_fraction":0.5,"space_fraction":0.1},{"access_fraction":0.5,"space_fraction":0.9}]"#,
+                r#"[{"access_fraction":0.5,"space_fraction":0.2},{"access_fraction":0.5,"space_fraction":0.8}]"#,
+            ],
+        ),
+        (
+            "merge",
+            "parts",
+            [
+                r#"[{"kind":"zipf"},{"kind":"uniform","rate_iops":10}]"#,
+                r#"[{"kind":"zipf"},{"kind":"uniform","rate_iops":90}]"#,
+            ],
+        ),
         ("jesd219", "jesd219", [r#"{"zone_shift":1}"#, r#"{"zone_shift":2}"#]),
         ("jesd219", "jesd219", [r#"{"alignment":"4KiB"}"#, r#"{"alignment":"size"}"#]),
         ("jesd219", "jesd219", [r#"{"large_sectors":false}"#, r#"{"large_sectors":true}"#]),
         ("jesd219", "jesd219", [r#"{"profile":"client"}"#, r#"{"profile":"enterprise"}"#]),
         ("phone_sqlite", "phone_sqlite", [r#"{"databases":60}"#, r#"{"databases":50}"#]),
         ("phone_sqlite", "phone_sqlite", [r#"{"wal_fraction":0.3}"#, r#"{"wal_fraction":0.5}"#]),
-        ("phone_sqlite", "phone_sqlite", [r#"{"transactions_per_second":2}"#, r#"{"transactions_per_second":3}"#]),
+        (
+            "phone_sqlite",
+            "phone_sqlite",
+            [r#"{"transactions_per_second":2}"#, r#"{"transactions_per_second":3}"#],
+        ),
         ("phone_sqlite", "phone_sqlite", [r#"{"read_fraction":0.2}"#, r#"{"read_fraction":0.3}"#]),
         ("phone_sqlite", "phone_sqlite", [r#"{"theta":0.9}"#, r#"{"theta":0.8}"#]),
         ("phone_media", "phone_media", [r#"{"activities":["photos"]}"#, r#"{"activities":["game"]}"#]),
         ("phone_media", "phone_media", [r#"{"pause_us":"60s"}"#, r#"{"pause_us":"30s"}"#]),
-        ("phone_media", "phone_media", [r#"{"video_bytes":2100000}"#, r#"{"video_bytes":1000000}"#]),
+        (
+            "phone_media",
+            "phone_media",
+            [
+                r#"{"activities":["video"],"video_bytes":2100000}"#,
+                r#"{"activities":["video"],"video_bytes":1000000}"#,
+            ],
+        ),
         ("web_cache", "web_cache", [r#"{"objects":40}"#, r#"{"objects":30}"#]),
         ("web_cache", "web_cache", [r#"{"object_bytes":8192}"#, r#"{"object_bytes":4096}"#]),
         ("web_cache", "web_cache", [r#"{"hit_fraction":0.6}"#, r#"{"hit_fraction":0.2}"#]),
@@ -263,9 +326,17 @@ fn every_key_has_an_effect() {
         ("web_search", "web_search", [r#"{"sequential_fraction":0.1}"#, r#"{"sequential_fraction":0.5}"#]),
         ("oltp_financial", "oltp_financial", [r#"{"read_fraction":0.2}"#, r#"{"read_fraction":0.3}"#]),
         ("oltp_financial", "oltp_financial", [r#"{"all_writes":false}"#, r#"{"all_writes":true}"#]),
-        ("oltp_financial", "oltp_financial", [r#"{"working_set_bytes":"512MiB"}"#, r#"{"working_set_bytes":"1GiB"}"#]),
+        (
+            "oltp_financial",
+            "oltp_financial",
+            [r#"{"working_set_bytes":"512MiB"}"#, r#"{"working_set_bytes":"1GiB"}"#],
+        ),
         ("oltp_financial", "oltp_financial", [r#"{"theta":0.9}"#, r#"{"theta":0.8}"#]),
-        ("oltp_financial", "oltp_financial", [r#"{"requests_per_second":122}"#, r#"{"requests_per_second":100}"#]),
+        (
+            "oltp_financial",
+            "oltp_financial",
+            [r#"{"requests_per_second":122}"#, r#"{"requests_per_second":100}"#],
+        ),
         ("oltp_financial", "oltp_financial", [r#"{"gap_cv":3.2}"#, r#"{"gap_cv":2}"#]),
         ("oltp_financial", "oltp_financial", [r#"{"scan_fraction":0}"#, r#"{"scan_fraction":0.1}"#]),
         ("applications", "applications", [r#"{"applications":["word"]}"#, r#"{"applications":["excel"]}"#]),
@@ -280,9 +351,12 @@ fn every_key_has_an_effect() {
         assert!(first != second, "{kind} {key}");
     }
     // These show later, on larger drives, or beside other keys.
-    const FEW: &str = r#""log_bytes":"16MiB","warehouses":2,"warehouse_bytes":"20MiB","checkpoint_us":"10s","#;
+    const FEW: &str =
+        r#""log_bytes":"16MiB","warehouses":2,"warehouse_bytes":"20MiB","checkpoint_us":"10s","#;
     for (kind, table, requests, values) in [
         ("uniform", r#""interarrival":"bursty","gap_cv":"#, 100, ["2", "3"]),
+        ("uniform", r#""read_fraction":0.5,"read_bytes":"#, 100, ["4096", "8192"]),
+        ("zipf", r#""trim_fraction":0.5,"trim_bytes":"#, 100, ["4096", "8192"]),
         ("db", r#""db":"#, 3000, [r#"{"page_bytes":8192}"#, r#"{"page_bytes":16384}"#]),
         ("db", r#""db":"#, 3000, [r#"{"warehouses":50}"#, r#"{"warehouses":60}"#]),
         ("db", r#""db":"#, 3000, [r#"{"warehouse_bytes":"80MiB"}"#, r#"{"warehouse_bytes":"90MiB"}"#]),
@@ -292,7 +366,12 @@ fn every_key_has_an_effect() {
         ("db", r#""db":"#, 3000, [r#"{"group_commits":8}"#, r#"{"group_commits":4}"#]),
         ("db", r#""db":"#, 3000, [r#"{"log_block_bytes":512}"#, r#"{"log_block_bytes":4096}"#]),
         ("db", r#""db":"#, 3000, [r#"{"heartbeat_us":0}"#, r#"{"heartbeat_us":"1s"}"#]),
-        ("db", r#""db":"#, 3000, [r#"{"transactions_per_second":200}"#, r#"{"transactions_per_second":100}"#]),
+        (
+            "db",
+            r#""db":"#,
+            3000,
+            [r#"{"transactions_per_second":200}"#, r#"{"transactions_per_second":100}"#],
+        ),
         ("db", r#""db":"#, 3000, [r#"{"flushes":true}"#, r#"{"flushes":false}"#]),
         ("db", r#""db":"#, 3000, [r#"{"full_page_images":true}"#, r#"{"full_page_images":false}"#]),
         ("db", r#""db":{"pool_fraction":"#, 40_000, ["0.01}", "0.02}"]),
@@ -302,7 +381,12 @@ fn every_key_has_an_effect() {
         ("db", &format!(r#""db":{{{FEW}"background_pages":"#), 20_000, ["10}", "0}"]),
         ("db", &format!(r#""db":{{{FEW}"double_write":"#), 20_000, ["true}", "false}"]),
         ("phone_media", r#""phone_media":{"fill_fraction":"#, 40_000, ["0.8}", "0.2}"]),
-        ("phone_media", r#""phone_media":{"fill_fraction":0.01,"discard":"#, 40_000, [r#""online"}"#, r#""none"}"#]),
+        (
+            "phone_media",
+            r#""phone_media":{"fill_fraction":0.01,"discard":"#,
+            40_000,
+            [r#""online"}"#, r#""none"}"#],
+        ),
         ("web_cache", r#""web_cache":{"cache_bytes":"#, 60_000, ["20000000}", "30000000}"]),
         ("pc_general", r#""pc_general":{"active_bytes":"#, 2000, [r#""8GiB"}"#, r#""9GiB"}"#]),
         ("pc_general", r#""pc_general":{"partition_sector":"#, 2000, ["0}", "63}"]),
@@ -340,8 +424,11 @@ fn sizes_follow_their_laws_for_each_operation() {
 
 #[test]
 fn popularity_follows_paretos_and_the_bells_law_and_zones() {
-    let first = |requests: &[Request], part: f64| share(requests, |request| (request.lba as f64) < part * (GIB / 512) as f64);
-    let pareto = requests_of(r#"{"kind":"pareto","pareto_h":0.2,"scramble":false,"requests":200000}"#, GIB, 0);
+    let first = |requests: &[Request], part: f64| {
+        share(requests, |request| (request.lba as f64) < part * (GIB / 512) as f64)
+    };
+    let pareto =
+        requests_of(r#"{"kind":"pareto","pareto_h":0.2,"scramble":false,"requests":200000}"#, GIB, 0);
     assert!((first(&pareto, 0.2) - 0.8).abs() < 0.005);
     assert!((first(&pareto, 0.04) - 0.64).abs() < 0.01);
     let bell = requests_of(r#"{"kind":"normal","requests":200000,"mean_fraction":0.3}"#, GIB, 0);

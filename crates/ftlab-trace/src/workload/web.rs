@@ -183,7 +183,9 @@ impl WebCache {
             self.objects[index as usize].lba = u64::MAX;
             self.unused.push(index);
             if usize::from(object.class) >= BLOCK_FILE_CLASSES {
-                self.dirty.retain(|part| part.start < object.lba || part.start >= object.lba + u64::from(object.sectors));
+                self.dirty.retain(|part| {
+                    part.start < object.lba || part.start >= object.lba + u64::from(object.sectors)
+                });
                 script.trim(self.now_ns, object.lba, u64::from(object.sectors));
             }
         }
@@ -206,14 +208,16 @@ impl WebCache {
     }
 
     fn download(&mut self, script: &mut Script) {
-        let bytes = lognormal(&mut self.rng, self.table.object_bytes as f64, OBJECT_SIGMA).clamp(64.0, LARGEST) as u64;
+        let bytes = lognormal(&mut self.rng, self.table.object_bytes as f64, OBJECT_SIGMA)
+            .clamp(64.0, LARGEST) as u64;
         let sectors = bytes.div_ceil(512);
         let class = sectors.next_power_of_two().trailing_zeros() as usize;
         if self.bytes + bytes > self.table.cache_bytes {
             self.delete_batch(script);
         }
         let Some(lba) = self.place(class) else { return };
-        let object = Object { class: class as u8, sectors: sectors as u32, lba, bytes, older: NONE, newer: NONE };
+        let object =
+            Object { class: class as u8, sectors: sectors as u32, lba, bytes, older: NONE, newer: NONE };
         let index = self.unused.pop().unwrap_or_else(|| {
             self.objects.push(object);
             self.objects.len() as u32 - 1
