@@ -140,7 +140,7 @@ impl DatabaseConfig {
                 return refuse(&format!("db.{key}"), pages, "must be from 1 to 128");
             }
         }
-        if self.log_bytes < 1 << 20 || self.log_bytes % 512 != 0 || self.log_bytes > 1 << 50 {
+        if self.log_bytes < 1 << 20 || !self.log_bytes.is_multiple_of(512) || self.log_bytes > 1 << 50 {
             return refuse(
                 "db.log_bytes",
                 self.log_bytes,
@@ -154,7 +154,7 @@ impl DatabaseConfig {
             return refuse("db.group_commits", self.group_commits, "must be from 1 to 1000");
         }
         if !matches!(self.log_block_bytes, 512 | 1024 | 2048 | 4096 | 8192)
-            || self.log_bytes % self.log_block_bytes != 0
+            || !self.log_bytes.is_multiple_of(self.log_block_bytes)
         {
             let expected = "must be 512, 1024, 2048, 4096 or 8192, and log_bytes a multiple of it";
             return refuse("db.log_block_bytes", self.log_block_bytes, expected);
@@ -167,7 +167,7 @@ impl DatabaseConfig {
             );
         }
         let rate = self.transactions_per_second;
-        if !(rate >= 1e-3 && rate <= 1e8) {
+        if !(1e-3..=1e8).contains(&rate) {
             return refuse("db.transactions_per_second", rate, "must be from 0.001 to 10^8");
         }
         if !(self.checkpoint_us >= 1000.0 && self.checkpoint_us <= 1e12) {
@@ -421,7 +421,7 @@ impl Database {
     /// Whether the page behind `page` lies right behind it.
     fn follows(&self, page: u32, next: u32) -> bool {
         let sectors = self.config.page_sectors();
-        next == page + 1 && u64::from(next) * sectors % EXTENT != 0
+        next == page + 1 && !(u64::from(next) * sectors).is_multiple_of(EXTENT)
     }
 
     fn write_run(&mut self, at_ns: f64, first: u32, pages: u64, script: &mut Script) {
@@ -469,7 +469,7 @@ impl Database {
         let mut last = page;
         let end = (page / ahead + 1) * ahead;
         let mut first = page;
-        while first % ahead != 0 && self.follows(first - 1, first) && self.is_out(first - 1) {
+        while !first.is_multiple_of(ahead) && self.follows(first - 1, first) && self.is_out(first - 1) {
             first -= 1;
         }
         while last + 1 < end.min(self.tables.pages as u32)

@@ -209,7 +209,7 @@ impl Financial {
         let (scatter, order) = &self.units[unit];
         let at = if how < GOES_ON && last + last_sectors + sectors <= scatter.sectors() {
             last + last_sectors
-        } else if how >= GOES_ON && how < GOES_ON + REWRITES && last_sectors > 0 && op == Op::Write {
+        } else if (GOES_ON..GOES_ON + REWRITES).contains(&how) && last_sectors > 0 && op == Op::Write {
             sectors = last_sectors;
             last
         } else {

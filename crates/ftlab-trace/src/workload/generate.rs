@@ -67,7 +67,7 @@ impl Clock {
         }
         if let Some((every, pause_ns)) = self.arrivals.think
             && self.made > 1
-            && (self.made - 1) % every == 0
+            && (self.made - 1).is_multiple_of(every)
         {
             self.now_ns += pause_ns;
         }

@@ -272,7 +272,7 @@ fn a_browser_writes_what_it_downloads_and_trims_what_it_drops() {
 fn a_search_engine_reads_without_favourites() {
     let requests = requests_of(r#"{"kind":"web_search","requests":200000}"#);
     assert!(requests.iter().all(|request| request.op == Op::Read && request.lba % 16 == 0));
-    let mut ends = vec![0; 6];
+    let mut ends = [0; 6];
     let mut follow = 0;
     for request in &requests {
         follow += usize::from(ends[usize::from(request.stream)] == request.lba);

@@ -597,6 +597,8 @@ impl WorkloadConfig {
         let keep = |key: &str| {
             kind.is_none_or(|kind| kind.uses(key))
                 && !(rate && matches!(key, "rate_iops" | "mean_interarrival_us"))
+                && !(self.request_bytes.is_some()
+                    && matches!(key, "read_bytes" | "write_bytes" | "trim_bytes"))
                 && key != "phases"
         };
         macro_rules! lay {
@@ -927,7 +929,7 @@ impl WorkloadConfig {
         }
         if let Some(bursts) = &self.bursts {
             for (key, us) in [("bursts.on_us", bursts.on_us), ("bursts.off_us", bursts.off_us)] {
-                if !(us >= 0.001 && us < YEAR_US) {
+                if !(0.001..YEAR_US).contains(&us) {
                     return refuse(key, us, "must be at least a nanosecond and below a year");
                 }
             }

@@ -73,7 +73,7 @@ impl SqliteConfig {
             return refuse("phone_sqlite.read_fraction", self.read_fraction, expected);
         }
         let rate = self.transactions_per_second;
-        if !(rate >= 1e-4 && rate <= 39.0) {
+        if !(1e-4..=39.0).contains(&rate) {
             return refuse("phone_sqlite.transactions_per_second", rate, "must be from 0.0001 to 39");
         }
         if !(self.theta > 0.0 && self.theta < 10.0) {
@@ -484,7 +484,7 @@ impl Media {
 
     fn game(&mut self, script: &mut Script) {
         let save = self.create(4 * BLOCK, script);
-        for _ in 0..1 + self.rng.below(10) {
+        for _ in 0..=self.rng.below(10) {
             if let Some(mut assets) = self.files.any(&mut self.rng) {
                 let mut left = 1 + self.rng.below(64);
                 while assets.sectors > 0 && left > 0 {

@@ -96,7 +96,7 @@ impl RequestBytes {
     /// What was found and expected where the sizes make no sense.
     pub(super) fn refusal(&self) -> Option<(String, &'static str)> {
         const SIZE: &str = "must be a multiple of 512 bytes, above 0 and at most 1 TiB";
-        let wrong = |bytes: &&u64| **bytes == 0 || **bytes % SECTOR != 0 || **bytes > 1 << 40;
+        let wrong = |bytes: &&u64| **bytes == 0 || !bytes.is_multiple_of(SECTOR) || **bytes > 1 << 40;
         match self {
             RequestBytes::Fixed(bytes) => wrong(&bytes).then(|| (bytes.to_string(), SIZE)),
             RequestBytes::Weighted(classes) => {
