@@ -32,6 +32,8 @@ const HOT_ACCESS: f64 = 0.7;
 const FILE_BYTES: f64 = 262_144.0;
 const FILE_SIGMA: f64 = 1.0;
 const LARGEST_FILE: u64 = 1 << 15;
+/// Files that there are at the begin, at most.
+const MOST_FILES: usize = 1 << 22;
 /// How full of files the rest is at the begin.
 const FULL: f64 = 0.95;
 /// Share of the footprint that is in use when nothing is said.
@@ -84,7 +86,7 @@ impl Client {
         let mut files = NextFit::new(rest);
         let mut deleted = Vec::with_capacity(1 << 12);
         // The drive has been used before: it is full of files.
-        while files.used_fraction() < FULL && deleted.is_empty() {
+        while files.used_fraction() < FULL && deleted.is_empty() && files.count() < MOST_FILES {
             files.create(file_sectors(&mut fixed, median), &mut deleted);
         }
         deleted.clear();

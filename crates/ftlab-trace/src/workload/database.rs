@@ -113,7 +113,8 @@ const BACKGROUND_NS: f64 = 0.2 * NS_PER_S;
 const LOG_FULL: f64 = 0.9;
 /// Sectors of an extent of a data file: extents lie apart where there is room.
 const EXTENT: u64 = 64 << 11;
-const MAX_PAGES: u64 = 1 << 31;
+/// The pool takes up to 9 bytes for each page.
+const MAX_PAGES: u64 = 1 << 28;
 
 impl DatabaseConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
@@ -128,7 +129,7 @@ impl DatabaseConfig {
         }
         if u64::from(self.warehouses).saturating_mul(self.warehouse_bytes / self.page_bytes + 16) >= MAX_PAGES
         {
-            return refuse("db.warehouses", self.warehouses, "the database must have fewer than 2^31 pages");
+            return refuse("db.warehouses", self.warehouses, "the database must have fewer than 2^28 pages");
         }
         if !(self.pool_fraction >= 0.001 && self.pool_fraction <= 100.0) {
             return refuse("db.pool_fraction", self.pool_fraction, "must be from 0.001 to 100");

@@ -111,8 +111,8 @@ impl FinancialConfig {
         if !(1.0..=100.0).contains(&self.gap_cv) {
             return refuse("oltp_financial.gap_cv", self.gap_cv, "must be from 1 to 100");
         }
-        if self.working_set_bytes < 16 << 20 || self.working_set_bytes > 1 << 50 {
-            let expected = "must be from 16 MiB to 1 PiB";
+        if self.working_set_bytes < 16 << 20 || self.working_set_bytes > 1 << 40 {
+            let expected = "must be from 16 MiB to 1 TiB";
             return refuse("oltp_financial.working_set_bytes", self.working_set_bytes, expected);
         }
         Ok(())

@@ -745,6 +745,7 @@ impl WorkloadConfig {
         if phases.is_empty() || phases.len() > 1000 {
             return refuse("phases", phases.len(), "must name from 1 to 1000 phases");
         }
+        let mut requests_a_round = 0.0;
         for (index, phase) in phases.iter().enumerate() {
             let key = |name: &str| format!("phases[{index}].{name}");
             for (name, _) in phase.with.given() {
@@ -769,8 +770,9 @@ impl WorkloadConfig {
             }
             match (phase.requests, phase.duration_us) {
                 (Some(0), None) => return refuse(&key("requests"), 0, "must be at least 1"),
-                (Some(_), None) => {}
+                (Some(requests), None) => requests_a_round += requests as f64,
                 (None, Some(us)) if us >= 0.001 => {
+                    requests_a_round += us / merged.mean_us_with_pauses();
                     if merged.interarrival == Some(Interarrival::Asap) {
                         return refuse(
                             &key("duration_us"),
@@ -786,6 +788,10 @@ impl WorkloadConfig {
                 let inner = error.key.strip_prefix("workload.").unwrap_or(&error.key).to_owned();
                 ConfigError { key: format!("workload.{}", key(&format!("with.{inner}"))), ..error }
             })?;
+        }
+        if requests_a_round < 0.001 {
+            let expected = "the phases are so short that hardly any request comes in a thousand rounds";
+            return refuse("phases", requests_a_round, expected);
         }
         Ok(())
     }

@@ -102,8 +102,8 @@ impl PcConfig {
         if self.weights_by_name().iter().all(|(_, weight)| *weight == 0.0) {
             return refuse("pc_general.system", 0, "one of the weights must be above 0");
         }
-        if self.active_bytes < 7 << 30 || self.active_bytes > 1 << 50 {
-            return refuse("pc_general.active_bytes", self.active_bytes, "must be from 7 GiB to 1 PiB");
+        if self.active_bytes < 7 << 30 || self.active_bytes > 64 << 40 {
+            return refuse("pc_general.active_bytes", self.active_bytes, "must be from 7 GiB to 64 TiB");
         }
         if self.partition_sector >= REGION {
             let expected = "must be below 8192: the partition begins in the first 4 MiB";

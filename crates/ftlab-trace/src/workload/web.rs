@@ -170,9 +170,9 @@ impl WebCache {
         self.newest = index;
     }
 
-    /// Delete what was not used for longest, until there is room again; files of their own are trimmed.
-    fn delete_batch(&mut self, script: &mut Script) {
-        let keep = (self.table.cache_bytes as f64 * (1.0 - BATCH)) as u64;
+    /// Delete what was not used for longest, until a batch less than `bytes` is left; files of their own are trimmed.
+    fn delete_batch(&mut self, bytes: u64, script: &mut Script) {
+        let keep = (bytes as f64 * (1.0 - BATCH)) as u64;
         while self.bytes > keep && self.oldest != NONE {
             let index = self.oldest;
             self.unlink(index);
@@ -191,20 +191,20 @@ impl WebCache {
         }
     }
 
-    /// Places of class `class` are 2^`class` sectors long.
-    fn place(&mut self, class: usize) -> Option<u64> {
+    /// Room for an object of class `class`, 2^`class` sectors long, and the class that it really has.
+    fn place(&mut self, class: usize) -> Option<(usize, u64)> {
         if let Some(lba) = self.free[class].pop() {
-            return Some(lba);
+            return Some((class, lba));
         }
         let sectors = 1 << class;
         let grown = if class < BLOCK_FILE_CLASSES { CHUNK } else { sectors };
         if self.room.sectors < grown {
-            return None;
+            return (class + 1..CLASSES).find_map(|larger| Some((larger, self.free[larger].pop()?)));
         }
         let chunk = self.room.take(grown);
         // The next ones come from the same chunk, from its begin on.
         self.free[class].extend((1..grown / sectors).rev().map(|index| chunk.start + index * sectors));
-        Some(chunk.start)
+        Some((class, chunk.start))
     }
 
     fn download(&mut self, script: &mut Script) {
@@ -213,9 +213,15 @@ impl WebCache {
         let sectors = bytes.div_ceil(512);
         let class = sectors.next_power_of_two().trailing_zeros() as usize;
         if self.bytes + bytes > self.table.cache_bytes {
-            self.delete_batch(script);
+            self.delete_batch(self.table.cache_bytes, script);
         }
-        let Some(lba) = self.place(class) else { return };
+        let mut place = self.place(class);
+        if place.is_none() {
+            self.delete_batch(self.bytes, script);
+            place = self.place(class);
+        }
+        // Nothing large enough: the object is not kept.
+        let Some((class, lba)) = place else { return };
         let object =
             Object { class: class as u8, sectors: sectors as u32, lba, bytes, older: NONE, newer: NONE };
         let index = self.unused.pop().unwrap_or_else(|| {
