@@ -113,6 +113,7 @@ def run(
     events: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    traces: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Run a workload on a device.
 
@@ -136,6 +137,8 @@ def run(
         out: Write summary, series, device, workload and a plot into this directory.
         progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
             or ``None``, and the number of requests taken.
+        traces: A folder of recordings. When it has the one that a stand-in stands for, that one runs instead. Default:
+            the folder that the environment variable ``FTLAB_TRACES`` names.
 
     Raises:
         ConfigError: The device, the workload or an option makes no sense.
@@ -152,6 +155,11 @@ def run(
         raise ConfigError(f"requests = {requests}: expected a whole number above 0")
     interval = series_interval(series)
     _check_memory(device, verify=verify)
+    stand_in = None
+    if isinstance(workload, Workload) and workload.stand_in is not None:
+        recording = workload.recording(traces)
+        stand_in = (workload.stand_in["for"], None if recording is None else str(recording.path))
+        workload = workload if recording is None else recording
     source = _source(device, workload, seed, requests)
 
     folder = None if out is None else _made(Path(out))
@@ -168,6 +176,7 @@ def run(
         request_log=log,
         events=None if events is None else Path(events),
         progress=progress,
+        stand_in=stand_in,
     )
     result = Result(
         device=device,

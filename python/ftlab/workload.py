@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
+from ftlab.errors import ConfigError
 from ftlab.plain import to_json
 from ftlab.transform import Transformable
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from ftlab.device import Device
     from ftlab.statistics import TraceStats
+
+
+TRACES_VARIABLE = "FTLAB_TRACES"
+"""The environment variable that names the folder of recordings."""
 
 
 class Trace(Transformable):
@@ -177,6 +182,40 @@ class Workload(Transformable):
     def description(self) -> str:
         """What it is."""
         return self._native.description
+
+    @property
+    def stand_in(self) -> dict[str, Any] | None:
+        """What it stands for: ``for``, and ``traces`` that take its place; ``None`` when it is no stand-in."""
+        text = self._native.stand_in_json
+        return None if text is None else dict(json.loads(text))
+
+    def recording(self, traces: str | os.PathLike[str] | None = None) -> Trace | None:
+        """Look for the recording that the workload stands for.
+
+        Args:
+            traces: The folder to look in, and in its subfolders; default: the one that the environment variable
+                ``FTLAB_TRACES`` names.
+
+        Returns:
+            The trace, compressed or not; ``None`` when there is none, or the workload is no stand-in.
+
+        Raises:
+            ConfigError: ``traces`` is no folder.
+        """
+        stand_in = self.stand_in
+        named = traces if traces is not None else os.environ.get(TRACES_VARIABLE)
+        if traces is not None and not Path(traces).is_dir():
+            raise ConfigError(f"{os.fspath(traces)}: no such folder of traces")
+        if stand_in is None or not named:
+            return None
+        folder = Path(named)
+        folders = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
+        for name in stand_in.get("traces", ()):
+            for place in folders:
+                for suffix in ("", ".gz", ".bz2", ".xz", ".zst"):
+                    if (place / f"{name}{suffix}").is_file():
+                        return Trace(place / f"{name}{suffix}", stand_in.get("format"))
+        return None
 
     def source(self, device: Device, seed: int | None = None, requests: int | None = None) -> _native.Source:
         """Make its requests for a device; ``seed`` and ``requests`` replace those that the workload states.

@@ -86,6 +86,13 @@ impl Workload {
         &self.file.description
     }
 
+    /// What it stands for, as JSON; `None` when it is no stand-in.
+    #[getter]
+    fn stand_in_json(&self) -> Option<String> {
+        let stand_in = self.file.stand_in.as_ref()?;
+        Some(serde_json::to_string(stand_in).expect("a stand-in is plain data"))
+    }
+
     /// The parameters that are stated, as JSON.
     fn to_json(&self) -> String {
         serde_json::to_string(&self.file.workload).expect("a workload is plain data")

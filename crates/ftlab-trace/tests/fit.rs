@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_trace::fit::{fit, to_toml};
 use ftlab_trace::stats::{ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
-use ftlab_trace::workload::{FittedModel, RequestBytes, WorkloadConfig, WorkloadKind};
+use ftlab_trace::workload::{FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
 use ftlab_trace::{OpenOptions, open};
 
 fn stats(source: &mut dyn RequestSource) -> TraceStats {
@@ -61,6 +61,12 @@ fn traces() -> Option<PathBuf> {
 }
 
 /// Every trace of the folder whose format is known.
+fn weighted(sizes: &[(u64, f64)]) -> RequestBytes {
+    let class =
+        |&(bytes, weight)| SizeClass { min_bytes: bytes, max_bytes: bytes, step_bytes: bytes, weight };
+    RequestBytes::Weighted(sizes.iter().map(class).collect())
+}
+
 #[test]
 fn real_traces_are_fitted() {
     let Some(folder) = traces() else {
@@ -102,7 +108,7 @@ fn requests(config: &WorkloadConfig) -> Vec<Request> {
 
 #[test]
 fn synthetic_workloads_are_fitted() {
-    let sizes = RequestBytes::Weighted(vec![(512, 1.0), (4096, 5.0), (65_536, 1.0)]);
+    let sizes = weighted(&[(512, 1.0), (4096, 5.0), (65_536, 1.0)]);
     let of = |kind| WorkloadConfig {
         kind: Some(kind),
         requests: Some(20_000),
@@ -152,7 +158,7 @@ fn small_and_strange_traces_are_fitted() {
 /// Models that others wrote are refused or drawn from: they never panic, and requests stay on the drive.
 #[test]
 fn strange_models_are_refused_or_drawn() {
-    let sizes = RequestBytes::Weighted(vec![(512, 1.0), (65_536, 1.0)]);
+    let sizes = weighted(&[(512, 1.0), (65_536, 1.0)]);
     let base = WorkloadConfig {
         kind: Some(WorkloadKind::Mix),
         requests: Some(300),
