@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ftlab_trace::stats::StatsCollector;
-use ftlab_trace::workload::{RequestBytes, WorkloadConfig, WorkloadKind};
+use ftlab_trace::workload::{RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
 
 struct Counting;
 
@@ -50,13 +50,19 @@ fn mix(hash: u64, byte: u8) -> u64 {
 #[expect(clippy::print_stdout, reason = "its output is what it is for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests = std::env::args().nth(1).map_or(Ok(10_000_000), |text| text.parse())?;
+    let class = |&(bytes, weight): &(u64, f64)| SizeClass {
+        min_bytes: bytes,
+        max_bytes: bytes,
+        step_bytes: bytes,
+        weight,
+    };
     let of = |kind, footprint: u64, sizes: &[(u64, f64)]| WorkloadConfig {
         kind: Some(kind),
         requests: Some(requests),
         read_fraction: Some(0.5),
         footprint_bytes: Some(footprint),
         alignment_bytes: Some(4096),
-        request_bytes: Some(RequestBytes::Weighted(sizes.to_vec())),
+        request_bytes: Some(RequestBytes::Weighted(sizes.iter().map(class).collect())),
         ..WorkloadConfig::default()
     };
     let small = [(4096, 1.0)];
