@@ -351,8 +351,7 @@ fn every_key_has_an_effect() {
         assert!(first != second, "{kind} {key}");
     }
     // These show later, on larger drives, or beside other keys.
-    const FEW: &str =
-        r#""log_bytes":"16MiB","warehouses":2,"warehouse_bytes":"20MiB","checkpoint_us":"10s","#;
+    const FEW: &str = r#""log_bytes":"16MiB","warehouses":2,"warehouse_bytes":"20MiB","checkpoint_us":"1s","#;
     for (kind, table, requests, values) in [
         ("uniform", r#""interarrival":"bursty","gap_cv":"#, 100, ["2", "3"]),
         ("uniform", r#""read_fraction":0.5,"read_bytes":"#, 100, ["4096", "8192"]),
@@ -375,13 +374,18 @@ fn every_key_has_an_effect() {
         ("db", r#""db":"#, 3000, [r#"{"flushes":true}"#, r#"{"flushes":false}"#]),
         ("db", r#""db":"#, 3000, [r#"{"full_page_images":true}"#, r#"{"full_page_images":false}"#]),
         ("db", r#""db":{"pool_fraction":"#, 40_000, ["0.01}", "0.02}"]),
-        ("db", r#""db":{"warehouses":2,"checkpoint_us":"#, 20_000, [r#""10s"}"#, r#""20s"}"#]),
+        ("db", r#""db":{"warehouses":2,"checkpoint_us":"#, 20_000, [r#""1s"}"#, r#""2s"}"#]),
         ("db", &format!(r#""db":{{{FEW}"checkpoint_spread":"#), 20_000, ["0.9}", "0.5}"]),
         ("db", &format!(r#""db":{{{FEW}"pool_fraction":2,"coalesce_pages":"#), 20_000, ["1}", "8}"]),
         ("db", &format!(r#""db":{{{FEW}"background_pages":"#), 20_000, ["10}", "0}"]),
         ("db", &format!(r#""db":{{{FEW}"double_write":"#), 20_000, ["true}", "false}"]),
         ("applications", r#""applications":{"think_us":"#, 20_000, ["2e6}", "3e6}"]),
-        ("phone_media", r#""phone_media":{"fill_fraction":"#, 40_000, ["0.8}", "0.2}"]),
+        (
+            "phone_media",
+            r#""footprint_bytes":"4GiB","phone_media":{"fill_fraction":"#,
+            40_000,
+            ["0.8}", "0.2}"],
+        ),
         (
             "phone_media",
             r#""phone_media":{"fill_fraction":0.01,"discard":"#,
