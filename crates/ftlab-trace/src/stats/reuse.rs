@@ -246,7 +246,7 @@ mod tests {
     fn samples_are_near_the_exact_curve() {
         for skew in [1.5, 4.0, 6.0] {
             let mut rng = Rng::new(3, &[]);
-            let (mut exact, mut sampled) = (Reuse::new(None), Reuse::new(Some(1 << 14)));
+            let (mut exact, mut sampled) = (Reuse::new(None), Reuse::new(Some(1 << 15)));
             for request in 0..1_500_000u64 {
                 let page = scatter((libm::pow(rng.unit(), skew) * 400_000.0) as u64) >> 20;
                 access(&mut exact, page, false, request);

@@ -531,6 +531,7 @@ impl Fitted {
             self.gaps_ns -= middle_of_gap(bin);
             let spread = if self.gaps.left == 0 { 0.5 } else { self.rng.unit() };
             self.now_ns += (start as f64 + spread * (end - 1 - start) as f64) * scale;
+            self.now_ns = self.now_ns.min(self.phase_end_ns);
         }
         self.now_ns.round() as u64
     }
@@ -700,35 +701,35 @@ impl Fitted {
         known: bool,
         wanted: f64,
     ) -> Option<(usize, u64)> {
-        const TRIES: usize = 8;
-        let total: u64 = self.lanes.iter().map(|lane| lane.sequential_left).sum();
-        for _ in 0..TRIES {
-            let lane = if total == 0 {
-                self.rng.below(self.lanes.len() as u64) as usize
-            } else {
-                let mut place = self.rng.below(total);
-                self.lanes.iter().position(|lane| {
-                    let found = place < lane.sequential_left;
-                    place = place.wrapping_sub(if found { 0 } else { lane.sequential_left });
-                    found
-                })?
-            };
-            let Some(end) = self.lanes[lane].end else { continue };
-            let behind = self.lanes[lane].behind() * PAGE_SECTORS;
-            if end + sectors > behind || self.is_known((end + sectors - 1) / PAGE_SECTORS) != known {
+        // Volumes that can go on as wanted, of which one is drawn by how many sequential requests it is to have.
+        let fitting: Vec<(usize, u64, u64)> = (0..self.lanes.len())
+            .filter_map(|lane| {
+                let state = &self.lanes[lane];
+                let end = state.end?;
+                let last = (end + sectors - 1) / PAGE_SECTORS;
+                if last >= state.behind() || self.is_known(last) != known {
+                    return None;
+                }
+                let pages = (end % PAGE_SECTORS + sectors).div_ceil(PAGE_SECTORS);
+                let fits = !known || self.score(write, end / PAGE_SECTORS, pages) >= wanted;
+                fits.then_some((lane, end, state.sequential_left + 1))
+            })
+            .collect();
+        let total: u64 = fitting.iter().map(|(.., weight)| weight).sum();
+        if total == 0 {
+            return None;
+        }
+        let mut place = self.rng.below(total);
+        for (lane, end, weight) in fitting {
+            if place >= weight {
+                place -= weight;
                 continue;
             }
-            if known {
-                let pages = (end % PAGE_SECTORS + sectors).div_ceil(PAGE_SECTORS);
-                let fits = self.score(write, end / PAGE_SECTORS, pages);
-                if fits < wanted {
-                    continue;
-                }
-            } else {
+            if !known {
                 self.extend(lane, end / PAGE_SECTORS, (end + sectors - 1) / PAGE_SECTORS);
             }
-            let lane_state = &mut self.lanes[lane];
-            lane_state.sequential_left = lane_state.sequential_left.saturating_sub(1);
+            let left = &mut self.lanes[lane].sequential_left;
+            *left = left.saturating_sub(1);
             return Some((lane, end));
         }
         None
