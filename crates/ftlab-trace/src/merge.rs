@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 
 use crate::background::Background;
+use crate::failure::Failure;
 use crate::input::Epoch;
 use crate::open::TraceFile;
 use crate::write::{TraceOutput, create};
@@ -56,7 +57,7 @@ impl MergedTraces {
             heads: BinaryHeap::new(),
             keep_streams: self.keep_streams,
             streams: 0,
-            failed: None,
+            failure: Failure::default(),
         };
         for index in 0..merge.inputs.len() {
             if let Some(head) = merge.inputs[index].head()? {
@@ -106,7 +107,7 @@ pub struct Merge {
     keep_streams: bool,
     /// Numbers given so far.
     streams: u32,
-    failed: Option<SourceError>,
+    failure: Failure,
 }
 
 impl Merge {
@@ -159,18 +160,10 @@ impl Merge {
 
 impl RequestSource for Merge {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.failure.check()?;
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, max) {
-            // The requests before the fault are delivered first.
-            self.failed = Some(error.clone());
-            if out.len() == before {
-                return Err(error);
-            }
-        }
-        Ok(out.len() - before)
+        let filled = self.fill_or_fail(out, max);
+        self.failure.after(out.len() - before, filled)
     }
 
     fn total_requests(&self) -> Option<u64> {

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 
 use ftlab_core::host::request::{Request, RequestSource, SECTOR_BYTES, SourceError};
 
+use crate::failure::Failure;
 use crate::input::{BadRecords, Input, Stream};
 use crate::text::{Extent, sectors_of_bytes};
 
@@ -118,7 +119,7 @@ pub(crate) struct RecordReader<P> {
     records: u64,
     requests: u64,
     bad: BadRecords,
-    failed: Option<SourceError>,
+    failure: Failure,
 }
 
 impl<P: RecordParser> RecordReader<P> {
@@ -135,7 +136,7 @@ impl<P: RecordParser> RecordReader<P> {
             ahead: 0,
             records: 0,
             requests: 0,
-            failed: None,
+            failure: Failure::default(),
         }
     }
 
@@ -261,19 +262,11 @@ impl<P: RecordParser<Item = Request>> RecordReader<P> {
 
 impl<P: RecordParser<Item = Request>> RequestSource for RecordReader<P> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.failure.check()?;
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, max) {
-            // The requests before the fault are delivered first.
-            self.failed = Some(error.clone());
-            if out.len() == before {
-                return Err(error);
-            }
-        }
+        let filled = self.fill_or_fail(out, max);
         self.requests += (out.len() - before) as u64;
-        Ok(out.len() - before)
+        self.failure.after(out.len() - before, filled)
     }
 
     fn fraction_done(&self) -> Option<f64> {

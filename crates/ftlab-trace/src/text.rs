@@ -8,6 +8,7 @@ use std::io::{self, Read};
 
 use ftlab_core::host::request::{Request, RequestSource, SECTOR_BYTES, SourceError};
 
+use crate::failure::Failure;
 use crate::input::{BadRecords, Input, Stream};
 
 /// Bytes read at a time, and the longest line.
@@ -316,6 +317,17 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// An address and a size in sectors with blanks between them, and where they stand.
+    #[inline(always)]
+    pub(crate) fn sectors(&mut self) -> Result<(u64, u64, Extent), Fault> {
+        let address_at = self.at;
+        let lba = self.integer("an LBA in sectors")?;
+        self.blanks()?;
+        let size_at = self.at;
+        let sectors = self.integer("a size in sectors")?;
+        Ok((lba, sectors, Extent { address_at, size_at }))
+    }
+
     /// A volume or device number.
     #[inline(always)]
     pub(crate) fn stream(&mut self, expected: &'static str) -> Result<u16, Fault> {
@@ -533,7 +545,7 @@ pub(crate) struct TextReader<P> {
     line: u64,
     requests: u64,
     bad: BadRecords,
-    failed: Option<SourceError>,
+    failure: Failure,
 }
 
 impl<P: LineParser> TextReader<P> {
@@ -550,7 +562,7 @@ impl<P: LineParser> TextReader<P> {
             ended: None,
             line: 0,
             requests: 0,
-            failed: None,
+            failure: Failure::default(),
         }
     }
 
@@ -679,18 +691,10 @@ impl<P: LineParser> TextReader<P> {
         contents: Option<&mut Vec<u128>>,
         max: usize,
     ) -> Result<usize, SourceError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.failure.check()?;
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, contents, max) {
-            // The requests before the fault are delivered first.
-            self.failed = Some(error.clone());
-            if out.len() == before {
-                return Err(error);
-            }
-        }
-        Ok(out.len() - before)
+        let filled = self.fill_or_fail(out, contents, max);
+        self.failure.after(out.len() - before, filled)
     }
 }
 

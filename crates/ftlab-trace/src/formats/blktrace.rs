@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
 use super::{Argument, Format, Sample};
+use crate::failure::Failure;
 use crate::input::{BadRecords, Compression, Epoch, Input};
 use crate::records::{BadRecord, Record, RecordParser, RecordReader, le16, le32, le64, sectors_from};
 
@@ -247,7 +248,7 @@ fn read(input: Input, action: u8) -> Result<Box<dyn RequestSource>, SourceError>
         devices: Vec::new(),
         started: false,
         broken: None,
-        failed: None,
+        failure: Failure::default(),
     }))
 }
 
@@ -268,7 +269,7 @@ struct Merged {
     devices: Vec<u32>,
     started: bool,
     broken: Option<SourceError>,
-    failed: Option<SourceError>,
+    failure: Failure,
 }
 
 impl Merged {
@@ -351,18 +352,10 @@ impl Merged {
 
 impl RequestSource for Merged {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.failure.check()?;
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, max) {
-            // The requests before the fault are delivered first.
-            self.failed = Some(error.clone());
-            if out.len() == before {
-                return Err(error);
-            }
-        }
-        Ok(out.len() - before)
+        let filled = self.fill_or_fail(out, max);
+        self.failure.after(out.len() - before, filled)
     }
 
     fn fraction_done(&self) -> Option<f64> {

@@ -5,7 +5,7 @@ use std::io::Write;
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Format, Sample};
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
 use crate::write::{LineWriter, Unwritable};
 
 /// See [`Format::summary`].
@@ -35,14 +35,10 @@ impl LineParser for DiskSim {
         line.blanks()?;
         let stream = line.stream("a device number")?;
         line.blanks()?;
-        let address_at = line.position();
-        let lba = line.integer("an LBA in sectors")?;
-        line.blanks()?;
-        let size_at = line.position();
-        let sectors = line.integer("a size in sectors")?;
+        let (lba, sectors, extent) = line.sectors()?;
         line.blanks()?;
         let flags = line.hex("hexadecimal flags")?;
-        let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
+        let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }

@@ -4,7 +4,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use super::{Format, Sample};
 use crate::numbering::Volumes;
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -44,11 +44,7 @@ impl LineParser for Fiu {
         line.blanks()?;
         line.token();
         line.blanks()?;
-        let address_at = line.position();
-        let lba = line.integer("an LBA in sectors")?;
-        line.blanks()?;
-        let size_at = line.position();
-        let sectors = line.integer("a size in sectors")?;
+        let (lba, sectors, extent) = line.sectors()?;
         line.blanks()?;
         let op_at = line.position();
         let op = match line.token() {
@@ -66,7 +62,7 @@ impl LineParser for Fiu {
         if let Some(content) = &mut self.content {
             *content = hashes.value();
         }
-        let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
+        let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }

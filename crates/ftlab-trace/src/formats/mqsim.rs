@@ -6,7 +6,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use super::disksim::DiskSim;
 use super::{Format, Sample};
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
 use crate::write::{LineWriter, Unwritable};
 
 /// See [`Format::summary`].
@@ -43,14 +43,10 @@ impl LineParser for MqSim {
         line.blanks()?;
         let stream = line.stream("a device number")?;
         line.blanks()?;
-        let address_at = line.position();
-        let lba = line.integer("an LBA in sectors")?;
-        line.blanks()?;
-        let size_at = line.position();
-        let sectors = line.integer("a size in sectors")?;
+        let (lba, sectors, extent) = line.sectors()?;
         line.blanks()?;
         let kind = line.integer("a type: 0 for a write, 1 for a read")?;
-        let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
+        let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let op = if kind == 0 { Op::Write } else { Op::Read };
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }

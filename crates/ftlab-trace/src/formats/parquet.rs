@@ -14,6 +14,7 @@ use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReade
 
 use super::{Format, Sample};
 use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
+use crate::failure::Failure;
 use crate::input::{BadRecords, Input, RandomAccess, Sink};
 use crate::table::{Cell, Kind, TableWriter};
 use crate::text::{Extent, Hashes};
@@ -270,7 +271,7 @@ struct Reader<R: ChunkReader> {
     records: u64,
     total: u64,
     bad: BadRecords,
-    failed: Option<SourceError>,
+    failure: Failure,
 }
 
 impl<R: ChunkReader + 'static> Reader<R> {
@@ -340,7 +341,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
             records: 0,
             total,
             bad,
-            failed: None,
+            failure: Failure::default(),
         })
     }
 
@@ -561,18 +562,10 @@ impl<R: ChunkReader + 'static> Reader<R> {
         contents: &mut Vec<u128>,
         max: usize,
     ) -> Result<usize, SourceError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.failure.check()?;
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, contents, max) {
-            // The requests before the fault are delivered first.
-            self.failed = Some(error.clone());
-            if out.len() == before {
-                return Err(error);
-            }
-        }
-        Ok(out.len() - before)
+        let filled = self.fill_or_fail(out, contents, max);
+        self.failure.after(out.len() - before, filled)
     }
 }
 

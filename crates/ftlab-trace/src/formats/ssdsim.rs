@@ -4,7 +4,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use super::mqsim::whole_times;
 use super::{Format, Sample};
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors};
+use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -33,11 +33,7 @@ impl LineParser for SsdSim {
         line.blanks()?;
         let stream = line.stream("a device number")?;
         line.blanks()?;
-        let address_at = line.position();
-        let lba = line.integer("an LBA in sectors")?;
-        line.blanks()?;
-        let size_at = line.position();
-        let sectors = line.integer("a size in sectors")?;
+        let (lba, sectors, extent) = line.sectors()?;
         line.blanks()?;
         let op_at = line.position();
         let op = match line.integer("an operation: 1 for a read, 0 for a write")? {
@@ -45,7 +41,7 @@ impl LineParser for SsdSim {
             1 => Op::Read,
             _ => return Err(Cursor::shape(op_at, "an operation: 1 for a read, 0 for a write")),
         };
-        let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
+        let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }
 }
