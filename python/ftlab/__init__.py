@@ -12,6 +12,7 @@ from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.result import Result
 from ftlab.running import run
+from ftlab.studies import Store, Study, study
 from ftlab.workload import Trace, Workload
 
 __all__ = [
@@ -21,8 +22,11 @@ __all__ = [
     "InputError",
     "Result",
     "RunError",
+    "Store",
+    "Study",
     "Trace",
     "Workload",
     "__version__",
     "run",
+    "study",
 ]

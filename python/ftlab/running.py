@@ -51,23 +51,38 @@ def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
     return ("ns", max(1, round(float(match[1]) * _NS[match[2]])))
 
 
-def _check_memory(device: Device, *, verify: bool) -> None:
+def _units(device: Device) -> int:
     geometry = device.to_dict()["geometry"]
-    units = device.physical_bytes // (geometry["mapping_unit_bytes"] or geometry["page_bytes"])
-    needed = units * _TABLE_BYTES_PER_UNIT + verify * (device.physical_bytes // 512) * _VERIFY_BYTES_PER_SECTOR
+    return device.physical_bytes // int(geometry["mapping_unit_bytes"] or geometry["page_bytes"])
+
+
+def memory_bytes(device: Device, *, verify: bool) -> int:
+    """Memory that the tables of a drive take at most."""
+    units = _units(device)
+    return units * _TABLE_BYTES_PER_UNIT + verify * (device.physical_bytes // 512) * _VERIFY_BYTES_PER_SECTOR
+
+
+def machine_bytes() -> int | None:
+    """Memory of this machine; `None` where it cannot be told."""
     try:
-        present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return
-    if needed > present:
+        return None
+
+
+def _check_memory(device: Device, *, verify: bool) -> None:
+    needed, present = memory_bytes(device, verify=verify), machine_bytes()
+    if present is not None and needed > present:
         raise ConfigError(
-            f"{device.name}: a drive of {units:,} mapping units needs up to {bytes_text(needed)} of memory"
+            f"{device.name}: a drive of {_units(device):,} mapping units needs up to {bytes_text(needed)} of memory"
             f"{' with verification' if verify else ''}, this machine has {bytes_text(present)}: "
             "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
         )
 
 
 def _source(device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None) -> _native.Source:
+    if isinstance(workload, _native.Source):
+        return workload
     if isinstance(workload, Trace):
         return workload.source()
     if isinstance(workload, Workload):

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::background::Background;
 use crate::open::{OpenOptions, open};
+use crate::shared::TraceCache;
 use crate::transform::{self, Step};
 use crate::volumes::Layout;
 use disksim::{DiskSimStream, FOOTPRINT_BYTES};
@@ -256,6 +257,16 @@ const DEFAULT_THETA: f64 = 0.99;
 const DEFAULT_HOT_SPACE: f64 = 0.2;
 const DEFAULT_HOT_ACCESS: f64 = 0.8;
 const DEFAULT_RANDOM: f64 = 0.5;
+
+/// How the requests of a workload are made. None of it changes them.
+#[derive(Debug, Clone, Default)]
+pub struct Making {
+    /// Traces are decoded once for all who name this; each reads for itself when absent.
+    pub traces: Option<TraceCache>,
+    /// Whether requests are made on the thread that asks for them, as is best where every core runs a simulation of its
+    /// own. Long workloads are made on a thread of their own otherwise.
+    pub in_line: bool,
+}
 
 /// Why a workload cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -543,10 +554,24 @@ impl WorkloadConfig {
         seed: Option<u64>,
         requests: Option<u64>,
     ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
+        self.factory_by(capacity_bytes, seed, requests, &Making::default())
+    }
+
+    /// As [`factory`](Self::factory), and says how the requests are made.
+    ///
+    /// # Errors
+    /// As [`factory`](Self::factory).
+    pub fn factory_by(
+        &self,
+        capacity_bytes: u64,
+        seed: Option<u64>,
+        requests: Option<u64>,
+        making: &Making,
+    ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
         let mut config = self.clone();
         config.requests = requests.or(config.requests);
         if self.transform.is_empty() {
-            return config.untransformed(capacity_bytes, seed);
+            return config.untransformed(capacity_bytes, seed, making);
         }
         // Steps may drop requests or add some: what they are given is not what is asked for.
         if self.trace.is_some() {
@@ -554,7 +579,8 @@ impl WorkloadConfig {
         } else if let Some(stated) = requests {
             config.requests = Some(stated.max(self.requests.unwrap_or(DEFAULT_REQUESTS)));
         }
-        let whole = transform::transformed(config.untransformed(capacity_bytes, seed)?, &self.transform);
+        let whole =
+            transform::transformed(config.untransformed(capacity_bytes, seed, making)?, &self.transform);
         Ok(match requests {
             None => whole,
             Some(requests) => Arc::new(Limited { inner: whole, requests }),
@@ -566,14 +592,19 @@ impl WorkloadConfig {
         &self,
         capacity_bytes: u64,
         seed: Option<u64>,
+        making: &Making,
     ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
         self.validate()?;
         if let Some(path) = &self.trace {
             let options = self.open_options();
-            let trace = open(Path::new(path), &options)?;
+            let path = Path::new(path);
+            let inner: Arc<dyn SourceFactory> = match &making.traces {
+                Some(cache) => Arc::new(cache.open(path, &options)?),
+                None => Arc::new(open(path, &options)?),
+            };
             return Ok(match self.requests {
-                None => Arc::new(trace),
-                Some(requests) => Arc::new(Limited { inner: Arc::new(trace), requests }),
+                None => inner,
+                Some(requests) => Arc::new(Limited { inner, requests }),
             });
         }
         let requests = self.requests.unwrap_or(DEFAULT_REQUESTS);
@@ -586,10 +617,11 @@ impl WorkloadConfig {
             }
             let op = if self.fractions()[0] > 0.0 { Op::Read } else { Op::Write };
             let sequential = self.access == Some(Access::Sequential);
-            return Ok(Arc::new(DiskSimFactory { sequential, op, requests }));
+            return Ok(Arc::new(DiskSimFactory { sequential, op, requests, in_line: making.in_line }));
         }
         let seed = seed.or(self.seed).unwrap_or(DEFAULT_SEED);
-        Ok(Arc::new(GeneratorFactory { shape: self.shape(capacity_bytes)?, seed, requests }))
+        let in_line = making.in_line;
+        Ok(Arc::new(GeneratorFactory { shape: self.shape(capacity_bytes)?, seed, requests, in_line }))
     }
 
     /// The generator, with every default filled in.
@@ -654,6 +686,7 @@ struct GeneratorFactory {
     shape: Shape,
     seed: u64,
     requests: u64,
+    in_line: bool,
 }
 
 /// Fewest requests of a pass that ages a drive: a short workload does not start over again and again.
@@ -662,7 +695,7 @@ const AGING_REQUESTS: u64 = 1 << 22;
 impl SourceFactory for GeneratorFactory {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
         let requests = if pass == 0 { self.requests } else { self.requests.max(AGING_REQUESTS) };
-        beside(requests, Generator::new(&self.shape, self.seed, pass, requests))
+        beside(self.in_line, requests, Generator::new(&self.shape, self.seed, pass, requests))
     }
 }
 
@@ -670,10 +703,11 @@ impl SourceFactory for GeneratorFactory {
 const REQUESTS_WORTH_A_THREAD: u64 = 1 << 18;
 
 fn beside(
+    in_line: bool,
     requests: u64,
     generator: impl RequestSource + 'static,
 ) -> Result<Box<dyn RequestSource>, SourceError> {
-    if requests < REQUESTS_WORTH_A_THREAD {
+    if in_line || requests < REQUESTS_WORTH_A_THREAD {
         return Ok(Box::new(generator));
     }
     Ok(Box::new(Background::spawn("workload".into(), Box::new(generator), Arc::default())?))
@@ -683,11 +717,12 @@ struct DiskSimFactory {
     sequential: bool,
     op: Op,
     requests: u64,
+    in_line: bool,
 }
 
 impl SourceFactory for DiskSimFactory {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
-        beside(self.requests, DiskSimStream::new(self.sequential, self.op, self.requests, pass))
+        beside(self.in_line, self.requests, DiskSimStream::new(self.sequential, self.op, self.requests, pass))
     }
 }
 
