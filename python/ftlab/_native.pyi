@@ -88,7 +88,8 @@ class Workload:
 class TraceCache:
     """Traces that are decoded once for all runs that name this."""
 
-    def __new__(cls, limit_bytes: int) -> TraceCache: ...
+    @staticmethod
+    def of(limit_bytes: int) -> TraceCache: ...
     @property
     def used_bytes(self) -> int: ...
 

@@ -15,8 +15,8 @@ pub(crate) struct TraceCache {
 #[pymethods]
 impl TraceCache {
     /// Keep at most `limit_bytes` of decoded requests; what does not fit is decoded by each run for itself.
-    #[new]
-    fn new(limit_bytes: u64) -> Self {
+    #[staticmethod]
+    fn of(limit_bytes: u64) -> Self {
         Self { cache: ftlab_trace::TraceCache::new(limit_bytes) }
     }
 

@@ -113,7 +113,7 @@ class ThreadExecutor(Executor):
         """
         self._slots = default_workers() if workers is None else workers
         self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="ftlab-study")
-        self._traces = _native.TraceCache(trace_memory_bytes)
+        self._traces = _native.TraceCache.of(trace_memory_bytes)
         self._stopping = threading.Event()
         present = machine_bytes()
         self._room = _Room(None if present is None else max(0, present - trace_memory_bytes))

@@ -29,6 +29,7 @@ from ftlab.studies.description import (
 from ftlab.studies.store import StudyRecord, StudyRun, check_name, now
 from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, range_values
 from ftlab.studies.where import Where
+from ftlab.tables import is_table
 from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
@@ -128,6 +129,11 @@ def _plain(value: Any) -> Any:
         return _plain(value.tolist())
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if is_table(value):
+        raise ConfigError(
+            "a table of requests cannot be part of a study, whose runs are data that go anywhere: "
+            "write it to a file (Parquet, CSV) and name that as the trace"
+        )
     return value
 
 

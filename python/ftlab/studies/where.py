@@ -80,7 +80,7 @@ class Where:
             raise ValueError(f"{text!r}: too deeply nested") from None
 
     def _refuse(self, node: ast.AST, why: str) -> ValueError:
-        column = getattr(node, "col_offset", 0) + 1
+        column = getattr(node, "col_offset", 0) + 1 + len(self.text) - len(self.text.lstrip())
         return ValueError(f"{self.text!r}, column {column}: {why}")
 
     def _check(self, node: ast.expr, names: Collection[str] | None) -> None:
