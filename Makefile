@@ -6,16 +6,17 @@ BIN := $(VENV)/bin
 export CARGO_TERM_PROGRESS_WHEN ?= never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# A recorded trace for `make demo`; without one the demo generates its workload.
+# A recorded trace for `make demo`; without one it takes a recording of our own.
 TRACE ?=
 FORMAT ?=
 # Changes for `make demo`, such as DEMO_SET="--set ftl.gc=fifo".
 DEMO_SET ?=
 
 ifeq ($(TRACE),)
-DEMO_TITLE := a modern TLC drive in its steady state: reads and writes of 16 KiB, some addresses far more popular
-DEMO := tlc-small --workload zipf --set workload.request_bytes=16KiB --set host.arrival=closed \
-  --set host.queue_depth=16 --set precondition.kind=steady --set precondition.pattern=workload
+DEMO_TITLE := a minute of a telephone (examples/recording), twenty times over, on a full TLC drive of its size
+# As many blocks as the files of the recording nearly fill: on a large drive nothing would have to be collected.
+DEMO := tlc-small --trace examples/recording/phone.csv.zst --transform "repeat times=20" \
+  --set geometry.blocks_per_plane=24 --set geometry.pages_per_block=88
 else
 DEMO_TITLE := the recording $(TRACE) on a modern TLC drive
 DEMO := tlc-256g --trace "$(TRACE)" $(if $(FORMAT),--format $(FORMAT)) --set host.out_of_range=wrap \
@@ -58,6 +59,7 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 	@echo "== $(DEMO_TITLE)"
 	@$(BIN)/ftlab run $(DEMO) $(DEMO_SET) --explain --out out/demo
 	@echo "== out/demo/plot.png shows write amplification, throughput and latency over time."
+	@echo "== The same without the trims of deleted files: make demo DEMO_SET=\"--transform 'filter ops=read,write,flush'\""
 	@echo "== Try next: $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/tutorial.md"
 
 test: lint test-rust test-python ## everything that must hold before a change is merged
@@ -94,7 +96,7 @@ bench: ## speed, with result hashes and the ratio to the limits of the machine
 
 test-long: $(VENV)/.built $(VENV)/.dev ## all tests with many more random cases, in a release build
 	@PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet
-	@$(BIN)/pytest
+	@FTLAB_LONG=1 $(BIN)/pytest
 
 docs: $(VENV)/.built ## write the pages of docs/commands from the command line's own help
 	@$(BIN)/python docs/generate.py

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ftlab
+import ftlab as ftlab_package
+from conftest import ftlab, run_small
 
 
 @pytest.fixture
@@ -62,9 +63,119 @@ def test_an_unknown_format(spc: Path) -> None:
 
 def test_formats_are_documented() -> None:
     formats = ftlab("trace", "formats", "--json").json
-    assert {row["name"] for row in formats} >= {"spc", "msr", "disksim", "mqsim", "csv", "parquet"}
+    binary = {"vscsi", "blktrace", "hp_srt", "oracle_general"}
+    assert {row["name"] for row in formats} >= {"spc", "msr", "disksim", "mqsim", "csv", "parquet", *binary}
     for row in formats:
         assert row["summary"]
         assert row["units"]
         assert row["cannot_say"]
     assert "parquet" in ftlab("trace", "formats").out
+
+
+def test_bad_lines_are_skipped_and_counted(tmp_path: Path, spc: Path) -> None:
+    spc.write_text(spc.read_text() + "0,zzz,4096,R,9.0\n0,1,4096,R,9.0\n0,1,0,R,9.0\n")
+    ran = ftlab("trace", "stats", spc, "--skip-bad", "2", "--json")
+    assert (ran.status, ran.json["requests"], ran.json["skipped_records"]) == (0, 401, 2)
+    assert "2 bad records skipped" in ran.err
+    assert ftlab("trace", "stats", spc, "--json", "--requests", "9").json["skipped_records"] == 0
+    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv", "--skip-bad", "1")
+    assert ran.status == 2
+    assert "some.spc:403:5" in ran.err
+    assert "1 bad record was skipped before" in ran.err
+    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv", "--skip-bad", "2", "--json")
+    assert (ran.json["requests"], ran.json["skipped_records"]) == (401, 2)
+    ran = run_small("--trace", spc, "--skip-bad", "5", "--json")
+    assert ran.json["host"]["skipped_records"] == 2
+    assert "2 bad records skipped" in run_small("--trace", spc, "--skip-bad", "5").out
+    file = tmp_path / "w.toml"
+    file.write_text(f'[workload]\ntrace = "{spc}"\nskip_bad = 5\n')
+    assert run_small("--workload", file, "--json").json["host"]["skipped_records"] == 2
+    assert "skipped_records" not in run_small("--workload", "uniform", "--requests", "9", "--json").json["host"]
+
+
+@pytest.fixture
+def two_volumes(tmp_path: Path) -> Path:
+    path = tmp_path / "two.spc"
+    path.write_text("3,0,4096,w,0.0\n0,8,4096,w,0.1\n3,8,4096,r,0.2\n")
+    return path
+
+
+def test_volumes_are_chosen_and_laid_out(two_volumes: Path, tmp_path: Path) -> None:
+    def lbas(*options: str) -> list[int]:
+        ran = ftlab("trace", "head", two_volumes, "--json", *options)
+        assert ran.status == 0, ran.err
+        return [row["lba"] for row in ran.json]
+
+    assert lbas() == [0, 8, 8]
+    assert lbas("--volume", "0") == [8]
+    assert lbas("--volume", "0,3") == [0, 8, 8]
+    assert lbas("--volumes", "concat") == [2048, 8, 2056]
+    assert lbas("--volumes", "concat", "--volume-bytes", "4MiB") == [0, 8192 + 8, 8]
+    for options, message in [
+        (("--volume", "0,x"), "as in 3 or 0,3"),
+        (("--volume", "70000"), "65535"),
+        (("--volume", "7"), "there are 0, 3"),
+        (("--volume-bytes", "1MiB"), "belongs to"),
+        (("--volumes", "concat", "--volume-bytes", "7"), "multiple of 512"),
+        (("--volumes", "concat", "--volume-bytes", "1Mib"), "volume_bytes"),
+    ]:
+        ran = ftlab("trace", "head", two_volumes, *options)
+        assert (ran.status, message in ran.err) == (2, True), ran.err
+
+    file = tmp_path / "w.toml"
+    text = f'[workload]\ntrace = "{two_volumes}"\n'
+    file.write_text(text + 'volume = [0, 3]\nvolumes = "concat"\nvolume_bytes = "64KiB"\n')
+    assert run_small("--workload", file, "--json").json["host"]["requests"] == 3
+    for keys, message in [
+        ('volume_bytes = "4MiB"', "volume_bytes"),
+        ("volume = []", "a list of them"),
+        ('volume = "x"', "a list of them"),
+        ('volumes = "concatt"', "concat"),
+    ]:
+        file.write_text(text + keys + "\n")
+        ran = run_small("--workload", file)
+        assert (ran.status, message in ran.err) == (2, True), ran.err
+
+
+def test_split_and_merge(two_volumes: Path, tmp_path: Path) -> None:
+    ran = ftlab("trace", "split", two_volumes, tmp_path / "parts", "--json")
+    assert ran.status == 0, ran.err
+    files = [row["file"] for row in ran.json["files"]]
+    assert [(row["volume"], row["requests"]) for row in ran.json["files"]] == [(0, 1), (3, 2)]
+    assert [Path(file).name for file in files] == ["two-0.parquet", "two-3.parquet"]
+    ran = ftlab("trace", "merge", *files, tmp_path / "all.csv", "--keep-streams", "--json")
+    assert ran.json["requests"] == 3
+    whole = ftlab("trace", "head", two_volumes, "--json").json
+    assert ftlab("trace", "head", tmp_path / "all.csv", "--json").json == whole
+    ran = ftlab("trace", "merge", *files, tmp_path / "all.csv", "--json")
+    assert [(row["volume"], row["stream"]) for row in ran.json["streams"]] == [(0, 0), (3, 1)]
+    assert ftlab("trace", "merge", files[0], tmp_path / "none.csv", tmp_path / "x.csv").status == 2
+
+
+def test_the_columnar_file_says_what_it_is(tmp_path: Path, spc: Path) -> None:
+    import polars as pl
+
+    target = tmp_path / "a.parquet"
+    assert ftlab("trace", "convert", spc, target).status == 0
+    table = pl.read_parquet(target)
+    assert table.columns == ["arrival_ns", "op", "lba", "sectors", "stream"]
+    assert table.dtypes == [pl.UInt64, pl.String, pl.UInt64, pl.UInt32, pl.UInt16]
+    notes = pl.read_parquet_metadata(target)
+    assert (notes["ftlab.schema"], notes["ftlab.sector_bytes"]) == ("requests 1", "512")
+    assert notes["ftlab.origin"] == "some.spc"
+
+
+def test_a_run_of_a_trace_keeps_how_it_was_read(tmp_path: Path, two_volumes: Path) -> None:
+    out = tmp_path / "out"
+    first = run_small("--trace", two_volumes, "--volume", "3", "--volumes", "concat", "--out", out, "--json").json
+    again = run_small("--workload", out / "workload.toml", "--json").json
+    assert again["host"] == first["host"]
+    assert first["host"]["requests"] == 2
+
+
+def test_traces_in_python(two_volumes: Path) -> None:
+    device = ftlab_package.Device.load("ideal-page").set("geometry.blocks_per_plane=64")
+    trace = ftlab_package.Trace(two_volumes, volume=[0, 3], volumes="concat", volume_bytes="4MiB")
+    assert ftlab_package.run(device, trace).summary["host"]["requests"] == 3
+    with pytest.raises(ftlab_package.InputError, match="volume_bytes belongs"):
+        ftlab_package.run(device, ftlab_package.Trace(two_volumes, volume_bytes=4096))

@@ -10,6 +10,7 @@
 from ftlab._native import __version__
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
+from ftlab.recording import Recording, record
 from ftlab.result import Result
 from ftlab.running import run
 from ftlab.studies import Store, Study, study
@@ -20,6 +21,7 @@ __all__ = [
     "Device",
     "FtlabError",
     "InputError",
+    "Recording",
     "Result",
     "RunError",
     "Store",
@@ -27,6 +29,7 @@ __all__ = [
     "Trace",
     "Workload",
     "__version__",
+    "record",
     "run",
     "study",
 ]

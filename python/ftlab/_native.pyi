@@ -94,13 +94,27 @@ class TraceCache:
     def used_bytes(self) -> int: ...
 
 @final
+class ReadOptions:
+    """How a trace is read."""
+
+    @staticmethod
+    def of(
+        format: str | None = ...,
+        volume: Sequence[int] = ...,
+        volumes: str = ...,
+        volume_bytes: int | str | None = ...,
+        skip_bad: int = ...,
+        transform: Sequence[str] = ...,
+    ) -> ReadOptions: ...
+
+@final
 class Source:
     """Requests to run: a trace file, a generated workload, or a table."""
 
     @staticmethod
     def from_columns(arrival_ns: Any, op: Any, lba: Any, sectors: Any, stream: Any, name: str) -> Source: ...
     @staticmethod
-    def from_trace(path: str | PathLike[str], format: str | None = ..., volume: int | None = ...) -> Source: ...
+    def from_trace(path: str | PathLike[str], reading: ReadOptions | None = ...) -> Source: ...
     def transform(self, transform: Sequence[str]) -> Source: ...
     @property
     def name(self) -> str: ...
@@ -135,35 +149,56 @@ def places(text: str, name: str) -> dict[str, str]: ...
 def presets(kind: str) -> list[tuple[str, str]]: ...
 def schemes() -> list[_Scheme]: ...
 def schema(kind: str) -> str: ...
+def record(
+    command: Sequence[str],
+    target: str | PathLike[str],
+    target_format: str,
+    *,
+    cache: str = ...,
+    include: Sequence[str] = ...,
+    exclude: Sequence[str] = ...,
+    output_to_stderr: bool = ...,
+) -> dict[str, int]: ...
 def formats() -> list[_Format]: ...
 def transform_step(text: str) -> str: ...
 def transform_steps() -> list[_Step]: ...
 def trace_files(path: str | PathLike[str], format: str | None = ...) -> list[Path]: ...
 def trace_info(path: str | PathLike[str], format: str | None = ...) -> tuple[str, str]: ...
 def trace_head(
-    path: str | PathLike[str],
-    count: int,
-    format: str | None = ...,
-    volume: int | None = ...,
-    transform: Sequence[str] = ...,
+    path: str | PathLike[str], count: int, reading: ReadOptions | None = ...
 ) -> list[tuple[int, str, int, int, int]]: ...
 def trace_convert(
     path: str | PathLike[str],
     target: str | PathLike[str],
     target_format: str,
     *,
-    format: str | None = ...,
-    volume: int | None = ...,
-    transform: Sequence[str] = ...,
+    reading: ReadOptions | None = ...,
     requests: int | None = ...,
     progress: Callable[[float | None, int], None] | None = ...,
-) -> int: ...
+) -> tuple[int, int]: ...
+def trace_merge(
+    paths: Sequence[str | PathLike[str]],
+    target: str | PathLike[str],
+    target_format: str,
+    *,
+    reading: ReadOptions | None = ...,
+    keep_streams: bool = ...,
+    progress: Callable[[float | None, int], None] | None = ...,
+) -> tuple[int, int, list[tuple[Path, int, int]]]: ...
+def trace_split(
+    path: str | PathLike[str],
+    folder: str | PathLike[str],
+    stem: str,
+    suffix: str,
+    target_format: str,
+    *,
+    reading: ReadOptions | None = ...,
+    progress: Callable[[float | None, int], None] | None = ...,
+) -> tuple[list[tuple[int, Path, int]], int]: ...
 def trace_stats(
     path: str | PathLike[str],
     *,
-    format: str | None = ...,
-    volume: int | None = ...,
-    transform: Sequence[str] = ...,
+    reading: ReadOptions | None = ...,
     requests: int | None = ...,
     progress: Callable[[float | None, int], None] | None = ...,
-) -> str: ...
+) -> tuple[str, int]: ...

@@ -110,7 +110,8 @@ class Result:
         """Write the result into a directory.
 
         ``summary.json``, ``device.toml`` (every parameter, so that the run can be repeated), ``workload.toml`` or
-        ``trace.txt`` (the trace's path), and with a time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
+        ``trace.txt`` (the trace's path; with ``workload.toml`` if there is more to say about reading it), and with a
+        time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,12 +120,11 @@ class Result:
         if isinstance(self.workload, Workload):
             (folder / "workload.toml").write_text(self.workload.to_toml(), encoding="utf-8")
         elif isinstance(self.workload, Trace):
-            path = self.workload.path.resolve()
-            (folder / "trace.txt").write_text(f"{path}\n", encoding="utf-8")
-            if self.workload.transforms:
-                keys = {"trace": path, "format": self.workload.format, "volume": self.workload.volume}
-                workload = Workload(**keys, transform=self.workload.transforms)
-                (folder / "workload.toml").write_text(workload.to_toml(), encoding="utf-8")
+            (folder / "trace.txt").write_text(f"{self.workload.path.resolve()}\n", encoding="utf-8")
+            keys = self.workload.keys()
+            if len(keys) > 1:
+                # The path alone would not repeat the run.
+                (folder / "workload.toml").write_text(Workload(**keys).to_toml(), encoding="utf-8")
         series = self.series
         if series is not None:
             series.write_parquet(folder / "series.parquet")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
 from ftlab.plain import to_json
 from ftlab.transform import Transformable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ftlab.device import Device
 
 
@@ -24,29 +27,40 @@ class Trace(Transformable):
     ({'step': 'scale_time', 'factor': 0.5}, {'step': 'slice', 'take': 1000})
     """
 
-    __slots__ = ("_steps", "format", "path", "volume")
+    __slots__ = ("_steps", "format", "path", "skip_bad", "volume", "volume_bytes", "volumes")
 
     def __init__(
         self,
         path: str | os.PathLike[str],
         format: str | None = None,
-        volume: int | None = None,
+        volume: int | Sequence[int] | None = None,
+        *,
+        volumes: Literal["overlay", "concat"] = "overlay",
+        volume_bytes: int | str | None = None,
+        skip_bad: int = 0,
     ) -> None:
         """Name a trace. The file is opened when it is run.
 
         Args:
             path: The file.
             format: Its format (``ftlab trace info`` lists them); recognised by content when absent.
-            volume: Take only the requests of this volume (ASU, disk or device number).
+            volume: Take only the requests of this volume (ASU, disk or device number), or of these.
+            volumes: Where volumes lie: on top of each other, or one behind the other.
+            volume_bytes: With ``volumes="concat"``: size of the region of each, such as ``"64GiB"``. When absent, the
+                trace is read once more to find how far each volume reaches.
+            skip_bad: How many bad records are left out; the next one is an error.
         """
         self.path = Path(path)
         self.format = format
         self.volume = volume
+        self.volumes = volumes
+        self.volume_bytes = volume_bytes
+        self.skip_bad = skip_bad
         self._steps: tuple[str, ...] = ()
 
     def _with_step(self, step: str) -> Trace:
-        trace = Trace(self.path, self.format, self.volume)
-        trace._steps = (*self._steps, step)
+        trace = copy.copy(self)
+        trace._steps = (*self._steps, step)  # noqa: SLF001
         return trace
 
     @property
@@ -59,9 +73,27 @@ class Trace(Transformable):
         """The file's name."""
         return self.path.name
 
+    def keys(self) -> dict[str, Any]:
+        """Give the keys of a workload with the same requests, without those that have their defaults."""
+        volume = self.volume if isinstance(self.volume, int | None) else list(self.volume)
+        keys = {
+            "trace": str(self.path.resolve()),
+            "format": self.format,
+            "volume": volume,
+            "volumes": None if self.volumes == "overlay" else self.volumes,
+            "volume_bytes": self.volume_bytes,
+            "skip_bad": self.skip_bad or None,
+            "transform": self.transforms or None,
+        }
+        return {key: value for key, value in keys.items() if value is not None}
+
     def source(self) -> _native.Source:
         """Open it."""
-        return _native.Source.from_trace(self.path, self.format, self.volume).transform(self._steps)
+        volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()
+        reading = _native.ReadOptions.of(
+            self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps
+        )
+        return _native.Source.from_trace(self.path, reading)
 
     def __repr__(self) -> str:
         """Path, format and steps."""

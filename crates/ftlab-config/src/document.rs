@@ -607,8 +607,7 @@ fn words(text: &str) -> Vec<&str> {
     let (mut words, mut start, mut depth, mut quote) = (Vec::new(), None, 0_u32, None);
     for (at, letter) in text.char_indices() {
         match (quote, letter) {
-            (Some(open), _) if letter == open => quote = None,
-            (Some(_), _) => {}
+            (Some(open), _) => quote = Some(open).filter(|open| *open != letter),
             (None, '"' | '\'') => quote = Some(letter),
             (None, '[' | '{') => depth += 1,
             (None, ']' | '}') => depth = depth.saturating_sub(1),

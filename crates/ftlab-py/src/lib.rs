@@ -7,6 +7,7 @@
 
 mod device;
 mod errors;
+mod record;
 mod run;
 mod source;
 mod study;
@@ -23,13 +24,18 @@ mod _native {
     #[pymodule_export]
     use super::device::{Device, presets, schema, schemes};
     #[pymodule_export]
+    use super::record::record;
+    #[pymodule_export]
     use super::run::{Outcome, run};
     #[pymodule_export]
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
     use super::study::{TraceCache, places};
     #[pymodule_export]
-    use super::trace::{formats, trace_convert, trace_files, trace_head, trace_info, trace_stats};
+    use super::trace::{
+        ReadOptions, formats, trace_convert, trace_files, trace_head, trace_info, trace_merge, trace_split,
+        trace_stats,
+    };
     #[pymodule_export]
     use super::workload::Workload;
 

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::device::parsed_json;
+use crate::trace::ReadOptions;
 use crate::{errors, trace};
 
 /// Requests to run: a trace file, a generated workload, or a table.
@@ -107,20 +108,14 @@ impl Source {
         Ok(Self { factory: Arc::new(VecSource::new(requests)), name })
     }
 
-    /// Requests of a trace file. The format is recognised by content when `format` is `None`; `volume` takes only the
-    /// requests of one volume (ASU, disk or device number).
+    /// Requests of a trace file, after the steps that `reading` names.
     #[staticmethod]
-    #[pyo3(signature = (path, format = None, volume = None))]
-    fn from_trace(
-        py: Python<'_>,
-        path: PathBuf,
-        format: Option<String>,
-        volume: Option<u16>,
-    ) -> PyResult<Self> {
-        let trace = trace::opened(py, path, format, volume)?;
+    #[pyo3(signature = (path, reading = None))]
+    fn from_trace(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions>) -> PyResult<Self> {
+        let trace = trace::opened(py, path, reading)?;
         let name =
             trace.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(Self { factory: Arc::new(trace), name })
+        Ok(Self { factory: trace::transformed_trace(trace, reading), name })
     }
 
     /// These requests after more steps of a pipeline, each a JSON object or text such as `scale_time factor=0.5`.

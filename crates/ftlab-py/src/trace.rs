@@ -1,12 +1,13 @@
 //! Trace files: what they are, what is in them, and conversion.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ftlab_core::host::request::{Request, RequestSource};
+use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
+use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::stats::StatsCollector;
-use ftlab_trace::transform::transformed;
-use ftlab_trace::{FORMATS, OpenOptions, TraceFile, create, open};
+use ftlab_trace::transform::{Step, transformed};
+use ftlab_trace::{FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, create, open};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -16,25 +17,80 @@ use crate::source::steps;
 /// Requests between two looks at signals: some milliseconds of decoding.
 const BATCH: usize = 1 << 16;
 
-/// Open a trace; `format` is recognised when it is `None`.
-pub(crate) fn opened(
-    py: Python<'_>,
-    path: PathBuf,
-    format: Option<String>,
-    volume: Option<u16>,
-) -> PyResult<TraceFile> {
-    let volumes = volume.into_iter().collect();
-    py.detach(|| open(path, &OpenOptions { format, volumes, ..OpenOptions::default() }))
-        .map_err(|error| errors::input(&error))
+/// A size in bytes, as a number or a string with a unit.
+#[derive(FromPyObject)]
+pub(crate) enum Size {
+    Number(u64),
+    Text(String),
 }
 
-/// The requests of a trace after the steps of a pipeline; decoded on a thread of their own when `beside`.
-fn requests_of(trace: TraceFile, transform: &[String], beside: bool) -> PyResult<Box<dyn RequestSource>> {
-    let steps = steps(transform)?;
-    let source = if steps.is_empty() && !beside {
-        trace.reader()
-    } else {
-        transformed(Arc::new(trace), &steps).open(0)
+/// How a trace is read, and the steps that its requests then go through.
+#[pyclass(frozen, module = "ftlab._native")]
+#[derive(Clone, Default)]
+pub(crate) struct ReadOptions {
+    open: OpenOptions,
+    steps: Vec<Step>,
+}
+
+#[pymethods]
+impl ReadOptions {
+    /// `format` is recognised by content when `None`; `volume` lists the volumes to take, all when empty; `volumes` says
+    /// where they lie, "overlay" or "concat", and `volume_bytes` how large the region of each is; `skip_bad` bad
+    /// records are left out; `transform` has the steps of a pipeline.
+    #[staticmethod]
+    #[pyo3(signature = (format = None, volume = Vec::new(), volumes = "overlay", volume_bytes = None, skip_bad = 0, transform = Vec::new()))]
+    fn of(
+        format: Option<String>,
+        volume: Vec<u16>,
+        volumes: &str,
+        volume_bytes: Option<Size>,
+        skip_bad: u64,
+        transform: Vec<String>,
+    ) -> PyResult<Self> {
+        let refused = |text: String| Err(errors::InputError::new_err(text));
+        let volume_bytes = match volume_bytes {
+            None => None,
+            Some(Size::Number(bytes)) => Some(bytes),
+            Some(Size::Text(text)) => match parse_bytes(&text) {
+                Ok(bytes) => Some(bytes),
+                Err(error) => return refused(format!("volume_bytes: {error}")),
+            },
+        };
+        let layout = match (volumes, volume_bytes) {
+            ("overlay", None) => Layout::Overlay,
+            ("overlay", Some(_)) => {
+                return refused("volume_bytes belongs to volumes = \"concat\"; leave it out".into());
+            }
+            ("concat", Some(bytes)) if bytes == 0 || bytes % 512 != 0 => {
+                return refused(format!("volume_bytes = {bytes}: must be above 0 and a multiple of 512"));
+            }
+            ("concat", volume_bytes) => Layout::Concat { volume_bytes },
+            _ => return refused(format!("volumes = {volumes:?}, expected \"overlay\" or \"concat\"")),
+        };
+        let open = OpenOptions { format, volumes: volume, layout, skip_bad };
+        Ok(Self { open, steps: steps(&transform)? })
+    }
+}
+
+/// Open a trace.
+pub(crate) fn opened(py: Python<'_>, path: PathBuf, reading: Option<&ReadOptions>) -> PyResult<TraceFile> {
+    let options = reading.map(|reading| reading.open.clone()).unwrap_or_default();
+    py.detach(|| open(path, &options)).map_err(|error| errors::input(&error))
+}
+
+/// The requests of a trace after the steps that `reading` names, on a thread of their own.
+pub(crate) fn transformed_trace(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFactory> {
+    match reading {
+        Some(reading) if !reading.steps.is_empty() => transformed(Arc::new(trace), &reading.steps),
+        _ => Arc::new(trace),
+    }
+}
+
+/// The same on the caller's thread where there are no steps.
+fn requests_of(trace: TraceFile, reading: Option<&ReadOptions>) -> PyResult<Box<dyn RequestSource>> {
+    let source = match reading {
+        Some(reading) if !reading.steps.is_empty() => transformed_trace(trace, Some(reading)).open(0),
+        _ => trace.reader(),
     };
     source.map_err(|error| errors::input(&error))
 }
@@ -73,7 +129,8 @@ pub(crate) fn trace_info(
     path: PathBuf,
     format: Option<String>,
 ) -> PyResult<(&'static str, String)> {
-    let trace = opened(py, path, format, None)?;
+    let open = OpenOptions { format, ..OpenOptions::default() };
+    let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
@@ -86,19 +143,16 @@ pub(crate) fn trace_files(py: Python<'_>, path: PathBuf, format: Option<String>)
 
 type Row = (u64, &'static str, u64, u32, u16);
 
-/// The first `count` requests of a trace, after the steps of a pipeline: tuples of `arrival_ns`, `op`, `lba`, `sectors` and `stream`.
+/// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors` and `stream`.
 #[pyfunction]
-#[pyo3(signature = (path, count, format = None, volume = None, transform = Vec::new()))]
+#[pyo3(signature = (path, count, reading = None))]
 pub(crate) fn trace_head(
     py: Python<'_>,
     path: PathBuf,
     count: usize,
-    format: Option<String>,
-    volume: Option<u16>,
-    transform: Vec<String>,
+    reading: Option<&ReadOptions>,
 ) -> PyResult<Vec<Row>> {
-    let trace = opened(py, path, format, volume)?;
-    let mut reader = requests_of(trace, &transform, false)?;
+    let mut reader = requests_of(opened(py, path, reading)?, reading)?;
     let mut rows = Vec::new();
     each_batch(py, reader.as_mut(), None, count, |requests| {
         rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream)));
@@ -107,48 +161,121 @@ pub(crate) fn trace_head(
     Ok(rows)
 }
 
-/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests.
+/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, and
+/// that of bad records which were left out.
 ///
-/// `transform` has the steps of a pipeline. `progress` is called with the fraction done, or `None`, and the number of requests.
+/// `progress` is called with the fraction done, or `None`, and the number of requests.
 #[pyfunction]
-#[pyo3(signature = (path, target, target_format, *, format = None, volume = None, transform = Vec::new(), requests = None, progress = None))]
-#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+#[pyo3(signature = (path, target, target_format, *, reading = None, requests = None, progress = None))]
 pub(crate) fn trace_convert(
     py: Python<'_>,
     path: PathBuf,
     target: PathBuf,
     target_format: &str,
-    format: Option<String>,
-    volume: Option<u16>,
-    transform: Vec<String>,
+    reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<usize> {
-    let trace = opened(py, path, format, volume)?;
-    let mut reader = requests_of(trace, &transform, false)?;
+) -> PyResult<(usize, u64)> {
+    let trace = opened(py, path, reading)?;
+    let origin = file_name(trace.path());
+    let mut reader = requests_of(trace, reading)?;
     let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
+    output.note_origin(&origin);
     let limit = requests.unwrap_or(usize::MAX);
     let count = each_batch(py, reader.as_mut(), progress.as_ref(), limit, |requests| {
         output.write(requests).map_err(|error| errors::input(&error))
     })?;
     output.finish().map_err(|error| errors::input(&error))?;
-    Ok(count)
+    Ok((count, reader.skipped_records()))
 }
 
-/// Describe the requests of a trace; the statistics come as JSON. `transform` and `progress` as for `trace_convert`.
+/// A volume of a file, and the stream that it became.
+type Stream = (PathBuf, u16, u16);
+
+/// A volume, its file, and how many requests it has.
+type Part = (u16, PathBuf, u64);
+
+/// The name of a file without its folder, which is nobody else's business.
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, and the
+/// volumes: file, number there, number in the target. `progress` as for `trace_convert`.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = None, volume = None, transform = Vec::new(), requests = None, progress = None))]
+#[pyo3(signature = (paths, target, target_format, *, reading = None, keep_streams = false, progress = None))]
+pub(crate) fn trace_merge(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    target: PathBuf,
+    target_format: &str,
+    reading: Option<&ReadOptions>,
+    keep_streams: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(usize, u64, Vec<Stream>)> {
+    let traces: PyResult<Vec<TraceFile>> = paths.into_iter().map(|path| opened(py, path, reading)).collect();
+    let traces = traces?;
+    let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
+    let merged = MergedTraces::new(traces, keep_streams);
+    if reading.is_some_and(|reading| !reading.steps.is_empty()) {
+        let expected = "steps of a transformation are for one trace: convert what was merged";
+        return Err(errors::InputError::new_err(expected));
+    }
+    let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
+    let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
+    output.note_origin(&origins.join(", "));
+    let count = each_batch(py, &mut reader, progress.as_ref(), usize::MAX, |requests| {
+        output.write(requests).map_err(|error| errors::input(&error))
+    })?;
+    output.finish().map_err(|error| errors::input(&error))?;
+    let streams = reader.streams().into_iter();
+    let streams = streams.map(|(path, volume, stream)| (path.to_owned(), volume, stream)).collect();
+    Ok((count, reader.skipped_records(), streams))
+}
+
+/// Write a trace as one file for each volume, `folder/stem-VOLUME` and `suffix`. Returns volume, file and number of
+/// requests of each, and the number of bad records that were left out. `progress` as for `trace_convert`.
+#[pyfunction]
+#[pyo3(signature = (path, folder, stem, suffix, target_format, *, reading = None, progress = None))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+pub(crate) fn trace_split(
+    py: Python<'_>,
+    path: PathBuf,
+    folder: PathBuf,
+    stem: &str,
+    suffix: &str,
+    target_format: &str,
+    reading: Option<&ReadOptions>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Vec<Part>, u64)> {
+    let trace = transformed_trace(opened(py, path, reading)?, reading);
+    let mut split =
+        Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;
+    loop {
+        let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
+        each_batch(py, reader.as_mut(), progress.as_ref(), usize::MAX, |requests| {
+            split.write(requests).map_err(|error| errors::input(&error))
+        })?;
+        if !split.finish_pass().map_err(|error| errors::input(&error))? {
+            let files = split.files().into_iter();
+            let files = files.map(|(volume, path, requests)| (volume, path.to_owned(), requests)).collect();
+            return Ok((files, reader.skipped_records()));
+        }
+    }
+}
+
+/// Describe the requests of a trace; the statistics come as JSON, with the number of bad records that were left out. `progress` as for `trace_convert`.
+#[pyfunction]
+#[pyo3(signature = (path, *, reading = None, requests = None, progress = None))]
 pub(crate) fn trace_stats(
     py: Python<'_>,
     path: PathBuf,
-    format: Option<String>,
-    volume: Option<u16>,
-    transform: Vec<String>,
+    reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let trace = opened(py, path, format, volume)?;
-    let mut reader = requests_of(trace, &transform, true)?;
+) -> PyResult<(String, u64)> {
+    let trace = transformed_trace(opened(py, path, reading)?, reading);
+    let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
     let mut collector = StatsCollector::default();
     each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {
         for request in requests {
@@ -156,7 +283,8 @@ pub(crate) fn trace_stats(
         }
         Ok(())
     })?;
-    Ok(serde_json::to_string(&collector.finish()).expect("statistics are plain data"))
+    let text = serde_json::to_string(&collector.finish()).expect("statistics are plain data");
+    Ok((text, reader.skipped_records()))
 }
 
 /// Read a source to its end, or `limit` requests of it, looking after signals and progress between batches.

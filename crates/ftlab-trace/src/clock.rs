@@ -50,6 +50,11 @@ impl Clock {
         }
     }
 
+    /// The begin, if it has been settled.
+    pub(crate) fn start_ns(&self) -> Option<u64> {
+        self.0.ticks()
+    }
+
     /// The arrival of what happened at `time_ns`, which stands at `at`.
     #[inline(always)]
     pub(crate) fn since(&self, time_ns: u64, at: usize) -> Result<u64, Fault> {

@@ -5,11 +5,12 @@ use ftlab_core::host::request::{Op, Request, SECTOR_BYTES};
 use crate::text::{Cursor, Extent, Fault, checked_sectors, sectors_of_bytes};
 
 /// The columns that are understood, for documentation and messages.
-pub(crate) const COLUMNS: &str = "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k[, stream]";
+pub(crate) const COLUMNS: &str = "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k[, stream][, content_hash]";
 /// Their units, likewise.
 pub(crate) const UNITS: &str = "one arrival column (also called timestamp_ns, ... or time_ns, ...), a number, kept as it is; \
      op = read, write, trim or flush, or their first letters; lba and sectors of 512 bytes, or offset_bytes and bytes, \
-     rounded out to sectors, or sizes in pages_4k of 4,096 bytes; stream from 0 to 65535, 0 when absent; sizes above 0, but 0 for a flush, whose address does \
+     rounded out to sectors, or sizes in pages_4k of 4,096 bytes; stream from 0 to 65535, 0 when absent; content_hash in 32 \
+     hexadecimal digits, kept by conversions; sizes above 0, but 0 for a flush, whose address does \
      not count; other columns are ignored";
 
 /// What a column holds.
@@ -34,6 +35,8 @@ pub(crate) enum Column {
     Pages4k,
     /// The stream.
     Stream,
+    /// A hash of what is read or written.
+    ContentHash,
     /// Something else.
     Ignored,
 }
@@ -49,6 +52,7 @@ impl Column {
             ("bytes", _) => Column::Bytes,
             ("pages_4k", _) => Column::Pages4k,
             ("stream", _) => Column::Stream,
+            ("content_hash", _) => Column::ContentHash,
             (_, Some("ns")) => Column::Arrival { scale: 0 },
             (_, Some("us")) => Column::Arrival { scale: 3 },
             (_, Some("ms")) => Column::Arrival { scale: 6 },
@@ -65,6 +69,7 @@ impl Column {
             Column::Lba | Column::OffsetBytes => "an address (lba or offset_bytes)",
             Column::Sectors | Column::Bytes | Column::Pages4k => "a size (sectors, bytes or pages_4k)",
             Column::Stream => "stream",
+            Column::ContentHash => "content_hash",
             Column::Ignored => "",
         }
     }
@@ -84,10 +89,11 @@ pub(crate) fn columns_of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec
 /// # Errors
 /// A sentence about what is missing or given twice.
 pub(crate) fn complete(columns: &[Column]) -> Result<(), String> {
-    for wanted in [Column::Arrival { scale: 0 }, Column::Op, Column::Lba, Column::Sectors, Column::Stream] {
+    let required = [Column::Arrival { scale: 0 }, Column::Op, Column::Lba, Column::Sectors];
+    for wanted in required.into_iter().chain([Column::Stream, Column::ContentHash]) {
         let role = wanted.role();
         match columns.iter().filter(|column| column.role() == role).count() {
-            0 if wanted == Column::Stream => {}
+            0 if !required.contains(&wanted) => {}
             0 => return Err(format!("a column for {role}; the columns are {COLUMNS}")),
             1 => {}
             _ => return Err(format!("one column for {role}, not several")),

@@ -141,8 +141,7 @@ impl Merge {
             let rival = self.heads.peek().map_or((u64::MAX, usize::MAX), |Reverse(rival)| *rival);
             // Runs of one trace leave together, without passing through the heap.
             let (mut volume, mut stream) = (None, 0);
-            loop {
-                let Some(head) = self.inputs[index].head()? else { break };
+            while let Some(head) = self.inputs[index].head()? {
                 if out.len() == end || (head.arrival_ns, index) > rival {
                     self.heads.push(Reverse((head.arrival_ns, index)));
                     break;

@@ -43,13 +43,12 @@ impl<K: Eq + Hash + Clone> Volumes<K> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        let number = match self.numbers.get(key) {
-            Some(number) => *number,
-            None => {
-                let number = u16::try_from(self.numbers.len()).map_err(|_| too_many(at))?;
-                self.numbers.insert(key.to_owned(), number);
-                number
-            }
+        let number = if let Some(number) = self.numbers.get(key) {
+            *number
+        } else {
+            let number = u16::try_from(self.numbers.len()).map_err(|_| too_many(at))?;
+            self.numbers.insert(key.to_owned(), number);
+            number
         };
         match &mut self.recent {
             Some((recent, recent_number)) => {

@@ -171,7 +171,7 @@ impl<P: RecordParser> RecordReader<P> {
 
     /// Go on behind a bad record, if that is allowed and possible.
     #[cold]
-    fn leave_out(&mut self, bad: BadRecord) -> Result<(), SourceError> {
+    fn leave_out(&mut self, bad: &BadRecord) -> Result<(), SourceError> {
         let at = self.ahead + self.next as u64;
         let error = SourceError {
             found: bad.found.chars().take(80).collect(),
@@ -223,12 +223,12 @@ impl<P: RecordParser> RecordReader<P> {
                     let rest = self.filled - self.next;
                     self.records += 1;
                     let expected = format!("a whole {}: the file ends within it", P::NAME);
-                    self.leave_out(BadRecord::new(Some(rest), format!("{rest} bytes"), expected))?;
+                    self.leave_out(&BadRecord::new(Some(rest), format!("{rest} bytes"), expected))?;
                 }
                 Ok(Record::Incomplete) => return Ok(None),
                 Err(bad) => {
                     self.records += 1;
-                    self.leave_out(bad)?;
+                    self.leave_out(&bad)?;
                 }
             }
         }

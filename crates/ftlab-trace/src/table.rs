@@ -8,6 +8,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -29,6 +30,8 @@ pub(crate) enum Kind {
     F64,
     /// One of a few names.
     Name,
+    /// 128 bits as 32 hexadecimal digits.
+    Hash,
 }
 
 enum Values {
@@ -47,6 +50,8 @@ pub(crate) enum Cell {
     Float(f64),
     /// For [`Kind::Name`].
     Name(&'static str),
+    /// For [`Kind::Hash`].
+    Hash(u128),
 }
 
 /// Writes a Parquet table in groups of rows.
@@ -67,7 +72,7 @@ impl<W: Write + Send> TableWriter<W> {
             Kind::U32 => format!("required int32 {name} (integer(32,false));"),
             Kind::U16 => format!("required int32 {name} (integer(16,false));"),
             Kind::F64 => format!("required double {name};"),
-            Kind::Name => format!("required binary {name} (string);"),
+            Kind::Name | Kind::Hash => format!("required binary {name} (string);"),
         });
         let schema = format!("message schema {{ {} }}", fields.collect::<String>());
         let schema = parse_message_type(&schema).map_err(|error| unwritable(&error))?;
@@ -89,9 +94,14 @@ impl<W: Write + Send> TableWriter<W> {
             Kind::U64 => Values::Int64(Vec::with_capacity(ROWS_PER_GROUP)),
             Kind::U32 | Kind::U16 => Values::Int32(Vec::with_capacity(ROWS_PER_GROUP)),
             Kind::F64 => Values::Double(Vec::with_capacity(ROWS_PER_GROUP)),
-            Kind::Name => Values::Bytes(Vec::with_capacity(ROWS_PER_GROUP)),
+            Kind::Name | Kind::Hash => Values::Bytes(Vec::with_capacity(ROWS_PER_GROUP)),
         });
         Ok(Self { writer: writer.map_err(|error| unwritable(&error))?, columns: values.collect(), rows: 0 })
+    }
+
+    /// Put a note into the footer.
+    pub(crate) fn note(&mut self, key: &str, value: &str) {
+        self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value.to_owned()));
     }
 
     /// Add a row: a cell for each column, of its kind.
@@ -104,6 +114,9 @@ impl<W: Write + Send> TableWriter<W> {
                 (Values::Double(values), Cell::Float(value)) => values.push(value),
                 (Values::Bytes(values), Cell::Name(value)) => {
                     values.push(Bytes::from_static(value.as_bytes()).into());
+                }
+                (Values::Bytes(values), Cell::Hash(value)) => {
+                    values.push(format!("{value:032x}").into_bytes().into());
                 }
                 _ => debug_assert!(false, "a cell of another kind than its column"),
             }

@@ -166,6 +166,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// One or several hashes, behind each other.
+    #[inline(always)]
+    pub(crate) fn hashes(&mut self) -> Result<Hashes<'a>, Fault> {
+        let start = self.at;
+        Hashes::of(self.word()).ok_or_else(|| Self::shape(start, Hashes::EXPECTED))
+    }
+
     /// A hexadecimal number of at most 16 digits, with or without `0x`.
     #[inline(always)]
     pub(crate) fn hex(&mut self, expected: &'static str) -> Result<u64, Fault> {
@@ -318,6 +325,39 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Hashes of 128 bits in hexadecimal digits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hashes<'a> {
+    digits: &'a [u8],
+}
+
+impl<'a> Hashes<'a> {
+    const DIGITS: usize = 32;
+    pub(crate) const EXPECTED: &'static str = "hashes of 32 hexadecimal digits";
+
+    /// One or several hashes, behind each other.
+    #[inline(always)]
+    pub(crate) fn of(digits: &'a [u8]) -> Option<Self> {
+        let is_whole = !digits.is_empty() && digits.len().is_multiple_of(Self::DIGITS);
+        (is_whole && digits.iter().all(u8::is_ascii_hexdigit)).then_some(Self { digits })
+    }
+
+    /// The hash, or where there are several one of them all: FNV-1a over their bytes.
+    pub(crate) fn value(self) -> u128 {
+        const PRIME: u128 = (1 << 88) + 0x13b;
+        const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        let parse = |digits: &[u8]| {
+            let nibble = |digit: &u8| u128::from(char::from(*digit).to_digit(16).unwrap_or_default());
+            digits.iter().fold(0u128, |value, digit| value << 4 | nibble(digit))
+        };
+        if self.digits.len() == Self::DIGITS {
+            return parse(self.digits);
+        }
+        let bytes = self.digits.chunks(Self::DIGITS).flat_map(|hash| parse(hash).to_be_bytes());
+        bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
+    }
+}
+
 /// The value of eight ASCII digits, first digit in the lowest byte; nothing when one of them is no digit.
 #[inline(always)]
 fn eight_digits(word: u64) -> Option<u64> {
@@ -389,6 +429,14 @@ pub(crate) trait LineParser: Send {
 
     /// See the first lines of a file, some thousands, before any of them is parsed.
     fn look_ahead(&mut self, _lines: &[u8]) {}
+
+    /// Keep the content of requests from now on: it takes time that most readers do not want to spend.
+    fn keep_contents(&mut self) {}
+
+    /// A hash of the content of the last request, where lines have one and it is kept.
+    fn content(&self) -> Option<u128> {
+        None
+    }
 
     /// What to say of a file that has no request, where more is known than that.
     fn nothing_found(&self) -> Option<String> {
@@ -550,7 +598,12 @@ impl<P: LineParser> TextReader<P> {
         Err(self.error(format!("found a line longer than {ROOM} bytes: this is no text trace")))
     }
 
-    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+    fn fill_or_fail(
+        &mut self,
+        out: &mut Vec<Request>,
+        mut contents: Option<&mut Vec<u128>>,
+        max: usize,
+    ) -> Result<(), SourceError> {
         let end = out.len() + max;
         while out.len() < end {
             if self.next == self.lines_end && !self.refill()? {
@@ -571,6 +624,9 @@ impl<P: LineParser> TextReader<P> {
                     Ok(Some(request)) => {
                         out.push(request);
                         self.requests += 1;
+                        if let Some(contents) = &mut contents {
+                            contents.extend(self.parser.content());
+                        }
                     }
                     Ok(None) => {}
                     Err(fault) => {
@@ -616,13 +672,18 @@ fn locate(origin: &str, line: u64, bytes: &[u8], fault: Fault) -> SourceError {
     }
 }
 
-impl<P: LineParser> RequestSource for TextReader<P> {
-    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+impl<P: LineParser> TextReader<P> {
+    fn fill_before_failing(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: Option<&mut Vec<u128>>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, max) {
+        if let Err(error) = self.fill_or_fail(out, contents, max) {
             // The requests before the fault are delivered first.
             self.failed = Some(error.clone());
             if out.len() == before {
@@ -630,6 +691,22 @@ impl<P: LineParser> RequestSource for TextReader<P> {
             }
         }
         Ok(out.len() - before)
+    }
+}
+
+impl<P: LineParser> RequestSource for TextReader<P> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        self.fill_before_failing(out, None, max)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        self.parser.keep_contents();
+        self.fill_before_failing(out, Some(contents), max)
     }
 
     fn fraction_done(&self) -> Option<f64> {

@@ -69,28 +69,60 @@ impl Selected {
     }
 }
 
+impl Selected {
+    /// Keep what is wanted of the requests in `out` from `begin` on, and of their contents.
+    fn keep_wanted(&mut self, out: &mut Vec<Request>, begin: usize, contents: &mut Vec<u128>) {
+        const REMEMBERED: usize = 17;
+        // Absent where the input has no contents.
+        let contents_begin = contents.len().checked_sub(out.len() - begin);
+        let mut kept = 0;
+        for index in 0..out.len() - begin {
+            let request = out[begin + index];
+            let volume = usize::from(request.stream);
+            if self.is_wanted[volume] {
+                self.found[volume] = true;
+                out[begin + kept] = request;
+                if let Some(contents_begin) = contents_begin {
+                    contents[contents_begin + kept] = contents[contents_begin + index];
+                }
+                kept += 1;
+            } else if self.others.len() < REMEMBERED && !self.others.contains(&request.stream) {
+                self.others.push(request.stream);
+            }
+        }
+        out.truncate(begin + kept);
+        if let Some(contents_begin) = contents_begin {
+            contents.truncate(contents_begin + kept);
+        }
+    }
+}
+
 impl RequestSource for Selected {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
-        const REMEMBERED: usize = 17;
         let before = out.len();
         while max > 0 && out.len() == before {
             if self.source.fill(out, max)? == 0 {
                 self.check()?;
                 break;
             }
-            let mut kept = before;
-            for index in before..out.len() {
-                let request = out[index];
-                let volume = usize::from(request.stream);
-                if self.is_wanted[volume] {
-                    self.found[volume] = true;
-                    out[kept] = request;
-                    kept += 1;
-                } else if self.others.len() < REMEMBERED && !self.others.contains(&request.stream) {
-                    self.others.push(request.stream);
-                }
+            self.keep_wanted(out, before, &mut Vec::new());
+        }
+        Ok(out.len() - before)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        let before = out.len();
+        while max > 0 && out.len() == before {
+            if self.source.fill_with_contents(out, contents, max)? == 0 {
+                self.check()?;
+                break;
             }
-            out.truncate(kept);
+            self.keep_wanted(out, before, contents);
         }
         Ok(out.len() - before)
     }
@@ -209,13 +241,9 @@ impl Concat {
     }
 }
 
-impl RequestSource for Concat {
-    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let before = out.len();
-        self.source.fill(out, max)?;
+impl Concat {
+    /// Give the requests in `out` from `before` on their places, up to the first that has none.
+    fn place_all(&mut self, out: &mut Vec<Request>, before: usize) -> Result<usize, SourceError> {
         for index in before..out.len() {
             if let Err(error) = self.place(&mut out[index]) {
                 // The requests before the fault are delivered first.
@@ -228,6 +256,33 @@ impl RequestSource for Concat {
             }
         }
         Ok(out.len() - before)
+    }
+}
+
+impl RequestSource for Concat {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let before = out.len();
+        self.source.fill(out, max)?;
+        self.place_all(out, before)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let (before, contents_before) = (out.len(), contents.len());
+        self.source.fill_with_contents(out, contents, max)?;
+        let placed = self.place_all(out, before)?;
+        contents.truncate(contents_before + placed);
+        Ok(placed)
     }
 
     fn total_requests(&self) -> Option<u64> {

@@ -10,8 +10,14 @@ use crate::input::{self, Compression, Sink};
 
 /// Writes a trace, as far as its format can express it. Errors are sentences without the name of the file.
 pub(crate) trait TraceWriter: Send {
-    /// Write more requests, in order.
-    fn write(&mut self, requests: &[Request]) -> Result<(), String>;
+    /// Write more requests, in order. `contents` has a hash for each of them if the writer was made to keep them, and is
+    /// empty otherwise.
+    fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String>;
+
+    /// Say where the requests come from, in formats that have room for it.
+    fn note_origin(&mut self, origin: &str) {
+        let _ = origin;
+    }
 
     /// Write what is buffered and close the file.
     fn finish(self: Box<Self>) -> Result<(), String>;
@@ -23,6 +29,7 @@ pub struct TraceOutput {
     path: PathBuf,
     /// Where it is until it is finished; absent for devices and pipes, which are written directly.
     partial: Option<PathBuf>,
+    keeps_contents: bool,
     writer: Option<Box<dyn TraceWriter>>,
 }
 
@@ -35,8 +42,23 @@ fn failed(path: &Path, expected: impl Into<String>) -> SourceError {
 /// # Errors
 /// When the format does not exist, cannot be written, or the file cannot be created.
 pub fn create(path: &Path, format: &str) -> Result<TraceOutput, SourceError> {
+    create_with(path, format, false)
+}
+
+/// As [`create`], for requests whose contents are known: `csv` and `parquet` keep a hash of them in a column, other formats
+/// leave it out. All requests then go to [`TraceOutput::write_with_contents`].
+///
+/// # Errors
+/// As for [`create`].
+pub fn create_with_contents(path: &Path, format: &str) -> Result<TraceOutput, SourceError> {
+    create_with(path, format, true)
+}
+
+fn create_with(path: &Path, format: &str, contents: bool) -> Result<TraceOutput, SourceError> {
     let format = Format::named(format).map_err(|error| failed(path, error))?;
-    let Some(make_writer) = format.write else {
+    let keeps_contents = contents && format.write_contents.is_some();
+    let make_writer = if keeps_contents { format.write_contents } else { format.write };
+    let Some(make_writer) = make_writer else {
         let writable: Vec<&Format> = FORMATS.iter().copied().filter(|format| format.is_writable()).collect();
         let expected = format!("{} is read only; traces are written as {}", format.name, names(&writable));
         return Err(failed(path, expected));
@@ -49,7 +71,7 @@ pub fn create(path: &Path, format: &str) -> Result<TraceOutput, SourceError> {
     });
     let sink = input::create(partial.as_deref().unwrap_or(path), Compression::of_extension(path));
     let sink = sink.map_err(|error| failed(path, format!("cannot be created: {error}")))?;
-    let mut output = TraceOutput { path: path.to_owned(), partial, writer: None };
+    let mut output = TraceOutput { path: path.to_owned(), partial, keeps_contents, writer: None };
     output.writer = Some(make_writer(sink).map_err(|error| failed(path, error))?);
     Ok(output)
 }
@@ -60,8 +82,31 @@ impl TraceOutput {
     /// # Errors
     /// Which request (counted from 1) the format cannot express, or why the file cannot be written.
     pub fn write(&mut self, requests: &[Request]) -> Result<(), SourceError> {
-        let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests));
+        self.write_with_contents(requests, &[])
+    }
+
+    /// Write more requests, in order, with a hash of the content of each where the format keeps it.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write), and when a content is missing.
+    pub fn write_with_contents(
+        &mut self,
+        requests: &[Request],
+        contents: &[u128],
+    ) -> Result<(), SourceError> {
+        let contents = if self.keeps_contents { contents } else { &[] };
+        if self.keeps_contents && contents.len() != requests.len() {
+            return Err(failed(&self.path, "a content for each request, or for none"));
+        }
+        let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests, contents));
         written.map_err(|error| failed(&self.path, error))
+    }
+
+    /// Say where the requests come from, such as the name of another trace. Formats without room for it say nothing.
+    pub fn note_origin(&mut self, origin: &str) {
+        if let Some(writer) = &mut self.writer {
+            writer.note_origin(origin);
+        }
     }
 
     /// Write what is buffered, close the file and give it its name.
@@ -103,7 +148,7 @@ pub(crate) struct LineWriter<F> {
 
 const BLOCK_BYTES: usize = 64 * 1024;
 
-impl<F: FnMut(&mut Vec<u8>, &Request) -> Result<(), Unwritable>> LineWriter<F> {
+impl<F: FnMut(&mut Vec<u8>, &Request, Option<u128>) -> Result<(), Unwritable>> LineWriter<F> {
     /// `header` comes first, as it is.
     pub(crate) fn new(sink: Box<dyn Sink>, header: &str, line: F) -> Self {
         Self { sink, block: header.into(), written: 0, line }
@@ -116,13 +161,17 @@ impl<F: FnMut(&mut Vec<u8>, &Request) -> Result<(), Unwritable>> LineWriter<F> {
     }
 }
 
-impl<F: FnMut(&mut Vec<u8>, &Request) -> Result<(), Unwritable> + Send> TraceWriter for LineWriter<F> {
-    fn write(&mut self, requests: &[Request]) -> Result<(), String> {
-        for request in requests {
+impl<F: FnMut(&mut Vec<u8>, &Request, Option<u128>) -> Result<(), Unwritable> + Send> TraceWriter
+    for LineWriter<F>
+{
+    fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String> {
+        for (index, request) in requests.iter().enumerate() {
             self.written += 1;
-            (self.line)(&mut self.block, request).map_err(|Unwritable(expected)| {
-                format!("request {} is a {}, expected {expected}", self.written, request.op.name())
-            })?;
+            (self.line)(&mut self.block, request, contents.get(index).copied()).map_err(
+                |Unwritable(expected)| {
+                    format!("request {} is a {}, expected {expected}", self.written, request.op.name())
+                },
+            )?;
             if self.block.len() >= BLOCK_BYTES {
                 self.flush()?;
             }

@@ -1,29 +1,47 @@
 //! Decoding and generating allocate nothing per request once warm.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ftlab_core::host::request::{RequestSource, SourceFactory};
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::workload::{WorkloadConfig, WorkloadKind};
-use ftlab_trace::{FORMATS, Input, OpenOptions, create, open};
+use ftlab_trace::{FORMATS, Format, Input, OpenOptions, create, open};
 
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Bytes in use, and the most there were since somebody looked.
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static PEAK: AtomicU64 = AtomicU64::new(0);
+
+fn grown(bytes: usize) {
+    let now = BYTES.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+fn shrunk(bytes: usize) {
+    BYTES.fetch_sub(bytes as u64, Ordering::Relaxed);
+}
 
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        grown(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        shrunk(layout.size());
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        shrunk(layout.size());
+        grown(size);
         // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -66,6 +84,20 @@ fn nothing_is_allocated_per_request_once_warm() {
     while source.fill(&mut requests, 1 << 16).unwrap() > 0 {}
     assert_eq!(allocations(&mut *generator.open(0).unwrap(), HALF), 0);
 
+    let steps = [
+        r#"{"step": "scale_time", "factor": 0.5}"#,
+        r#"{"step": "filter", "ops": ["read", "write"], "to_bytes": 1000000512}"#,
+        r#"{"step": "wrap", "bytes": 900000256}"#,
+        r#"{"step": "compact", "chunk_bytes": 65536, "order": "first_touch"}"#,
+        r#"{"step": "align", "bytes": 16384}"#,
+        r#"{"step": "cap_outstanding", "outstanding": 8, "service_us": 900}"#,
+    ];
+    let steps: Vec<Step> = steps.iter().map(|step| serde_json::from_str(step).unwrap()).collect();
+    let whole = transformed(Arc::new(VecSource::new(requests.clone())), &steps);
+    let mut aging = whole.open(1).unwrap();
+    // A pass that ages a drive knows all chunks before it begins.
+    assert_eq!(allocations(&mut *aging, HALF / 2), 0);
+
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format!("trace.{}", format.name));
         let mut output = create(&path, format.name).unwrap();
@@ -81,4 +113,65 @@ fn nothing_is_allocated_per_request_once_warm() {
         let count = allocations(&mut *trace.open(0).unwrap(), HALF);
         assert!(count <= allowed + 8, "{} on its thread: {count}", format.name);
     }
+
+    columnar_files_stream_through_bounded_memory(folder.path());
+}
+
+/// The most memory that `work` had in use at a time.
+fn peak_of(work: impl FnOnce()) -> u64 {
+    let before = BYTES.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    work();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+/// Two files, one four times as long: what writing and reading takes beyond a fixed amount is the footer, of which
+/// every 131,072 requests have a part of a few kilobytes.
+fn columnar_files_stream_through_bounded_memory(folder: &std::path::Path) {
+    const SHORT: u64 = 1 << 20;
+    const GROUP: u64 = 1 << 17;
+    const FOOTER: u64 = 8 << 10;
+    let mut peaks = Vec::new();
+    for count in [SHORT, 4 * SHORT] {
+        let path = folder.join("long.parquet");
+        let mut batch = Vec::with_capacity(4096);
+        let writing = peak_of(|| {
+            let mut output = create(&path, "parquet").unwrap();
+            for begin in (0..count).step_by(4096) {
+                batch.clear();
+                batch.extend((begin..begin + 4096).map(|index| {
+                    let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    let op = if mixed & 4 == 0 { Op::Read } else { Op::Write };
+                    Request {
+                        arrival_ns: index * 100,
+                        lba: (mixed ^ mixed >> 29) >> 30,
+                        sectors: 8,
+                        op,
+                        stream: 0,
+                    }
+                }));
+                output.write(&batch).unwrap();
+            }
+            output.finish().unwrap();
+        });
+        let reading = peak_of(|| {
+            let mut source = Format::named("parquet").unwrap().reader(Input::open(&path).unwrap()).unwrap();
+            let mut seen = 0;
+            loop {
+                batch.clear();
+                let filled = source.fill(&mut batch, 4096).unwrap() as u64;
+                if filled == 0 {
+                    break;
+                }
+                seen += filled;
+            }
+            assert_eq!(seen, count);
+        });
+        peaks.push((writing, reading));
+    }
+    let [short, long] = peaks[..] else { unreachable!("there are two files") };
+    let footers = 3 * SHORT / GROUP * FOOTER;
+    assert!(long.0 <= short.0 + footers && long.1 <= short.1 + footers, "{peaks:?}");
+    // The requests themselves would take 128 MiB.
+    assert!(long.0 < 32 << 20 && long.1 < 8 << 20, "{peaks:?}");
 }

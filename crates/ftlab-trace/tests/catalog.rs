@@ -50,8 +50,50 @@ const ROWS: &[Row] = &[
     row("cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
     row("umass-spc/Financial_mini.spc", "spc"),
     row("umass-spc/small_financial.disksim", "disksim"),
-    Row { ambiguous: true, ..row("umass-spc/ssdsim-example.ascii", "mqsim") },
+    Row { ambiguous: true, ..row("umass-spc/ssdsim-example.ascii", "ssdsim") },
+    row("umass-spc/flashsim-fin1.trace.zst", FLASHSIM),
+    row("umass-spc/flashsim-web1.trace.zst", FLASHSIM),
+    row("desktop-misc/flashsim-desktop.trace.zst", FLASHSIM),
+    row("1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
+    row("1and1-datacentre/windows-shared-server.load.gz", "blkreplay"),
+    row("cloudphysics/cloudPhysicsIO.csv.zst", "columns:-,arrival_s,op[read=28 write=2a],bytes,lba"),
+    Row {
+        deviations: &[Deviation {
+            figure: "duration",
+            ours: 112.9,
+            why: "the catalogue has the span of the wall clock; requests before it was set come in front",
+        }],
+        ..row("nexus5-mobile/Booting_log176.txt.zst", "biotracer")
+    },
+    row("nexus5-mobile/Installing_log181.txt.zst", "biotracer"),
+    row("fiu/home-sample.ascii", "columns:arrival_ns stream lba sectors op[read=1 write=0] -"),
+    row("fiu/home1sample.blkparse", "fiu"),
+    row("systor17-vdi/systor17-traces-sample.csv.gz", "systor17"),
+    row("snia-ycsb-rocksdb/blkparse-sample10k.txt.zst", "blkparse"),
+    row("ycsb-filesystems/blkparseout_ext4.txt.zst", "blkparse"),
+    Row {
+        // Its last line is cut.
+        options: |options| options.skip_bad = 1,
+        ..row(
+            "alibaba/alibaba_replaylog_gc_i10000.log.zst",
+            "columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes,...",
+        )
+    },
+    row("opencas-sample/ycsb-a-rocksdb-xfs_2020-07-02_085251.csv.zst", "opencas"),
+    row("leveldb-sqlite-wiscsee/sqlitewal-update.blkparse-events.txt.zst", WISCSEE),
+    Row {
+        deviations: &[Deviation {
+            figure: "duration",
+            ours: 1_266_874_889.7,
+            why: "its last lines have blkparse's wrapped time stamps, which named columns keep and the catalogue leaves out",
+        }],
+        ..row("leveldb-sqlite-wiscsee/leveldb-fillrandom-10M.blkparse-events.txt.zst", WISCSEE)
+    },
 ];
+
+/// Disksim's five columns, but sizes count pages, which no line can tell.
+const FLASHSIM: &str = "columns:arrival_ms stream lba pages_4k op[read=1 write=0]";
+const WISCSEE: &str = "columns:- =D op offset_bytes bytes arrival_s ...";
 
 fn traces() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
@@ -205,7 +247,8 @@ fn real_traces_are_recognised_or_said_to_be_ambiguous() {
         eprintln!("skipped: no folder of real traces (set FTLAB_TRACES)");
         return;
     };
-    for row in ROWS {
+    // Named columns are for files that have no format, or one that no content tells.
+    for row in ROWS.iter().filter(|row| !row.format.starts_with("columns:")) {
         match open(folder.join(row.file), &OpenOptions::default()) {
             Ok(trace) => {
                 assert_eq!((trace.format().name, row.ambiguous), (row.format, false), "{}", row.file);

@@ -8,7 +8,10 @@ use std::sync::LazyLock;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::workload::WorkloadKind;
-use ftlab_trace::{Compression, FORMATS, Format, Input, OpenOptions, create, open};
+use ftlab_trace::{
+    Compression, FORMATS, Format, Input, Layout, MergedTraces, OpenOptions, Split, TraceFile, create,
+    create_with_contents, open,
+};
 use proptest::prelude::*;
 use samples::{Change, damage};
 
@@ -152,6 +155,12 @@ fn clocks_of_the_calendar_begin_with_the_earliest_of_the_first_requests() {
         read_text("biotracer", "8\t\t16\t\t8192\t\t5\t\t7.5\t\t8\t\t8\t\t9\n0 1 512 0 7.25 8 8 9\n").unwrap(),
         [request(250_000_000, Op::Write, 8, 16, 0), request(0, Op::Read, 0, 1, 0)]
     );
+    // The clock is set to the wall's and back and forth: time goes on.
+    let created = ["1.5", "2", "1398396860.25", "1398396861", "3.5", "4", "1398396862"];
+    let booting: String = created.iter().map(|time| format!("0 8 4096 4 {time} 9 9 9\n")).collect();
+    let arrivals = read_text("biotracer", &booting).unwrap();
+    let ms: Vec<u64> = arrivals.iter().map(|request| request.arrival_ns / 1_000_000).collect();
+    assert_eq!(ms, [0, 500, 500, 1250, 1250, 1750, 1750]);
     assert_eq!(
         read_text(
             "opencas",
@@ -267,6 +276,71 @@ Skips: 0 forward (0 -   0.0%)
         read_text("fiu", &format!("5 1 a 8 16 W 6 0 {hash}{hash}\n7 1 b 0 1 R 6 1 {hash}\n")).unwrap(),
         [request(5, Op::Write, 8, 16, 0), request(7, Op::Read, 0, 1, 1)]
     );
+}
+
+fn with_contents(format: &str, text: &str) -> (Vec<Request>, Vec<u128>) {
+    let (format, argument) = Format::chosen(format).unwrap();
+    let input = Input::from_bytes("test", text.into());
+    let mut source = format.reader_with(input, argument.as_deref()).unwrap();
+    let (mut requests, mut contents) = (Vec::new(), Vec::new());
+    while source.fill_with_contents(&mut requests, &mut contents, 2).unwrap() > 0 {}
+    (requests, contents)
+}
+
+#[test]
+fn contents_are_kept_where_the_input_has_them() {
+    let one = "98b9cb7e1dd888f9dac2bf08af1c3cb2";
+    let other = "aad461f40ced9c7166a87fca5bc03d1f";
+    let text = format!(
+        "1 1 a 8 8 W 6 0 {one}\n2 1 a 16 8 W 6 0 {other}\n3 1 a 24 16 W 6 0 {one}{other}\n4 1 a 40 16 R 6 0 {one}{other}\n\
+         5 1 a 56 16 R 6 0 {other}{one}\n"
+    );
+    let (requests, contents) = with_contents("fiu", &text);
+    assert_eq!((requests.len(), contents.len()), (5, 5));
+    assert_eq!(contents[..2], [one, other].map(|hash| u128::from_str_radix(hash, 16).unwrap()));
+    assert!(contents[2] == contents[3] && contents[3] != contents[4] && contents[2] != contents[0]);
+    assert!(with_contents("disksim", "1.5 0 8 8 0\n").1.is_empty());
+    assert!(with_contents("csv", "arrival_ns,op,lba,sectors\n1,r,2,3\n").1.is_empty());
+    let columns = "columns:arrival_ns;op;lba;sectors;content_hash;-";
+    assert_eq!(with_contents(columns, &format!("1;r;2;3;{one};x\n")).1, contents[..1]);
+    let folder = folder();
+    for format in ["csv", "parquet"] {
+        let path = folder.path().join(format);
+        let mut output = create_with_contents(&path, format).unwrap();
+        output.write_with_contents(&requests[..2], &contents[..2]).unwrap();
+        assert!(output.write(&requests).unwrap_err().expected.contains("a content for each request"));
+        output.write_with_contents(&requests[2..], &contents[2..]).unwrap();
+        output.finish().unwrap();
+        let mut source = open(&path, &OpenOptions::default()).unwrap().reader().unwrap();
+        let (mut read, mut hashes) = (Vec::new(), Vec::new());
+        while source.fill_with_contents(&mut read, &mut hashes, 2).unwrap() > 0 {}
+        assert_eq!((read, hashes), (requests.clone(), contents.clone()), "{format}");
+        let trace = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(drain(&mut *trace.open(0).unwrap()).unwrap(), requests);
+    }
+    let path = file(
+        folder.path(),
+        "t.fiu",
+        format!("{text}6 1 a 0 8 R 6 1 {one}\n7 1 a 0 8 R 6 0 {one}\n").as_bytes(),
+    );
+    let selected = |volumes: &[u16], layout| {
+        let options = OpenOptions { volumes: volumes.to_vec(), layout, ..OpenOptions::default() };
+        let mut source = open(&path, &options).unwrap().reader().unwrap();
+        let (mut read, mut hashes) = (Vec::new(), Vec::new());
+        while source.fill_with_contents(&mut read, &mut hashes, 2).unwrap() > 0 {}
+        assert_eq!(read.len(), hashes.len());
+        hashes
+    };
+    let all = [&contents[..], &contents[..1], &contents[..1]].concat();
+    assert_eq!(selected(&[1], Layout::Overlay), contents[..1]);
+    assert_eq!(selected(&[0], Layout::Overlay), all[..6]);
+    assert_eq!(selected(&[], Layout::Concat { volume_bytes: None }), all);
+    // A format that has no place for contents leaves them out.
+    let path = folder.path().join("blkparse");
+    let mut output = create_with_contents(&path, "blkparse").unwrap();
+    output.write_with_contents(&requests, &contents).unwrap();
+    output.finish().unwrap();
+    assert!(with_contents("blkparse", &std::fs::read_to_string(path).unwrap()).1.is_empty());
 }
 
 #[test]
@@ -526,6 +600,142 @@ fn a_volume_is_chosen_by_number() {
 }
 
 #[test]
+fn several_volumes_are_chosen_and_all_of_them_must_be_there() {
+    let folder = folder();
+    let path = file(folder.path(), "t.spc", b"0,1,512,w,0\n2,1,512,w,0\n0,9,512,r,1\n5,1,512,w,2\n");
+    let read = |volumes: &[u16]| {
+        let options = OpenOptions { volumes: volumes.to_vec(), ..OpenOptions::default() };
+        drain(&mut *open(&path, &options).unwrap().open(0).unwrap())
+    };
+    let streams: Vec<u16> = read(&[5, 0]).unwrap().iter().map(|request| request.stream).collect();
+    assert_eq!(streams, [0, 0, 5]);
+    let error = read(&[0, 7]).unwrap_err();
+    assert!(error.expected.contains("no request on volume 7; there are 0, 2, 5"), "{error}");
+}
+
+#[test]
+fn volumes_lie_one_behind_the_other() {
+    const MIB: u64 = 2048;
+    let folder = folder();
+    let text = "3,100,512,w,0\n1,0,1048577,w,0\n3,5,512,r,1\n7,1,512,w,2\n";
+    let path = file(folder.path(), "t.spc", text.as_bytes());
+    let read = |volumes: &[u16], volume_bytes| {
+        let layout = Layout::Concat { volume_bytes };
+        let options = OpenOptions { volumes: volumes.to_vec(), layout, ..OpenOptions::default() };
+        let trace = open(&path, &options).unwrap();
+        let first = drain(&mut *trace.open(0)?)?;
+        assert_eq!(drain(&mut *trace.open(1)?)?, first);
+        Ok::<Vec<u64>, SourceError>(first.iter().map(|request| request.lba).collect())
+    };
+    // Sizes are found: 1 takes two MiB, 3 and 7 one each.
+    assert_eq!(read(&[], None).unwrap(), [2 * MIB + 100, 0, 2 * MIB + 5, 3 * MIB + 1]);
+    assert_eq!(read(&[7, 3], None).unwrap(), [100, 5, MIB + 1]);
+    // Sizes are given: regions in the order of appearance, or of selection.
+    assert_eq!(read(&[], Some(4 << 20)).unwrap(), [100, 4 * MIB, 5, 8 * MIB + 1]);
+    assert_eq!(read(&[7, 3], Some(1 << 20)).unwrap(), [MIB + 100, MIB + 5, 1]);
+    let error = read(&[], Some(1 << 20)).unwrap_err();
+    assert!(
+        error.expected.contains("volume 1 reaches to byte 1049088, but volume_bytes is 1048576"),
+        "{error}"
+    );
+    let error = read(&[], Some(1000)).unwrap_err();
+    assert!(error.expected.contains("multiple of 512"), "{error}");
+}
+
+#[test]
+fn a_trace_that_is_split_is_made_whole_by_merging() {
+    let folder = folder();
+    let requests = some_requests(10_000);
+    let whole = folder.path().join("whole.csv");
+    let mut output = create(&whole, "csv").unwrap();
+    output.write(&requests).unwrap();
+    output.finish().unwrap();
+
+    let mut split = Split::new(&folder.path().join("parts"), "whole", ".parquet", "parquet").unwrap();
+    split.write(&requests[..3000]).unwrap();
+    split.write(&requests[3000..]).unwrap();
+    assert!(!split.finish_pass().unwrap());
+    let files: Vec<(u16, PathBuf, u64)> =
+        split.files().into_iter().map(|(volume, path, count)| (volume, path.to_owned(), count)).collect();
+    assert_eq!(
+        files.iter().map(|(volume, _, count)| (*volume, *count)).collect::<Vec<_>>(),
+        [(0, 2000), (1, 2000), (2, 2000), (3, 2000), (4, 2000)]
+    );
+    let traces: Vec<TraceFile> =
+        files.iter().map(|(_, path, _)| open(path, &OpenOptions::default()).unwrap()).collect();
+    let merged = MergedTraces::new(traces, true);
+    assert_eq!(drain(&mut *merged.open(0).unwrap()).unwrap(), requests);
+}
+
+#[test]
+fn more_volumes_than_files_can_be_open_take_another_pass() {
+    let folder = folder();
+    let requests: Vec<Request> =
+        (0..450u16).map(|stream| Request { stream, ..some_requests(1)[0] }).collect();
+    let mut split = Split::new(folder.path(), "t", ".csv", "csv").unwrap();
+    let mut passes = 1;
+    loop {
+        split.write(&requests).unwrap();
+        if !split.finish_pass().unwrap() {
+            break;
+        }
+        passes += 1;
+    }
+    assert_eq!((split.files().len(), passes), (450, 3));
+    assert!(split.files().iter().all(|(_, _, count)| *count == 1));
+}
+
+#[test]
+fn merged_files_share_a_clock_and_their_volumes_stay_apart() {
+    let folder = folder();
+    let one = file(
+        folder.path(),
+        "a.csv",
+        b"128166372003061629,a,0,Write,0,512,1\n128166372003061829,a,2,Read,0,512,1\n",
+    );
+    let two = file(
+        folder.path(),
+        "b.csv",
+        b"128166372003061529,b,0,Write,512,512,1\n128166372003061729,b,0,Read,0,512,1\n",
+    );
+    let traces = || [&one, &two].map(|path| open(path, &OpenOptions::default()).unwrap()).to_vec();
+    let read = |keep| {
+        let mut source = MergedTraces::new(traces(), keep).reader().unwrap();
+        let requests = drain(&mut source).unwrap();
+        let seen: Vec<(u64, u16)> =
+            requests.iter().map(|request| (request.arrival_ns, request.stream)).collect();
+        (seen, source.streams().len())
+    };
+    assert_eq!(read(false), (vec![(0, 1), (10_000, 0), (20_000, 1), (30_000, 2)], 3));
+    assert_eq!(read(true).0, [(0, 0), (10_000, 0), (20_000, 0), (30_000, 2)]);
+}
+
+#[test]
+fn bad_lines_are_skipped_and_counted_as_far_as_that_is_allowed() {
+    let text = b"0,1,512,w,0\nnonsense\n0,2,512,r,1\n0,2,0,r,1\n0,3,512,r,\n0,4,512,r,2\n";
+    let read = |skip| {
+        let input = Input::from_bytes("t", text.into()).skipping(skip);
+        let mut source = Format::named("spc").unwrap().reader(input).unwrap();
+        drain(&mut *source).map(|requests| (requests.len(), source.skipped_records()))
+    };
+    assert_eq!(read(3), Ok((3, 3)));
+    let error = read(2).unwrap_err();
+    assert_eq!(error.line, Some(5));
+    assert!(error.expected.ends_with("(2 bad records were skipped before)"), "{error}");
+
+    // A header is no line among others.
+    let input = Input::from_bytes("t", b"time,what\n1,read\n".into()).skipping(9);
+    assert!(drain(&mut *Format::named("csv").unwrap().reader(input).unwrap()).is_err());
+
+    // The count arrives through the thread that decodes and whatever else is in between.
+    let folder = folder();
+    let path = file(folder.path(), "t.spc", text);
+    let options = OpenOptions { skip_bad: 3, volumes: vec![0], ..OpenOptions::default() };
+    let mut source = open(&path, &options).unwrap().open(0).unwrap();
+    assert_eq!((drain(&mut *source).unwrap().len(), source.skipped_records()), (3, 3));
+}
+
+#[test]
 fn missing_files_and_folders_are_told_apart() {
     let folder = folder();
     file(folder.path(), "Financial1.spc", b"0,1,512,w,0\n");
@@ -605,10 +815,12 @@ proptest! {
 
     #[test]
     fn arbitrary_fields_never_panic(
-        text in "([0-9]{0,21}|[rRwW]|Read|Write|[0-9]{1,4}\\.[0-9]{0,12}|-1|0x1f|,|,|,| | |\t|\n|\r\n|#|\"|\u{0}){0,60}"
+        header in "(fio version [23] iolog\n|TIME\\(s\\) COMM T SECTOR BYTES\n|ts_ns,op,lba_512,sectors\n)?",
+        body in "([0-9]{0,21}|[rRwW]|Read|Write|[0-9]{1,4}\\.[0-9]{0,12}|-1|0x1f|,|,|,| | |\t|\n|\r\n|#|\"|\u{0}|;|\
+                 [QDC] (F?[WRD]|FN)|\\+|\\[a\\]|CPU0|/a (add|sync|trim)|wait){0,60}"
     ) {
         for format in FORMATS {
-            check(format, text.as_bytes());
+            check(format, format!("{header}{body}").as_bytes());
         }
     }
 

@@ -104,6 +104,8 @@ def show(result: Result, *, explain: bool) -> None:
     counts = [f"{count_text(host['requests'])} requests"]
     counts += [f"{count_text(host[name])} {name}" for name in ("reads", "writes", "trims", "flushes") if host[name]]
     counts += [f"{count_text(host[name])} {name}" for name in ("rejected", "unfinished") if host[name]]
+    if skipped := host.get("skipped_records"):
+        counts.append(f"{count_text(skipped)} bad records skipped")
     out.print(", ".join(counts) + f"; simulated in {summary['wall_seconds']:.2f} s")
     if result.partial:
         out.print("[bold red]partial[/bold red]: the run ended before its workload did")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from ftlab.cli import INTERRUPTED
 from ftlab.cli.output import json_option, print_json, progress_bar, transform_option
+from ftlab.cli.reading import Volumes, size
 from ftlab.device import Device
 from ftlab.errors import FtlabError
 from ftlab.running import run as run_device
@@ -34,7 +36,14 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Run a recorded trace.")
 @click.option("--workload", metavar="NAME|FILE.toml", help="Run a generated workload.")
 @click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
-@click.option("--volume", type=click.IntRange(0, 65535), metavar="N", help="Take only this volume of the trace.")
+@click.option("--volume", type=Volumes(), metavar="N[,N...]", help="Take only these volumes of the trace.")
+@click.option(
+    "--volumes",
+    type=click.Choice(["overlay", "concat"]),
+    help="Where the volumes of the trace lie: on top of each other (default), or one behind the other.",
+)
+@click.option("--volume-bytes", metavar="SIZE", help="With --volumes concat: size of the region of each volume.")
+@click.option("--skip-bad", type=click.IntRange(0), metavar="N", help="Leave out up to N bad records of the trace.")
 @transform_option
 @click.option(
     "--set",
@@ -80,7 +89,10 @@ def run(
     trace: Path | None,
     workload: str | None,
     trace_format: str | None,
-    volume: int | None,
+    volume: tuple[int, ...] | None,
+    volumes: Literal["overlay", "concat"] | None,
+    volume_bytes: str | None,
+    skip_bad: int | None,
     transforms: tuple[str, ...],
     overrides: tuple[str, ...],
     requests: int | None,
@@ -101,17 +113,34 @@ def run(
     """
     if (trace is None) == (workload is None):
         raise click.UsageError("give either --trace FILE or --workload NAME (ftlab workloads lists them)")
-    if trace is None and (trace_format is not None or volume is not None):
-        raise click.UsageError("--format and --volume belong to --trace")
+    reading = {
+        "--format": trace_format,
+        "--volume": volume,
+        "--volumes": volumes,
+        "--volume-bytes": volume_bytes,
+        "--skip-bad": skip_bad,
+    }
+    given = [name for name, value in reading.items() if value is not None]
+    if trace is None and given:
+        raise click.UsageError(f"{given[0]} belongs to --trace")
     if requests_log and out is None:
         raise click.UsageError("--requests-log needs --out DIR")
     mine = [text for text in overrides if text.startswith(_PREFIX)]
     if mine and workload is None:
         raise click.UsageError(f"--set {mine[0]}: there is no --workload")
     drive = Device.load(device, *(text for text in overrides if not text.startswith(_PREFIX)))
-    source = Workload.load(str(workload), *mine) if trace is None else Trace(trace, trace_format, volume)
-    for step in transforms:
-        source = source.transform(step)
+    if trace is None:
+        source: Workload | Trace = Workload.load(str(workload), *mine)
+    else:
+        source = Trace(
+            trace,
+            trace_format,
+            volume,
+            volumes=volumes or "overlay",
+            volume_bytes=size(volume_bytes),
+            skip_bad=skip_bad or 0,
+        )
+    source = reduce(type(source).transform, transforms, source)
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(

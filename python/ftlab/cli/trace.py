@@ -9,32 +9,22 @@ from typing import Any
 import click
 
 from ftlab import _native
-from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table, transform_option
+from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
+from ftlab.cli.reading import reading_options, tell_skipped
 from ftlab.errors import InputError
+from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
+from ftlab.recording import record as record_command
 from ftlab.units import bytes_text, count_text, time_text
 
-_FORMAT_OF_EXTENSION = {
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".disksim": "disksim",
-    ".mqsim": "mqsim",
-    ".blkparse": "blkparse",
-    ".iolog": "fio_iolog",
-    ".spc": "spc",
-}
-_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _SIZED = ("reads", "writes", "trims")
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 _file = click.argument("file", type=click.Path(path_type=Path))
 _format = click.option(
-    "--format", "trace_format", metavar="FMT", help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content."
-)
-_volume = click.option(
-    "--volume",
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    help="Take only this volume (ASU, disk or device number).",
+    "--format",
+    "trace_format",
+    metavar="FMT",
+    help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content.",
 )
 
 
@@ -93,21 +83,12 @@ def info(files: tuple[Path, ...], trace_format: str | None, as_json: bool) -> No
     metavar="N",
     help="How many requests.",
 )
-@_format
-@_volume
-@transform_option
+@reading_options
 @json_option
-def head(
-    file: Path,
-    requests: int,
-    trace_format: str | None,
-    volume: int | None,
-    transforms: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def head(file: Path, requests: int, reading: _native.ReadOptions, as_json: bool) -> None:
     """Print the first requests of FILE, as ftlab understands them."""
     columns = ("arrival_ns", "op", "lba", "sectors", "stream")
-    rows = _native.trace_head(file, requests, trace_format, volume, transforms)
+    rows = _native.trace_head(file, requests, reading)
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
@@ -120,65 +101,120 @@ def head(
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
-@_format
-@_volume
-@transform_option
+@reading_options
 @json_option
 def convert(
     file: Path,
     target: Path,
     to: str | None,
     requests: int | None,
-    trace_format: str | None,
-    volume: int | None,
-    transforms: tuple[str, ...],
+    reading: _native.ReadOptions,
     as_json: bool,
 ) -> None:
     """Write FILE as TARGET in another format.
 
     The extensions .gz, .bz2, .xz and .zst compress it.
     """
-    if to is None:
-        inner = target.with_suffix("") if target.suffix in _COMPRESSIONS else target
-        to = _FORMAT_OF_EXTENSION.get(inner.suffix)
-        if to is None:
-            known = ", ".join(_FORMAT_OF_EXTENSION)
-            raise click.UsageError(f"{target}: the extension names no format; use --to FMT or one of {known}")
+    to = _target_format(target, to)
     with progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        count = _native.trace_convert(
-            file, target, to, format=trace_format, volume=volume, transform=transforms, requests=requests, progress=tell
-        )
+        count, skipped = _native.trace_convert(file, target, to, reading=reading, requests=requests, progress=tell)
+    tell_skipped(file, skipped)
     if as_json:
-        print_json({"file": str(target), "format": to, "requests": count})
+        print_json({"file": str(target), "format": to, "requests": count, "skipped_records": skipped})
     else:
         click.echo(f"{target}: {count_text(count)} requests written as {to}")
+
+
+def _target_format(target: Path, to: str | None) -> str:
+    """Find the format to write by the extension, unless it is given."""
+    to = to or format_of(target)
+    if to is None:
+        known = ", ".join(EXTENSIONS)
+        raise click.UsageError(f"{target}: the extension names no format; use --to FMT or one of {known}")
+    return to
+
+
+@trace.command()
+@_files
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
+@click.option(
+    "--keep-streams",
+    is_flag=True,
+    help="Keep the numbers of volumes: those of the same number become one. Default: each volume of each file gets a "
+    "number of its own.",
+)
+@reading_options
+@json_option
+def merge(
+    files: tuple[Path, ...],
+    target: Path,
+    to: str | None,
+    keep_streams: bool,
+    reading: _native.ReadOptions,
+    as_json: bool,
+) -> None:
+    """Write the requests of all FILEs as TARGET, by time.
+
+    Formats that count times from their first request (such as msr) are counted from the earliest of all files of the
+    format. The options apply to each file by itself.
+    """
+    to = _target_format(target, to)
+    with progress_bar(f"merging {len(files)} files") as progress:
+        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+        count, skipped, volumes = _native.trace_merge(
+            files, target, to, reading=reading, keep_streams=keep_streams, progress=tell
+        )
+    tell_skipped(target, skipped)
+    if as_json:
+        rows = [{"file": str(file), "volume": volume, "stream": stream} for file, volume, stream in volumes]
+        document = {"file": str(target), "format": to, "requests": count, "skipped_records": skipped}
+        print_json({**document, "streams": rows})
+        return
+    click.echo(f"{target}: {count_text(count)} requests written as {to}")
+    lines = [(str(file), str(volume), str(stream)) for file, volume, stream in volumes]
+    print_lines(table(("file", "volume", "stream"), lines, right=("volume", "stream")))
+
+
+@trace.command()
+@_file
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--to", default="parquet", show_default=True, metavar="FMT", help="Format to write.")
+@reading_options
+@json_option
+def split(file: Path, folder: Path, to: str, reading: _native.ReadOptions, as_json: bool) -> None:
+    """Write one file into FOLDER for each volume of FILE, called by its number.
+
+    Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again.
+    """
+    stem = file.with_suffix("").stem if file.suffix in COMPRESSIONS else file.stem
+    with progress_bar(f"splitting {file.name}") as progress:
+        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+        parts, skipped = _native.trace_split(file, folder, stem, f".{to}", to, reading=reading, progress=tell)
+    tell_skipped(file, skipped)
+    if as_json:
+        rows = [{"volume": volume, "file": str(path), "requests": count} for volume, path, count in parts]
+        print_json({"format": to, "skipped_records": skipped, "files": rows})
+        return
+    lines = [(str(volume), str(path), count_text(count)) for volume, path, count in parts]
+    print_lines(table(("volume", "file", "requests"), lines, right=("volume", "requests")))
 
 
 @trace.command()
 @_files
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Look at the first N requests only.")
-@_format
-@_volume
-@transform_option
+@reading_options
 @json_option
-def stats(
-    files: tuple[Path, ...],
-    requests: int | None,
-    trace_format: str | None,
-    volume: int | None,
-    transforms: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def stats(files: tuple[Path, ...], requests: int | None, reading: _native.ReadOptions, as_json: bool) -> None:
     """Describe the requests of each FILE: counts, sizes, footprint, how random and how skewed they are."""
     rows: list[dict[str, Any]] = []
     for file in files:
         with progress_bar(f"reading {file.name}") as progress:
             tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-            text = _native.trace_stats(
-                file, format=trace_format, volume=volume, transform=transforms, requests=requests, progress=tell
-            )
-        rows.append({"file": str(file), **json.loads(text)})
+            text, skipped = _native.trace_stats(file, reading=reading, requests=requests, progress=tell)
+        tell_skipped(file, skipped)
+        rows.append({"file": str(file), **json.loads(text), "skipped_records": skipped})
     if as_json:
         print_json(rows if len(rows) > 1 else rows[0])
         return
@@ -192,6 +228,67 @@ def stats(
             for size in row["size_histogram"]
         ]
         print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
+
+
+@trace.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("recording.csv.zst"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the trace goes; .gz, .bz2, .xz and .zst compress it.",
+)
+@click.option("--to", metavar="FMT", help="Format to write. Default: by the extension of --out.")
+@click.option(
+    "--cache",
+    metavar="none|SIZE",
+    default="none",
+    show_default=True,
+    help="Page cache between the command and the device: none makes every call a request.",
+)
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only files in this folder, or whose whole path matches, such as '*.db*'. May be repeated.",
+)
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Not these files. May be repeated.")
+@json_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
+def record(
+    out: Path,
+    to: str | None,
+    cache: str,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    as_json: bool,
+    command: tuple[str, ...],
+) -> int:
+    """Run COMMAND and record what it and all that it starts do to files, as a trace (Linux).
+
+    Recorded are system calls on regular files and block devices; the files lie in one flat address space. Needs no
+    privileges. The exit status is that of COMMAND; with --json its standard output goes to standard error. Ctrl-C ends
+    COMMAND, and what was recorded until then is kept.
+    """
+    done = record_command(
+        command, out, format=to, cache=cache, include=include, exclude=exclude, output_to_stderr=as_json
+    )
+    if as_json:
+        print_json({"file": str(out), "requests": done.requests, **done.counts(), "unseen": done.unseen()})
+    else:
+        kinds = ", ".join(f"{count_text(getattr(done, kind))} {kind}" for kind in (*_SIZED, "flushes"))
+        click.echo(
+            f"{out}: {kinds} in {time_text(done.duration_ns)}; {count_text(done.files)} files in "
+            f"{bytes_text(done.space_bytes)}",
+            err=True,
+        )
+    for text in done.unseen():
+        click.echo(f"warning: {text}", err=True)
+    if done.status:
+        click.echo(f"the command ended with exit status {done.status}", err=True)
+    return done.status
 
 
 def _text(key: str, value: Any) -> str:

@@ -65,6 +65,20 @@ pub trait RequestSource: Send {
     /// The place and the cause when the input is malformed. After an error the source is not called again.
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError>;
 
+    /// As [`fill`](Self::fill), with a hash of the content of each request appended to `contents`; nothing is appended
+    /// where the input has no contents. A source is read by one of the two only.
+    ///
+    /// # Errors
+    /// As for [`fill`](Self::fill).
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        _contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        self.fill(out, max)
+    }
+
     /// How many requests will come in all, when that is known beforehand.
     fn total_requests(&self) -> Option<u64> {
         None

@@ -62,6 +62,7 @@ pub struct Summary {
     pub memory: MemorySummary,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -39,6 +39,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(TextReader::new(input, Alibaba { clock, ..Alibaba::default() })))
     },
     write: None,
+    write_contents: None,
 };
 
 #[derive(Default)]

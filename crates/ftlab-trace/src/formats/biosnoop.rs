@@ -31,6 +31,7 @@ pub(crate) static FORMAT: Format = Format {
     },
     read: |input| Ok(Box::new(TextReader::new(input, Biosnoop::default()))),
     write: None,
+    write_contents: None,
 };
 
 /// More columns than any tool prints, and more words than a line of it has.

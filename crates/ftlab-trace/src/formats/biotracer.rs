@@ -13,7 +13,8 @@ pub(crate) static FORMAT: Format = Format {
     columns: "start_sector sectors bytes flags created dispatched submitted completed",
     units: "sectors of 512 bytes; the size in bytes is not used; flags decimal, bit 0 set = write; the arrival is the \
             creation, in decimal seconds, counted from the earliest of the first requests; the other times are not used; \
-            lines are nearly in order of creation, and a clock that was set while the phone booted stays visible as a jump",
+            lines are nearly in order of creation; where the phone's clock was set, which shows as a step of more than a \
+            day, time goes on from the request before",
     cannot_say: "trims, flushes, partitions; response times are there but not used",
     argument: Some(Argument {
         summary: clock::ARGUMENT,
@@ -21,7 +22,7 @@ pub(crate) static FORMAT: Format = Format {
         required: false,
         read: |input, text| {
             let clock = Clock::given(text, 9, input.origin())?;
-            Ok(Box::new(TextReader::new(input, BioTracer { clock })))
+            Ok(Box::new(TextReader::new(input, BioTracer { clock, ..BioTracer::default() })))
         },
     }),
     extensions: &["biotracer"],
@@ -33,14 +34,40 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, BioTracer::default()).fits(),
     read: |input| {
         let clock = Clock::of(&input);
-        Ok(Box::new(TextReader::new(input, BioTracer { clock })))
+        Ok(Box::new(TextReader::new(input, BioTracer { clock, ..BioTracer::default() })))
     },
     write: None,
+    write_contents: None,
 };
 
 #[derive(Default)]
 struct BioTracer {
     clock: Clock,
+    /// Time stamp and arrival of the request before.
+    previous_ns: Option<(u64, u64)>,
+    /// What has to be added to time stamps since the clock was set.
+    shift_ns: i64,
+}
+
+impl BioTracer {
+    /// The arrival of a request created at `time_ns`, which stands at `at`.
+    #[inline(always)]
+    fn arrival(&mut self, time_ns: u64, at: usize) -> Result<u64, Fault> {
+        const DAY_NS: u64 = 86_400_000_000_000;
+        let corrected = match self.previous_ns {
+            Some((time_before_ns, arrival_ns)) if time_ns.abs_diff(time_before_ns) > DAY_NS => {
+                let continued_ns = arrival_ns.saturating_add(self.clock.start_ns().unwrap_or(0));
+                self.shift_ns = continued_ns.wrapping_sub(time_ns).cast_signed();
+                Some(continued_ns)
+            }
+            _ => time_ns.checked_add_signed(self.shift_ns),
+        };
+        let corrected =
+            corrected.ok_or_else(|| Cursor::value(at, "a time not before the begin of the trace"))?;
+        let arrival_ns = self.clock.since(corrected, at)?;
+        self.previous_ns = Some((time_ns, arrival_ns));
+        Ok(arrival_ns)
+    }
 }
 
 impl LineParser for BioTracer {
@@ -67,12 +94,12 @@ impl LineParser for BioTracer {
             line.decimal(9, expected)?;
         }
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        let arrival_ns = self.clock.since(time_ns, time_at)?;
+        let arrival_ns = self.arrival(time_ns, time_at)?;
         let op = if flags & 1 == 1 { Op::Write } else { Op::Read };
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0 }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {
-        self.clock.settle(lines, BioTracer { clock: Clock::zero() });
+        self.clock.settle(lines, BioTracer { clock: Clock::zero(), ..BioTracer::default() });
     }
 }

@@ -41,6 +41,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Blkparse::taking(None)).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Blkparse::taking(Some(b'D'))))),
     write: Some(write),
+    write_contents: None,
 };
 
 /// The actions that may be taken: those that every request has at most once, and whose lines have its address.
@@ -220,7 +221,7 @@ impl LineParser for Blkparse {
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all writers")]
 fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
     let mut sequence = 0u64;
-    Ok(Box::new(LineWriter::new(sink, "", move |out: &mut Vec<u8>, request: &Request| {
+    Ok(Box::new(LineWriter::new(sink, "", move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
         sequence += 1;
         let Request { arrival_ns, lba, sectors, op, stream } = *request;
         let (seconds, ns) = (arrival_ns / 1_000_000_000, arrival_ns % 1_000_000_000);

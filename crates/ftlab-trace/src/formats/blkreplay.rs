@@ -24,6 +24,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, BlkReplay).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, BlkReplay))),
     write: None,
+    write_contents: None,
 };
 
 struct BlkReplay;

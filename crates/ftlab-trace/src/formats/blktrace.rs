@@ -6,7 +6,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
 use super::{Format, Sample};
 use crate::input::{BadRecords, Compression, Epoch, Input};
-use crate::records::{BadRecord, Record, RecordParser, RecordReader, sectors_from};
+use crate::records::{BadRecord, Record, RecordParser, RecordReader, le16, le32, le64, sectors_from};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -25,6 +25,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| Order::of(sample.bytes).is_some(),
     read,
     write: None,
+    write_contents: None,
 };
 
 const MAGIC: u32 = 0x6561_7400;
@@ -58,19 +59,22 @@ impl Order {
         }
     }
 
+    #[inline(always)]
     fn u16(self, bytes: &[u8], at: usize) -> u16 {
-        let bytes = [bytes[at], bytes[at + 1]];
-        if self == Order::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
+        let value = le16(bytes, at);
+        if self == Order::Little { value } else { value.swap_bytes() }
     }
 
+    #[inline(always)]
     fn u32(self, bytes: &[u8], at: usize) -> u32 {
-        let (low, high) = (u32::from(self.u16(bytes, at)), u32::from(self.u16(bytes, at + 2)));
-        if self == Order::Little { low | high << 16 } else { low << 16 | high }
+        let value = le32(bytes, at);
+        if self == Order::Little { value } else { value.swap_bytes() }
     }
 
+    #[inline(always)]
     fn u64(self, bytes: &[u8], at: usize) -> u64 {
-        let (low, high) = (u64::from(self.u32(bytes, at)), u64::from(self.u32(bytes, at + 4)));
-        if self == Order::Little { low | high << 32 } else { low << 32 | high }
+        let value = le64(bytes, at);
+        if self == Order::Little { value } else { value.swap_bytes() }
     }
 }
 
@@ -175,7 +179,7 @@ pub(crate) fn siblings(path: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
         let filled = std::fs::metadata(&other).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
         match per_cpu(&other) {
             Some((other_stem, cpu)) if other_stem == stem && cpu != own && filled => {
-                others.push((cpu, other))
+                others.push((cpu, other));
             }
             _ => {}
         }

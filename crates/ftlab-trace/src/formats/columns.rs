@@ -8,14 +8,14 @@ use super::{Argument, Format};
 use crate::columns::{Column, Fields, Units, complete, op_of_name};
 use crate::input::Input;
 use crate::numbering::Volumes;
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader};
+use crate::text::{Cursor, Extent, Fault, Hashes, LineParser, TextReader};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
     name: "columns",
     summary: "lines of fields that the user names, as in --format 'columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes'",
     columns: "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k, stream or \
-              volume, - for what does not count, =TEXT for a field that a line must have to be taken, ... at the end for \
+              volume, content_hash, - for what does not count, =TEXT for a field that a line must have to be taken, ... at the end for \
               any further fields",
     units: "named as in csv; fields are separated by what separates the names: commas, semicolons or blanks; \
             op[read=A|B write=C trim=D flush=E skip=F] maps values to operations, * stands for all others, and without it \
@@ -38,12 +38,14 @@ pub(crate) static FORMAT: Format = Format {
     detect: |_| false,
     read,
     write: None,
+    write_contents: None,
 };
 
 fn failed(origin: &str, found: &str, expected: String) -> SourceError {
     SourceError { origin: origin.to_owned(), found: found.to_owned(), expected, ..SourceError::default() }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the signature of all readers")]
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     let expected = "the columns of the file have to be named, as in --format \
                     'columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes'";
@@ -158,7 +160,7 @@ struct Layout {
     units: Units,
 }
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "arrival_ns",
     "arrival_us",
     "arrival_ms",
@@ -171,6 +173,7 @@ const NAMES: [&str; 14] = [
     "pages_4k",
     "stream",
     "volume",
+    "content_hash",
     "-",
     "...",
 ];
@@ -278,11 +281,14 @@ struct Columns {
     layout: Layout,
     volumes: Volumes<Vec<u8>>,
     begun: bool,
+    /// Whether contents are kept, and that of the last request.
+    keeps_contents: bool,
+    content: Option<u128>,
 }
 
 impl Columns {
     fn new(layout: Layout) -> Self {
-        Self { layout, volumes: Volumes::default(), begun: false }
+        Self { layout, volumes: Volumes::default(), begun: false, keeps_contents: false, content: None }
     }
 
     /// Whether the first line has no number where the time belongs.
@@ -354,7 +360,13 @@ impl LineParser for Columns {
                     request.size = line.integer("a size")?;
                 }
                 Field::Of(Column::Stream) => request.stream = line.stream("a stream number")?,
-                Field::Of(Column::Ignored) => {
+                Field::Of(Column::ContentHash) if self.keeps_contents => {
+                    let at = line.position();
+                    let hashes = Hashes::of(separator.field(line));
+                    let hashes = hashes.ok_or_else(|| Cursor::shape(at, Hashes::EXPECTED))?;
+                    self.content = Some(hashes.value());
+                }
+                Field::Of(Column::ContentHash | Column::Ignored) => {
                     separator.field(line);
                 }
             }
@@ -367,6 +379,14 @@ impl LineParser for Columns {
             request.size = 0;
         }
         request.request(extent).map(Some)
+    }
+
+    fn keep_contents(&mut self) {
+        self.keeps_contents = true;
+    }
+
+    fn content(&self) -> Option<u128> {
+        self.content
     }
 }
 

@@ -26,12 +26,19 @@ pub(crate) static FORMAT: Format = Format {
     },
     read: |input| Ok(Box::new(TextReader::new(input, Csv::default()))),
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "arrival_ns,op,lba,sectors,stream\n", write)))),
+    write_contents: Some(|sink| {
+        let header = "arrival_ns,op,lba,sectors,stream,content_hash\n";
+        Ok(Box::new(LineWriter::new(sink, header, write)))
+    }),
 };
 
 #[derive(Default)]
 struct Csv {
     columns: Vec<Column>,
     units: Option<Units>,
+    /// Whether contents are kept, and that of the last request.
+    keeps_contents: bool,
+    content: Option<u128>,
 }
 
 impl Csv {
@@ -75,10 +82,19 @@ impl LineParser for Csv {
                     fields.size = line.integer("a size")?;
                 }
                 Column::Stream => fields.stream = line.stream("a stream number")?,
-                Column::Ignored => line.skip_field()?,
+                Column::ContentHash if self.keeps_contents => self.content = Some(line.hashes()?.value()),
+                Column::ContentHash | Column::Ignored => line.skip_field()?,
             }
         }
         fields.request(extent).map(Some)
+    }
+
+    fn keep_contents(&mut self) {
+        self.keeps_contents = true;
+    }
+
+    fn content(&self) -> Option<u128> {
+        self.content
     }
 }
 
@@ -89,9 +105,13 @@ impl LineParser for &mut Csv {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all line writers")]
-fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+fn write(out: &mut Vec<u8>, request: &Request, content: Option<u128>) -> Result<(), Unwritable> {
     let Request { arrival_ns, lba, sectors, op, stream } = request;
     // Writing to a Vec cannot fail.
-    let _ = writeln!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
+    let _ = write!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
+    let _ = match content {
+        Some(content) => writeln!(out, ",{content:032x}"),
+        None => writeln!(out),
+    };
     Ok(())
 }

@@ -23,6 +23,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
+    write_contents: None,
 };
 
 pub(crate) struct DiskSim;
@@ -47,7 +48,7 @@ impl LineParser for DiskSim {
     }
 }
 
-fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+fn write(out: &mut Vec<u8>, request: &Request, _: Option<u128>) -> Result<(), Unwritable> {
     let flags = match request.op {
         Op::Read => 1,
         Op::Write => 0,

@@ -39,6 +39,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(VERSION_2) || sample.bytes.starts_with(VERSION_3),
     read: |input| Ok(Box::new(TextReader::new(input, Iolog::default()))),
     write: Some(write),
+    write_contents: None,
 };
 
 fn read_unit(input: Input, text: &str) -> Result<Box<dyn RequestSource>, SourceError> {
@@ -159,20 +160,24 @@ fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
     let mut opened = vec![false; 1 << 16];
     let header = [VERSION_3, b"\n"].concat();
     let header = String::from_utf8_lossy(&header).into_owned();
-    Ok(Box::new(LineWriter::new(sink, &header, move |out: &mut Vec<u8>, request: &Request| {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
-        let us = arrival_ns / 1000;
-        // Writing to a Vec cannot fail.
-        if !std::mem::replace(&mut opened[usize::from(stream)], true) {
-            let _ = writeln!(out, "{us} volume{stream} add\n{us} volume{stream} open");
-        }
-        let action = match op {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Trim => "trim",
-            Op::Flush => "sync",
-        };
-        let _ = writeln!(out, "{us} volume{stream} {action} {} {}", lba * 512, u64::from(sectors) * 512);
-        Ok(())
-    })))
+    Ok(Box::new(LineWriter::new(
+        sink,
+        &header,
+        move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
+            let Request { arrival_ns, lba, sectors, op, stream } = *request;
+            let us = arrival_ns / 1000;
+            // Writing to a Vec cannot fail.
+            if !std::mem::replace(&mut opened[usize::from(stream)], true) {
+                let _ = writeln!(out, "{us} volume{stream} add\n{us} volume{stream} open");
+            }
+            let action = match op {
+                Op::Read => "read",
+                Op::Write => "write",
+                Op::Trim => "trim",
+                Op::Flush => "sync",
+            };
+            let _ = writeln!(out, "{us} volume{stream} {action} {} {}", lba * 512, u64::from(sectors) * 512);
+            Ok(())
+        },
+    )))
 }

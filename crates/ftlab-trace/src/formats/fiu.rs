@@ -13,7 +13,7 @@ pub(crate) static FORMAT: Format = Format {
     columns: "time pid process lba sectors op major minor hash[...]",
     units: "time in nanoseconds, kept as it is; lba and sectors of 512 bytes; op R or W; major and minor device become the \
             stream, numbered in order of appearance; hash: MD5 in hexadecimal, one for the request or one for each sector \
-            behind each other",
+            behind each other, which become one (FNV-1a, 128 bits); csv and parquet keep it as content_hash",
     cannot_say: "trims, flushes and response times",
     argument: None,
     extensions: &["fiu"],
@@ -25,11 +25,14 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Fiu::default()).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Fiu::default()))),
     write: None,
+    write_contents: None,
 };
 
 #[derive(Default)]
 struct Fiu {
     devices: Volumes<u64>,
+    /// Of the last request; absent while nobody asks.
+    content: Option<u128>,
 }
 
 impl LineParser for Fiu {
@@ -59,13 +62,19 @@ impl LineParser for Fiu {
         line.blanks()?;
         let minor = line.integer("a minor device number")?;
         line.blanks()?;
-        let hash_at = line.position();
-        let hash = line.token();
-        if hash.is_empty() || !hash.len().is_multiple_of(32) || !hash.iter().all(u8::is_ascii_hexdigit) {
-            return Err(Cursor::shape(hash_at, "hashes of 32 hexadecimal digits"));
+        let hashes = line.hashes()?;
+        if let Some(content) = &mut self.content {
+            *content = hashes.value();
         }
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
         let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+    fn keep_contents(&mut self) {
+        self.content.get_or_insert(0);
+    }
+
+    fn content(&self) -> Option<u128> {
+        self.content
     }
 }

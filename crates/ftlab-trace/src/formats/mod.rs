@@ -82,7 +82,11 @@ pub struct Format {
     pub(crate) read: fn(Input) -> Result<Box<dyn RequestSource>, SourceError>,
     /// Absent for formats that are only read.
     pub(crate) write: Option<MakeWriter>,
+    /// The same, with a hash of the content of each request; absent for formats that have no place for it.
+    pub(crate) write_contents: Option<MakeWriter>,
 }
+
+type ReadWith = fn(Input, &str) -> Result<Box<dyn RequestSource>, SourceError>;
 
 /// A choice in how a format is read.
 pub struct Argument {
@@ -92,7 +96,7 @@ pub struct Argument {
     pub example: &'static str,
     /// Whether the format cannot be read without.
     pub required: bool,
-    pub(crate) read: fn(Input, &str) -> Result<Box<dyn RequestSource>, SourceError>,
+    pub(crate) read: ReadWith,
 }
 
 impl std::fmt::Debug for Format {

@@ -24,6 +24,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| whole_times(sample, MqSim),
     read: |input| Ok(Box::new(TextReader::new(input, MqSim))),
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
+    write_contents: None,
 };
 
 /// Whether times are whole nanoseconds. A line with a decimal time speaks for `DiskSim`, however few there are: whole
@@ -55,7 +56,7 @@ impl LineParser for MqSim {
     }
 }
 
-fn write(out: &mut Vec<u8>, request: &Request) -> Result<(), Unwritable> {
+fn write(out: &mut Vec<u8>, request: &Request, _: Option<u128>) -> Result<(), Unwritable> {
     let kind = match request.op {
         Op::Read => 1,
         Op::Write => 0,

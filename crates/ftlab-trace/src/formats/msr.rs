@@ -36,6 +36,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(TextReader::new(input, Msr { clock })))
     },
     write: None,
+    write_contents: None,
 };
 
 #[derive(Default)]

@@ -43,6 +43,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(TextReader::new(input, OpenCas { clock, ..OpenCas::default() })))
     },
     write: None,
+    write_contents: None,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! libCacheSim's oracleGeneral traces.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use ftlab_core::host::request::{Op, Request};
 
@@ -24,39 +25,64 @@ pub(crate) static FORMAT: Format = Format {
     example: "",
     detect: |sample: &Sample<'_>| detect(sample.bytes),
     read: |input| {
-        let parser = OracleGeneral { epoch: input.epoch(), places: HashMap::new(), end: 0 };
+        let parser = OracleGeneral { epoch: input.epoch(), places: HashMap::default(), end: 0 };
         Ok(Box::new(RecordReader::new(input, parser)))
     },
     write: None,
+    write_contents: None,
 };
 
 const RECORD_BYTES: usize = 24;
 const PAGE_SECTORS: u64 = 8;
-/// Also the largest number, in traces whose writer used that for "never".
-const NEVER: u64 = u64::MAX;
+/// A trillion requests are more than any trace has.
+const MAX_REQUESTS: i64 = 1 << 40;
 
-/// The format has no mark of its own; but records tell where their objects come next, and that must be true.
+/// What a record says about the next access to its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Never,
+    At(u64),
+}
+
+impl Next {
+    /// Nothing when it makes no sense.
+    fn of(record: &[u8]) -> Option<Next> {
+        match le64(record, 16).cast_signed() {
+            // Writers differ in how they say never.
+            ..0 | i64::MAX => Some(Next::Never),
+            next @ 0..MAX_REQUESTS => Some(Next::At(next.cast_unsigned())),
+            _ => None,
+        }
+    }
+}
+
+/// The format has no mark of its own; but records tell where their objects come next, and that must be true of nearly
+/// all of them, whether records are counted from 0 or from 1.
 fn detect(bytes: &[u8]) -> bool {
     let records: Vec<&[u8]> = bytes.chunks_exact(RECORD_BYTES).collect();
-    let next_of = |record: &[u8]| match le64(record, 16) {
-        NEVER => i64::MAX.cast_unsigned(),
-        next => next,
-    };
-    // Counted from 0 or from 1.
-    let from = |first: u64| {
-        let plausible = |(index, record): (u64, &&[u8])| {
-            let next = next_of(record);
-            let far = next == i64::MAX.cast_unsigned();
-            // A trillion requests are more than any trace has.
-            (far || (next > index && next < 1 << 40))
-                && records
-                    .get(next.saturating_sub(first) as usize)
-                    .is_none_or(|other| le64(other, 4) == le64(record, 4))
+    let nearly_all = |count: usize, all: usize| count * 16 >= all * 15;
+    let plausible = |index: usize, first: usize| {
+        let record = records[index];
+        let next_is_true = match Next::of(record) {
+            None => false,
+            Some(Next::Never) => true,
+            Some(Next::At(next)) => {
+                next > (index + first) as u64
+                    && usize::try_from(next)
+                        .ok()
+                        .and_then(|next| records.get(next - first))
+                        .is_none_or(|other| le64(other, 4) == le64(record, 4))
+            }
         };
-        (first..).zip(&records).filter(|record| plausible(*record)).count() * 2 >= records.len()
+        // All ones are an erased disk, not a time.
+        next_is_true && le32(record, 0) != u32::MAX
+    };
+    let fits = |first| {
+        let count = (0..records.len()).filter(|index| plausible(*index, first)).count();
+        nearly_all(count, records.len())
     };
     let ordered = records.windows(2).filter(|pair| le32(pair[0], 0) <= le32(pair[1], 0)).count();
-    !records.is_empty() && (ordered + 1) * 2 >= records.len() && (from(0) || from(1))
+    !records.is_empty() && nearly_all(ordered, records.len() - 1) && (fits(0) || fits(1))
 }
 
 /// Where an object is.
@@ -66,9 +92,28 @@ struct Place {
     pages: u32,
 }
 
+/// Objects are often hashes already, and otherwise numbers in sequence: one multiplication spreads both.
+#[derive(Default)]
+struct ObjectHasher(u64);
+
+impl Hasher for ObjectHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
+
 struct OracleGeneral {
     epoch: Epoch,
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, Place, BuildHasherDefault<ObjectHasher>>,
     /// Pages in use.
     end: u64,
 }
@@ -81,6 +126,10 @@ impl RecordParser for OracleGeneral {
             return Ok(Record::Incomplete);
         }
         let (time, object, size) = (le32(bytes, 0), le64(bytes, 4), le32(bytes, 12));
+        if Next::of(bytes).is_none() {
+            let expected = "the number of the next access, below 2^40, or none";
+            return Err(BadRecord::new(Some(RECORD_BYTES), le64(bytes, 16), expected));
+        }
         if size == 0 {
             return Ok(Record::Other(RECORD_BYTES));
         }

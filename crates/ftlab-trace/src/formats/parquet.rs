@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 use bytes::Bytes;
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
+use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
@@ -14,9 +14,9 @@ use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
 use super::{Format, Sample};
 use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
-use crate::input::{Input, RandomAccess, Sink};
+use crate::input::{BadRecords, Input, RandomAccess, Sink};
 use crate::table::{Cell, Kind, TableWriter};
-use crate::text::Extent;
+use crate::text::{Extent, Hashes};
 use crate::write::TraceWriter;
 
 const MAGIC: &[u8] = b"PAR1";
@@ -33,14 +33,15 @@ pub(crate) static FORMAT: Format = Format {
     example: "",
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(MAGIC),
     read,
-    write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink)?))),
+    write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, false)?))),
+    write_contents: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, true)?))),
 };
 
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
-    let origin = input.origin().to_owned();
+    let (origin, bad) = (input.origin().to_owned(), input.bad_records());
     Ok(match input.into_random_access()? {
-        RandomAccess::File(file) => Box::new(Reader::<File>::open(origin, file)?),
-        RandomAccess::Memory(bytes) => Box::new(Reader::<Bytes>::open(origin, bytes.into())?),
+        RandomAccess::File(file) => Box::new(Reader::<File>::open(origin, bad, file)?),
+        RandomAccess::Memory(bytes) => Box::new(Reader::<Bytes>::open(origin, bad, bytes.into())?),
     })
 }
 
@@ -157,6 +158,59 @@ impl Values {
             _ => self.number(index, 0).map_or_else(Err, |code| Err(code.to_string())),
         }
     }
+
+    /// Hand the values, times 10^`scale`, to `set`; false when one of them, or what `set` makes of it, makes no sense.
+    fn spread(
+        &self,
+        out: &mut [Request],
+        scale: usize,
+        mut set: impl FnMut(&mut Request, u64) -> bool,
+    ) -> bool {
+        match self {
+            // A loop without branches that leave it, over the columns as ftlab writes them.
+            Values::Int64(typed) if scale == 0 => {
+                let (mut signs, mut fine) = (0, true);
+                for (request, value) in out.iter_mut().zip(&typed.values) {
+                    signs |= *value;
+                    fine &= set(request, value.cast_unsigned());
+                }
+                fine && signs >= 0
+            }
+            Values::Int32 { typed, unsigned } if scale == 0 => {
+                let (mut signs, mut fine) = (0, true);
+                for (request, value) in out.iter_mut().zip(&typed.values) {
+                    signs |= *value;
+                    fine &= set(request, value.cast_unsigned().into());
+                }
+                fine && (*unsigned || signs >= 0)
+            }
+            _ => out
+                .iter_mut()
+                .enumerate()
+                .all(|(index, request)| self.number(index, scale).is_ok_and(|value| set(request, value))),
+        }
+    }
+
+    /// Set the operations; false when one of them is none.
+    fn spread_ops(&self, out: &mut [Request]) -> bool {
+        let Values::Bytes(typed) = self else { return false };
+        // Names come from a dictionary: the same name lies at the same place, and need not be read again.
+        let mut known = [(std::ptr::null(), 0, Op::Read); 4];
+        let mut next = 0;
+        for (request, value) in out.iter_mut().zip(&typed.values) {
+            let name = value.data();
+            let place = (name.as_ptr(), name.len());
+            if let Some((_, _, op)) = known.iter().find(|(at, length, _)| (*at, *length) == place) {
+                request.op = *op;
+                continue;
+            }
+            let Some(op) = op_of_name(name) else { return false };
+            known[next % known.len()] = (place.0, place.1, op);
+            next += 1;
+            request.op = op;
+        }
+        true
+    }
 }
 
 struct Loaded {
@@ -170,19 +224,24 @@ struct Reader<R: ChunkReader> {
     origin: String,
     file: SerializedFileReader<R>,
     columns: Vec<Loaded>,
+    /// The column of contents, until somebody asks for them.
+    contents: Option<Loaded>,
     units: Units,
     levels: Vec<i16>,
     next_group: usize,
     /// Records of the loaded chunk, and the next of them.
     chunk: usize,
     next: usize,
+    /// The requests of the chunk; empty when one of them makes no sense.
+    ready: Vec<Request>,
     records: u64,
     total: u64,
+    bad: BadRecords,
     failed: Option<SourceError>,
 }
 
 impl<R: ChunkReader + 'static> Reader<R> {
-    fn open(origin: String, source: R) -> Result<Self, SourceError> {
+    fn open(origin: String, bad: BadRecords, source: R) -> Result<Self, SourceError> {
         let file = guarded(|| SerializedFileReader::new(source)).map_err(|error| damaged(&origin, &error))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
@@ -190,8 +249,11 @@ impl<R: ChunkReader + 'static> Reader<R> {
             |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
         let roles = columns_of(names.iter().map(String::as_str)).map_err(failed)?;
         let mut columns = Vec::new();
-        for (leaf, column) in
-            roles.iter().copied().enumerate().filter(|(_, column)| *column != Column::Ignored)
+        for (leaf, column) in roles
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, column)| !matches!(column, Column::ContentHash | Column::Ignored))
         {
             let described = schema.column(leaf);
             let kind = described.physical_type();
@@ -222,18 +284,29 @@ impl<R: ChunkReader + 'static> Reader<R> {
             }
             columns.push(Loaded { column, leaf, name: names[leaf].clone(), values: None });
         }
+        let contents = roles.iter().position(|column| *column == Column::ContentHash).filter(|leaf| {
+            let described = schema.column(*leaf);
+            described.physical_type() == Type::BYTE_ARRAY && described.max_rep_level() == 0
+        });
+        let contents = contents.map(|leaf| {
+            let name = names[leaf].clone();
+            Loaded { column: Column::ContentHash, leaf, name, values: None }
+        });
         let total = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(Self {
             origin,
             units: Units::of(&roles),
             file,
             columns,
+            contents,
             levels: Vec::with_capacity(CHUNK_RECORDS),
             next_group: 0,
             chunk: 0,
             next: 0,
+            ready: Vec::with_capacity(CHUNK_RECORDS),
             records: 0,
             total,
+            bad,
             failed: None,
         })
     }
@@ -287,6 +360,9 @@ impl<R: ChunkReader + 'static> Reader<R> {
             }
             if let Some(count @ 1..) = chunk {
                 (self.chunk, self.next) = (count, 0);
+                if !self.transpose() {
+                    self.ready.clear();
+                }
                 return Ok(true);
             }
             if self.next_group == self.file.metadata().num_row_groups() {
@@ -294,6 +370,53 @@ impl<R: ChunkReader + 'static> Reader<R> {
             }
             guarded(|| self.open_group()).map_err(|error| damaged(&self.origin, &error))?;
         }
+    }
+
+    /// Turn the columns of the chunk into its requests; false when one of them makes no sense.
+    fn transpose(&mut self) -> bool {
+        const EMPTY: Request = Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Read, stream: 0 };
+        self.ready.clear();
+        self.ready.resize(self.chunk, EMPTY);
+        let ready = &mut self.ready[..];
+        for Loaded { column, values, .. } in &self.columns {
+            let Some(values) = values else { continue };
+            let fine = match *column {
+                Column::Arrival { scale } => values.spread(ready, scale, |request, value| {
+                    request.arrival_ns = value;
+                    true
+                }),
+                Column::Op => values.spread_ops(ready),
+                Column::Lba | Column::OffsetBytes => values.spread(ready, 0, |request, value| {
+                    request.lba = value;
+                    true
+                }),
+                Column::Sectors | Column::Bytes | Column::Pages4k => {
+                    values.spread(ready, 0, |request, value| {
+                        request.sectors = value as u32;
+                        value <= u32::MAX.into()
+                    })
+                }
+                Column::Stream => values.spread(ready, 0, |request, value| {
+                    request.stream = value as u16;
+                    value <= u16::MAX.into()
+                }),
+                // Record by record, as most of a record with contents is its contents.
+                Column::ContentHash => false,
+                Column::Ignored => true,
+            };
+            if !fine {
+                return false;
+            }
+        }
+        let units = self.units;
+        ready.iter_mut().all(|request| {
+            let Request { arrival_ns, lba: address, sectors, op, stream } = *request;
+            let fields = Fields { arrival_ns, op, address, size: sectors.into(), units, stream };
+            fields.request(Extent { address_at: 0, size_at: 0 }).is_ok_and(|made| {
+                *request = made;
+                true
+            })
+        })
     }
 
     fn record(&self, index: usize) -> Result<Request, SourceError> {
@@ -326,7 +449,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                     fields.stream = u16::try_from(stream)
                         .map_err(|_| failed(stream.to_string(), "a stream number, from 0 to 65535".into()))?;
                 }
-                Column::Ignored => {}
+                Column::ContentHash | Column::Ignored => {}
             }
         }
         fields.request(Extent { address_at: 0, size_at: 0 }).map_err(|fault| {
@@ -335,7 +458,29 @@ impl<R: ChunkReader + 'static> Reader<R> {
         })
     }
 
-    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+    /// The hash of the content of a record; nothing where the file has none, or nobody asked for it.
+    fn content(&self, index: usize) -> Result<Option<u128>, SourceError> {
+        let loaded = self.columns.iter().find(|loaded| loaded.column == Column::ContentHash);
+        let Some(Values::Bytes(typed)) = loaded.and_then(|loaded| loaded.values.as_ref()) else {
+            return Ok(None);
+        };
+        let digits = ByteArray::data(&typed.values[index]);
+        let hashes = Hashes::of(digits).ok_or_else(|| SourceError {
+            origin: self.origin.clone(),
+            line: Some(self.records + 1),
+            found: String::from_utf8_lossy(digits).chars().take(80).collect(),
+            expected: Hashes::EXPECTED.into(),
+            ..SourceError::default()
+        })?;
+        Ok(Some(hashes.value()))
+    }
+
+    fn fill_or_fail(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<(), SourceError> {
         let end = out.len() + max;
         while out.len() < end {
             if self.next == self.chunk && !self.load_chunk()? {
@@ -349,21 +494,40 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 }
                 return Ok(());
             }
-            out.push(self.record(self.next)?);
-            self.next += 1;
-            self.records += 1;
+            if self.ready.is_empty() {
+                let record = self.record(self.next);
+                match record.and_then(|request| Ok((request, self.content(self.next)?))) {
+                    Ok((request, content)) => {
+                        out.push(request);
+                        contents.extend(content);
+                    }
+                    Err(error) => self.bad.leave_out(error)?,
+                }
+                self.next += 1;
+                self.records += 1;
+            } else {
+                let count = (end - out.len()).min(self.chunk - self.next);
+                out.extend_from_slice(&self.ready[self.next..self.next + count]);
+                self.next += count;
+                self.records += count as u64;
+            }
         }
         Ok(())
     }
 }
 
-impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
-    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+impl<R: ChunkReader + 'static> Reader<R> {
+    fn fill_before_failing(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         let before = out.len();
-        if let Err(error) = self.fill_or_fail(out, max) {
+        if let Err(error) = self.fill_or_fail(out, contents, max) {
             // The requests before the fault are delivered first.
             self.failed = Some(error.clone());
             if out.len() == before {
@@ -371,6 +535,22 @@ impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
             }
         }
         Ok(out.len() - before)
+    }
+}
+
+impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        self.fill_before_failing(out, &mut Vec::new(), max)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        self.columns.extend(self.contents.take());
+        self.fill_before_failing(out, contents, max)
     }
 
     fn total_requests(&self) -> Option<u64> {
@@ -380,6 +560,10 @@ impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
     fn fraction_done(&self) -> Option<f64> {
         Some(self.records as f64 / self.total.max(1) as f64)
     }
+
+    fn skipped_records(&self) -> u64 {
+        self.bad.skipped()
+    }
 }
 
 struct ParquetWriter {
@@ -387,28 +571,45 @@ struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    fn new(sink: Box<dyn Sink>) -> Result<Self, String> {
+    fn new(sink: Box<dyn Sink>, contents: bool) -> Result<Self, String> {
         let columns = [
             ("arrival_ns", Kind::U64),
             ("op", Kind::Name),
             ("lba", Kind::U64),
             ("sectors", Kind::U32),
             ("stream", Kind::U16),
+            ("content_hash", Kind::Hash),
         ];
-        Ok(Self { table: TableWriter::new(sink, &columns)? })
+        let columns = if contents { &columns[..] } else { &columns[..5] };
+        let mut table = TableWriter::new(sink, columns)?;
+        table.note("ftlab.schema", "requests 1");
+        table.note("ftlab.version", env!("CARGO_PKG_VERSION"));
+        table.note("ftlab.sector_bytes", &SECTOR_BYTES.to_string());
+        Ok(Self { table })
     }
 }
 
 impl TraceWriter for ParquetWriter {
-    fn write(&mut self, requests: &[Request]) -> Result<(), String> {
-        for request in requests {
-            self.table.push([
+    fn note_origin(&mut self, origin: &str) {
+        self.table.note("ftlab.origin", origin);
+    }
+
+    fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String> {
+        for (index, request) in requests.iter().enumerate() {
+            let row = [
                 Cell::Number(request.arrival_ns),
                 Cell::Name(request.op.name()),
                 Cell::Number(request.lba),
                 Cell::Number(request.sectors.into()),
                 Cell::Number(request.stream.into()),
-            ])?;
+            ];
+            match contents.get(index) {
+                Some(content) => {
+                    let [arrival, op, lba, sectors, stream] = row;
+                    self.table.push([arrival, op, lba, sectors, stream, Cell::Hash(*content)])?;
+                }
+                None => self.table.push(row)?,
+            }
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Spc).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Spc))),
     write: None,
+    write_contents: None,
 };
 
 struct Spc;

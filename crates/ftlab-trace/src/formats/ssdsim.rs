@@ -21,6 +21,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| whole_times(sample, SsdSim),
     read: |input| Ok(Box::new(TextReader::new(input, SsdSim))),
     write: None,
+    write_contents: None,
 };
 
 struct SsdSim;

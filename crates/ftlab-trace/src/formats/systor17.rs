@@ -38,6 +38,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(TextReader::new(input, Systor17 { clock })))
     },
     write: None,
+    write_contents: None,
 };
 
 #[derive(Default)]

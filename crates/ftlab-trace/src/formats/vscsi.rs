@@ -26,6 +26,7 @@ pub(crate) static FORMAT: Format = Format {
         Ok(Box::new(RecordReader::new(input, parser)))
     },
     write: None,
+    write_contents: None,
 };
 
 /// Where the fields of a record are.

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use ftlab_core::quantity;
 
 use super::{
-    Arc, Deserialize, Fault, JsonSchema, Op, Refusal, Request, SECTOR, Serialize, SourceFactory, Stage,
-    Transform, change, end, has_address, nanoseconds, one_or_many, refuse, some_sectors, some_time, staged,
+    Arc, Deserialize, Fault, JsonSchema, OneOrMany, Op, OpSchema, Refusal, Request, SECTOR, Serialize,
+    SourceFactory, Stage, Transform, change, end, has_address, nanoseconds, one_or_many, refuse,
+    some_sectors, some_time, staged,
 };
 use crate::workload::{SizeSchema, TimeSchema};
 
@@ -15,11 +16,11 @@ use crate::workload::{SizeSchema, TimeSchema};
 #[serde(deny_unknown_fields)]
 pub struct SetOp {
     /// What they become: `read`, `write` or `trim`.
-    #[schemars(with = "String")]
+    #[schemars(with = "OpSchema")]
     pub op: Op,
     /// Only requests of these operations; one or a list. All but flushes, which have no address, when absent.
     #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Vec<String>>")]
+    #[schemars(with = "Option<OneOrMany<OpSchema>>")]
     pub of: Option<Vec<Op>>,
 }
 

@@ -36,7 +36,7 @@ pub struct StepInfo {
     pub example: &'static str,
 }
 
-/// A step, or why it makes no sense: the key, what was found and what was expected.
+/// Why a step makes no sense: the key, what was found and what was expected.
 type Fault = (&'static str, String, String);
 
 /// What a step does.
@@ -119,7 +119,11 @@ fn whole<T>(expected: impl Into<String>) -> Result<T, Fault> {
     Err(("", String::new(), expected.into()))
 }
 
-fn refuse<T>(key: &'static str, found: impl ToString, expected: impl Into<String>) -> Result<T, Fault> {
+fn refuse<T>(
+    key: &'static str,
+    found: impl std::fmt::Display,
+    expected: impl Into<String>,
+) -> Result<T, Fault> {
     Err((key, found.to_string(), expected.into()))
 }
 
@@ -172,6 +176,11 @@ trait Stage: Clone + Send + Sync + 'static {
     /// How many requests it can still make use of.
     fn wanted(&self) -> u64 {
         u64::MAX
+    }
+
+    /// The share of what it takes that it was given, where it takes only a part.
+    fn share(&self) -> f64 {
+        0.0
     }
 
     /// How many requests become of `total`, when that is known beforehand.
@@ -266,7 +275,11 @@ impl<S: Stage> RequestSource for StagedSource<S> {
     }
 
     fn fraction_done(&self) -> Option<f64> {
-        share(self.inner.as_ref(), self.taken)
+        Some(share(self.inner.as_ref(), self.taken)?.max(self.stage.share()))
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.inner.skipped_records()
     }
 }
 
@@ -326,6 +339,32 @@ impl<S: Splitter> RequestSource for SplitSource<S> {
     fn fraction_done(&self) -> Option<f64> {
         share(self.inner.as_ref(), self.taken)
     }
+
+    fn skipped_records(&self) -> u64 {
+        self.inner.skipped_records()
+    }
+}
+
+/// An operation by name.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OpSchema {
+    Read,
+    Write,
+    Trim,
+    Flush,
+}
+
+/// One value or a list.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrMany<T> {
+    /// A value.
+    One(T),
+    /// A list.
+    Many(Vec<T>),
 }
 
 /// serde: a list, or one value for a list of one.

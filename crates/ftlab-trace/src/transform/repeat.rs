@@ -129,4 +129,9 @@ impl RequestSource for Rounds {
         let round = super::share(self.source.as_ref(), self.of_round)?;
         Some(((self.rounds - 1) as f64 + round) / self.again.times as f64)
     }
+
+    fn skipped_records(&self) -> u64 {
+        // Those of the first round come again in each of the others.
+        self.source.skipped_records()
+    }
 }

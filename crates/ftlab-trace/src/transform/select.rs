@@ -3,9 +3,9 @@
 use ftlab_core::quantity;
 
 use super::{
-    Arc, Deserialize, Fault, JsonSchema, Op, Refusal, Request, SECTOR, Serialize, SourceFactory, Stage,
-    Transform, end, has_address, nanoseconds, one_or_many, refuse, retain, some_time, staged, whole,
-    whole_sectors,
+    Arc, Deserialize, Fault, JsonSchema, OneOrMany, Op, OpSchema, Refusal, Request, SECTOR, Serialize,
+    SourceFactory, Stage, Transform, end, has_address, nanoseconds, one_or_many, refuse, retain, some_time,
+    staged, whole, whole_sectors,
 };
 use crate::workload::{SizeSchema, TimeSchema, optional_micros};
 
@@ -87,6 +87,10 @@ impl Stage for Counted {
         self.skip.saturating_add(self.take) - self.seen
     }
 
+    fn share(&self) -> f64 {
+        self.seen as f64 / self.skip.saturating_add(self.take) as f64
+    }
+
     fn total(&self, total: u64) -> Option<u64> {
         Some(total.saturating_sub(self.skip).min(self.take))
     }
@@ -109,10 +113,11 @@ impl Stage for Window {
 pub struct Filter {
     /// These operations: `read`, `write`, `trim`, `flush`; one or a list.
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Vec<String>>")]
+    #[schemars(with = "Option<OneOrMany<OpSchema>>")]
     pub ops: Option<Vec<Op>>,
     /// These streams (volumes); one or a list.
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OneOrMany<u16>>")]
     pub streams: Option<Vec<u16>>,
     /// What touches addresses from here on. 0 when absent. Flushes have no address and meet any range.
     #[serde(deserialize_with = "quantity::optional_bytes", skip_serializing_if = "Option::is_none")]

@@ -356,7 +356,13 @@ proptest! {
 }
 
 fn at(arrival_ns: u64, lba: u64) -> Request {
-    Request { arrival_ns, lba, sectors: 8, op: if lba % 16 == 0 { Op::Read } else { Op::Write }, stream: 0 }
+    Request {
+        arrival_ns,
+        lba,
+        sectors: 8,
+        op: if lba.is_multiple_of(16) { Op::Read } else { Op::Write },
+        stream: 0,
+    }
 }
 
 fn take(count: u64) -> Step {

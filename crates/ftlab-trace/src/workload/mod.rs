@@ -350,7 +350,6 @@ impl WorkloadConfig {
     /// Refuse keys that would have no effect.
     fn validate_keys(&self) -> Result<(), ConfigError> {
         let usable = |key: &str| match self.kind {
-            None if key == "volume_bytes" => self.volumes == Some(Volumes::Concat),
             None => TRACE_KEYS.contains(&key) || matches!(key, "trace" | "requests"),
             Some(WorkloadKind::Disksim) => matches!(key, "kind" | "requests" | "read_fraction" | "access"),
             Some(kind) => match key {
@@ -393,6 +392,13 @@ impl WorkloadConfig {
         self.validate_keys()?;
         if self.requests == Some(0) {
             return refuse("requests", 0, "must be at least 1");
+        }
+        if let Some(bytes) = self.volume_bytes.filter(|_| self.volumes != Some(Volumes::Concat)) {
+            return refuse(
+                "volume_bytes",
+                bytes,
+                "is the size of regions: state volumes = \"concat\", or leave it out",
+            );
         }
         if let Some(bytes) = self.volume_bytes.filter(|bytes| *bytes == 0 || bytes % SECTOR != 0) {
             return refuse("volume_bytes", bytes, "must be above 0 and a multiple of 512 bytes");

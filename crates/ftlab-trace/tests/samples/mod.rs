@@ -1,5 +1,6 @@
 //! Small valid files of the formats that ftlab reads and does not write, byte by byte, and damage that respects the
-//! structure of files. Shared by the tests and the fuzz targets.
+//! structure of files. Shared by the tests and the fuzz targets, each of which uses a part.
+#![allow(dead_code)]
 
 /// An event of blktrace, little-endian.
 pub struct Event {

@@ -1,0 +1,104 @@
+"""How the commands read traces: the options that they share."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ftlab import _native
+from ftlab.cli.output import transform_option
+from ftlab.units import count_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_LAST_VOLUME = 65535
+
+
+class Volumes(click.ParamType[tuple[int, ...]]):
+    """Numbers of volumes with commas between them."""
+
+    name = "volumes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Split and check."""
+        if isinstance(value, tuple):
+            return value
+        numbers = str(value).split(",")
+        if not all(number.isascii() and number.isdigit() and int(number) <= _LAST_VOLUME for number in numbers):
+            self.fail(f"{value!r}: expected numbers from 0 to {_LAST_VOLUME}, as in 3 or 0,3", param, ctx)
+        return tuple(map(int, numbers))
+
+
+_OPTIONS = (
+    click.option(
+        "--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content."
+    ),
+    click.option(
+        "--volume",
+        type=Volumes(),
+        default=(),
+        metavar="N[,N...]",
+        help="Take only these volumes (ASU, disk or device numbers).",
+    ),
+    click.option(
+        "--volumes",
+        type=click.Choice(["overlay", "concat"]),
+        default="overlay",
+        show_default=True,
+        help="Where volumes lie: on top of each other, or one behind the other.",
+    ),
+    click.option(
+        "--volume-bytes",
+        metavar="SIZE",
+        help="With --volumes concat: size of the region of each volume (64GiB). Default: the trace is read once more, "
+        "to find how far each reaches.",
+    ),
+    click.option(
+        "--skip-bad",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Leave out up to N bad lines or records, and count them.",
+    ),
+    transform_option,
+)
+
+
+def size(text: str | None) -> int | str | None:
+    """Give a size of the command line to the engine: bytes or a number with a unit."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else text
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options, which arrive as one argument `reading`."""
+
+    @functools.wraps(command)
+    def with_reading(
+        *args: Any,
+        trace_format: str | None,
+        volume: tuple[int, ...],
+        volumes: str,
+        volume_bytes: str | None,
+        skip_bad: int,
+        transforms: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        reading = _native.ReadOptions.of(trace_format, volume, volumes, size(volume_bytes), skip_bad, transforms)
+        return command(*args, reading=reading, **others)
+
+    wrapped: Callable[..., Any] = with_reading
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def tell_skipped(file: Path | str, skipped: int) -> None:
+    """Say on standard error that records were left out."""
+    if skipped:
+        noun = "record" if skipped == 1 else "records"
+        click.echo(f"{file}: {count_text(skipped)} bad {noun} skipped", err=True)

@@ -1,0 +1,135 @@
+"""Recording what a command does to files, as a trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ftlab import _native
+from ftlab.errors import ConfigError
+from ftlab.workload import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXTENSIONS = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".disksim": "disksim",
+    ".mqsim": "mqsim",
+    ".blkparse": "blkparse",
+    ".iolog": "fio_iolog",
+}
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+
+
+def format_of(path: Path) -> str | None:
+    """Tell the format of traces that an extension names, before that of a compression; ``None`` if it names none."""
+    inner = path.with_suffix("") if path.suffix in COMPRESSIONS else path
+    return EXTENSIONS.get(inner.suffix)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A command that was recorded.
+
+    Attributes:
+        trace: What it did to files, as a trace.
+        status: Its exit status; 128 and the number of the signal that ended it.
+        reads, writes, trims, flushes: Requests of the trace.
+        calls: System calls that led to them.
+        files: Files that were accessed.
+        space_bytes: Size of the flat address space in which the files lie.
+        duration_ns: How long it ran.
+        shared_mappings: Mappings of files that it could write through, which is not seen.
+        asynchronous_calls: Batches of asynchronous calls (``io_uring``, ``io_submit``), which are not seen.
+    """
+
+    trace: Trace
+    status: int
+    reads: int
+    writes: int
+    trims: int
+    flushes: int
+    calls: int
+    files: int
+    space_bytes: int
+    duration_ns: int
+    shared_mappings: int
+    asynchronous_calls: int
+
+    @property
+    def requests(self) -> int:
+        """All requests of the trace."""
+        return self.reads + self.writes + self.trims + self.flushes
+
+    def counts(self) -> dict[str, int]:
+        """Give all numbers by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "trace"}
+
+    def unseen(self) -> list[str]:
+        """Say in sentences what the command did that is not in the trace."""
+        said = []
+        if self.shared_mappings:
+            said.append(f"{self.shared_mappings} writable mappings of files: what was written through them is not seen")
+        if self.asynchronous_calls:
+            said.append(f"{self.asynchronous_calls} asynchronous calls (io_uring, io_submit), which are not seen")
+        return said
+
+
+def record(
+    command: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    cache: int | str | None = None,
+    include: Sequence[str | os.PathLike[str]] = (),
+    exclude: Sequence[str | os.PathLike[str]] = (),
+    output_to_stderr: bool = False,
+) -> Recording:
+    """Run a command and record what it and all that it starts do to files, as a trace. Linux only.
+
+    What is seen are system calls, by ``ptrace``; ``docs/recording.md`` says what that means. Ctrl-C ends the command,
+    and what was recorded until then is kept.
+
+    Args:
+        command: The command and its arguments.
+        out: The trace to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
+        format: Its format. Default: by the extension of ``out``.
+        cache: Size of a page cache that stands between the command and the device, such as ``"256MiB"``. Default:
+            ``None`` or ``"none"``, every call is a request.
+        include: Only files in these folders, or whose whole path matches these patterns. Default: all.
+        exclude: Not these.
+        output_to_stderr: Send the standard output of the command to standard error.
+
+    Raises:
+        ConfigError: An argument makes no sense.
+        InputError: The command cannot be started, watching it is not allowed, or the trace cannot be written.
+    """
+    if not command:
+        raise ConfigError("command: found nothing, expected a command and its arguments")
+    target = Path(out)
+    chosen = format or format_of(target)
+    if chosen is None:
+        raise ConfigError(f"{target}: the extension names no format; state one, or use one of {', '.join(EXTENSIONS)}")
+    ours = threading.current_thread() is threading.main_thread()
+    # Ctrl-C reaches the command as well: it ends, and the recording is finished.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ours else None
+    try:
+        done = _native.record(
+            [os.fspath(word) for word in command],
+            target,
+            chosen,
+            cache="0" if cache in {None, "none"} else str(cache),
+            include=[os.fspath(pattern) for pattern in include],
+            exclude=[os.fspath(pattern) for pattern in exclude],
+            output_to_stderr=output_to_stderr,
+        )
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
+    return Recording(trace=Trace(target, chosen), **done)
