@@ -179,3 +179,35 @@ def test_traces_in_python(two_volumes: Path) -> None:
     assert ftlab_package.run(device, trace).summary["host"]["requests"] == 3
     with pytest.raises(ftlab_package.InputError, match="volume_bytes belongs"):
         ftlab_package.run(device, ftlab_package.Trace(two_volumes, volume_bytes=4096))
+
+
+def test_columns_and_actions_are_chosen_behind_the_name_of_a_format(tmp_path: Path) -> None:
+    log = tmp_path / "replay.log"
+    log.write_text("time,latency,op,size,offset\n0.5,99,0,4096,8192\n1.25,12,1,512,1024\n", encoding="utf-8")
+    columns = "columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes"
+    rows = ftlab("trace", "head", log, "--format", columns, "--json").json
+    assert [tuple(row.values()) for row in rows] == [(500_000, "write", 16, 8, 0), (1_250_000, "read", 2, 1, 0)]
+    ran = ftlab("trace", "head", log, "--format", columns.replace("bytes,", "byte,"))
+    assert (ran.status, "did you mean bytes?" in ran.err) == (2, True)
+    events = tmp_path / "events.txt"
+    lines = ["8,0 1 1 0.000000000 697 Q W 64 + 8 [a]", "8,0 1 2 0.000000500 697 C W 64 + 8 [0]"]
+    events.write_text("\n".join(lines), encoding="utf-8")
+    ran = ftlab("trace", "stats", events)
+    assert (ran.status, "--format blkparse:Q" in ran.err) == (2, True)
+    assert ftlab("trace", "stats", events, "--format", "blkparse:Q", "--json").json["writes"] == 1
+
+
+def test_conversion_keeps_hashes_of_contents(tmp_path: Path) -> None:
+    one, other = "98b9cb7e1dd888f9dac2bf08af1c3cb2", "aad461f40ced9c7166a87fca5bc03d1f"
+    source = tmp_path / "home.txt"
+    source.write_text(f"5 1 a 8 8 W 6 0 {one}\n7 1 b 16 8 R 6 1 {other}\n", encoding="utf-8")
+    for target in ("a.csv", "a.parquet", "b.csv"):
+        assert ftlab("trace", "convert", source, tmp_path / target).status == 0
+        source = tmp_path / target
+    assert source.read_text(encoding="utf-8").splitlines() == [
+        "arrival_ns,op,lba,sectors,stream,content_hash",
+        f"5,write,8,8,0,{one}",
+        f"7,read,16,8,1,{other}",
+    ]
+    assert ftlab("trace", "convert", source, tmp_path / "c.csv", "--volume", "1").status == 0
+    assert (tmp_path / "c.csv").read_text(encoding="utf-8").splitlines()[1:] == [f"7,read,16,8,1,{other}"]

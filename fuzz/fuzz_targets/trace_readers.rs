@@ -89,7 +89,10 @@ fuzz_target!(|bytes: &[u8]| {
         let input = Input::from_bytes("fuzz", bytes.to_vec()).skipping(skipped);
         let Ok(mut reader) = format.reader_with(input, argument) else { continue };
         let mut requests = Vec::new();
-        while matches!(reader.fill(&mut requests, 4096), Ok(1..)) {
+        // A few bytes of a column can say that it has one value a billion times.
+        let mut rounds = 0;
+        while rounds < 100 && matches!(reader.fill(&mut requests, 4096), Ok(1..)) {
+            rounds += 1;
             for request in requests.drain(..) {
                 assert_eq!(request.sectors == 0, request.op == Op::Flush);
                 assert!(request.lba.checked_add(request.sectors.into()).is_some_and(|end| end <= 1 << 54));

@@ -7,7 +7,10 @@ use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::stats::StatsCollector;
 use ftlab_trace::transform::{Step, transformed};
-use ftlab_trace::{FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, create, open};
+use ftlab_trace::{
+    FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create, create_with_contents,
+    open,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -179,12 +182,28 @@ pub(crate) fn trace_convert(
     let trace = opened(py, path, reading)?;
     let origin = file_name(trace.path());
     let mut reader = requests_of(trace, reading)?;
-    let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
-    output.note_origin(&origin);
+    let made = |contents: bool| -> PyResult<TraceOutput> {
+        let make = if contents { create_with_contents } else { create };
+        let mut output = make(&target, target_format).map_err(|error| errors::input(&error))?;
+        output.note_origin(&origin);
+        Ok(output)
+    };
+    let mut output = None;
+    let mut contents = Vec::new();
     let limit = requests.unwrap_or(usize::MAX);
-    let count = each_batch(py, reader.as_mut(), progress.as_ref(), limit, |requests| {
-        output.write(requests).map_err(|error| errors::input(&error))
+    let count = each_batch_by(py, reader.as_mut(), progress.as_ref(), limit, |source, batch, max| {
+        contents.clear();
+        let filled = source.fill_with_contents(batch, &mut contents, max);
+        let filled = filled.map_err(|error| errors::input(&error))?;
+        if output.is_none() {
+            // Only the requests tell whether their contents are known.
+            output = Some(made(!contents.is_empty())?);
+        }
+        let written = output.as_mut().map_or(Ok(()), |output| output.write_with_contents(batch, &contents));
+        written.map_err(|error| errors::input(&error))?;
+        Ok(filled)
     })?;
+    let output = output.map_or_else(|| made(false), Ok)?;
     output.finish().map_err(|error| errors::input(&error))?;
     Ok((count, reader.skipped_records()))
 }
@@ -295,16 +314,26 @@ pub(crate) fn each_batch(
     limit: usize,
     mut take: impl FnMut(&[Request]) -> PyResult<()> + Send,
 ) -> PyResult<usize> {
+    each_batch_by(py, source, progress, limit, |source, batch, max| {
+        let filled = source.fill(batch, max).map_err(|error| errors::input(&error))?;
+        take(batch)?;
+        Ok(filled)
+    })
+}
+
+/// The same, where `step` fills each batch and takes it.
+fn each_batch_by(
+    py: Python<'_>,
+    source: &mut dyn RequestSource,
+    progress: Option<&Py<PyAny>>,
+    limit: usize,
+    mut step: impl FnMut(&mut dyn RequestSource, &mut Vec<Request>, usize) -> PyResult<usize> + Send,
+) -> PyResult<usize> {
     let mut batch = Vec::new();
     let mut count = 0;
     while count < limit {
         batch.clear();
-        let filled = py.detach(|| {
-            let filled =
-                source.fill(&mut batch, BATCH.min(limit - count)).map_err(|error| errors::input(&error))?;
-            take(&batch)?;
-            Ok::<usize, PyErr>(filled)
-        })?;
+        let filled = py.detach(|| step(&mut *source, &mut batch, BATCH.min(limit - count)))?;
         if filled == 0 {
             break;
         }

@@ -52,8 +52,7 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
             ns % 1_000_000,
             u8::from(read)
         ),
-        "mqsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),
-        "ssdsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),
+        "mqsim" | "ssdsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),
         "blkparse" => {
             // A request is queued, allocated, inserted, dispatched and completed.
             let rwbs = if read { "R" } else { "WS" };

@@ -157,7 +157,7 @@ fn clocks_of_the_calendar_begin_with_the_earliest_of_the_first_requests() {
     );
     // The clock is set to the wall's and back and forth: time goes on.
     let created = ["1.5", "2", "1398396860.25", "1398396861", "3.5", "4", "1398396862"];
-    let booting: String = created.iter().map(|time| format!("0 8 4096 4 {time} 9 9 9\n")).collect();
+    let booting = created.map(|time| format!("0 8 4096 4 {time} 9 9 9\n")).concat();
     let arrivals = read_text("biotracer", &booting).unwrap();
     let ms: Vec<u64> = arrivals.iter().map(|request| request.arrival_ns / 1_000_000).collect();
     assert_eq!(ms, [0, 500, 500, 1250, 1250, 1750, 1750]);
@@ -206,7 +206,7 @@ Skips: 0 forward (0 -   0.0%)
         read_text("blkparse", text).unwrap(),
         [
             request(2000, Op::Write, 8, 16, 0),
-            request(0, Op::Read, 64, 8, 0),
+            request(2000, Op::Read, 64, 8, 0),
             request(5000, Op::Trim, 0, 2048, 1),
             request(6000, Op::Flush, 0, 0, 1),
             request(7000, Op::Flush, 0, 0, 1)

@@ -35,7 +35,10 @@ class Volumes(click.ParamType[tuple[int, ...]]):
 
 _OPTIONS = (
     click.option(
-        "--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content."
+        "--format",
+        "trace_format",
+        metavar="FMT",
+        help="Format of the trace, with an argument behind a colon where it takes one. Default: recognised by content.",
     ),
     click.option(
         "--volume",

@@ -18,8 +18,8 @@ pub(crate) static FORMAT: Format = Format {
     units: "time in decimal seconds from the begin of the recording, kept as it is; sectors of 512 bytes; of the events of \
             a request one is taken: D, its dispatch to the driver, which is what the drive sees; rwbs with D = discard, \
             R or W, F alone or without data = flush; the device becomes the stream, numbered in order of appearance; \
-            other events, messages, passed-through commands and the summary at the end are skipped; events that \
-            happened before time 0, which blkparse prints as second 1266874889, arrive at 0",
+            other events, messages, passed-through commands and the summary at the end are skipped; events from before \
+            time 0, which blkparse prints as second 1266874889, arrive with the request ahead of them",
     cannot_say: "a flush that travels with a write (preflush, FUA); response times, unless the C events are compared \
                  with the D events",
     argument: Some(Argument {
@@ -73,11 +73,13 @@ struct Blkparse {
     devices: Volumes<u64>,
     /// Which of [`ACTIONS`] have been seen, a bit each.
     seen: u8,
+    /// Arrival of the request before.
+    previous_ns: u64,
 }
 
 impl Blkparse {
     fn taking(action: Option<u8>) -> Self {
-        Self { action, devices: Volumes::default(), seen: 0 }
+        Self { action, devices: Volumes::default(), seen: 0, previous_ns: 0 }
     }
 
     /// Begins of lines of the summary.
@@ -200,7 +202,8 @@ impl LineParser for Blkparse {
             }
             None => return Ok(None),
         };
-        let arrival_ns = if WRAPPED_NS.contains(&time_ns) { 0 } else { time_ns };
+        let arrival_ns = if WRAPPED_NS.contains(&time_ns) { self.previous_ns } else { time_ns };
+        self.previous_ns = arrival_ns;
         let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }

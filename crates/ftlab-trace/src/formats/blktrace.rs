@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
-use super::{Format, Sample};
+use super::{Argument, Format, Sample};
 use crate::input::{BadRecords, Compression, Epoch, Input};
 use crate::records::{BadRecord, Record, RecordParser, RecordReader, le16, le32, le64, sectors_from};
 
@@ -14,16 +14,23 @@ pub(crate) static FORMAT: Format = Format {
     summary: "Linux blktrace: the files DEVICE.blktrace.CPU, merged by time, or the output of blkparse -d; binary",
     columns: "48 bytes: magic and version u32, sequence u32, time u64, sector u64, bytes u32, action u32, pid u32, device \
               u32, cpu u32, error u16, length u16 of the data behind the record; of either byte order",
-    units: "time in nanoseconds, counted from the first event of all files; sectors of 512 bytes; only dispatch events \
-            (D: what reaches the driver) are requests: reads, writes, discards (trims) and flushes; other events and \
-            pass-through commands are left out; devices become streams in the order of their first dispatch; any \
-            one of the files of a device stands for all that lie beside it",
+    units: "time in nanoseconds, counted from the first event of all files; sectors of 512 bytes; of the \
+            events of a request one is taken: D, its dispatch to the driver, which is what the drive sees; reads, \
+            writes, discards (trims) and flushes; other events and pass-through commands are left out; devices become \
+            streams in the order of their first request; any one of the files of a device stands for all that lie beside it",
     cannot_say: "a flush that travels with a write; response times: completions are there but not used",
-    argument: None,
+    argument: Some(Argument {
+        summary: "the action to take: D dispatched to the driver (the default), Q queued by the file system (before \
+                  merging and splitting, and all that bio-based devices such as dm and md have), G allocated, I inserted \
+                  into the scheduler, C completed",
+        example: "Q",
+        required: false,
+        read: read_action,
+    }),
     extensions: &["blktrace"],
     example: "",
     detect: |sample: &Sample<'_>| Order::of(sample.bytes).is_some(),
-    read,
+    read: |input| read(input, DISPATCH),
     write: None,
     write_contents: None,
 };
@@ -40,7 +47,9 @@ const PASS_THROUGH: u32 = 1 << 25;
 const NOTIFY: u32 = 1 << 26;
 const DISCARD: u32 = 1 << 29;
 /// What happened is in its lowest byte; the bit above says that the data begin with a control group.
-const DISPATCH: u32 = 7;
+const DISPATCH: u8 = 7;
+/// Events that a request has at most once, by the letter that blkparse prints.
+const ACTIONS: [(&str, u8); 5] = [("D", DISPATCH), ("Q", 1), ("G", 4), ("I", 12), ("C", 8)];
 
 /// The byte order of the machine that was traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,27 +87,34 @@ impl Order {
     }
 }
 
-/// A dispatch; its time is that of the machine.
+/// An event that is taken; its time is that of the machine.
 #[derive(Debug, Clone, Copy)]
-struct Dispatch {
+struct Taken {
     device: u32,
     request: Request,
 }
 
-#[derive(Default)]
 struct Events {
+    /// Which of them are requests.
+    action: u8,
     order: Option<Order>,
-    /// Earliest time of an event before the first dispatch, and at it.
+    /// Earliest time of the events up to the first that was taken.
     earliest: Option<u64>,
-    dispatched: bool,
+    any_taken: bool,
     events: u64,
 }
 
+impl Events {
+    fn taking(action: u8) -> Self {
+        Self { action, order: None, earliest: None, any_taken: false, events: 0 }
+    }
+}
+
 impl RecordParser for Events {
-    type Item = Dispatch;
+    type Item = Taken;
     const NAME: &'static str = "event";
 
-    fn parse(&mut self, bytes: &[u8]) -> Result<Record<Dispatch>, BadRecord> {
+    fn parse(&mut self, bytes: &[u8]) -> Result<Record<Taken>, BadRecord> {
         if bytes.len() < RECORD_BYTES {
             return Ok(Record::Incomplete);
         }
@@ -122,10 +138,10 @@ impl RecordParser for Events {
             return Ok(Record::Other(length));
         }
         self.events += 1;
-        if !self.dispatched {
+        if !self.any_taken {
             self.earliest = Some(self.earliest.map_or(time, |earliest| earliest.min(time)));
         }
-        if action & 0xff != DISPATCH || action & PASS_THROUGH != 0 {
+        if action as u8 != self.action || action & PASS_THROUGH != 0 {
             return Ok(Record::Other(length));
         }
         let size = order.u32(bytes, 24);
@@ -141,9 +157,9 @@ impl RecordParser for Events {
             Op::Flush => (0, 0),
             _ => sectors_from(order.u64(bytes, 16), size.into(), length)?,
         };
-        self.dispatched = true;
+        self.any_taken = true;
         let request = Request { arrival_ns: time, lba, sectors, op, stream: 0 };
-        Ok(Record::Request(length, Dispatch { device: order.u32(bytes, 36), request }))
+        Ok(Record::Request(length, Taken { device: order.u32(bytes, 36), request }))
     }
 
     fn resume(&self, bytes: &[u8]) -> Option<usize> {
@@ -188,7 +204,19 @@ pub(crate) fn siblings(path: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
     Ok(others.into_iter().map(|(_, path)| path).collect())
 }
 
-fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
+fn read_action(input: Input, text: &str) -> Result<Box<dyn RequestSource>, SourceError> {
+    match ACTIONS.iter().find(|(letter, _)| *letter == text) {
+        Some((_, action)) => read(input, *action),
+        None => Err(SourceError {
+            origin: input.origin().to_owned(),
+            found: text.to_owned(),
+            expected: "an action to take: D, Q, G, I or C (--format blktrace:ACTION)".into(),
+            ..SourceError::default()
+        }),
+    }
+}
+
+fn read(input: Input, action: u8) -> Result<Box<dyn RequestSource>, SourceError> {
     let failed = |expected: String| SourceError {
         origin: input.origin().to_owned(),
         expected,
@@ -209,11 +237,12 @@ fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     inputs.sort_by_key(|input| input.path().and_then(per_cpu).map(|(_, cpu)| cpu));
     let files = inputs
         .into_iter()
-        .map(|input| File { reader: RecordReader::new(input, Events::default()), head: None });
+        .map(|input| File { reader: RecordReader::new(input, Events::taking(action)), head: None });
     Ok(Box::new(Merged {
         origin,
         bad,
         epoch,
+        action,
         files: files.collect(),
         devices: Vec::new(),
         started: false,
@@ -225,7 +254,7 @@ fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
 /// The events of one CPU.
 struct File {
     reader: RecordReader<Events>,
-    head: Option<Dispatch>,
+    head: Option<Taken>,
 }
 
 /// The events of all CPUs.
@@ -233,6 +262,7 @@ struct Merged {
     origin: String,
     bad: BadRecords,
     epoch: Epoch,
+    action: u8,
     files: Vec<File>,
     /// Devices by stream.
     devices: Vec<u32>,
@@ -253,8 +283,10 @@ impl Merged {
         }
         if self.files.iter().all(|file| file.head.is_none()) {
             let events: u64 = self.files.iter().map(|file| file.reader.parser().events).sum();
+            let letter =
+                ACTIONS.iter().find(|(_, action)| *action == self.action).map_or("?", |found| found.0);
             return Err(self.error(format!(
-                "found no dispatch (D) of a read, write, discard or flush among {events} events"
+                "found no {letter} of a read, write, discard or flush among {events} events"
             )));
         }
         if let Some(earliest) = self.files.iter().filter_map(|file| file.reader.parser().earliest).min() {
@@ -284,7 +316,7 @@ impl Merged {
                 heads.filter_map(|(index, file)| file.head.map(|head| (head.request.arrival_ns, index)));
             let Some((time, index)) = heads.min() else { return Ok(None) };
             let file = &mut self.files[index];
-            let Some(Dispatch { device, request }) = file.head else { return Ok(None) };
+            let Some(Taken { device, request }) = file.head else { return Ok(None) };
             match file.reader.next_item() {
                 Ok(next) => file.head = next,
                 Err(error) => (file.head, self.broken) = (None, Some(error)),

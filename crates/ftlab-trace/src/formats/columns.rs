@@ -29,7 +29,7 @@ pub(crate) static FORMAT: Format = Format {
         required: true,
         read: |input, text| match Layout::of(text) {
             Ok(layout) => Ok(Box::new(TextReader::new(input, Columns::new(layout)))),
-            Err(expected) => Err(failed(input.origin(), text, expected)),
+            Err(problem) => Err(failed(input.origin(), format!("--format columns:{text}: {problem}"))),
         },
     }),
     extensions: &[],
@@ -41,15 +41,15 @@ pub(crate) static FORMAT: Format = Format {
     write_contents: None,
 };
 
-fn failed(origin: &str, found: &str, expected: String) -> SourceError {
-    SourceError { origin: origin.to_owned(), found: found.to_owned(), expected, ..SourceError::default() }
+fn failed(origin: &str, expected: String) -> SourceError {
+    SourceError { origin: origin.to_owned(), expected, ..SourceError::default() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature of all readers")]
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     let expected = "the columns of the file have to be named, as in --format \
                     'columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes'";
-    Err(failed(input.origin(), "", expected.into()))
+    Err(failed(input.origin(), expected.into()))
 }
 
 /// What becomes of the lines whose operation has a value: `None` leaves them out.
@@ -190,7 +190,7 @@ impl Layout {
         };
         for name in &names {
             if layout.open {
-                return Err("... stands at the end".into());
+                return Err("... stands at the end only".into());
             }
             let mapped = name.strip_prefix("op[").and_then(|rest| rest.strip_suffix(']'));
             let field = match *name {
@@ -221,7 +221,7 @@ impl Layout {
                 Field::Equal(_) => Column::Ignored,
             })
             .collect();
-        complete(&columns)?;
+        complete(&columns).map_err(|expected| format!("expected {expected}"))?;
         layout.units = Units::of(&columns);
         Ok(layout)
     }
@@ -253,11 +253,11 @@ fn split(text: &str) -> Result<(Separator, Vec<&str>), String> {
         }
     }
     if depth != 0 {
-        return Err("brackets in pairs, as in op[read=1 write=0]".into());
+        return Err("brackets come in pairs, as in op[read=1 write=0]".into());
     }
     let has = |mark: char| outside.iter().any(|(_, letter)| *letter == mark);
     let (separator, mark) = match (has(','), has(';')) {
-        (true, true) => return Err("one kind of separator: commas, semicolons or blanks".into()),
+        (true, true) => return Err("there is one kind of separator: commas, semicolons or blanks".into()),
         (true, false) => (Separator::Mark(b','), Some(',')),
         (false, true) => (Separator::Mark(b';'), Some(';')),
         (false, false) => (Separator::Blanks, None),

@@ -288,7 +288,7 @@ mod tests {
         for format in FORMATS.iter().filter(|format| format.argument.is_some()) {
             let input = Input::from_bytes("example", format.example.into());
             let refused = format.reader_with(input, Some("nonsense")).err();
-            assert!(refused.is_some_and(|error| error.found == "nonsense"), "{}", format.name);
+            assert!(refused.is_some_and(|error| error.to_string().contains("nonsense")), "{}", format.name);
         }
     }
 

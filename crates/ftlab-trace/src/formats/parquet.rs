@@ -1,6 +1,6 @@
 //! Parquet tables with named columns.
 
-use std::fs::File;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
@@ -10,7 +10,7 @@ use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 
 use super::{Format, Sample};
 use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
@@ -40,9 +40,42 @@ pub(crate) static FORMAT: Format = Format {
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     let (origin, bad) = (input.origin().to_owned(), input.bad_records());
     Ok(match input.into_random_access()? {
-        RandomAccess::File(file) => Box::new(Reader::<File>::open(origin, bad, file)?),
-        RandomAccess::Memory(bytes) => Box::new(Reader::<Bytes>::open(origin, bad, bytes.into())?),
+        RandomAccess::File(file) => Box::new(Reader::open(origin, bad, Whole(file))?),
+        RandomAccess::Memory(bytes) => Box::new(Reader::open(origin, bad, Whole(Bytes::from(bytes)))?),
     })
+}
+
+/// A file whose end is an error to whoever reads beyond it: the decoder skips what it does not know, and would skip
+/// billions of values that a damaged file says to have behind its end.
+struct Whole<R>(R);
+
+impl<R: ChunkReader> Length for Whole<R> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<R: ChunkReader> ChunkReader for Whole<R> {
+    type T = UpToEnd<R::T>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        self.0.get_read(start).map(UpToEnd)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+struct UpToEnd<T>(T);
+
+impl<T: Read> Read for UpToEnd<T> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(out)? {
+            0 if !out.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        }
+    }
 }
 
 /// Records decoded at a time.
@@ -359,6 +392,11 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 }
             }
             if let Some(count @ 1..) = chunk {
+                // A few damaged bytes can stand for billions of records.
+                if self.records + count as u64 > self.total {
+                    let error = ParquetError::General("it has more records than it says".into());
+                    return Err(damaged(&self.origin, &error));
+                }
                 (self.chunk, self.next) = (count, 0);
                 if !self.transpose() {
                     self.ready.clear();
@@ -670,6 +708,15 @@ mod tests {
         let request =
             |arrival_ns, lba, sectors| Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0 };
         assert_eq!(requests, [request(5000, 5, 1), request(6000, 6, 2)]);
+    }
+
+    #[test]
+    fn nothing_can_be_skipped_behind_the_end() {
+        let bytes = Whole(Bytes::from_static(b"0123456789"));
+        let mut read = bytes.get_read(4).unwrap();
+        assert_eq!(io::copy(&mut read.by_ref().take(6), &mut io::sink()).unwrap(), 6);
+        assert!(io::copy(&mut read.by_ref().take(1), &mut io::sink()).is_err());
+        assert_eq!(bytes.len(), 10);
     }
 
     #[test]
