@@ -225,9 +225,7 @@ def test_values_that_fit_nothing_are_refused_and_combinations_are_recorded() -> 
     assert frame["status"].to_list() == ["done", "error", "done", "done"]
     assert "ftl.logical_pages" in frame["error"][1]
     with pytest.raises(ftlab.ConfigError, match="logical_pages"):
-        ftlab.study(
-            spec(axes={**axes, "ftl.logical_pages": [200, 90_000]}, set={"geometry.pages_per_block": 16})
-        )
+        ftlab.study(spec(axes={**axes, "ftl.logical_pages": [200, 90_000]}, set={"geometry.pages_per_block": 16}))
 
 
 # Keys
@@ -460,6 +458,8 @@ def test_sql_and_frames(tmp_path: Path) -> None:
     best = store.sql('SELECT "ftl.gc", min("write_amplification.total") AS wa FROM study GROUP BY ALL ORDER BY wa')
     assert best["ftl.gc"].to_list()[0] == "greedy"
     assert store.sql("SELECT count(*) AS n FROM small JOIN runs USING (key)")["n"].to_list() == [6]
+    both = store.sql("SELECT a.key, b.key FROM study a, study b")
+    assert (both.columns, both.height) == (["key", "key_1"], 36)
     assert store.sql("SHOW TABLES").height == 3
     assert store.sql("SELECT description->>'$.device.ftl.gc' AS gc FROM runs ORDER BY gc")["gc"].to_list()[0] == "fifo"
     with pytest.raises(ftlab.InputError, match=r"SQL: .*nonsense"):

@@ -141,7 +141,9 @@ pub(crate) fn trace_info(
 #[pyfunction]
 #[pyo3(signature = (path, format = None))]
 pub(crate) fn trace_files(py: Python<'_>, path: PathBuf, format: Option<String>) -> PyResult<Vec<PathBuf>> {
-    opened(py, path, format, None)?.files().map_err(|error| errors::input(&error))
+    let open = OpenOptions { format, ..OpenOptions::default() };
+    let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
+    trace.files().map_err(|error| errors::input(&error))
 }
 
 type Row = (u64, &'static str, u64, u32, u16);

@@ -93,7 +93,8 @@ def run_study(
     Args:
         study: The study.
         store: Where results are, and go.
-        executor: Where runs are executed; stays open. Default: threads of this process.
+        executor: Where runs are executed; stays open, unless the study is interrupted. Default: threads of this
+            process.
         workers: Runs at a time, without an executor. Default: one for every core.
         trace_memory_bytes: Memory for decoded traces, without an executor.
         retry: Execute runs again that ended with an error.
@@ -153,7 +154,9 @@ class _Going:
         """Wait a moment, and keep what ended meanwhile."""
         done, _ = wait(self._runs, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
         for future in done:
-            self._keep(future, self._runs.pop(future))
+            self._keep(future, self._runs[future])
+            # Only now: an interruption between the two keeps it once more.
+            del self._runs[future]
         self._watch.tick(self._engine.under_way())
 
     def _keep(self, future: Future[Outcome], run: Run) -> None:

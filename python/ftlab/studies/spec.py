@@ -116,11 +116,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Workload):
         return {"name": value.name, **value.to_dict()}
     if isinstance(value, Trace):
-        keys = {"trace": os.fspath(value.path), "format": value.format, "volume": value.volume}
-        table: dict[str, Any] = {key: each for key, each in keys.items() if each is not None}
-        if value.transforms:
-            table["transform"] = list(value.transforms)
-        return table
+        return _plain(value.keys())
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | range):

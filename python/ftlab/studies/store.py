@@ -390,9 +390,11 @@ class Store:
             ConfigError: There is no such study.
             InputError: DuckDB refuses the query.
         """
-        return self._retried(lambda files: self._ask(query, name, files))
+        # Before the tables, as in `records`.
+        loose = self._loose()
+        return self._retried(lambda files: self._ask(query, name, files, loose))
 
-    def _ask(self, query: str, name: str | None, files: list[Path]) -> pl.DataFrame:
+    def _ask(self, query: str, name: str | None, files: list[Path], loose: dict[str, Record]) -> pl.DataFrame:
         import tempfile
 
         import duckdb
@@ -402,7 +404,6 @@ class Store:
         chosen = self.study(name) if studies or name is not None else None
         with tempfile.TemporaryDirectory(prefix="ftlab-") as folder, duckdb.connect() as connection:
             # What lies alone is put into a table for this query only: asking changes nothing.
-            loose = self._loose()
             if loose:
                 aside = Store(folder)
                 files = [*files, aside._write_table(loose)]
@@ -431,7 +432,18 @@ class Store:
                 if not all(file.exists() for file in files):
                     raise
                 raise InputError(f"SQL: {error}") from error
-        return pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+        return pl.DataFrame(rows, schema=_distinct(names), orient="row", infer_schema_length=None)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of columns, of which a join may have two alike."""
+    found: dict[str, None] = {}
+    for name in names:
+        count, other = 1, name
+        while other in found:
+            count, other = count + 1, f"{name}_{count}"
+        found[other] = None
+    return list(found)
 
 
 def _quoted(text: str, quote: str) -> str:
