@@ -415,6 +415,17 @@ def test_errors_are_recorded_beside_results_and_told(tmp_path: Path) -> None:
     assert good.exists()
 
 
+def test_a_workload_that_does_not_fit_a_drive_is_an_error_of_its_run(tmp_path: Path) -> None:
+    axes = {"workload.footprint_bytes": ["64KiB", "1GiB"]}
+    store = ftlab.Store(tmp_path)
+    frame = ftlab.study(spec(axes=axes), out=store)
+    assert frame["status"].to_list() == ["done", "error"]
+    assert "workload.footprint_bytes" in frame["error"][1]
+    assert store.records()[frame["key"][1]].error_kind == "config"
+    assert run_study(ftlab.Study(spec(axes=axes)), store).executed == 0
+    assert run_study(ftlab.Study(spec(axes=axes)), store, retry=True).executed == 1
+
+
 def test_an_executor_that_fails_loses_nothing(tmp_path: Path) -> None:
     class Breaking(Reversed):
         def submit(self, description: Description) -> Future[Outcome]:

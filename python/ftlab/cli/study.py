@@ -209,6 +209,8 @@ def run(
                 watch=watch,
             )
     except KeyboardInterrupt:
+        if described.name not in store.studies():
+            raise
         frame = store.frame(described.name)
         ended = frame.height - frame["status"].to_list().count("missing")
         click.echo(f"interrupted: {ended} of {frame.height} runs have ended and are kept in {store.folder}", err=True)

@@ -263,8 +263,8 @@ const DEFAULT_RANDOM: f64 = 0.5;
 pub struct Making {
     /// Traces are decoded once for all who name this; each reads for itself when absent.
     pub traces: Option<TraceCache>,
-    /// Whether requests are made on the thread that asks for them, as is best where every core runs a simulation of its
-    /// own. Long workloads are made on a thread of their own otherwise.
+    /// Whether generators work on the thread that asks for requests, as is best where every core runs a simulation of
+    /// its own. Long workloads are made on a thread of their own otherwise.
     pub in_line: bool,
 }
 
