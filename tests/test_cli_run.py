@@ -180,9 +180,28 @@ def test_every_device_preset_runs() -> None:
 
 def test_every_workload_preset_runs() -> None:
     for workload in ftlab("workloads", "--json").json:
-        ran = ftlab("run", "msr-ssd", "--workload", workload["name"], "--requests", "500", "--json")
+        # Stand-ins have the address range of what they stand for, as recordings do.
+        wrap = ("--set", "host.out_of_range=wrap") if workload["stand_in"] else ()
+        ran = ftlab("run", "msr-ssd", "--workload", workload["name"], "--requests", "500", "--json", *wrap)
         assert ran.status == 0, (workload["name"], ran.err)
         assert ran.json["host"]["requests"] == 500
+        assert ("stand_in" in ran.json) == (workload["stand_in"] is not None)
+
+
+def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
+    options = ("--workload", "like-financial", "--requests", "200", "--set", "host.out_of_range=wrap")
+    ran = run_small(*options)
+    assert "stand-in for: the UMass trace Financial1" in ran.out
+    assert "generated" in ran.out
+    (tmp_path / "umass").mkdir()
+    lines = (f"0,{sector * 8},512,w,{sector}.0" for sector in range(50))
+    (tmp_path / "umass" / "Financial1.spc").write_text("\n".join(lines) + "\n")
+    ran = run_small(*options, "--trace-dir", tmp_path, "--json")
+    assert (ran.json["workload"], ran.json["host"]["requests"]) == ("Financial1.spc", 50)
+    assert ran.json["stand_in"]["recording"].endswith("Financial1.spc")
+    assert "recording: the UMass trace Financial1" in run_small(*options, "--trace-dir", tmp_path).out
+    assert run_small(*options, "--trace-dir", tmp_path / "none").status == 2
+    assert run_small("--workload", "like-pc", "--trace-dir", tmp_path, "--requests", "9", "--json").status == 2
 
 
 def test_the_schema_covers_every_key() -> None:

@@ -229,6 +229,28 @@ def test_values_that_fit_nothing_are_refused_and_combinations_are_recorded() -> 
         ftlab.study(spec(axes={**axes, "ftl.logical_pages": [200, 90_000]}, set={"geometry.pages_per_block": 16}))
 
 
+def test_stand_ins_are_marked_and_make_way_for_recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    presets = (ftlab.Workload.load(name) for name, _ in ftlab._native.presets("workload"))
+    preset = next(preset for preset in presets if preset.stand_in and preset.stand_in.get("traces"))
+    stand_in = preset.stand_in or {}
+    monkeypatch.delenv("FTLAB_TRACES", raising=False)
+    small: dict[str, Any] = {"workload.requests": 30}
+    named, given = (
+        ftlab.Study({"device": "tlc-256g", "workload": each, "set": small}).runs()[0] for each in (preset.name, preset)
+    )
+    assert named.key == given.key
+    assert (named.description or {})["stand_in"] == [stand_in["for"], None]
+    (tmp_path / f"{stand_in['traces'][0]}").write_text("arrival_ns,op,lba,sectors\n" + "5,w,8,8\n" * 40)
+    monkeypatch.setenv("FTLAB_TRACES", str(tmp_path))
+    monkeypatch.setattr(ftlab.Workload, "stand_in", {**stand_in, "format": "csv"})
+    frame = ftlab.study(
+        {"device": "ideal-page", "workload": preset.name, "set": {**SMALL, **small}, "options": {"timing": False}}
+    )
+    assert frame["host.requests"].to_list() == [30]
+    assert frame["stand_in.stands_for"].to_list() == [stand_in["for"]]
+    assert frame["stand_in.recording"].to_list() == [stand_in["traces"][0]]
+
+
 # Keys
 
 

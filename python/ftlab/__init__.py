@@ -13,12 +13,14 @@ from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.recording import Recording, record
 from ftlab.result import Result
 from ftlab.running import run
+from ftlab.statistics import Fit, TraceStats, fit, trace_stats
 from ftlab.studies import Store, Study, study
 from ftlab.workload import Trace, Workload
 
 __all__ = [
     "ConfigError",
     "Device",
+    "Fit",
     "FtlabError",
     "InputError",
     "Recording",
@@ -27,9 +29,12 @@ __all__ = [
     "Store",
     "Study",
     "Trace",
+    "TraceStats",
     "Workload",
     "__version__",
+    "fit",
     "record",
     "run",
     "study",
+    "trace_stats",
 ]

@@ -9,10 +9,14 @@ import numpy as np
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ftlab.result import Result
+    from ftlab.statistics import TraceStats
 
 _BLUE, _ORANGE, _GREY = "#1f77b4", "#d95f02", "#999999"
 
@@ -97,4 +101,100 @@ def plot(result: Result) -> Figure:
             axis.set_ylim(bottom=0)
     axes[-1].set_xlabel(label)
     figure.suptitle(f"{result.summary['workload']} on {result.summary['device']}")
+    return figure
+
+
+def _shares(axis: Axes, rows: pl.DataFrame, scale: float) -> None:
+    """Draw the share of values up to each row's end."""
+    shares = np.cumsum(rows["count"].to_numpy()) / max(1, rows["count"].sum())
+    axis.plot(np.maximum(rows["max"].to_numpy() / scale, 1e-3), shares, color=_BLUE, linewidth=1.4)
+    axis.set_xscale("log")
+
+
+def _draw_misses(axis: Axes, curve: pl.DataFrame) -> None:
+    curve = curve.filter(curve["cache_pages"] > 0)
+    for column, color in (("read", _BLUE), ("write", _ORANGE), ("all", "black")):
+        size = curve["cache_pages"].to_numpy() / 256
+        axis.plot(size, curve[column].to_numpy(), color=color, linewidth=1.4, label=column)
+    axis.set_xscale("log")
+    axis.set_ylim(0, 1.02)
+    axis.legend(loc="best", fontsize="small")
+
+
+def _draw_hotness(axis: Axes, curve: pl.DataFrame) -> None:
+    axis.plot(curve["pages_fraction"].to_numpy(), curve["accesses_fraction"].to_numpy(), color=_BLUE)
+    axis.set_xscale("log")
+    axis.set_ylim(0, 1.02)
+
+
+def _draw_lifetimes(axis: Axes, rows: pl.DataFrame) -> None:
+    _shares(axis, rows, 2**20)
+
+
+def _draw_gaps(axis: Axes, rows: pl.DataFrame) -> None:
+    _shares(axis, rows, 1e3)
+
+
+def _draw_sizes(axis: Axes, sizes: pl.DataFrame) -> None:
+    names = [f"{size / 1024:g}" for size in sizes["max_bytes"]]
+    total = max(1, sum(int(sizes[op].sum()) for op in ("reads", "writes", "trims")))
+    bottom = np.zeros(len(names))
+    for op, color in (("reads", _BLUE), ("writes", _ORANGE), ("trims", _GREY)):
+        share = sizes[op].to_numpy() / total
+        axis.bar(names, share, bottom=bottom, color=color, label=op)
+        bottom += share
+    axis.tick_params(axis="x", labelrotation=45)
+    axis.legend(loc="best", fontsize="small")
+
+
+def _draw_distances(axis: Axes, rows: pl.DataFrame) -> None:
+    share = rows["count"].to_numpy() / max(1, rows["count"].sum())
+    axis.vlines(rows["distance"].to_numpy(), 0, share, color=_BLUE, linewidth=0.8)
+    axis.set_yscale("log")
+
+
+def _draw_growth(axis: Axes, growth: pl.DataFrame, columns: dict[str, str], scale: float) -> None:
+    for (column, label), color in zip(columns.items(), (_BLUE, _ORANGE), strict=True):
+        axis.plot(growth["requests"].to_numpy(), growth[column].to_numpy() * scale, color=color, label=label)
+    axis.legend(loc="best", fontsize="small")
+
+
+def _draw_footprint(axis: Axes, growth: pl.DataFrame) -> None:
+    _draw_growth(axis, growth, {"footprint_pages_4k": "touched", "footprint_written_pages_4k": "written"}, 1 / 256)
+
+
+def _draw_traffic(axis: Axes, growth: pl.DataFrame) -> None:
+    _draw_growth(axis, growth, {"read_bytes": "read", "write_bytes": "written"}, 2**-20)
+
+
+# Frame, drawing, title, and what the axes show.
+_PICTURES: tuple[tuple[str, Callable[[Axes, pl.DataFrame], None], str, str, str], ...] = (
+    ("miss_ratio_curve", _draw_misses, "LRU miss ratio", "cache (MiB)", "misses / page accesses"),
+    ("hotness", _draw_hotness, "hottest pages", "share of touched pages", "share of page accesses"),
+    ("lifetime_bytes", _draw_lifetimes, "lifetime of written pages", "MiB written meanwhile", "share of ended lives"),
+    ("interarrival", _draw_gaps, "time between arrivals", "us", "share of requests"),
+    ("sizes", _draw_sizes, "sizes", "up to KiB", "share of requests"),
+    ("intra_distance", _draw_distances, "intra-distance", "pages from the miss", "share of hits"),
+    ("growth", _draw_footprint, "footprint", "requests", "MiB"),
+    ("growth", _draw_traffic, "traffic", "requests", "MiB"),
+)
+
+
+def plot_stats(stats: TraceStats) -> Figure:
+    """Draw what a trace is like, eight pictures on a page: reuse, skew, lifetimes, arrivals, sizes, mapping, growth.
+
+    The figure does not need a display; save it with ``figure.savefig``.
+    """
+    from matplotlib.figure import Figure
+
+    frames = stats.frames
+    figure = Figure(figsize=(12, 13), layout="constrained")
+    for axis, (frame, draw, title, x, y) in zip(figure.subplots(4, 2).flat, _PICTURES, strict=True):
+        axis.set_title(title)
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+        axis.grid(visible=True, alpha=0.3)
+        if frame in frames:
+            draw(axis, frames[frame])
+    figure.suptitle(stats.name)
     return figure

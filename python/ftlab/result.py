@@ -142,6 +142,16 @@ class Result:
         copy: dict[str, Any] = json.loads(json.dumps(self.summary))
         return copy
 
+    def stand_in_rows(self) -> list[tuple[str, str]]:
+        """What the workload stands for, and whether it was generated; empty when it is no stand-in."""
+        stand_in = self.summary.get("stand_in")
+        if stand_in is None:
+            return []
+        recording = stand_in.get("recording")
+        if recording is not None:
+            return [("recording", f"{stand_in['stands_for']} ({recording})")]
+        return [("stand-in for", f"{stand_in['stands_for']}; generated, not recorded")]
+
     def rows(self) -> list[tuple[str, str]]:
         """The main numbers as pairs of name and text, with units."""
         summary = self.summary
@@ -149,6 +159,7 @@ class Result:
         rows = [
             ("device", str(summary["device"])),
             ("workload", str(summary["workload"])),
+            *self.stand_in_rows(),
             ("requests completed", f"{count_text(host['completed'])} of {count_text(host['requests'])}"),
         ]
         if "latency_ns" in summary:

@@ -81,8 +81,6 @@ def _check_memory(device: Device, *, verify: bool) -> None:
 
 
 def _source(device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None) -> _native.Source:
-    if isinstance(workload, _native.Source):
-        return workload
     if isinstance(workload, Trace):
         return workload.source()
     if isinstance(workload, Workload):
@@ -128,6 +126,7 @@ def run(
     events: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    traces: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Run a workload on a device.
 
@@ -151,6 +150,8 @@ def run(
         out: Write summary, series, device, workload and a plot into this directory.
         progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
             or ``None``, and the number of requests taken.
+        traces: A folder of recordings. When it has the one that a stand-in stands for, that one runs instead. Default:
+            the folder that the environment variable ``FTLAB_TRACES`` names.
 
     Raises:
         ConfigError: The device, the workload or an option makes no sense.
@@ -165,9 +166,51 @@ def run(
         raise ConfigError(f"seed = {seed}: expected a whole number from 0 to 2^64 - 1")
     if requests is not None and requests < 1:
         raise ConfigError(f"requests = {requests}: expected a whole number above 0")
-    interval = series_interval(series)
     _check_memory(device, verify=verify)
-    source = _source(device, workload, seed, requests)
+    stand_in = None
+    if isinstance(workload, Workload) and workload.stand_in is not None:
+        recording = workload.recording(traces)
+        stand_in = (workload.stand_in["for"], None if recording is None else str(recording.path))
+        workload = workload if recording is None else recording
+    return measure(
+        device,
+        _source(device, workload, seed, requests),
+        workload,
+        seed=seed,
+        requests=requests,
+        verify=verify,
+        timing=timing,
+        series=series,
+        request_log=request_log,
+        events=events,
+        out=out,
+        progress=progress,
+        stand_in=stand_in,
+    )
+
+
+def measure(
+    device: Device,
+    source: _native.Source,
+    workload: Any,
+    *,
+    seed: int | None,
+    requests: int | None,
+    verify: bool,
+    timing: bool,
+    series: str | int | bool | None,
+    request_log: bool | str | os.PathLike[str] = False,
+    events: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stand_in: tuple[str, str | None] | None = None,
+) -> Result:
+    """Run requests on a device, as :func:`run` does once it knows where they come from.
+
+    ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, and the recording that runs in
+    its place.
+    """
+    interval = series_interval(series)
 
     folder = None if out is None else _made(Path(out))
     log, keep = _log_path(request_log, folder)
@@ -183,6 +226,7 @@ def run(
         request_log=log,
         events=None if events is None else Path(events),
         progress=progress,
+        stand_in=stand_in,
     )
     result = Result(
         device=device,

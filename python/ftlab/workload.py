@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
+from ftlab.errors import ConfigError
 from ftlab.plain import to_json
 from ftlab.transform import Transformable
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ftlab.device import Device
+    from ftlab.statistics import TraceStats
+
+
+TRACES_VARIABLE = "FTLAB_TRACES"
+"""The environment variable that names the folder of recordings."""
 
 
 class Trace(Transformable):
@@ -95,6 +101,12 @@ class Trace(Transformable):
         )
         return _native.Source.from_trace(self.path, reading)
 
+    def stats(self, **options: Any) -> TraceStats:
+        """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
+        from ftlab.statistics import trace_stats
+
+        return trace_stats(self, **options)
+
     def __repr__(self) -> str:
         """Path, format and steps."""
         steps = "".join(f" | {step['step']}" for step in self.transforms)
@@ -171,6 +183,29 @@ class Workload(Transformable):
         """What it is."""
         return self._native.description
 
+    @property
+    def stand_in(self) -> dict[str, Any] | None:
+        """What it stands for: ``for``, and ``traces`` that take its place; ``None`` when it is no stand-in."""
+        text = self._native.stand_in_json
+        return None if text is None else dict(json.loads(text))
+
+    def recording(self, traces: str | os.PathLike[str] | None = None) -> Trace | None:
+        """Look for the recording that the workload stands for.
+
+        Args:
+            traces: The folder to look in, and in its subfolders; default: the one that the environment variable
+                ``FTLAB_TRACES`` names.
+
+        Returns:
+            The trace, compressed or not; ``None`` when there is none, or the workload is no stand-in.
+
+        Raises:
+            ConfigError: ``traces`` is no folder.
+        """
+        if traces is not None and not Path(traces).is_dir():
+            raise ConfigError(f"{os.fspath(traces)}: no such folder of traces")
+        return recording_of(self.stand_in, traces)
+
     def source(self, device: Device, seed: int | None = None, requests: int | None = None) -> _native.Source:
         """Make its requests for a device; ``seed`` and ``requests`` replace those that the workload states.
 
@@ -179,6 +214,23 @@ class Workload(Transformable):
             InputError: Its trace cannot be opened.
         """
         return self._native.source(device._native, seed, requests)  # noqa: SLF001
+
+    def source_of_capacity(
+        self, capacity: str | int, seed: int | None = None, requests: int | None = None
+    ) -> _native.Source:
+        """Make its requests for a drive of a size such as ``"64GiB"``; the rest is as for :meth:`source`.
+
+        Raises:
+            ConfigError: The workload does not fit.
+            InputError: Its trace cannot be opened.
+        """
+        return self._native.source_of_capacity(str(capacity), seed, requests)
+
+    def stats(self, **options: Any) -> TraceStats:
+        """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
+        from ftlab.statistics import trace_stats
+
+        return trace_stats(self, **options)
 
     def __repr__(self) -> str:
         """Name and parameters."""
@@ -192,3 +244,18 @@ class Workload(Transformable):
     def __hash__(self) -> int:
         """By parameters, as equality."""
         return hash(self._native.to_json())
+
+
+def recording_of(stand_in: dict[str, Any] | None, traces: str | os.PathLike[str] | None = None) -> Trace | None:
+    """Look for the recording that a stand-in stands for; see :meth:`Workload.recording`."""
+    named = traces if traces is not None else os.environ.get(TRACES_VARIABLE)
+    if stand_in is None or not named:
+        return None
+    folder = Path(named)
+    folders = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
+    for name in stand_in.get("traces", ()):
+        for place in folders:
+            for suffix in ("", ".gz", ".bz2", ".xz", ".zst"):
+                if (place / f"{name}{suffix}").is_file():
+                    return Trace(place / f"{name}{suffix}", stand_in.get("format"))
+    return None

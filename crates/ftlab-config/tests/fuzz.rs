@@ -18,7 +18,17 @@ fn device(text: &str) -> Result<(), Problems> {
 }
 
 fn workload(text: &str) -> Result<(), Problems> {
-    read_workload(&Document::parse(Kind::Workload, text, "fuzz.toml")?).map(drop)
+    let file = read_workload(&Document::parse(Kind::Workload, text, "fuzz.toml")?)?;
+    let again = read_workload(&Document::parse(Kind::Workload, &to_toml(&file)?, "fuzz.toml")?);
+    assert_eq!(again.unwrap_or_else(|problems| panic!("{problems}")), file);
+    // Whether it fits the drive or not: what can be opened makes requests.
+    if file.workload.trace.is_none()
+        && let Ok(factory) = file.workload.factory(64 << 30, None, Some(100))
+    {
+        let mut out = Vec::new();
+        assert!((1..=100).contains(&factory.open(0).unwrap().fill(&mut out, 100).unwrap()));
+    }
+    Ok(())
 }
 
 fn check(kind: Kind, text: &str) {

@@ -34,7 +34,6 @@ mod _native {
     #[pymodule_export]
     use super::trace::{
         ReadOptions, formats, trace_convert, trace_files, trace_head, trace_info, trace_merge, trace_split,
-        trace_stats,
     };
     #[pymodule_export]
     use super::workload::Workload;

@@ -10,6 +10,7 @@ use ftlab_config::{Problem, Problems};
 use ftlab_core::device::{self, RunControl, RunOptions, simulate};
 use ftlab_core::metrics::Observer;
 use ftlab_core::metrics::series::{Series, SeriesEvery};
+use ftlab_core::metrics::summary::StandInSummary;
 use ftlab_core::time::Time;
 use ftlab_trace::logs::{EventLog, Logs, RequestLog};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -103,11 +104,12 @@ type Finished = (Result<device::Outcome, device::RunError>, Duration);
 ///
 /// `series` is `("auto", 0)`, `("requests", n)` or `("ns", n)`. `progress` is called about ten times a second with the
 /// phase (`"precondition"` or `"run"`), the fraction done (or `None`) and the number of requests taken. Ctrl-C ends
-/// the run, which returns what it has measured.
+/// the run, which returns what it has measured. `stand_in` is what the workload stands for, and the recording that runs
+/// instead.
 #[pyfunction]
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
-    events = None, progress = None
+    events = None, progress = None, stand_in = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
@@ -122,6 +124,7 @@ pub(crate) fn run(
     request_log: Option<PathBuf>,
     events: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    stand_in: Option<(String, Option<String>)>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
     let options = RunOptions { seed, requests, verify, timing, series };
@@ -156,6 +159,8 @@ pub(crate) fn run(
     let (result, wall) = finished;
     let mut outcome = result.map_err(|error| explained(device, &error))?;
     outcome.summary.workload.clone_from(&source.name);
+    outcome.summary.stand_in =
+        stand_in.map(|(stands_for, recording)| StandInSummary { stands_for, recording });
     outcome.summary.wall_seconds = wall.as_secs_f64();
     let error =
         outcome.error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));

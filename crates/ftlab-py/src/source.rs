@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use ftlab_config::{Problems, read_step, step_from_json};
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
+use ftlab_trace::fit::{fit, to_toml};
+use ftlab_trace::stats::{StatsCollector, StatsOptions};
 use ftlab_trace::transform::{STEPS, Step, transformed};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
@@ -121,6 +123,43 @@ impl Source {
     /// These requests after more steps of a pipeline, each a JSON object or text such as `scale_time factor=0.5`.
     fn transform(&self, transform: Vec<String>) -> PyResult<Self> {
         Ok(Self { factory: transformed(self.factory.clone(), &steps(&transform)?), name: self.name.clone() })
+    }
+
+    /// Describe its requests, or the first `requests` of them. `options` are those of the statistics as JSON; the
+    /// result is JSON too. `progress` is called with the fraction done, or `None`, and the number of requests.
+    #[pyo3(signature = (options, requests = None, progress = None))]
+    fn stats(
+        &self,
+        py: Python<'_>,
+        options: &str,
+        requests: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let refused = |problem: String| errors::ConfigError::new_err(format!("statistics: {problem}"));
+        // Line and column would be those of the JSON, which the caller has not written.
+        let told = |error: serde_json::Error| {
+            let text = error.to_string();
+            text.split(" at line ").next().map(str::to_owned).unwrap_or(text)
+        };
+        let options: StatsOptions = serde_json::from_str(options).map_err(|error| refused(told(error)))?;
+        let mut collector = StatsCollector::new(options).map_err(|error| refused(error.to_string()))?;
+        let mut source = self.factory.open(0).map_err(|error| errors::input(&error))?;
+        let limit = requests.unwrap_or(usize::MAX);
+        trace::each_batch(py, source.as_mut(), progress.as_ref(), limit, |requests| {
+            collector.add(requests);
+            Ok(())
+        })?;
+        let mut found = serde_json::to_value(collector.finish()).expect("statistics are plain data");
+        found["skipped_records"] = source.skipped_records().into();
+        Ok(found.to_string())
+    }
+
+    /// The text of a workload file of kind `fitted` whose requests resemble the first `requests` of these, which must
+    /// be as many as there are or fewer.
+    fn fit(&self, py: Python<'_>, requests: u64, description: &str) -> PyResult<String> {
+        let factory = self.factory.clone();
+        let fitted = py.detach(|| fit(&*factory, requests)).map_err(|error| errors::input(&error))?;
+        Ok(to_toml(description, &fitted))
     }
 
     /// Its name in reports.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
-use ftlab_trace::stats::StatsCollector;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
     FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create, create_with_contents,
@@ -283,29 +282,6 @@ pub(crate) fn trace_split(
             return Ok((files, reader.skipped_records()));
         }
     }
-}
-
-/// Describe the requests of a trace; the statistics come as JSON, with the number of bad records that were left out. `progress` as for `trace_convert`.
-#[pyfunction]
-#[pyo3(signature = (path, *, reading = None, requests = None, progress = None))]
-pub(crate) fn trace_stats(
-    py: Python<'_>,
-    path: PathBuf,
-    reading: Option<&ReadOptions>,
-    requests: Option<usize>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<(String, u64)> {
-    let trace = transformed_trace(opened(py, path, reading)?, reading);
-    let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
-    let mut collector = StatsCollector::default();
-    each_batch(py, reader.as_mut(), progress.as_ref(), requests.unwrap_or(usize::MAX), |requests| {
-        for request in requests {
-            collector.add(request);
-        }
-        Ok(())
-    })?;
-    let text = serde_json::to_string(&collector.finish()).expect("statistics are plain data");
-    Ok((text, reader.skipped_records()))
 }
 
 /// Read a source to its end, or `limit` requests of it, looking after signals and progress between batches.

@@ -1,6 +1,7 @@
 //! Generated workloads.
 
 use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml};
+use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::workload::{Making, WorkloadError, WorkloadFile};
 use pyo3::prelude::*;
 
@@ -102,6 +103,13 @@ impl Workload {
         &self.file.description
     }
 
+    /// What it stands for, as JSON; `None` when it is no stand-in.
+    #[getter]
+    fn stand_in_json(&self) -> Option<String> {
+        let stand_in = self.file.stand_in.as_ref()?;
+        Some(serde_json::to_string(stand_in).expect("a stand-in is plain data"))
+    }
+
     /// The parameters that are stated, as JSON.
     fn to_json(&self) -> String {
         serde_json::to_string(&self.file.workload).expect("a workload is plain data")
@@ -125,7 +133,32 @@ impl Workload {
     ) -> PyResult<Source> {
         let capacity = device.config.logical_pages() * device.config.unit_bytes();
         let making = Making { traces: traces.map(|traces| traces.cache.clone()), in_line };
-        let made = self.file.workload.factory_by(capacity, seed, requests, &making);
+        self.sized(capacity, seed, requests, &making)
+    }
+
+    /// Its requests for a drive of `capacity`, a size such as `"64GiB"`; `seed` and `requests` as for `source`.
+    #[pyo3(signature = (capacity, seed = None, requests = None))]
+    fn source_of_capacity(
+        &self,
+        capacity: &str,
+        seed: Option<u64>,
+        requests: Option<u64>,
+    ) -> PyResult<Source> {
+        let bytes = parse_bytes(capacity)
+            .map_err(|problem| errors::ConfigError::new_err(format!("capacity = {capacity:?}: {problem}")))?;
+        self.sized(bytes, seed, requests, &Making::default())
+    }
+}
+
+impl Workload {
+    fn sized(
+        &self,
+        capacity: u64,
+        seed: Option<u64>,
+        requests: Option<u64>,
+        making: &Making,
+    ) -> PyResult<Source> {
+        let made = self.file.workload.factory_by(capacity, seed, requests, making);
         let factory = made.map_err(|error| match error {
             WorkloadError::Config(error) => errors::config(&self.document.explain(&error).into()),
             WorkloadError::Source(error) => errors::input(&error),

@@ -1,6 +1,6 @@
 //! Sets of pages, compact for sparse and dense traces alike.
 
-use std::collections::HashMap;
+use crate::stats::pages::NumberMap;
 
 /// Pages of a chunk: 256 MiB of 4 KiB pages.
 const CHUNK_PAGES: u64 = 1 << 16;
@@ -64,7 +64,7 @@ fn set_bits(words: &mut [u64; WORDS], first: u16, last: u16) {
 /// A set of pages, each of one volume.
 #[derive(Debug, Default)]
 pub(crate) struct PageSet {
-    chunks: HashMap<(u16, u64), Chunk>,
+    chunks: NumberMap<(u16, u64), Chunk>,
 }
 
 impl PageSet {

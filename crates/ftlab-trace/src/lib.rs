@@ -6,6 +6,7 @@
 mod background;
 mod clock;
 mod columns;
+pub mod fit;
 mod footprint;
 mod formats;
 mod input;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_trace::transform::{Step, transformed};
-use ftlab_trace::workload::{WorkloadConfig, WorkloadKind};
+use ftlab_trace::workload::{WorkloadConfig, WorkloadKind, Zone};
 use ftlab_trace::{FORMATS, Format, Input, OpenOptions, create, open};
 
 struct Counting;
@@ -97,6 +97,22 @@ fn nothing_is_allocated_per_request_once_warm() {
     let mut aging = whole.open(1).unwrap();
     // A pass that ages a drive knows all chunks before it begins.
     assert_eq!(allocations(&mut *aging, HALF / 2), 0);
+
+    for kind in WorkloadKind::ALL {
+        let zones = vec![Zone { access_fraction: 1.0, space_fraction: 1.0 }];
+        let part = WorkloadConfig { kind: Some(WorkloadKind::PhoneSqlite), ..WorkloadConfig::default() };
+        let config = WorkloadConfig {
+            kind: Some(kind),
+            requests: Some(2 * HALF),
+            zones: (kind == WorkloadKind::Zoned).then_some(zones),
+            parts: (kind == WorkloadKind::Merge).then(|| vec![part]),
+            ..WorkloadConfig::default()
+        };
+        let generator = config.factory(64 << 30, None, None).unwrap();
+        let count = allocations(&mut *generator.open(0).unwrap(), HALF);
+        // What a mechanism remembers (files, objects) may still grow, by doubling.
+        assert!(count <= 40, "{}: {count}", kind.name());
+    }
 
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format!("trace.{}", format.name));

@@ -260,3 +260,55 @@ fn real_traces_are_recognised_or_said_to_be_ambiguous() {
         }
     }
 }
+
+/// Shape of a trace as measured by others: hottest shares in percent, sequential and aligned starts in percent, mean and
+/// median gap in milliseconds, coefficient of variation.
+struct Shape {
+    file: &'static str,
+    hottest: [f64; 4],
+    sequential: f64,
+    aligned: f64,
+    gap_ms: (f64, f64),
+    variation: f64,
+}
+
+#[rustfmt::skip]
+const SHAPES: &[Shape] = &[
+    Shape { file: "umass-spc/ssdsim-example.ascii", hottest: [11.9, 31.4, 44.9, 58.2], sequential: 45.2, aligned: 7.6,
+        gap_ms: (25.96, 6.55), variation: 3.2 },
+    Shape { file: "microsoft-enterprise/mqsim-tpcc-small.trace", hottest: [1.9, 5.9, 10.9, 20.8], sequential: 1.2,
+        aligned: 13.0, gap_ms: (0.020, 0.013), variation: 1.07 },
+];
+
+#[test]
+fn shapes_are_those_that_others_measured() {
+    let Some(folder) = traces() else {
+        eprintln!("skipped: no folder of real traces (set FTLAB_TRACES)");
+        return;
+    };
+    for shape in SHAPES {
+        let options = OpenOptions { format: Some("mqsim".into()), ..OpenOptions::default() };
+        let mut source = open(folder.join(shape.file), &options).and_then(|trace| trace.open(0)).unwrap();
+        let stats = stats(&mut *source).unwrap();
+        let close = |what: &str, found: f64, published: f64, unit: f64| {
+            assert!(
+                (found - published).abs() <= unit,
+                "{} {what}: {found}, published {published}",
+                shape.file
+            );
+        };
+        let hotness = stats.hotness.unwrap();
+        let found =
+            [hotness.top_1_percent, hotness.top_5_percent, hotness.top_10_percent, hotness.top_20_percent];
+        for (found, published) in found.into_iter().zip(shape.hottest) {
+            close("hottest pages", found * 100.0, published, 0.1);
+        }
+        close("sequential", stats.sequential_fraction.unwrap() * 100.0, shape.sequential, 0.1);
+        close("aligned", stats.aligned_start_4k_fraction.unwrap() * 100.0, shape.aligned, 0.1);
+        let gaps = stats.interarrival.unwrap();
+        let digit = if shape.gap_ms.0 > 1.0 { 0.01 } else { 0.001 };
+        close("mean gap", gaps.spread.mean / 1e6, shape.gap_ms.0, digit);
+        close("median gap", gaps.spread.p50 / 1e6, shape.gap_ms.1, shape.gap_ms.1 * 0.03);
+        close("variation", gaps.coefficient_of_variation.unwrap(), shape.variation, 0.05);
+    }
+}

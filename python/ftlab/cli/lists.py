@@ -78,7 +78,15 @@ def workloads(name: str | None, as_json: bool) -> None:
             click.echo(text, nl=False)
         return
     generators = [Workload.load(preset) for preset, _ in _native.presets("workload")]
-    rows = [{"name": each.name, "description": each.description, "workload": each.to_dict()} for each in generators]
+    rows = [
+        {
+            "name": each.name,
+            "description": each.description,
+            "stand_in": each.stand_in,
+            "workload": each.to_dict(),
+        }
+        for each in generators
+    ]
     if as_json:
         print_json(rows)
         return

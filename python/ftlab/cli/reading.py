@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from ftlab import _native
 from ftlab.cli.output import transform_option
 from ftlab.units import count_text
+from ftlab.workload import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +79,36 @@ def size(text: str | None) -> int | str | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() else text
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What the options say about reading a trace."""
+
+    trace_format: str | None
+    volume: tuple[int, ...]
+    volumes: Literal["overlay", "concat"]
+    volume_bytes: int | str | None
+    skip_bad: int
+    transforms: tuple[str, ...]
+
+    def native(self) -> _native.ReadOptions:
+        """Give it to the engine."""
+        return _native.ReadOptions.of(
+            self.trace_format, self.volume, self.volumes, self.volume_bytes, self.skip_bad, self.transforms
+        )
+
+    def trace(self, file: Path) -> Trace:
+        """Name a trace that is read so."""
+        trace = Trace(
+            file,
+            self.trace_format,
+            self.volume,
+            volumes=self.volumes,
+            volume_bytes=self.volume_bytes,
+            skip_bad=self.skip_bad,
+        )
+        return functools.reduce(Trace.transform, self.transforms, trace)
+
+
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options, which arrive as one argument `reading`."""
 
@@ -85,13 +117,13 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any,
         trace_format: str | None,
         volume: tuple[int, ...],
-        volumes: str,
+        volumes: Literal["overlay", "concat"],
         volume_bytes: str | None,
         skip_bad: int,
         transforms: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        reading = _native.ReadOptions.of(trace_format, volume, volumes, size(volume_bytes), skip_bad, transforms)
+        reading = Reading(trace_format, volume, volumes, size(volume_bytes), skip_bad, transforms)
         return command(*args, reading=reading, **others)
 
     wrapped: Callable[..., Any] = with_reading

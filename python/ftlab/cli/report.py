@@ -101,6 +101,8 @@ def show(result: Result, *, explain: bool) -> None:
     workload, device = escape(summary["workload"]), escape(summary["device"])
     size = f"{bytes_text(result.device.logical_bytes)} of {bytes_text(result.device.physical_bytes)} flash"
     out.print(f"[bold]{workload}[/bold] on [bold]{device}[/bold] ({size}), seed {summary['seed']}")
+    for heading, text in result.stand_in_rows():
+        out.print(f"[bold]{heading}[/bold]: {escape(text)}")
     counts = [f"{count_text(host['requests'])} requests"]
     counts += [f"{count_text(host[name])} {name}" for name in ("reads", "writes", "trims", "flushes") if host[name]]
     counts += [f"{count_text(host[name])} {name}" for name in ("rejected", "unfinished") if host[name]]

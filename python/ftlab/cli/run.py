@@ -35,6 +35,12 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
 @click.argument("device")
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Run a recorded trace.")
 @click.option("--workload", metavar="NAME|FILE.toml", help="Run a generated workload.")
+@click.option(
+    "--trace-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where recordings are that stand-ins stand for; they run instead. Default: $FTLAB_TRACES.",
+)
 @click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
 @click.option("--volume", type=Volumes(), metavar="N[,N...]", help="Take only these volumes of the trace.")
 @click.option(
@@ -88,6 +94,7 @@ def run(
     device: str,
     trace: Path | None,
     workload: str | None,
+    trace_dir: Path | None,
     trace_format: str | None,
     volume: tuple[int, ...] | None,
     volumes: Literal["overlay", "concat"] | None,
@@ -113,16 +120,16 @@ def run(
     """
     if (trace is None) == (workload is None):
         raise click.UsageError("give either --trace FILE or --workload NAME (ftlab workloads lists them)")
-    reading = {
+    of_trace = {
         "--format": trace_format,
         "--volume": volume,
         "--volumes": volumes,
         "--volume-bytes": volume_bytes,
         "--skip-bad": skip_bad,
     }
-    given = [name for name, value in reading.items() if value is not None]
-    if trace is None and given:
-        raise click.UsageError(f"{given[0]} belongs to --trace")
+    owner, useless = ("--trace", of_trace) if trace is None else ("--workload", {"--trace-dir": trace_dir})
+    for option in (option for option, value in useless.items() if value is not None):
+        raise click.UsageError(f"{option} belongs to {owner}")
     if requests_log and out is None:
         raise click.UsageError("--requests-log needs --out DIR")
     mine = [text for text in overrides if text.startswith(_PREFIX)]
@@ -156,6 +163,7 @@ def run(
                 events=events,
                 out=out,
                 progress=progress,
+                traces=trace_dir,
             )
     except FtlabError as error:
         if error.result is not None:

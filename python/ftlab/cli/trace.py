@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,14 @@ import click
 
 from ftlab import _native
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
-from ftlab.cli.reading import reading_options, tell_skipped
+from ftlab.cli.reading import Reading, reading_options, tell_skipped
 from ftlab.errors import InputError
 from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
 from ftlab.recording import record as record_command
+from ftlab.statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
+from ftlab.statistics import fit as fit_trace
 from ftlab.units import bytes_text, count_text, time_text
+from ftlab.workload import Trace, Workload
 
 _SIZED = ("reads", "writes", "trims")
 
@@ -85,10 +87,10 @@ def info(files: tuple[Path, ...], trace_format: str | None, as_json: bool) -> No
 )
 @reading_options
 @json_option
-def head(file: Path, requests: int, reading: _native.ReadOptions, as_json: bool) -> None:
+def head(file: Path, requests: int, reading: Reading, as_json: bool) -> None:
     """Print the first requests of FILE, as ftlab understands them."""
     columns = ("arrival_ns", "op", "lba", "sectors", "stream")
-    rows = _native.trace_head(file, requests, reading)
+    rows = _native.trace_head(file, requests, reading.native())
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
@@ -108,7 +110,7 @@ def convert(
     target: Path,
     to: str | None,
     requests: int | None,
-    reading: _native.ReadOptions,
+    reading: Reading,
     as_json: bool,
 ) -> None:
     """Write FILE as TARGET in another format.
@@ -118,7 +120,9 @@ def convert(
     to = _target_format(target, to)
     with progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        count, skipped = _native.trace_convert(file, target, to, reading=reading, requests=requests, progress=tell)
+        count, skipped = _native.trace_convert(
+            file, target, to, reading=reading.native(), requests=requests, progress=tell
+        )
     tell_skipped(file, skipped)
     if as_json:
         print_json({"file": str(target), "format": to, "requests": count, "skipped_records": skipped})
@@ -152,7 +156,7 @@ def merge(
     target: Path,
     to: str | None,
     keep_streams: bool,
-    reading: _native.ReadOptions,
+    reading: Reading,
     as_json: bool,
 ) -> None:
     """Write the requests of all FILEs as TARGET, by time.
@@ -164,7 +168,7 @@ def merge(
     with progress_bar(f"merging {len(files)} files") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         count, skipped, volumes = _native.trace_merge(
-            files, target, to, reading=reading, keep_streams=keep_streams, progress=tell
+            files, target, to, reading=reading.native(), keep_streams=keep_streams, progress=tell
         )
     tell_skipped(target, skipped)
     if as_json:
@@ -183,7 +187,7 @@ def merge(
 @click.option("--to", default="parquet", show_default=True, metavar="FMT", help="Format to write.")
 @reading_options
 @json_option
-def split(file: Path, folder: Path, to: str, reading: _native.ReadOptions, as_json: bool) -> None:
+def split(file: Path, folder: Path, to: str, reading: Reading, as_json: bool) -> None:
     """Write one file into FOLDER for each volume of FILE, called by its number.
 
     Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again.
@@ -191,7 +195,7 @@ def split(file: Path, folder: Path, to: str, reading: _native.ReadOptions, as_js
     stem = file.with_suffix("").stem if file.suffix in COMPRESSIONS else file.stem
     with progress_bar(f"splitting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        parts, skipped = _native.trace_split(file, folder, stem, f".{to}", to, reading=reading, progress=tell)
+        parts, skipped = _native.trace_split(file, folder, stem, f".{to}", to, reading=reading.native(), progress=tell)
     tell_skipped(file, skipped)
     if as_json:
         rows = [{"volume": volume, "file": str(path), "requests": count} for volume, path, count in parts]
@@ -202,32 +206,96 @@ def split(file: Path, folder: Path, to: str, reading: _native.ReadOptions, as_js
 
 
 @trace.command()
-@_files
+@click.argument("files", nargs=-1, metavar="[FILE...]", type=click.Path(path_type=Path))
+@click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="Describe a generated workload.")
+@click.option(
+    "--capacity",
+    default=DEFAULT_CAPACITY,
+    show_default=True,
+    metavar="SIZE",
+    help="Drive of workloads that say no footprint.",
+)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of workloads. Default: their own.")
 @click.option("--requests", type=click.IntRange(1), metavar="N", help="Look at the first N requests only.")
+@click.option(
+    "--reuse",
+    type=click.Choice(["exact", "sampled", "off"]),
+    default="sampled",
+    show_default=True,
+    help="Reuse distances; sampled is exact up to 65,536 pages.",
+)
+@click.option("--page-bytes", default="4KiB", show_default=True, metavar="SIZE", help="Logical page, for FTL requests.")
+@click.option(
+    "--map-cache", default="4MiB", show_default=True, metavar="SIZE", help="Mapping cache of the intra-distances."
+)
+@click.option(
+    "--service", default="100us", show_default=True, metavar="TIME", help="Service time of the queue estimate."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write stats.json, tables (Parquet) and plots; of several inputs, each to a directory of its own.",
+)
 @reading_options
 @json_option
-def stats(files: tuple[Path, ...], requests: int | None, reading: _native.ReadOptions, as_json: bool) -> None:
-    """Describe the requests of each FILE: counts, sizes, footprint, how random and how skewed they are."""
-    rows: list[dict[str, Any]] = []
-    for file in files:
-        with progress_bar(f"reading {file.name}") as progress:
-            tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-            text, skipped = _native.trace_stats(file, reading=reading, requests=requests, progress=tell)
-        tell_skipped(file, skipped)
-        rows.append({"file": str(file), **json.loads(text), "skipped_records": skipped})
+def stats(
+    files: tuple[Path, ...],
+    workloads: tuple[str, ...],
+    capacity: str,
+    seed: int | None,
+    requests: int | None,
+    reuse: str,
+    page_bytes: str,
+    map_cache: str,
+    service: str,
+    out: Path | None,
+    reading: Reading,
+    as_json: bool,
+) -> None:
+    """Describe requests: counts, sizes, footprint, sequence, arrivals, skew, reuse, lifetimes.
+
+    FILEs are traces; --workload describes presets and workload files.
+    """
+    inputs: list[tuple[str, Trace | Workload]] = [(str(file), reading.trace(file)) for file in files]
+    inputs += [(name, Workload.load(name)) for name in workloads]
+    if not inputs:
+        raise click.UsageError("name a FILE or a --workload")
+    found: list[TraceStats] = []
+    for label, source in inputs:
+        with progress_bar(f"reading {label}") as progress:
+            result = trace_stats(
+                source,
+                requests=requests,
+                capacity=capacity,
+                seed=seed,
+                page_bytes=page_bytes,
+                map_cache_bytes=map_cache,
+                reuse=reuse,
+                service_us=service,
+                progress=progress,
+            )
+        found.append(result)
+        tell_skipped(label, result.to_dict()["skipped_records"])
+    if out is not None:
+        folders = [out] if len(found) == 1 else [out / f"{index}-{each.name}" for index, each in enumerate(found, 1)]
+        for each, folder in zip(found, folders, strict=True):
+            each.write(folder)
     if as_json:
+        keys = ["file"] * len(files) + ["workload"] * len(workloads)
+        rows = [{key: label, **each.to_dict()} for key, (label, _), each in zip(keys, inputs, found, strict=True)]
         print_json(rows if len(rows) > 1 else rows[0])
         return
-    names = [str(row["file"]) for row in rows]
-    plain = [key for key, value in rows[0].items() if key != "file" and not isinstance(value, list)]
-    print_lines(table(["", *names], [[key, *(_text(key, row[key]) for row in rows)] for key in plain], right=names))
-    for row in rows:
-        click.echo(f"\nsizes of requests in {row['file']}")
+    for each in found:
+        print_lines(table(("", each.name), each.rows()))
+        click.echo("")
         lines = [
             (f"{size['min_bytes']:,} - {size['max_bytes']:,}", *(count_text(size[op]) for op in _SIZED))
-            for size in row["size_histogram"]
+            for size in each.to_dict()["size_histogram"]
         ]
         print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
+    if out is not None:
+        click.echo(f"wrote {', '.join(map(str, folders))}")
 
 
 @trace.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -291,11 +359,57 @@ def record(
     return done.status
 
 
-def _text(key: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if key.endswith(("_bytes", "_byte")):
-        return f"{count_text(round(value))} ({bytes_text(value)})"
-    if key.endswith("_ns"):
-        return time_text(value)
-    return f"{value:.4g}" if isinstance(value, float) else count_text(value)
+@trace.command()
+@_file
+@click.option(
+    "-o",
+    "--out",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="OUT.toml",
+    help="Workload file to write.",
+)
+@click.option("--requests", type=click.IntRange(1), metavar="N", help="Fit the first N requests only.")
+@click.option("--description", metavar="TEXT", help="What the file says it is. Default: the name of FILE.")
+@reading_options
+@json_option
+def fit(
+    file: Path,
+    target: Path,
+    requests: int | None,
+    description: str | None,
+    reading: Reading,
+    as_json: bool,
+) -> None:
+    """Write a workload file whose requests resemble the trace FILE.
+
+    It has counts and distributions and none of the addresses, so that it can be shared where the trace cannot.
+    What the workload makes is shown beside the trace.
+    """
+    with progress_bar(f"fitting {file.name}") as progress:
+        found = fit_trace(reading.trace(file), requests=requests, description=description, progress=progress)
+    found.write(target)
+    if as_json:
+        print_json({"file": str(target), **found.to_dict()})
+        return
+
+    def text(value: float | None) -> str:
+        return "-" if value is None else (f"{value:,}" if isinstance(value, int) else f"{value:,.4g}")
+
+    rows = found.rows()
+    columns = ("", "trace", "fitted", "difference", "limit", "")
+    lines = [
+        (
+            row["name"],
+            text(row["trace"]),
+            text(row["fitted"]),
+            f"{row['difference']:+.4f}",
+            f"{row['limit']:g}",
+            "off" if row["off"] else "",
+        )
+        for row in rows
+    ]
+    print_lines(table(columns, lines, right=columns[1:5]))
+    off = ", ".join(row["name"] for row in rows if row["off"])
+    click.echo(f"\nwrote {target}: {bytes_text(len(found.text))}; {f'off: {off}' if off else 'all within limits'}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ftlab import _native
 from ftlab.device import Device
 from ftlab.errors import ConfigError, InputError, RunError
-from ftlab.running import machine_bytes, memory_bytes, run
+from ftlab.running import machine_bytes, measure, memory_bytes
 from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #   device    every key of the device
 #   workload  {"name", "keys"}: its name in reports, the stated keys
 #   trace     [{"path", "name", "bytes", "hash"}], the files that the workload reads, or None
+#   stand_in  [what the workload stands for, the name of the recording that runs in its place or None], or None
 #   seed      of all random choices; None for 1 and what the workload states
 #   options   timing, verify, requests, series
 Description = dict[str, Any]
@@ -56,6 +57,7 @@ def key_of(description: Description) -> str:
         "engine": description["engine"],
         "device": {key: value for key, value in description["device"].items() if key != "description"},
         "workload": {"name": description["workload"]["name"], "keys": keys},
+        "stand_in": description["stand_in"],
         "seed": description["seed"],
         "options": description["options"],
     }
@@ -176,7 +178,8 @@ def _measured(
     workload = description["workload"]
     native = _native.Workload.from_json(canonical(workload["keys"]), "workload", workload["name"])
     source = native.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001
-    result = run(device, source, seed=description["seed"], progress=tell, **options)
+    stand_in = description["stand_in"] and tuple(description["stand_in"])
+    result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
     _check_contents(description)
     if result.interrupted:
         raise KeyboardInterrupt
@@ -228,6 +231,7 @@ def describe(
     device: dict[str, Any],
     workload: tuple[str, dict[str, Any]],
     trace: list[dict[str, Any]] | None,
+    stand_in: list[str | None] | None,
     seed: int | None,
     options: dict[str, Any],
 ) -> Description:
@@ -242,6 +246,7 @@ def describe(
         "device": device,
         "workload": {"name": name, "keys": keys},
         "trace": trace,
+        "stand_in": stand_in,
         "seed": seed,
         "options": {**OPTIONS, **options},
     }

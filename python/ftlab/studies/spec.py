@@ -30,7 +30,7 @@ from ftlab.studies.store import StudyRecord, StudyRun, check_name, now
 from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, range_values
 from ftlab.studies.where import Where
 from ftlab.tables import is_table
-from ftlab.workload import Trace, Workload
+from ftlab.workload import Trace, Workload, recording_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +114,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Device):
         return value.to_dict()
     if isinstance(value, Workload):
-        return {"name": value.name, **value.to_dict()}
+        mark = {} if value.stand_in is None else {"stand_in": value.stand_in}
+        return {"name": value.name, **mark, **value.to_dict()}
     if isinstance(value, Trace):
         return _plain(value.keys())
     if isinstance(value, Mapping):
@@ -476,6 +477,10 @@ def _label(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
+# Name, keys, files of the trace, and what is stood for with the name of its recording.
+_Requests = tuple[str, dict[str, Any], list[dict[str, Any]] | None, list[str | None] | None]
+
+
 class _Maker:
     """Makes descriptions; what runs have in common is made once."""
 
@@ -527,8 +532,8 @@ class _Maker:
                 device_layers.append(({section: keys}, place))
         device = self._device(*sources["device"], device_layers)
         source = sources.get("trace") or sources["workload"]
-        name, keys, trace = self._workload(*source, workload_layers, recorded="trace" in sources)
-        return describe(device, (name, keys), trace, seed, options)
+        name, keys, trace, stand_in = self._workload(*source, workload_layers, recorded="trace" in sources)
+        return describe(device, (name, keys), trace, stand_in, seed, options)
 
     def _option(self, key: str, value: Any, place: str) -> None:
         try:
@@ -567,9 +572,11 @@ class _Maker:
 
     def _workload(
         self, source: Any, place: str, layers: list[tuple[dict[str, Any], str]], *, recorded: bool
-    ) -> tuple[str, dict[str, Any], list[dict[str, Any]] | None]:
-        def make() -> tuple[str, dict[str, Any], list[dict[str, Any]] | None]:
-            base = self._once("base ", [source, place, recorded], lambda: self._base_workload(source, place, recorded))
+    ) -> _Requests:
+        def make() -> _Requests:
+            base, stand_in = self._once(
+                "base ", [source, place, recorded], lambda: self._base_workload(source, place, recorded)
+            )
             checked = [(keys if isinstance(keys, dict) else {"": keys}, where) for keys, where in layers]
             workload = Workload._of(base.layered([(to_json(keys), where) for keys, where in checked]))  # noqa: SLF001
             keys = workload.to_dict()
@@ -582,11 +589,9 @@ class _Maker:
                 keys["format"], trace = self._once(
                     "files ", [keys["trace"], keys.get("format")], lambda: self._files(keys, place)
                 )
-            return workload.name, keys, trace
+            return workload.name, keys, trace, stand_in
 
-        made: tuple[str, dict[str, Any], list[dict[str, Any]] | None] = self._once(
-            "load ", [source, layers, recorded], make
-        )
+        made: _Requests = self._once("load ", [source, layers, recorded], make)
         return made
 
     def _files(self, keys: dict[str, Any], place: str) -> tuple[str, list[dict[str, Any]]]:
@@ -597,15 +602,19 @@ class _Maker:
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
 
-    def _base_workload(self, source: Any, place: str, recorded: bool) -> _native.Workload:
+    def _base_workload(
+        self, source: Any, place: str, recorded: bool
+    ) -> tuple[_native.Workload, list[str | None] | None]:
         what = "trace" if recorded else "workload"
         try:
             if recorded and isinstance(source, str):
                 source = {"trace": source}
             elif isinstance(source, str):
-                return _native.Workload.load(self._path(source) if _is_path(source) else source)
+                workload = Workload.load(self._path(source) if _is_path(source) else source)
+                return self._stood_for(workload._native, workload.stand_in, place)  # noqa: SLF001
             if isinstance(source, dict):
-                keys = {key: value for key, value in source.items() if key not in {"extends", "label", "name"}}
+                own = {"extends", "label", "name", "stand_in"}
+                keys = {key: value for key, value in source.items() if key not in own}
                 if recorded and "path" in keys:
                     keys["trace"] = keys.pop("path")
                 name = source.get("name")
@@ -613,11 +622,26 @@ class _Maker:
                     keys["trace"] = self._path(keys["trace"])
                     name = name or Path(keys["trace"]).name
                 if "extends" not in source:
-                    return _native.Workload.from_json(to_json(keys), place, name)
-                base = self._base_workload(source["extends"], place, recorded=False)
-                return base.layered([(to_json(keys), place)])
+                    made = _native.Workload.from_json(to_json(keys), place, name)
+                    return self._stood_for(made, source.get("stand_in"), place)
+                base, stand_in = self._base_workload(source["extends"], place, recorded=False)
+                return base.layered([(to_json(keys), place)]), stand_in
         except ConfigError as error:
             text = str(error)
             raise (error if text.startswith(place) else ConfigError(f"{place}: {what}: {text}")) from None
         expected = "a path" if recorded else "a preset's name, a file, or a table of keys"
         raise ConfigError(f"{place}: {what}: found {source!r}, expected {expected}")
+
+    @staticmethod
+    def _stood_for(
+        workload: _native.Workload, stand_in: dict[str, Any] | None, place: str
+    ) -> tuple[_native.Workload, list[str | None] | None]:
+        """The recording that a workload stands for, where it is at hand, and the mark of a stand-in."""
+        if stand_in is None:
+            return workload, None
+        recording = recording_of(stand_in)
+        if recording is None:
+            return workload, [stand_in["for"], None]
+        # By name only: where it lies must not show in results.
+        made = _native.Workload.from_json(to_json(recording.keys()), place, recording.name)
+        return made, [stand_in["for"], recording.name]

@@ -168,6 +168,7 @@ impl Books {
             version: env!("CARGO_PKG_VERSION").into(),
             device: config.name.clone(),
             workload: String::new(),
+            stand_in: None,
             seed: 0,
             partial: false,
             simulated_ns: self.last_completion.as_ns(),

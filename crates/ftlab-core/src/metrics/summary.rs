@@ -21,6 +21,9 @@ pub struct Summary {
     pub device: String,
     /// Name of the workload or trace; filled in by the caller, who opened it.
     pub workload: String,
+    /// What the workload stands for. Absent for workloads that are no stand-ins; filled in by the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandInSummary>,
     /// Seed of the run.
     pub seed: u64,
     /// Whether the run ended early: interrupted, or stopped by the error beside this summary.
@@ -65,6 +68,16 @@ pub struct Summary {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// A workload that takes the place of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StandInSummary {
+    /// The recording.
+    pub stands_for: String,
+    /// The file that was run because it is the recording; absent when the requests were generated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
 }
 
 /// What the host asked and got. `requests = completed + rejected + unfinished`.

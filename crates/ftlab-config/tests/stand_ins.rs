@@ -1,0 +1,357 @@
+//! Every workload with a calibration has the statistics that it states.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ftlab_config::{Kind, load_workload, presets};
+use ftlab_core::host::request::{Op, Request};
+use ftlab_trace::workload::WorkloadFile;
+use ftlab_trace::workload::stand_in::{Calibration, Expected, ShapeName};
+
+const SECTORS_PER_PAGE: u64 = 8;
+const PAGES_PER_TRANSLATION_PAGE: u64 = 1024;
+/// Translation pages that are cached where intra-distances are counted: 4 MiB.
+const CACHED: usize = 1024;
+/// Larger than every stand-in.
+const CAPACITY: u64 = 4 << 40;
+
+/// Pages of 4 KiB, counted, in chunks of 16 MiB.
+#[derive(Default)]
+struct Pages {
+    chunks: Vec<Option<Box<[u32; 4096]>>>,
+}
+
+impl Pages {
+    fn add(&mut self, page: u64) {
+        let chunk = (page >> 12) as usize;
+        if chunk >= self.chunks.len() {
+            self.chunks.resize_with(chunk + 1, || None);
+        }
+        self.chunks[chunk].get_or_insert_with(|| Box::new([0; 4096]))[(page & 4095) as usize] += 1;
+    }
+
+    /// The touched pages with their counts.
+    fn touched(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.chunks.iter().zip(0u64..).flat_map(|(chunk, index)| {
+            let counts = chunk.iter().flat_map(|counts| counts.iter().copied().zip(0u64..));
+            counts.filter(|(count, _)| *count > 0).map(move |(count, page)| ((index << 12) + page, count))
+        })
+    }
+
+    fn counts(&self) -> Vec<u32> {
+        let mut counts: Vec<u32> = self.touched().map(|(_, count)| count).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts
+    }
+}
+
+/// Distances from the page whose miss loaded a translation page to the pages that hit in it later.
+struct IntraDistances {
+    /// Translation page, origin, and when it was used last.
+    cached: HashMap<u64, (u64, u64)>,
+    /// Translation pages by last use.
+    order: BTreeMap<u64, u64>,
+    now: u64,
+    below: u64,
+    histogram: Vec<u64>,
+}
+
+impl IntraDistances {
+    fn new() -> Self {
+        Self {
+            cached: HashMap::new(),
+            order: BTreeMap::new(),
+            now: 0,
+            below: 0,
+            histogram: vec![0; PAGES_PER_TRANSLATION_PAGE as usize],
+        }
+    }
+
+    fn touch(&mut self, page: u64) {
+        let unit = page / PAGES_PER_TRANSLATION_PAGE;
+        self.now += 1;
+        if let Some((origin, used)) = self.cached.get_mut(&unit) {
+            self.order.remove(used);
+            *used = self.now;
+            if page < *origin {
+                self.below += 1;
+            } else {
+                self.histogram[(page - *origin) as usize] += 1;
+            }
+        } else {
+            if self.cached.len() == CACHED
+                && let Some((_, oldest)) = self.order.pop_first()
+            {
+                self.cached.remove(&oldest);
+            }
+            self.cached.insert(unit, (page, self.now));
+        }
+        self.order.insert(self.now, unit);
+    }
+
+    fn above(&self) -> u64 {
+        self.histogram[1..].iter().sum()
+    }
+
+    fn above_within(&self, distance: usize) -> u64 {
+        self.histogram[1..distance].iter().sum()
+    }
+}
+
+/// What calibrations speak of.
+struct Measured {
+    values: HashMap<&'static str, f64>,
+    distances: Option<IntraDistances>,
+    small_writes: f64,
+    small_sequential: f64,
+    large_sequential: f64,
+    hottest_thousandth: f64,
+}
+
+#[derive(Default)]
+struct Ends(HashMap<(u16, u8), u64>);
+
+impl Ends {
+    fn follows(&mut self, request: &Request, kind: u8) -> bool {
+        let end = self.0.insert((request.stream, kind), request.lba + u64::from(request.sectors));
+        end == Some(request.lba)
+    }
+}
+
+fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
+    let mut source = file.workload.factory(CAPACITY, None, None).unwrap().open(0).unwrap();
+    let mut batch: Vec<Request> = Vec::with_capacity(4096);
+    let (mut ops, mut sectors) = ([0u64; 4], [0u64; 4]);
+    let mut pages = Pages::default();
+    let (mut low, mut high) = (u64::MAX, 0);
+    let (mut any, mut by_op) = (Ends::default(), Ends::default());
+    let (mut sequential, mut sequential_by_op) = (0u64, [0u64; 4]);
+    let (mut aligned, mut writes_4k) = (0u64, 0u64);
+    let (mut small, mut small_follow, mut large, mut large_follow) = (0u64, 0u64, 0u64, 0u64);
+    let (mut first, mut last, mut gaps, mut squares) = (None, 0, 0u64, 0.0f64);
+    let mut distances = (!calibration.shape.is_empty()).then(IntraDistances::new);
+    while source.fill(&mut batch, 4096).unwrap() > 0 {
+        for request in batch.drain(..) {
+            assert!(
+                request.arrival_ns >= last || first.is_none(),
+                "{}: arrivals are out of order",
+                file.name
+            );
+            let op = request.op as usize;
+            ops[op] += 1;
+            if first.is_none() {
+                first = Some(request.arrival_ns);
+            } else {
+                gaps += 1;
+                squares += ((request.arrival_ns - last) as f64).powi(2);
+            }
+            last = request.arrival_ns;
+            if !matches!(request.op, Op::Read | Op::Write) {
+                continue;
+            }
+            let length = u64::from(request.sectors);
+            sectors[op] += length;
+            (low, high) = (low.min(request.lba), high.max(request.lba + length));
+            for page in request.lba / SECTORS_PER_PAGE..(request.lba + length).div_ceil(SECTORS_PER_PAGE) {
+                pages.add(page);
+                if let Some(distances) = &mut distances {
+                    distances.touch(page);
+                }
+            }
+            sequential += u64::from(any.follows(&request, 0));
+            let follows = by_op.follows(&request, op as u8);
+            sequential_by_op[op] += u64::from(follows);
+            aligned += u64::from(request.lba % SECTORS_PER_PAGE == 0);
+            if request.op == Op::Write {
+                writes_4k += u64::from(request.sectors == 8);
+                if request.sectors <= 16 {
+                    small += 1;
+                    small_follow += u64::from(follows);
+                } else if request.sectors >= 256 {
+                    large += 1;
+                    large_follow += u64::from(follows);
+                }
+            }
+        }
+    }
+    let [reads, writes, trims, flushes] = ops;
+    let all = (reads + writes + trims + flushes) as f64;
+    let moved = (reads + writes) as f64;
+    let bytes = |sectors: u64| sectors as f64 * 512.0;
+    let counts = pages.counts();
+    let accesses: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    let hottest = |share: f64| {
+        let top = (counts.len() as f64 * share).round() as usize;
+        counts[..top].iter().map(|count| u64::from(*count)).sum::<u64>() as f64 / accesses as f64
+    };
+    let unit = match calibration.footprint_unit_bytes {
+        Some(Expected::Value(bytes)) => bytes as u64 / 4096,
+        _ => 1,
+    };
+    let footprint = if unit == 1 {
+        counts.len() as f64
+    } else {
+        let mut touched: Vec<u64> = pages.touched().map(|(page, _)| page / unit).collect();
+        touched.dedup();
+        touched.len() as f64
+    };
+    let mean_gap = (last - first.unwrap_or(0)) as f64 / gaps as f64;
+    let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    Measured {
+        values: HashMap::from([
+            ("requests", all),
+            ("read_fraction", reads as f64 / moved),
+            ("write_fraction", writes as f64 / all),
+            ("trim_fraction", trims as f64 / all),
+            ("flush_fraction", flushes as f64 / all),
+            ("read_bytes_fraction", ratio(sectors[0], sectors[0] + sectors[1])),
+            ("mean_bytes", bytes(sectors[0] + sectors[1]) / moved),
+            ("mean_read_bytes", bytes(sectors[0]) / reads.max(1) as f64),
+            ("mean_write_bytes", bytes(sectors[1]) / writes.max(1) as f64),
+            ("page_accesses", accesses as f64),
+            ("span_bytes", bytes(high - low)),
+            ("footprint_bytes", footprint * unit as f64 * 4096.0),
+            ("sequential_fraction", sequential as f64 / moved),
+            ("sequential_read_fraction", ratio(sequential_by_op[0], reads)),
+            ("sequential_write_fraction", ratio(sequential_by_op[1], writes)),
+            ("aligned_fraction", aligned as f64 / moved),
+            ("write_4k_fraction", ratio(writes_4k, writes)),
+            ("hottest_tenth", hottest(0.1)),
+            ("hottest_fifth", hottest(0.2)),
+            ("mean_gap_us", mean_gap / 1e3),
+            ("gap_cv", (squares / gaps as f64 - mean_gap * mean_gap).max(0.0).sqrt() / mean_gap),
+        ]),
+        distances,
+        small_writes: ratio(small, writes),
+        small_sequential: ratio(small_follow, small),
+        large_sequential: ratio(large_follow, large),
+        hottest_thousandth: hottest(0.001),
+    }
+}
+
+/// Statistic, what is expected, absolute and relative tolerance.
+type Row = (&'static str, Option<Expected>, f64, f64);
+
+fn rows(calibration: &Calibration) -> Vec<Row> {
+    let c = calibration;
+    vec![
+        ("requests", c.requests, 0.0, 0.0),
+        ("read_fraction", c.read_fraction, 0.01, 0.0),
+        ("write_fraction", c.write_fraction, 0.01, 0.0),
+        ("trim_fraction", c.trim_fraction, 0.01, 0.0),
+        ("flush_fraction", c.flush_fraction, 0.01, 0.0),
+        ("read_bytes_fraction", c.read_bytes_fraction, 0.02, 0.0),
+        ("mean_bytes", c.mean_bytes, 0.0, 0.02),
+        ("mean_read_bytes", c.mean_read_bytes, 0.0, 0.02),
+        ("mean_write_bytes", c.mean_write_bytes, 0.0, 0.02),
+        ("page_accesses", c.page_accesses, 0.0, 0.02),
+        ("span_bytes", c.span_bytes, 0.0, 0.05),
+        ("footprint_bytes", c.footprint_bytes, 0.0, 0.05),
+        ("sequential_fraction", c.sequential_fraction, 0.02, 0.0),
+        ("sequential_read_fraction", c.sequential_read_fraction, 0.02, 0.0),
+        ("sequential_write_fraction", c.sequential_write_fraction, 0.02, 0.0),
+        ("aligned_fraction", c.aligned_fraction, 0.02, 0.0),
+        ("write_4k_fraction", c.write_4k_fraction, 0.02, 0.0),
+        ("hottest_tenth", c.hottest_tenth, 0.03, 0.0),
+        ("hottest_fifth", c.hottest_fifth, 0.03, 0.0),
+        ("mean_gap_us", c.mean_gap_us, 0.0, 0.05),
+        ("gap_cv", c.gap_cv, 0.0, 0.2),
+    ]
+}
+
+fn has_shape(measured: &Measured, shape: ShapeName) -> bool {
+    let distances = measured.distances.as_ref().expect("a shape is asked for");
+    let (zero, above, below) = (distances.histogram[0], distances.above(), distances.below);
+    match shape {
+        ShapeName::IntraDistanceZero => distances.histogram.iter().all(|count| *count <= zero),
+        ShapeName::IntraDistanceForward => above > below,
+        ShapeName::IntraDistanceNear => 2 * distances.above_within(128) > above,
+        ShapeName::IntraDistanceFar => 2 * distances.above_within(128) < above,
+        ShapeName::IntraDistanceBothSides => above.max(below) as f64 <= 0.65 * (above + below) as f64,
+        ShapeName::SmallHotLargeSequential => {
+            measured.small_writes > 0.5
+                && measured.small_sequential < 0.4
+                && measured.large_sequential > 0.8
+                && measured.hottest_thousandth > 0.1
+        }
+    }
+}
+
+/// What is not as it should be.
+fn check(name: &str) -> Option<String> {
+    let file = match load_workload(name, &[]) {
+        Ok((_, file)) => file,
+        Err(problems) => return Some(problems.to_string()),
+    };
+    let calibration = file.calibration.clone().expect("a calibration");
+    let measured = measure(&file, &calibration);
+    let mut wrong = Vec::new();
+    let mut report = Vec::new();
+    for (key, expected, absolute, relative) in rows(&calibration) {
+        let found = measured.values[key];
+        report.push(format!("  {key} = {found}"));
+        let met = match expected {
+            None => continue,
+            Some(Expected::Value(value)) => (found - value).abs() <= absolute + relative * value.abs(),
+            Some(Expected::Range(low, high)) => (low..=high).contains(&found),
+        };
+        if !met {
+            wrong.push(format!("{key}: {found}, expected {expected:?}"));
+        }
+    }
+    for shape in &calibration.shape {
+        if !has_shape(&measured, *shape) {
+            wrong.push(format!("shape {shape:?}"));
+        }
+    }
+    if let Some(distances) = &measured.distances {
+        report.push(format!(
+            "  intra-distances: 0 {}, highest other {:?}, below {}, above {}, of them within 128 {}",
+            distances.histogram[0],
+            distances.histogram.iter().enumerate().skip(1).max_by_key(|(_, count)| **count),
+            distances.below,
+            distances.above(),
+            distances.above_within(128)
+        ));
+        report.push(format!(
+            "  small writes {}, sequential {}; large sequential {}; hottest thousandth {}",
+            measured.small_writes,
+            measured.small_sequential,
+            measured.large_sequential,
+            measured.hottest_thousandth
+        ));
+    }
+    (!wrong.is_empty()).then(|| format!("{name}:\n{}\nmeasured:\n{}", wrong.join("\n"), report.join("\n")))
+}
+
+fn calibrated() -> Vec<&'static str> {
+    let names = presets(Kind::Workload).into_iter().filter(|preset| preset.text.contains("[calibration]"));
+    names.map(|preset| preset.name).collect()
+}
+
+/// All stand-ins, the long ones side by side.
+#[test]
+fn every_calibrated_workload_has_its_statistics() {
+    let names = calibrated();
+    assert!(names.len() >= 10, "{names:?}");
+    let (long, short): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| matches!(*name, "like-oltp" | "like-gs3"));
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let run = |names: Vec<&str>| names.into_iter().filter_map(check).collect::<Vec<String>>();
+        let other = scope.spawn(move || run(long));
+        let mut failures = run(short);
+        failures.extend(other.join().unwrap());
+        failures
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn every_stand_in_says_so() {
+    for name in calibrated() {
+        let (_, file) = load_workload(name, &[]).unwrap();
+        let stand_in = file.stand_in.unwrap_or_else(|| panic!("{name} does not say what it stands for"));
+        assert!(name.starts_with("like-") && stand_in.stands_for.len() > 10, "{name}");
+        assert!(file.description.contains("stand-in"), "{name}: {}", file.description);
+        assert!(file.calibration.unwrap().source.len() > 20, "{name}");
+    }
+}

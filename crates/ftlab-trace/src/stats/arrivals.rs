@@ -1,0 +1,187 @@
+//! When requests arrive, and how they would queue.
+
+use serde::Serialize;
+
+use super::bins::{BinRow, Bins, Spread};
+
+/// 32 bins to the octave: percentiles of time are off by 3 % at most.
+const TIME_BITS: u32 = 5;
+const DEPTH_BITS: u32 = 3;
+const WINDOWS_NS: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    number: u64,
+    count: u64,
+    most: u64,
+    squares: f64,
+}
+
+/// Spans between arrivals, arrivals in windows of time, and the queue before a server of fixed speed.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    service_ns: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    /// The latest arrival so far: what is out of order arrives then.
+    now_ns: u64,
+    previous_ns: u64,
+    unsorted: u64,
+    requests: u64,
+    gaps: Bins,
+    backlog_ns: u64,
+    depths: Bins,
+    windows: [Window; WINDOWS_NS.len()],
+}
+
+impl Arrivals {
+    pub(super) fn new(service_ns: u64) -> Self {
+        Self {
+            service_ns,
+            first_ns: None,
+            last_ns: 0,
+            now_ns: 0,
+            previous_ns: 0,
+            unsorted: 0,
+            requests: 0,
+            gaps: Bins::new(TIME_BITS),
+            backlog_ns: 0,
+            depths: Bins::new(DEPTH_BITS),
+            windows: [Window::default(); WINDOWS_NS.len()],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, arrival_ns: u64) {
+        let first = self.first_ns.get_or_insert(arrival_ns);
+        *first = (*first).min(arrival_ns);
+        self.last_ns = self.last_ns.max(arrival_ns);
+        self.unsorted += u64::from(arrival_ns < self.previous_ns);
+        self.previous_ns = arrival_ns;
+        let gap = arrival_ns.saturating_sub(self.now_ns);
+        if self.requests > 0 {
+            self.gaps.add(gap, 1);
+            self.backlog_ns = self.backlog_ns.saturating_sub(gap);
+        }
+        self.now_ns = self.now_ns.max(arrival_ns);
+        self.depths.add(self.backlog_ns.div_ceil(self.service_ns), 1);
+        self.backlog_ns = self.backlog_ns.saturating_add(self.service_ns);
+        self.requests += 1;
+        // Constant spans, so that the compiler divides by multiplication.
+        self.windows[0].add(self.now_ns / WINDOWS_NS[0]);
+        self.windows[1].add(self.now_ns / WINDOWS_NS[1]);
+        self.windows[2].add(self.now_ns / WINDOWS_NS[2]);
+        self.windows[3].add(self.now_ns / WINDOWS_NS[3]);
+    }
+
+    pub(super) fn duration_ns(&self) -> u64 {
+        self.first_ns.map_or(0, |first| self.last_ns - first)
+    }
+
+    pub(super) fn unsorted(&self) -> u64 {
+        self.unsorted
+    }
+
+    pub(super) fn gaps(&self) -> Option<GapStats> {
+        let spread = self.gaps.spread()?;
+        let coefficient_of_variation = (spread.mean > 0.0).then(|| spread.stdev / spread.mean);
+        Some(GapStats { coefficient_of_variation, spread, histogram: self.gaps.rows() })
+    }
+
+    pub(super) fn queue(&self) -> Option<QueueStats> {
+        let depth = self.depths.spread()?;
+        let served = self.requests as f64 * self.service_ns as f64;
+        let duration = self.duration_ns();
+        let bursts = WINDOWS_NS.iter().zip(self.windows).map(|(window_ns, window)| {
+            let window = window.closed();
+            // Windows of the duration, also those in which nothing arrives.
+            let windows = (duration / window_ns + 1) as f64;
+            let mean = self.requests as f64 / windows;
+            let variance = (window.squares / windows - mean * mean).max(0.0);
+            Burst { window_ns: *window_ns, mean, max: window.most, dispersion: variance / mean }
+        });
+        Some(QueueStats {
+            service_ns: self.service_ns,
+            utilization: (duration > 0).then(|| served / duration as f64),
+            depth,
+            bursts: bursts.collect(),
+        })
+    }
+}
+
+impl Window {
+    #[inline(always)]
+    fn add(&mut self, number: u64) {
+        if number != self.number {
+            *self = Window { number, count: 0, ..self.closed() };
+        }
+        self.count += 1;
+    }
+
+    fn closed(mut self) -> Self {
+        self.most = self.most.max(self.count);
+        self.squares += self.count as f64 * self.count as f64;
+        self
+    }
+}
+
+/// Spans between one arrival and the next. What arrives before its predecessor counts as arriving with it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GapStats {
+    /// Standard deviation / mean: 1 for random arrivals, above for bursts.
+    pub coefficient_of_variation: Option<f64>,
+    /// Nanoseconds.
+    #[serde(flatten)]
+    pub spread: Spread,
+    /// Nanoseconds, by row.
+    pub histogram: Vec<BinRow>,
+}
+
+/// How requests would queue. An estimate from arrival times alone: what the recorded device did is not known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QueueStats {
+    /// The assumption: one request is served at a time, first come first served, and each takes so long.
+    pub service_ns: u64,
+    /// Service times / duration. Near 1 and above, the server falls behind and `depth` says little.
+    pub utilization: Option<f64>,
+    /// Requests that an arriving one finds before it.
+    pub depth: Spread,
+    /// Arrivals within windows of time, without any assumption.
+    pub bursts: Vec<Burst>,
+}
+
+/// Arrivals in windows of one length.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Burst {
+    /// Length of a window.
+    pub window_ns: u64,
+    /// Mean arrivals in a window.
+    pub mean: f64,
+    /// Most arrivals in a window.
+    pub max: u64,
+    /// Variance / mean: 1 for random arrivals, above for bursts.
+    pub dispersion: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_queues_and_bursts_by_hand() {
+        let mut arrivals = Arrivals::new(1_000_000);
+        for arrival in [0, 0, 500_000, 5_000_000, 4_000_000, 25_000_000] {
+            arrivals.add(arrival);
+        }
+        let gaps = arrivals.gaps().unwrap();
+        assert_eq!((gaps.spread.count, gaps.spread.mean, gaps.spread.max), (5, 5_000_000.0, 20_000_000));
+        assert_eq!((arrivals.unsorted(), arrivals.duration_ns()), (1, 25_000_000));
+        let queue = arrivals.queue().unwrap();
+        // Found before them: 0, 1, 2 (one of them half served), 0, 1, 0.
+        assert_eq!((queue.depth.mean, queue.depth.max), (4.0 / 6.0, 2));
+        assert_eq!(queue.bursts.iter().map(|burst| burst.max).collect::<Vec<_>>(), [3, 5, 6, 6]);
+        assert_eq!(queue.bursts[1].mean, 2.0);
+        let variance = (25.0 + 0.0 + 1.0) / 3.0 - 4.0;
+        assert!((queue.bursts[1].dispersion - variance / 2.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,323 @@
+//! Pages by number: names for the pages of all volumes, and a map from them that fits its memory closely.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Hashes one number, for maps that are looked up for every request.
+#[derive(Debug, Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(number.into());
+    }
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0.rotate_left(32) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+/// A map by number.
+pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+
+/// Pages of a region: 16 TiB of 4 KiB pages.
+const REGION_BITS: u32 = 32;
+const KEY_BITS: u32 = 60;
+
+/// Gives each page of each volume a number of its own below 2^60; neighbours stay neighbours.
+#[derive(Debug, Default)]
+pub(crate) struct PageNames {
+    regions: NumberMap<(u16, u64), u64>,
+    recent: Option<(u16, u64, u64)>,
+}
+
+impl PageNames {
+    /// The names of the pages `first..=last` of `volume`: ranges of neighbours, one for each region.
+    #[inline(always)]
+    pub(crate) fn ranges(&mut self, volume: u16, first: u64, last: u64, mut take: impl FnMut(u64, u64)) {
+        let mut from = first;
+        loop {
+            let region = from >> REGION_BITS;
+            let base = self.base(volume, region);
+            let end = last.min((region << REGION_BITS) + ((1 << REGION_BITS) - 1));
+            take(base + (from & ((1 << REGION_BITS) - 1)), base + (end & ((1 << REGION_BITS) - 1)));
+            if end == last {
+                return;
+            }
+            from = end + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn base(&mut self, volume: u16, region: u64) -> u64 {
+        if let Some((_, _, base)) = self.recent.filter(|recent| (recent.0, recent.1) == (volume, region)) {
+            return base;
+        }
+        // A trace would need more than 10^8 regions to run out of names.
+        let next = (self.regions.len() as u64).min((1 << (KEY_BITS - REGION_BITS)) - 2) << REGION_BITS;
+        let base = *self.regions.entry((volume, region)).or_insert(next);
+        self.recent = Some((volume, region, base));
+        base
+    }
+}
+
+/// Pages that stay together when names are scattered: they share a look into memory, and are sampled together.
+pub(crate) const GROUP: u64 = 1 << GROUP_BITS;
+pub(crate) const GROUP_BITS: u32 = 2;
+
+/// Scatters names over the numbers 1..2^60, one to one, in groups of [`GROUP`].
+#[inline(always)]
+pub(crate) fn scatter(name: u64) -> u64 {
+    const MASK: u64 = (1 << (KEY_BITS - GROUP_BITS)) - 1;
+    let mut mixed = ((name >> GROUP_BITS) + 1) & MASK;
+    mixed ^= mixed >> 30;
+    mixed = mixed.wrapping_mul(0x0bf5_8476_d1ce_4e5b) & MASK;
+    mixed ^= mixed >> 28;
+    mixed = mixed.wrapping_mul(0x04d0_49bb_1331_11eb) & MASK;
+    mixed ^= mixed >> 29;
+    mixed << GROUP_BITS | name & (GROUP - 1)
+}
+
+/// 4 bits of flags below a scattered name, and a value. 12 bytes, because a trace has many pages.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, packed(4))]
+struct Entry {
+    word: u64,
+    value: u32,
+}
+
+const FLAG_BITS: u32 = 4;
+const SEGMENT_BITS: u32 = 8;
+
+/// Entries in the order of their scattered names, each at its proportional place or a little behind; the last place
+/// is always empty, and an empty place ends every search.
+#[derive(Debug, Default)]
+struct Segment {
+    entries: Vec<Entry>,
+    places: u64,
+    len: usize,
+}
+
+impl Segment {
+    #[inline(always)]
+    fn home(&self, key: u64) -> usize {
+        const WIDTH: u32 = 32;
+        let part = (key >> (KEY_BITS - SEGMENT_BITS - WIDTH)) & ((1 << WIDTH) - 1);
+        ((part * self.places) >> WIDTH) as usize
+    }
+
+    /// Where `key` is, or the place that it would take.
+    #[inline(always)]
+    fn search(&self, key: u64) -> (usize, bool) {
+        let mut place = self.home(key);
+        loop {
+            let word = self.entries[place].word;
+            if word >> FLAG_BITS >= key || word == 0 {
+                return (place, word >> FLAG_BITS == key);
+            }
+            place += 1;
+        }
+    }
+
+    /// Small steps keep the places that wait for entries few: copying is cheap, because order is kept.
+    #[cold]
+    fn grow(&mut self) {
+        const PADDING: u64 = 16;
+        let places = self.places + self.places / 6 + 4;
+        let old = std::mem::take(&mut self.entries);
+        self.places = places;
+        self.entries = vec![Entry::default(); (places + PADDING) as usize];
+        let mut free = 0;
+        for entry in old.into_iter().filter(|entry| entry.word != 0) {
+            let place = self.home(entry.word >> FLAG_BITS).max(free);
+            if place >= self.entries.len() {
+                self.entries.resize(place + 1, Entry::default());
+            }
+            self.entries[place] = entry;
+            free = place + 1;
+        }
+        if free >= self.entries.len() {
+            self.entries.resize(free + 1, Entry::default());
+        }
+    }
+
+    /// Make `key`, which is absent and would take `place`, present.
+    fn insert(&mut self, mut place: usize, key: u64) -> usize {
+        loop {
+            if (self.len as u64 + 1) * 10 <= self.places * 9 {
+                let mut empty = place;
+                while self.entries[empty].word != 0 {
+                    empty += 1;
+                }
+                if empty + 1 < self.entries.len() {
+                    self.entries.copy_within(place..empty, place + 1);
+                    self.entries[place] = Entry { word: key << FLAG_BITS, value: 0 };
+                    self.len += 1;
+                    return place;
+                }
+            }
+            self.grow();
+            place = self.search(key).0;
+        }
+    }
+}
+
+/// Values of 32 bits and flags of 4 bits by scattered names: between 13.3 and 16 bytes for each, once there are some
+/// ten thousand.
+#[derive(Debug)]
+pub(crate) struct PageMap {
+    segments: Vec<Segment>,
+    len: usize,
+}
+
+/// Where an entry is, until the next insertion.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    segment: usize,
+    index: usize,
+}
+
+impl Default for PageMap {
+    fn default() -> Self {
+        let segment = || Segment { entries: vec![Entry::default()], places: 0, len: 0 };
+        Self { segments: (0..1 << SEGMENT_BITS).map(|_| segment()).collect(), len: 0 }
+    }
+}
+
+impl PageMap {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The entry of `key`, made with value 0 and no flags when it is absent; and whether it was absent.
+    #[inline(always)]
+    pub(crate) fn entry(&mut self, key: u64) -> (Place, bool) {
+        let number = (key >> (KEY_BITS - SEGMENT_BITS)) as usize;
+        let segment = &mut self.segments[number];
+        let (mut index, found) = segment.search(key);
+        if !found {
+            index = segment.insert(index, key);
+            self.len += 1;
+        }
+        (Place { segment: number, index }, !found)
+    }
+
+    /// Bring the neighbourhood of `key` near to the processor: a read that nothing waits for.
+    #[inline(always)]
+    pub(crate) fn expect(&self, key: u64) {
+        let segment = &self.segments[(key >> (KEY_BITS - SEGMENT_BITS)) as usize];
+        std::hint::black_box(segment.entries[segment.home(key)].value);
+    }
+
+    /// The value of `key`.
+    #[inline(always)]
+    pub(crate) fn get(&self, key: u64) -> Option<u32> {
+        let segment = &self.segments[(key >> (KEY_BITS - SEGMENT_BITS)) as usize];
+        let (index, found) = segment.search(key);
+        found.then(|| segment.entries[index].value)
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(&self, place: Place) -> u32 {
+        self.segments[place.segment].entries[place.index].value
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, place: Place, value: u32) {
+        self.segments[place.segment].entries[place.index].value = value;
+    }
+
+    #[inline(always)]
+    pub(crate) fn flags(&self, place: Place) -> u32 {
+        (self.segments[place.segment].entries[place.index].word & 0xf) as u32
+    }
+
+    /// Add to the flags of an entry.
+    #[inline(always)]
+    pub(crate) fn flag(&mut self, place: Place, flags: u32) {
+        let entry = &mut self.segments[place.segment].entries[place.index];
+        entry.word |= u64::from(flags & 0xf);
+    }
+
+    /// Every scattered name and its value.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let entries = self.segments.iter().flat_map(|segment| segment.entries.iter());
+        entries.filter(|entry| entry.word != 0).map(|entry| (entry.word >> FLAG_BITS, entry.value))
+    }
+
+    /// Change every value.
+    pub(crate) fn update(&mut self, mut change: impl FnMut(u32) -> u32) {
+        let entries = self.segments.iter_mut().flat_map(|segment| segment.entries.iter_mut());
+        for entry in entries.filter(|entry| entry.word != 0) {
+            entry.value = change(entry.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_map(names in prop::collection::vec(0..3000u64, 1..4000)) {
+            let mut map = PageMap::default();
+            let mut plain = BTreeMap::new();
+            for (step, name) in names.into_iter().enumerate() {
+                let key = scatter(name * 7919);
+                let (place, new) = map.entry(key);
+                prop_assert_eq!(new, !plain.contains_key(&key));
+                prop_assert_eq!(map.value(place), plain.get(&key).copied().unwrap_or(0));
+                map.set(place, step as u32);
+                map.flag(place, 5);
+                plain.insert(key, step as u32);
+                prop_assert_eq!(map.flags(place), 5);
+            }
+            prop_assert_eq!(map.len(), plain.len());
+            prop_assert!(map.iter().eq(plain.iter().map(|(key, value)| (*key, *value))));
+            for (key, value) in &plain {
+                prop_assert_eq!(map.get(*key), Some(*value));
+            }
+        }
+    }
+
+    #[test]
+    fn scattered_names_are_distinct_and_even() {
+        let mut keys: Vec<u64> = (0..100_000).map(scatter).collect();
+        let low = keys.iter().filter(|key| **key & 0x1c == 0).count();
+        assert!(low.abs_diff(12_500) < 800, "{low}");
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 100_000);
+        assert!(keys.iter().all(|key| *key > 0 && *key >> KEY_BITS == 0));
+    }
+
+    #[test]
+    fn volumes_and_far_regions_have_pages_of_their_own() {
+        let mut names = PageNames::default();
+        let mut seen = Vec::new();
+        for (volume, page) in [(0, 5), (1, 5), (0, 5 + (1 << 40)), (0, 5), (9, u64::MAX >> 3)] {
+            names.ranges(volume, page, page, |first, last| seen.push((first, last)));
+        }
+        assert_eq!(seen[0], seen[3]);
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 4);
+        let mut pages = 0;
+        names.ranges(3, (1 << 32) - 2, (1 << 32) + 2, |first, last| pages += last - first + 1);
+        assert_eq!(pages, 5);
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests that begin where the one before them on the same volume ended.
+
+use ftlab_core::host::request::{Op, SECTOR_BYTES};
+use serde::Serialize;
+
+use super::bins::{Bins, Spread};
+use super::ratio;
+
+const BITS: u32 = 3;
+
+#[derive(Debug, Clone, Copy)]
+struct Volume {
+    seen: bool,
+    end: u64,
+    run_requests: u64,
+    run_sectors: u64,
+}
+
+/// Sequential requests and runs of them, by volume.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    volumes: Vec<Volume>,
+    sequential: [u64; 3],
+    addressed: [u64; 3],
+    run_requests: Bins,
+    run_bytes: Bins,
+}
+
+impl Default for Sequence {
+    fn default() -> Self {
+        Self {
+            volumes: Vec::new(),
+            sequential: [0; 3],
+            addressed: [0; 3],
+            run_requests: Bins::new(BITS),
+            run_bytes: Bins::new(BITS),
+        }
+    }
+}
+
+impl Sequence {
+    /// Note a volume, whatever is asked of it.
+    #[inline(always)]
+    pub(super) fn see(&mut self, volume: u16) {
+        let index = usize::from(volume);
+        if index >= self.volumes.len() {
+            let unseen = Volume { seen: false, end: u64::MAX, run_requests: 0, run_sectors: 0 };
+            self.volumes.resize(index + 1, unseen);
+        }
+        self.volumes[index].seen = true;
+    }
+
+    /// Take a request with an address on a volume that was seen.
+    #[inline(always)]
+    pub(super) fn add(&mut self, volume: u16, op: Op, lba: u64, sectors: u32) {
+        let state = &mut self.volumes[usize::from(volume)];
+        let goes_on = state.end == lba;
+        self.addressed[op as usize] += 1;
+        self.sequential[op as usize] += u64::from(goes_on);
+        if !goes_on {
+            if state.run_requests > 0 {
+                self.run_requests.add(state.run_requests, 1);
+                self.run_bytes.add(state.run_sectors * u64::from(SECTOR_BYTES), 1);
+            }
+            (state.run_requests, state.run_sectors) = (0, 0);
+        }
+        state.run_requests += 1;
+        state.run_sectors += u64::from(sectors);
+        state.end = lba + u64::from(sectors);
+    }
+
+    pub(super) fn volumes(&self) -> u64 {
+        self.volumes.iter().filter(|volume| volume.seen).count() as u64
+    }
+
+    pub(super) fn fraction(&self) -> Option<f64> {
+        ratio(self.sequential.iter().sum(), self.addressed.iter().sum())
+    }
+
+    pub(super) fn finish(&self) -> Option<SequenceStats> {
+        let (mut requests, mut bytes) = (self.run_requests.clone(), self.run_bytes.clone());
+        for volume in self.volumes.iter().filter(|volume| volume.run_requests > 0) {
+            requests.add(volume.run_requests, 1);
+            bytes.add(volume.run_sectors * u64::from(SECTOR_BYTES), 1);
+        }
+        let share = |op: Op| ratio(self.sequential[op as usize], self.addressed[op as usize]);
+        Some(SequenceStats {
+            read_fraction: share(Op::Read),
+            write_fraction: share(Op::Write),
+            run_requests: requests.spread()?,
+            run_bytes: bytes.spread()?,
+        })
+    }
+}
+
+/// Sequential requests and the runs that they form. A run is a request and those that follow it sequentially.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SequenceStats {
+    /// Share of the reads that begin where the request before them on the volume ended.
+    pub read_fraction: Option<f64>,
+    /// Share of the writes that do.
+    pub write_fraction: Option<f64>,
+    /// Requests of a run.
+    pub run_requests: Spread,
+    /// Bytes of a run.
+    pub run_bytes: Spread,
+}

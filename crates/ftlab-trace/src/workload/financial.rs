@@ -1,0 +1,311 @@
+//! Transactions of a financial institution, as the SPC trace Financial1 shows them: many small requests at odd
+//! addresses, a log, a counter that is written again and again, and records of very different popularity.
+
+use ftlab_core::config::ConfigError;
+use ftlab_core::host::request::Op;
+use ftlab_core::quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::layout::Scatter;
+use super::process::{Actor, Area, BLOCK, Hyperexponential, NS_PER_S, Script, chance, choose, shares};
+use super::refuse;
+use super::size::{RequestBytes, SizeClass, Sizes};
+use super::zipf::{Permutation, Zipf};
+use crate::rng::{Rng, splitmix};
+
+/// Keys of kind `oltp_financial`. Requests carry the number of their logical unit (ASU) as stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FinancialConfig {
+    /// Share of requests that read. 0.232 when absent.
+    pub read_fraction: f64,
+    /// Whether reads come as writes: for studies that treat all accesses as writes. False when absent.
+    pub all_writes: bool,
+    /// Bytes that are used at all; they lie scattered over the footprint. 512 MiB when absent.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub working_set_bytes: u64,
+    /// Exponent of Zipf's law of the popularity of records. 0.9 when absent.
+    pub theta: f64,
+    /// Requests a second. 122 when absent.
+    pub requests_per_second: f64,
+    /// Standard deviation / mean of the gaps between requests, at least 1. 3.2 when absent.
+    pub gap_cv: f64,
+    /// Share of requests that belong to a backup: reads of 64 KiB, from the begin of the footprint to its end and
+    /// again. 0 when absent.
+    pub scan_fraction: f64,
+}
+
+impl Default for FinancialConfig {
+    fn default() -> Self {
+        Self {
+            read_fraction: 0.232,
+            all_writes: false,
+            working_set_bytes: 512 << 20,
+            theta: 0.9,
+            requests_per_second: 122.0,
+            gap_cv: 3.2,
+            scan_fraction: 0.0,
+        }
+    }
+}
+
+/// Accesses of the logical units, in percent: the first are measured, the rest falls off as they do.
+const UNITS: [f64; 24] = [
+    14.2, 14.0, 10.0, 8.0, 7.0, 7.0, 6.6, 6.4, 4.2, 3.6, 3.0, 2.6, 2.2, 1.9, 1.6, 1.4, 1.2, 1.0, 0.9, 0.8,
+    0.7, 0.6, 0.6, 0.5,
+];
+/// Log appends and counter writes in percent of all requests that are no backup.
+const LOG: f64 = 0.08;
+const COUNTER: f64 = 0.06;
+/// Sectors of a log append and of the counter.
+const LOG_SECTORS: u64 = 7;
+const COUNTER_SECTORS: u64 = 6;
+/// The log goes around in this part of the working set.
+const LOG_SPACE: f64 = 1.0 / 32.0;
+/// Bytes and weights of requests to records.
+const SIZES: [(u64, f64); 10] = [
+    (512, 27.0),
+    (1024, 17.0),
+    (1536, 4.0),
+    (2048, 5.0),
+    (2560, 5.0),
+    (3072, 7.0),
+    (3584, 4.0),
+    (4096, 9.0),
+    (8192, 20.0),
+    (49_152, 1.1),
+];
+/// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in pieces.
+const GOES_ON: f64 = 0.4;
+/// Share of requests to records that write back what was read or written just before in their unit.
+const REWRITES: f64 = 0.2;
+/// Share of records that begin at a multiple of 4 KiB, in percent.
+const ALIGNED: u64 = 5;
+const REGION: u64 = 256;
+const SCAN_SECTORS: u64 = 128;
+
+impl FinancialConfig {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        for (key, share) in [("read_fraction", self.read_fraction), ("scan_fraction", self.scan_fraction)] {
+            if !(0.0..=1.0).contains(&share) {
+                return refuse(&format!("oltp_financial.{key}"), share, "must be a fraction from 0 to 1");
+            }
+        }
+        if self.scan_fraction > self.read_fraction {
+            let expected = "a backup reads: must not be above read_fraction";
+            return refuse("oltp_financial.scan_fraction", self.scan_fraction, expected);
+        }
+        let most = self.scan_fraction + (1.0 - self.scan_fraction) * (1.0 - LOG - COUNTER);
+        if self.read_fraction > most {
+            let expected = format!("log and counter write: must not be above {most:.3}");
+            return refuse("oltp_financial.read_fraction", self.read_fraction, expected);
+        }
+        if !(self.theta > 0.0 && self.theta < 10.0) {
+            return refuse("oltp_financial.theta", self.theta, "must be above 0 and below 10");
+        }
+        if !(self.requests_per_second >= 1e-3 && self.requests_per_second <= 1e9) {
+            let expected = "must be from 0.001 to 10^9";
+            return refuse("oltp_financial.requests_per_second", self.requests_per_second, expected);
+        }
+        if !(1.0..=100.0).contains(&self.gap_cv) {
+            return refuse("oltp_financial.gap_cv", self.gap_cv, "must be from 1 to 100");
+        }
+        if self.working_set_bytes < 16 << 20 || self.working_set_bytes > 1 << 40 {
+            let expected = "must be from 16 MiB to 1 TiB";
+            return refuse("oltp_financial.working_set_bytes", self.working_set_bytes, expected);
+        }
+        Ok(())
+    }
+
+    pub(super) fn fits(&self, area: Area) -> Result<(), ConfigError> {
+        let needs = self.unit_sectors() * UNITS.len() as u64;
+        if area.sectors < needs {
+            let expected = format!("the working set needs {} bytes", needs * 512);
+            return refuse("footprint_bytes", area.sectors * 512, expected);
+        }
+        Ok(())
+    }
+
+    /// Working set of one logical unit.
+    fn unit_sectors(&self) -> u64 {
+        (self.working_set_bytes / 512 / UNITS.len() as u64).next_multiple_of(REGION)
+    }
+}
+
+pub(super) struct Financial {
+    table: FinancialConfig,
+    rng: Rng,
+    gaps: Hyperexponential,
+    now_ns: f64,
+    ends: Vec<f64>,
+    sizes: Sizes,
+    /// Share of requests to records that read.
+    record_reads: f64,
+    popularity: Zipf,
+    units: Vec<(Scatter, Permutation)>,
+    /// The last request to a record of each unit, from the begin of its working set.
+    last: Vec<(u64, u64)>,
+    log_at: u64,
+    log_sectors: u64,
+    area: Area,
+    scan_at: u64,
+}
+
+impl Financial {
+    pub(super) fn new(table: &FinancialConfig, area: Area, seed: u64, pass: u64) -> Self {
+        let classes = SIZES.map(|(bytes, weight)| SizeClass {
+            min_bytes: bytes,
+            max_bytes: bytes,
+            step_bytes: bytes,
+            weight,
+        });
+        let own = table.unit_sectors();
+        let share = area.sectors / UNITS.len() as u64 / REGION * REGION;
+        let units = (0..UNITS.len() as u64).map(|unit| {
+            let room = Area { start: area.start + unit * share, sectors: share };
+            let scatter = Scatter::new(own, REGION, room, &mut Rng::new(seed, &[u64::MAX, unit]));
+            let blocks = scatter.sectors() / BLOCK;
+            (scatter, Permutation::new(blocks, seed ^ unit << 32))
+        });
+        let units: Vec<_> = units.collect();
+        let records = (1.0 - table.scan_fraction) * (1.0 - LOG - COUNTER);
+        Self {
+            rng: Rng::new(seed, &[pass]),
+            gaps: Hyperexponential::new(table.gap_cv),
+            now_ns: 0.0,
+            ends: shares(&UNITS),
+            sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
+            record_reads: if records > 0.0 {
+                ((table.read_fraction - table.scan_fraction) / records).clamp(0.0, 1.0)
+            } else {
+                0.0
+            },
+            popularity: Zipf::new(own / BLOCK, table.theta),
+            last: vec![(0, 0); UNITS.len()],
+            units,
+            log_at: 0,
+            log_sectors: ((table.working_set_bytes as f64 * LOG_SPACE) as u64 / 512).clamp(LOG_SECTORS, own),
+            area,
+            scan_at: 0,
+            table: table.clone(),
+        }
+    }
+
+    fn push(&mut self, script: &mut Script, op: Op, unit: usize, lba: u64, sectors: u64) {
+        let op = if self.table.all_writes { Op::Write } else { op };
+        script.push(self.now_ns, op, lba, sectors);
+        if let Some(request) = script.requests.last_mut() {
+            request.stream = unit as u16;
+        }
+    }
+
+    fn record(&mut self, script: &mut Script) {
+        let unit = choose(&mut self.rng, &self.ends);
+        let mut sectors = u64::from(self.sizes.draw(&mut self.rng));
+        let op = if chance(&mut self.rng, self.record_reads) { Op::Read } else { Op::Write };
+        let (last, last_sectors) = self.last[unit];
+        let how = self.rng.unit();
+        let (scatter, order) = &self.units[unit];
+        let at = if how < GOES_ON && last + last_sectors + sectors <= scatter.sectors() {
+            last + last_sectors
+        } else if (GOES_ON..GOES_ON + REWRITES).contains(&how) && last_sectors > 0 && op == Op::Write {
+            sectors = last_sectors;
+            last
+        } else {
+            let block = order.map(self.popularity.draw(&mut self.rng));
+            // A record begins where it begins: the same place at every access.
+            let place = splitmix(&mut (block ^ (unit as u64) << 48).clone());
+            let odd = if place % 100 < ALIGNED { 0 } else { 1 + (place >> 32) % (BLOCK - 1) };
+            (block * BLOCK + odd).min(scatter.sectors() - sectors)
+        };
+        let lba = scatter.map(at, sectors);
+        self.last[unit] = (at, sectors);
+        self.push(script, op, unit, lba, sectors);
+    }
+}
+
+impl Actor for Financial {
+    fn act(&mut self, script: &mut Script) {
+        self.now_ns += self.gaps.draw(&mut self.rng) * NS_PER_S / self.table.requests_per_second;
+        if chance(&mut self.rng, self.table.scan_fraction) {
+            let unit = (self.scan_at * UNITS.len() as u64 / self.area.sectors) as usize;
+            let sectors = SCAN_SECTORS.min(self.area.sectors - self.scan_at);
+            let lba = self.area.start + self.scan_at;
+            self.scan_at = (self.scan_at + sectors) % self.area.sectors;
+            self.push(script, Op::Read, unit, lba, sectors);
+            return;
+        }
+        let share = self.rng.unit();
+        if share < LOG {
+            if self.log_at + LOG_SECTORS > self.log_sectors {
+                self.log_at = 0;
+            }
+            let lba = self.units[0].0.map(self.log_at, LOG_SECTORS);
+            self.log_at += LOG_SECTORS;
+            self.push(script, Op::Write, 0, lba, LOG_SECTORS);
+        } else if share < LOG + COUNTER {
+            let lba = self.units[1].0.map(0, COUNTER_SECTORS) + 1;
+            self.push(script, Op::Write, 1, lba, COUNTER_SECTORS);
+        } else {
+            self.record(script);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::process::Acted;
+    use ftlab_core::host::request::{Request, RequestSource};
+
+    fn requests(table: &FinancialConfig, count: u64) -> Vec<Request> {
+        let area = Area { start: 0, sectors: 8 << 20 };
+        let mut source = Acted::new(Financial::new(table, area, 1, 0), count);
+        let mut out = Vec::new();
+        while source.fill(&mut out, 4096).unwrap() > 0 {}
+        out
+    }
+
+    #[test]
+    fn the_log_is_appended_and_the_counter_rewritten() {
+        let all = requests(&FinancialConfig::default(), 200_000);
+        let share = |count: usize| count as f64 / all.len() as f64;
+        let counter: Vec<&Request> =
+            all.iter().filter(|request| (request.stream, request.lba) == (1, all_counter())).collect();
+        assert!((share(counter.len()) - COUNTER).abs() < 0.02, "{}", counter.len());
+        assert!(counter.iter().filter(|request| request.op == Op::Write).count() * 10 > counter.len() * 9);
+        let mut next = None;
+        let (mut appends, mut follow) = (0, 0);
+        for request in
+            all.iter().filter(|request| request.stream == 0 && request.sectors == LOG_SECTORS as u32)
+        {
+            appends += 1;
+            follow += usize::from(next == Some(request.lba));
+            next = Some(request.lba + LOG_SECTORS);
+        }
+        // Some records have the size of an append.
+        assert!(share(appends) >= LOG - 0.005 && follow * 10 > appends * 7, "{follow} of {appends}");
+        let reads = all.iter().filter(|request| request.op == Op::Read).count();
+        assert!((share(reads) - 0.232).abs() < 0.005, "{reads}");
+    }
+
+    fn all_counter() -> u64 {
+        let share = (8 << 20) / 24 / REGION * REGION;
+        share + 1
+    }
+
+    #[test]
+    fn a_backup_reads_everything_once_before_it_starts_again() {
+        let table = FinancialConfig { scan_fraction: 0.2, read_fraction: 0.4, ..FinancialConfig::default() };
+        let all = requests(&table, 100_000);
+        let scans = all.iter().filter(|request| request.sectors == SCAN_SECTORS as u32);
+        for (index, request) in scans.enumerate() {
+            assert_eq!(request.lba, index as u64 * SCAN_SECTORS % (8 << 20));
+        }
+        let writes = requests(&FinancialConfig { all_writes: true, ..table.clone() }, 100_000);
+        assert!(writes.iter().zip(&all).all(|(write, other)| {
+            write.op == Op::Write && (write.lba, write.sectors) == (other.lba, other.sectors)
+        }));
+    }
+}

@@ -1,0 +1,1004 @@
+//! Workloads fitted to a trace: the model, and the generator that draws requests from it.
+//!
+//! A model has no addresses. It says, phase by phase, how many requests of each kind there were, their sizes, and how
+//! their pages stood in the order of last accesses. The generator keeps such an order of its own (a stack of pages,
+//! least recently used at the bottom) and draws without replacement, so that counts come out exactly.
+
+use std::collections::BTreeSet;
+
+use ftlab_core::config::ConfigError;
+use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::refuse;
+use super::zipf::Permutation;
+use crate::rng::Rng;
+use crate::stats::bins::{bin_of, bin_start};
+use crate::stats::pages::{PageMap, scatter};
+use crate::stats::timeline::Timeline;
+
+pub(crate) const PAGE_SECTORS: u64 = 8;
+/// Pages of a region: 4 MiB, what one translation page of 4 KiB maps.
+pub(crate) const REGION_PAGES: u64 = 1024;
+const REGION_SECTORS: u64 = REGION_PAGES * PAGE_SECTORS;
+/// Distances are kept in 4 bins to the octave.
+pub(crate) const DISTANCE_BITS: u32 = 2;
+/// Times are kept in 8 bins to the octave.
+pub(crate) const GAP_BITS: u32 = 3;
+/// Bins of distances below this number; it stands for pages that nothing had touched.
+pub(crate) const NEW: usize = 255;
+/// Operation, whether the page was written before, and the bin of the distance.
+pub(crate) const CELLS: usize = 2 * 2 * 256;
+/// How often a page was accessed before, in octaves.
+pub(crate) const CLASSES: usize = 24;
+
+/// Kinds of requests: for reads and then writes, a jump to new pages, sequential to new pages, a jump to known pages,
+/// sequential to known pages; then trims and flushes.
+pub(crate) const KINDS: usize = 10;
+pub(crate) const TRIM: usize = 8;
+pub(crate) const FLUSH: usize = 9;
+pub(crate) const SEQUENTIAL: usize = 1;
+pub(crate) const KNOWN: usize = 2;
+
+pub(crate) fn kind_of(write: bool, sequential: bool, known: bool) -> usize {
+    4 * usize::from(write) + SEQUENTIAL * usize::from(sequential) + KNOWN * usize::from(known)
+}
+
+pub(crate) fn cell_of(write: bool, written: bool, bin: usize) -> usize {
+    (usize::from(write) * 2 + usize::from(written)) * 256 + bin
+}
+
+pub(crate) fn class_of(count: u32) -> usize {
+    (count.max(1).ilog2() as usize).min(CLASSES - 1)
+}
+
+/// What `ftlab trace fit` found in a trace.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FittedModel {
+    /// Volumes of the trace.
+    pub streams: Vec<FittedStream>,
+    /// How often a request of one kind follows one of another: a row for each kind, in the order of `kinds` of a phase.
+    pub follows: Vec<Vec<u64>>,
+    /// Equal parts of the trace, by requests.
+    pub phases: Vec<FittedPhase>,
+}
+
+/// A volume of a fitted trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FittedStream {
+    /// Its number.
+    pub stream: u16,
+    /// Address range in regions of 4 MiB.
+    pub span_regions: u64,
+    /// Regions that are touched.
+    pub touched_regions: u64,
+    /// Distinct pages of 4 KiB.
+    pub pages: u64,
+    /// Requests that jump to new pages.
+    pub jumps: u64,
+    /// Sequential requests.
+    pub sequential: u64,
+}
+
+/// A part of a fitted trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FittedPhase {
+    /// From the last arrival before it, or its first, to its last arrival.
+    pub duration_ns: u64,
+    /// Requests by kind: reads and then writes, each a jump to new pages, sequential to new pages, a jump to known
+    /// pages, sequential to known pages; then trims and flushes.
+    pub kinds: Vec<u64>,
+    /// Sizes by kind (all but flushes): sectors, sectors from the begin of a 4 KiB page, requests.
+    pub sizes: Vec<Vec<[u64; 3]>>,
+    /// Page accesses by what they find: 512 for writes, plus 256 where the page was written before, plus the bin of
+    /// the reuse distance or 255 for a new page; then how many.
+    pub pages: Vec<[u64; 2]>,
+    /// Accesses to known pages by the octave of earlier accesses to the page: octave, how many.
+    pub popularity: Vec<[u64; 2]>,
+    /// Trims by the bin of the distance of their first page, 255 for pages that were not touched; then how many.
+    pub trims: Vec<[u64; 2]>,
+    /// Spans between arrivals by bin; then how many.
+    pub gaps: Vec<[u64; 2]>,
+}
+
+impl FittedModel {
+    /// Requests in all.
+    pub fn requests(&self) -> u64 {
+        let counts = self.phases.iter().flat_map(|phase| &phase.kinds);
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Mean requests of a run on known pages, at most 64.
+    fn run_requests(&self, write: bool) -> f64 {
+        let kind = kind_of(write, true, true);
+        let all: u64 = self.follows[kind].iter().sum();
+        let stops = all - self.follows[kind][kind].min(all);
+        (all as f64 / stops.max(1) as f64).clamp(1.0, 64.0)
+    }
+
+    /// Bytes from the first to the last region of all volumes, laid side by side.
+    pub fn span_bytes(&self) -> u64 {
+        bytes_of(self.streams.iter().map(FittedStream::roomy_regions))
+    }
+
+    /// Bytes that the pages of all volumes need.
+    fn needed_bytes(&self) -> u64 {
+        bytes_of(self.streams.iter().map(FittedStream::needed_regions))
+    }
+
+    /// Check that the model can be drawn from.
+    ///
+    /// # Errors
+    /// The first part that makes no sense.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        const MOST_REGIONS: u64 = 1 << 38;
+        let wrong = |key: &str, found: u64, expected: &str| refuse(&format!("fitted.{key}"), found, expected);
+        if self.streams.is_empty() || self.streams.len() > 1 << 16 {
+            return wrong("streams", self.streams.len() as u64, "must have from 1 to 65,536 rows");
+        }
+        let mut numbers = BTreeSet::new();
+        let mut regions = 0;
+        for stream in &self.streams {
+            if !numbers.insert(stream.stream) {
+                return wrong("streams.stream", stream.stream.into(), "must not be given twice");
+            }
+            let FittedStream { span_regions, touched_regions, pages, jumps, sequential, .. } = *stream;
+            let counts = [span_regions, touched_regions, pages, jumps, sequential];
+            if let Some(count) = counts.into_iter().find(|count| *count > MOST) {
+                return wrong("streams", count, "must be at most 2^40");
+            }
+            regions += stream.roomy_regions();
+            if regions > MOST_REGIONS {
+                return wrong("streams.span_regions", span_regions, "must be at most 2^38 of all volumes");
+            }
+        }
+        if self.follows.len() != KINDS || self.follows.iter().any(|row| row.len() != KINDS) {
+            return wrong("follows", self.follows.len() as u64, "must have 10 rows of 10 counts");
+        }
+        if let Some(count) = self.follows.iter().flatten().find(|count| **count > MOST) {
+            return wrong("follows", *count, "must be at most 2^40");
+        }
+        if self.phases.is_empty() || self.phases.len() > 1000 {
+            return wrong("phases", self.phases.len() as u64, "must be from 1 to 1000");
+        }
+        for phase in &self.phases {
+            phase.validate()?;
+        }
+        if self.requests() == 0 || self.requests() > MOST {
+            return wrong("phases.kinds", self.requests(), "must be from 1 to 2^40 in all");
+        }
+        let duration = self.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
+        if duration > MOST_NS {
+            return wrong("phases.duration_ns", duration, "must be at most 200 days in all");
+        }
+        Ok(())
+    }
+}
+
+fn bytes_of(regions: impl Iterator<Item = u64>) -> u64 {
+    let regions: u64 = regions.fold(0, u64::saturating_add);
+    regions.saturating_mul(REGION_SECTORS * u64::from(SECTOR_BYTES))
+}
+
+/// Counts are at most so large.
+const MOST: u64 = 1 << 40;
+/// 200 days: simulated time ends a little later.
+const MOST_NS: u64 = 200 * 86_400 * 1_000_000_000;
+
+impl FittedPhase {
+    fn validate(&self) -> Result<(), ConfigError> {
+        let wrong =
+            |key: &str, found: u64, expected: &str| refuse(&format!("fitted.phases.{key}"), found, expected);
+        if self.kinds.len() != KINDS {
+            return wrong("kinds", self.kinds.len() as u64, "must have 10 counts");
+        }
+        if let Some(count) = self.kinds.iter().find(|count| **count > MOST) {
+            return wrong("kinds", *count, "must be at most 2^40");
+        }
+        if self.sizes.len() != FLUSH {
+            return wrong("sizes", self.sizes.len() as u64, "must have 9 lists");
+        }
+        if self.duration_ns > MOST_NS {
+            return wrong("duration_ns", self.duration_ns, "must be at most 200 days");
+        }
+        for (kind, rows) in self.sizes.iter().enumerate() {
+            let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row[2]));
+            if sum != self.kinds[kind] {
+                return wrong("sizes", sum, "must have as many requests as the kind in kinds");
+            }
+            for row in rows {
+                if row[0] == 0 || row[0] > u64::from(u32::MAX) || row[1] >= PAGE_SECTORS {
+                    return wrong(
+                        "sizes",
+                        row[0],
+                        "must be rows of sectors, sectors into a page, and requests",
+                    );
+                }
+            }
+        }
+        const MOST_DISTANCE_BIN: u64 = 160;
+        const MOST_GAP_BIN: u64 = 430;
+        let distance = |bin: u64| bin <= MOST_DISTANCE_BIN || bin == NEW as u64;
+        let cell = |cell: u64| cell < CELLS as u64 && distance(cell % 256);
+        let class = |class: u64| class < CLASSES as u64;
+        let gap = |bin: u64| bin <= MOST_GAP_BIN;
+        check_rows("pages", &self.pages, cell)?;
+        check_rows("popularity", &self.popularity, class)?;
+        check_rows("trims", &self.trims, distance)?;
+        check_rows("gaps", &self.gaps, gap)
+    }
+}
+
+fn check_rows(key: &str, rows: &[[u64; 2]], valid: impl Fn(u64) -> bool) -> Result<(), ConfigError> {
+    match rows.iter().find(|row| !valid(row[0]) || row[1] > MOST) {
+        None => Ok(()),
+        Some([found, count]) => refuse(
+            &format!("fitted.phases.{key}"),
+            format!("[{found}, {count}]"),
+            "must be rows of a bin and a count of at most 2^40",
+        ),
+    }
+}
+
+impl FittedStream {
+    /// Regions that hold its pages even where some are left half empty.
+    fn needed_regions(&self) -> u64 {
+        let pages = self.pages.saturating_add(self.pages / 4);
+        pages.div_ceil(REGION_PAGES).max(self.touched_regions).saturating_add(8)
+    }
+
+    fn roomy_regions(&self) -> u64 {
+        self.needed_regions().max(self.span_regions)
+    }
+}
+
+/// What [`Fitted`] draws, with the place on the drive.
+#[derive(Debug, Clone)]
+pub(super) struct FittedShape {
+    model: std::sync::Arc<FittedModel>,
+    offset_sectors: u64,
+    /// Regions of each stream.
+    regions: Vec<u64>,
+}
+
+impl FittedShape {
+    /// Lay `model` over the `room` bytes from `offset`, of which it may use `footprint`.
+    pub(super) fn new(
+        model: &FittedModel,
+        offset: u64,
+        room: u64,
+        footprint: Option<u64>,
+    ) -> Result<Self, ConfigError> {
+        let (span, needed) = (model.span_bytes(), model.needed_bytes());
+        let available = footprint.unwrap_or(room);
+        if available < needed || (footprint.is_none() && available < span) {
+            let expected = format!(
+                "the trace spans {span} bytes and its pages need {needed}; {room} bytes follow offset_bytes: state a \
+                 footprint_bytes between to move its regions together"
+            );
+            return refuse("footprint_bytes", available, expected);
+        }
+        // Volumes shrink alike, but none below what its pages need.
+        let spare = available.min(span) - needed;
+        let share = if span > needed { spare as f64 / (span - needed) as f64 } else { 0.0 };
+        let regions = model.streams.iter().map(|stream| {
+            let needed = stream.needed_regions();
+            needed + ((stream.roomy_regions() - needed) as f64 * share) as u64
+        });
+        Ok(Self {
+            regions: regions.collect(),
+            model: std::sync::Arc::new(model.clone()),
+            offset_sectors: offset / u64::from(SECTOR_BYTES),
+        })
+    }
+}
+
+/// A page that was touched.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    number: u64,
+    slot: u32,
+    /// Pages back to where the last request began that touched it.
+    back: u32,
+    count: u32,
+    written: bool,
+}
+
+/// A place where new pages may be taken: from `next` to before `end`.
+#[derive(Debug, Clone, Copy)]
+struct Front {
+    next: u64,
+    end: u64,
+}
+
+/// A volume while it is made.
+#[derive(Debug)]
+struct Lane {
+    stream: u16,
+    base_page: u64,
+    regions: u64,
+    order: Permutation,
+    drawn: u64,
+    taken: BTreeSet<u64>,
+    fronts: Vec<Front>,
+    wanted_regions: u64,
+    jumps: u64,
+    jumps_done: u64,
+    jumps_left: u64,
+    sequential_left: u64,
+    /// Where the last request ended.
+    end: Option<u64>,
+}
+
+/// Counts to be drawn from, without replacement.
+#[derive(Debug, Default)]
+struct Quota {
+    rows: Vec<u64>,
+    left: u64,
+}
+
+impl Quota {
+    fn new(rows: impl Iterator<Item = u64>) -> Self {
+        let rows: Vec<u64> = rows.collect();
+        Self { left: rows.iter().sum(), rows }
+    }
+
+    fn draw(&mut self, rng: &mut Rng) -> Option<usize> {
+        if self.left == 0 {
+            return None;
+        }
+        let mut place = rng.below(self.left);
+        let row = self.rows.iter().position(|count| {
+            let found = place < *count;
+            place = place.wrapping_sub(if found { 0 } else { *count });
+            found
+        })?;
+        self.rows[row] -= 1;
+        self.left -= 1;
+        Some(row)
+    }
+}
+
+/// Pages that the requests to come will touch, one by one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Plan {
+    /// Of requests to new pages.
+    new: i64,
+    /// Of jumps to known pages, without the first page of each.
+    beside_known: i64,
+}
+
+impl Plan {
+    fn add(&mut self, kind: usize, pages: u64, requests: i64) {
+        if kind & KNOWN == 0 {
+            self.new = self.new.saturating_add(pages.cast_signed().saturating_mul(requests));
+        } else if kind & SEQUENTIAL == 0 {
+            let beside = (pages.cast_signed() - 1).saturating_mul(requests);
+            self.beside_known = self.beside_known.saturating_add(beside);
+        }
+    }
+}
+
+fn middle_of_gap(bin: u64) -> f64 {
+    let (start, end) = (bin_start(GAP_BITS, bin as usize), bin_start(GAP_BITS, bin as usize + 1));
+    f64::midpoint(start as f64, (end - 1) as f64)
+}
+
+/// Draws the requests of a fitted model.
+#[derive(Debug)]
+pub(super) struct Fitted {
+    model: std::sync::Arc<FittedModel>,
+    rng: Rng,
+    lanes: Vec<Lane>,
+    pages: Vec<Page>,
+    index: PageMap,
+    line: Timeline,
+    at_slot: Vec<u32>,
+    phase: usize,
+    kinds: Vec<u64>,
+    kind_totals: Vec<u64>,
+    kinds_left: u64,
+    sizes: Vec<Quota>,
+    trims: Quota,
+    gaps: Quota,
+    /// Sum of the gaps that are left, at the middle of their bins.
+    gaps_ns: f64,
+    /// Page accesses still to come, by cell; what a phase leaves is carried into the next.
+    cells: Vec<i64>,
+    classes: Vec<i64>,
+    previous: usize,
+    now_ns: f64,
+    phase_end_ns: f64,
+    /// Requests of a run on known pages, of reads and of writes.
+    run_requests: [f64; 2],
+    /// Sequential requests that became jumps.
+    owed: u64,
+    most_owed: u64,
+    /// Of reads and of writes.
+    plan: [Plan; 2],
+    offset_sectors: u64,
+    requests: u64,
+    made: u64,
+}
+
+const SLOTS: usize = 1 << 12;
+/// Known places that are weighed against each other for a jump.
+const CANDIDATES: usize = 12;
+/// Of them, those that are the oldest with a distance that is wanted.
+const OLDEST: usize = 3;
+/// Scores of places: 1.5 fits in all, -1.5 and less in nothing.
+const PERFECT_FIT: f64 = 1.5;
+const GOOD_FIT: f64 = 0.4;
+const POOR_FIT: f64 = 0.0;
+/// Pages of a request that are looked at to weigh a place.
+const LOOKS: u64 = 8;
+
+impl Fitted {
+    pub(super) fn new(shape: &FittedShape, seed: u64, requests: u64) -> Self {
+        let mut base_page = 0;
+        let lanes = shape.model.streams.iter().zip(&shape.regions).map(|(stream, regions)| {
+            let lane = Lane {
+                stream: stream.stream,
+                base_page,
+                regions: *regions,
+                order: Permutation::new(*regions, seed ^ u64::from(stream.stream) << 32),
+                drawn: 0,
+                taken: BTreeSet::new(),
+                fronts: Vec::new(),
+                wanted_regions: stream.touched_regions,
+                jumps: stream.jumps,
+                jumps_done: 0,
+                jumps_left: stream.jumps,
+                sequential_left: stream.sequential,
+                end: None,
+            };
+            base_page += regions * REGION_PAGES;
+            lane
+        });
+        let mut fitted = Self {
+            lanes: lanes.collect(),
+            rng: Rng::new(seed, &[0x66_69_74]),
+            pages: Vec::new(),
+            index: PageMap::default(),
+            line: Timeline::new(SLOTS),
+            at_slot: vec![0; SLOTS],
+            phase: 0,
+            kinds: Vec::new(),
+            kind_totals: (0..KINDS)
+                .map(|kind| shape.model.phases.iter().map(|phase| phase.kinds[kind]).sum())
+                .collect(),
+            kinds_left: 0,
+            sizes: Vec::new(),
+            trims: Quota::default(),
+            gaps: Quota::default(),
+            gaps_ns: 0.0,
+            cells: vec![0; CELLS],
+            classes: vec![0; CLASSES],
+            previous: FLUSH,
+            now_ns: 0.0,
+            phase_end_ns: 0.0,
+            run_requests: [false, true].map(|write| shape.model.run_requests(write)),
+            owed: 0,
+            most_owed: shape.model.requests() / 10 + 4,
+            plan: [Plan::default(); 2],
+            offset_sectors: shape.offset_sectors,
+            requests,
+            made: 0,
+            model: shape.model.clone(),
+        };
+        fitted.begin_phase();
+        fitted
+    }
+
+    fn begin_phase(&mut self) {
+        let phase = &self.model.phases[self.phase];
+        self.kinds.clone_from(&phase.kinds);
+        self.kinds_left = phase.kinds.iter().sum();
+        self.sizes = phase.sizes.iter().map(|rows| Quota::new(rows.iter().map(|row| row[2]))).collect();
+        self.trims = Quota::new(phase.trims.iter().map(|row| row[1]));
+        self.gaps = Quota::new(phase.gaps.iter().map(|row| row[1]));
+        for row in &phase.pages {
+            self.cells[row[0] as usize] += row[1].cast_signed();
+        }
+        for row in &phase.popularity {
+            self.classes[row[0] as usize] += row[1].cast_signed();
+        }
+        self.gaps_ns = phase.gaps.iter().map(|row| middle_of_gap(row[0]) * row[1] as f64).sum();
+        self.phase_end_ns += phase.duration_ns as f64;
+        self.plan = [Plan::default(); 2];
+        for (kind, rows) in phase.sizes.iter().enumerate().take(TRIM) {
+            for [sectors, offset, count] in rows {
+                self.plan[kind / 4].add(kind, (offset + sectors).div_ceil(PAGE_SECTORS), count.cast_signed());
+            }
+        }
+    }
+
+    fn arrival_ns(&mut self) -> u64 {
+        let drawn = if self.made == 0 { None } else { self.gaps.draw(&mut self.rng) };
+        if let Some(row) = drawn {
+            let bin = self.model.phases[self.phase].gaps[row][0];
+            let (start, end) = (bin_start(GAP_BITS, bin as usize), bin_start(GAP_BITS, bin as usize + 1));
+            // What is left of the phase is shared out anew each time, so that it ends when it should.
+            let scale = if self.gaps_ns > 0.0 {
+                (self.phase_end_ns - self.now_ns).max(0.0) / self.gaps_ns
+            } else {
+                0.0
+            };
+            self.gaps_ns -= middle_of_gap(bin);
+            let spread = if self.gaps.left == 0 { 0.5 } else { self.rng.unit() };
+            self.now_ns += (start as f64 + spread * (end - 1 - start) as f64) * scale;
+            self.now_ns = self.now_ns.min(self.phase_end_ns);
+        }
+        self.now_ns.round() as u64
+    }
+
+    /// The next kind: what is left, weighted by how often it follows the last one.
+    fn kind(&mut self) -> usize {
+        let follows = &self.model.follows[self.previous];
+        let weight = |kind: usize| {
+            let left = self.kinds[kind] as f64;
+            left * follows[kind] as f64 / self.kind_totals[kind].max(1) as f64
+        };
+        let weights: [f64; KINDS] = std::array::from_fn(weight);
+        let sum: f64 = weights.iter().sum();
+        let mut kind = None;
+        if sum > 0.0 {
+            let mut place = self.rng.unit() * sum;
+            for (number, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+                kind = Some(number);
+                place -= weight;
+                if place < 0.0 {
+                    break;
+                }
+            }
+        }
+        let mut place = self.rng.below(self.kinds_left);
+        let kind = kind.unwrap_or_else(|| {
+            let taken = |count: &u64| {
+                let found = place < *count;
+                place = place.wrapping_sub(if found { 0 } else { *count });
+                found
+            };
+            self.kinds.iter().position(taken).unwrap_or(FLUSH)
+        });
+        self.kinds[kind] -= 1;
+        self.kinds_left -= 1;
+        self.previous = kind;
+        kind
+    }
+
+    fn request(&mut self) -> Request {
+        while self.kinds_left == 0 {
+            self.phase += 1;
+            self.begin_phase();
+        }
+        let arrival_ns = self.arrival_ns();
+        let kind = self.kind();
+        if kind == FLUSH {
+            let stream = self.lanes[0].stream;
+            return Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream };
+        }
+        let drawn = self.sizes[kind].draw(&mut self.rng);
+        let [sectors, offset, _] =
+            drawn.map_or([1, 0, 0], |row| self.model.phases[self.phase].sizes[kind][row]);
+        let op = match kind {
+            TRIM => Op::Trim,
+            4.. => Op::Write,
+            _ => Op::Read,
+        };
+        let (lane, lba) = if op == Op::Trim {
+            self.trim_place(sectors, offset)
+        } else {
+            let write = op == Op::Write;
+            let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
+            self.plan[usize::from(write)].add(kind, pages, -1);
+            self.place(kind % 4, write, sectors, offset)
+        };
+        // A volume that was made smaller may be smaller than its largest request.
+        let sectors = sectors.min(self.lanes[lane].behind() * PAGE_SECTORS - lba);
+        if op != Op::Trim {
+            self.touch(op == Op::Write, lba, sectors);
+        }
+        let stream = self.finish(lane, lba, sectors);
+        Request { arrival_ns, lba: self.offset_sectors + lba, sectors: sectors as u32, op, stream }
+    }
+
+    fn finish(&mut self, lane: usize, lba: u64, sectors: u64) -> u16 {
+        let lane = &mut self.lanes[lane];
+        lane.end = Some(lba + sectors);
+        let last = (lba + sectors - 1) / PAGE_SECTORS;
+        for front in &mut lane.fronts {
+            if (front.next..front.end).contains(&last) {
+                front.next = last + 1;
+            }
+        }
+        lane.stream
+    }
+
+    /// A lane and an address for a request of a kind.
+    fn place(&mut self, kind: usize, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
+        let known = kind & KNOWN != 0;
+        if kind & SEQUENTIAL != 0 {
+            // A run on known pages may stop where they do not fit, if another goes on instead of a jump.
+            let wanted = if self.owed < self.most_owed { POOR_FIT } else { f64::NEG_INFINITY };
+            if let Some(found) = self.sequential_place(write, sectors, known, wanted) {
+                return found;
+            }
+            self.owed += u64::from(known);
+        } else if known
+            && self.owed > 0
+            && let Some(found) = self.sequential_place(write, sectors, true, GOOD_FIT)
+        {
+            self.owed -= 1;
+            return found;
+        }
+        let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
+        // New pages that are still wanted, beyond those of the requests that are to touch new pages.
+        let plan = self.plan[usize::from(write)];
+        let new_left = self.cells[cell_of(write, false, NEW)];
+        let planned = plan.new + if known { 0 } else { pages.cast_signed() };
+        let missing = new_left - planned;
+        let chance = |pages: i64, among: i64| pages as f64 / among.max(1) as f64;
+        if self.pages.is_empty() {
+            return self.new_place(sectors, offset);
+        }
+        if known {
+            let beside = plan.beside_known + pages.cast_signed() - 1;
+            if pages > 1
+                && missing > 0
+                && self.rng.unit() < chance(missing, beside)
+                && let Some(found) = self.edge_place(write, pages, offset)
+            {
+                return found;
+            }
+            return self.known_place(write, sectors, offset);
+        }
+        if missing < 0 && self.rng.unit() < chance(-missing, planned) {
+            return self.known_place(write, sectors, offset);
+        }
+        self.new_place(sectors, offset)
+    }
+
+    /// A place that begins with known pages and ends with new ones, where a run of new pages stopped.
+    fn edge_place(&mut self, write: bool, pages: u64, offset: u64) -> Option<(usize, u64)> {
+        let mut best: Option<(f64, usize, u64)> = None;
+        for _ in 0..CANDIDATES {
+            let lane = self.rng.below(self.lanes.len() as u64) as usize;
+            let state = &self.lanes[lane];
+            if state.fronts.is_empty() {
+                continue;
+            }
+            let front = state.fronts[self.rng.below(state.fronts.len() as u64) as usize];
+            let known = 1 + self.rng.below(pages - 1);
+            let Some(start) = front.next.checked_sub(known).filter(|start| *start >= state.base_page) else {
+                continue;
+            };
+            if start + pages > front.end || !self.is_known(start) {
+                continue;
+            }
+            let score = self.score(write, start, pages);
+            if best.is_none_or(|(most, ..)| score > most) {
+                best = Some((score, lane, start));
+            }
+        }
+        best.map(|(_, lane, start)| (lane, start * PAGE_SECTORS + offset))
+    }
+
+    fn is_known(&self, page: u64) -> bool {
+        self.index.get(scatter(page)).is_some()
+    }
+
+    /// Where a lane goes on to pages that are known or not, as wanted.
+    /// Known pages must fit what is wanted at least so well.
+    fn sequential_place(
+        &mut self,
+        write: bool,
+        sectors: u64,
+        known: bool,
+        wanted: f64,
+    ) -> Option<(usize, u64)> {
+        // Volumes that can go on as wanted, of which one is drawn by how many sequential requests it is to have.
+        let fitting: Vec<(usize, u64, u64)> = (0..self.lanes.len())
+            .filter_map(|lane| {
+                let state = &self.lanes[lane];
+                let end = state.end?;
+                let last = (end + sectors - 1) / PAGE_SECTORS;
+                if last >= state.behind() || self.is_known(last) != known {
+                    return None;
+                }
+                let pages = (end % PAGE_SECTORS + sectors).div_ceil(PAGE_SECTORS);
+                let fits = !known || self.score(write, end / PAGE_SECTORS, pages) >= wanted;
+                fits.then_some((lane, end, state.sequential_left + 1))
+            })
+            .collect();
+        let total: u64 = fitting.iter().map(|(.., weight)| weight).sum();
+        if total == 0 {
+            return None;
+        }
+        let mut place = self.rng.below(total);
+        for (lane, end, weight) in fitting {
+            if place >= weight {
+                place -= weight;
+                continue;
+            }
+            if !known {
+                self.extend(lane, end / PAGE_SECTORS, (end + sectors - 1) / PAGE_SECTORS);
+            }
+            let left = &mut self.lanes[lane].sequential_left;
+            *left = left.saturating_sub(1);
+            return Some((lane, end));
+        }
+        None
+    }
+
+    /// Take the regions that a run enters, so that no other run is placed there.
+    fn extend(&mut self, lane: usize, first: u64, last: u64) {
+        let lane = &mut self.lanes[lane];
+        for region in (first - lane.base_page) / REGION_PAGES..=(last - lane.base_page) / REGION_PAGES {
+            if lane.taken.insert(region) {
+                let begin = lane.base_page + region * REGION_PAGES;
+                lane.fronts.push(Front { next: begin, end: begin + REGION_PAGES });
+            }
+        }
+    }
+
+    fn new_place(&mut self, sectors: u64, offset: u64) -> (usize, u64) {
+        let total: u64 = self.lanes.iter().map(|lane| lane.jumps_left).sum();
+        let mut place = if total == 0 { 0 } else { self.rng.below(total) };
+        let drawn = self.lanes.iter().position(|lane| {
+            let found = place < lane.jumps_left;
+            place = place.wrapping_sub(if found { 0 } else { lane.jumps_left });
+            found
+        });
+        // A volume whose jumps are used up may still take more, where others had none.
+        let lane = drawn.unwrap_or_else(|| {
+            let left = |lane: &Lane| lane.regions - lane.taken.len() as u64;
+            (0..self.lanes.len()).max_by_key(|lane| left(&self.lanes[*lane])).unwrap_or(0)
+        });
+        let state = &mut self.lanes[lane];
+        state.jumps_left = state.jumps_left.saturating_sub(1);
+        state.jumps_done += 1;
+        let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
+        let page = state.front(pages, &mut self.rng);
+        (lane, page * PAGE_SECTORS + offset)
+    }
+
+    /// A place among known pages whose distances, popularity and history are those that are still wanted.
+    fn known_place(&mut self, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
+        let live = self.line.live();
+        let first_cell = cell_of(write, false, 0);
+        let wanted: i64 =
+            (0..512).filter(|bin| bin % 256 != NEW).map(|bin| self.cells[first_cell + bin].max(0)).sum();
+        let mut best: Option<(f64, u64)> = None;
+        let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
+        // A jump often begins a run: what the run will find counts as much as what the request finds.
+        let ahead = (pages as f64 * self.run_requests[usize::from(write)]) as u64;
+        for candidate in 0..CANDIDATES {
+            let mut rank = self.rng.below(live as u64);
+            if wanted > 0 {
+                let mut place = self.rng.below(wanted.cast_unsigned()).cast_signed();
+                for bin in (0..512).filter(|bin| bin % 256 != NEW) {
+                    place -= self.cells[first_cell + bin].max(0);
+                    if place < 0 {
+                        let start = bin_start(DISTANCE_BITS, bin % 256);
+                        let end = bin_start(DISTANCE_BITS, bin % 256 + 1);
+                        // The oldest of them first: pieces that are passed over would sink, and take up the room that
+                        // distances are measured in.
+                        let within =
+                            if candidate < OLDEST { end - start - 1 } else { self.rng.below(end - start) };
+                        rank = (start + within).min(live as u64 - 1);
+                        break;
+                    }
+                }
+            }
+            let page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
+            // Some candidates begin where the request began that left the page there, some where the neighbours
+            // that fit begin: what is taken up whole leaves no pieces that fit nothing.
+            let start = match candidate % 3 {
+                0 => page.number - u64::from(page.back),
+                1 => page.number,
+                _ => self.first_that_fits(write, page.number, pages),
+            };
+            let score = self.score(write, start, pages) + self.score(write, start, ahead);
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, start));
+            }
+            if score >= 2.0 * PERFECT_FIT {
+                break;
+            }
+        }
+        let start = best.map_or(0, |(_, start)| start);
+        let lane = self.lane_of(start);
+        let state = &self.lanes[lane];
+        let behind = state.behind();
+        let start = start.min(behind.saturating_sub(pages)).max(state.base_page);
+        self.extend(lane, start, (start + pages - 1).min(behind - 1));
+        (lane, start * PAGE_SECTORS + offset)
+    }
+
+    /// The first place in steps of `pages` back from the page `number` from where everything fits.
+    fn first_that_fits(&self, write: bool, number: u64, pages: u64) -> u64 {
+        const STEPS: u64 = 64;
+        let base = self.lanes[self.lane_of(number)].base_page;
+        let mut start = number;
+        for _ in 0..STEPS {
+            let before = start.saturating_sub(pages);
+            if before < base || self.score(write, before, pages) < GOOD_FIT {
+                break;
+            }
+            start = before;
+        }
+        start
+    }
+
+    fn lane_of(&self, page: u64) -> usize {
+        self.lanes.partition_point(|lane| lane.base_page <= page) - 1
+    }
+
+    /// How well an access to `pages` pages from `start` fits what is still wanted.
+    fn score(&self, write: bool, start: u64, pages: u64) -> f64 {
+        let step = pages.div_ceil(LOOKS).max(1);
+        let mut score = 0.0;
+        let mut looks = 0.0;
+        for page in (start..start + pages).step_by(step as usize) {
+            let known = self.index.get(scatter(page)).map(|index| &self.pages[index as usize]);
+            let (cell, class) = match known {
+                None => (cell_of(write, false, NEW), None),
+                Some(known) => {
+                    let distance = self.line.after(known.slot as usize) as u64;
+                    let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
+                    (cell_of(write, known.written, bin), Some(class_of(known.count)))
+                }
+            };
+            let fits = |left: i64| if left >= step.cast_signed() { 1.0 } else { -1.0 };
+            // Pages that are touched or written for the first time can never be untouched again.
+            let lasting = class.is_none() || (write && known.is_some_and(|page| !page.written));
+            let cell_fits = fits(self.cells[cell]);
+            score += if lasting && cell_fits < 0.0 { -3.0 } else { cell_fits };
+            score += class.map_or(0.0, |class| 0.5 * fits(self.classes[class]));
+            looks += 1.0;
+        }
+        score / looks
+    }
+
+    fn trim_place(&mut self, sectors: u64, offset: u64) -> (usize, u64) {
+        let row = self.trims.draw(&mut self.rng);
+        let bin = row.map_or(NEW, |row| self.model.phases[self.phase].trims[row][0] as usize);
+        let live = self.line.live() as u64;
+        let page = if bin == NEW || live == 0 {
+            let last = &self.lanes[self.lanes.len() - 1];
+            self.rng.below(last.behind())
+        } else {
+            let (start, end) = (bin_start(DISTANCE_BITS, bin), bin_start(DISTANCE_BITS, bin + 1));
+            let rank = (start + self.rng.below(end - start)).min(live - 1);
+            self.pages[self.at_slot[self.line.select(rank as usize)] as usize].number
+        };
+        let lane = self.lane_of(page);
+        let state = &self.lanes[lane];
+        let behind = state.behind() * PAGE_SECTORS;
+        let lba = (page * PAGE_SECTORS + offset).min(behind.saturating_sub(sectors));
+        (lane, lba.max(state.base_page * PAGE_SECTORS))
+    }
+
+    /// Move the pages of a request to the top of the stack, and count what they were.
+    fn touch(&mut self, write: bool, lba: u64, sectors: u64) {
+        let (first, last) = (lba / PAGE_SECTORS, (lba + sectors - 1) / PAGE_SECTORS);
+        for number in first..=last {
+            if self.line.is_full() {
+                self.renumber();
+            }
+            let back = (number - first) as u32;
+            let (place, new) = self.index.entry(scatter(number));
+            let (index, cell) = if new {
+                let index = self.pages.len() as u32;
+                self.index.set(place, index);
+                self.pages.push(Page { number, slot: 0, back, count: 0, written: false });
+                (index, cell_of(write, false, NEW))
+            } else {
+                let index = self.index.value(place);
+                let page = self.pages[index as usize];
+                let bin = bin_of(DISTANCE_BITS, self.line.after(page.slot as usize) as u64).min(NEW - 1);
+                self.line.remove(page.slot as usize);
+                self.classes[class_of(page.count)] -= 1;
+                (index, cell_of(write, page.written, bin))
+            };
+            self.cells[cell] -= 1;
+            let slot = self.line.push() as u32;
+            self.at_slot[slot as usize] = index;
+            let page = &mut self.pages[index as usize];
+            (page.slot, page.back) = (slot, back);
+            page.written |= write;
+            page.count = page.count.saturating_add(1);
+        }
+    }
+
+    fn renumber(&mut self) {
+        let (line, moved) = self.line.renumbered(SLOTS);
+        self.at_slot = vec![0; line.slots()];
+        for (index, page) in self.pages.iter_mut().enumerate() {
+            page.slot = moved(page.slot as usize) as u32;
+            self.at_slot[page.slot as usize] = index as u32;
+        }
+        self.line = line;
+    }
+}
+
+impl Lane {
+    /// The first page that belongs to the next volume.
+    fn behind(&self) -> u64 {
+        self.base_page + self.regions * REGION_PAGES
+    }
+
+    /// The first of `pages` new pages at which nothing goes on sequentially.
+    fn front(&mut self, pages: u64, rng: &mut Rng) -> u64 {
+        const OPEN: usize = 4;
+        self.fronts.retain(|front| front.next < front.end);
+        let behind_last =
+            |front: &Front| self.end.is_some_and(|end| end.div_ceil(PAGE_SECTORS) == front.next);
+        let fitting: Vec<usize> = (0..self.fronts.len())
+            .filter(|index| {
+                let front = &self.fronts[*index];
+                front.next + pages <= front.end && !behind_last(front)
+            })
+            .collect();
+        let enough = self.taken.len() as u64 >= self.wanted_regions;
+        let due = self.taken.len() as u64 * self.jumps < self.wanted_regions * self.jumps_done;
+        if (due || (fitting.is_empty() && !enough))
+            && let Some(page) = self.open(pages)
+        {
+            return page;
+        }
+        if fitting.is_empty() {
+            // A page is left out, so that the request is a jump.
+            let beside = self.fronts.iter().find(|front| front.next + 1 + pages <= front.end);
+            if let Some(page) = beside.map(|front| front.next + 1).or_else(|| self.open(pages)) {
+                return page;
+            }
+        }
+        // Old fronts are filled up before there are too many of them.
+        let among = if fitting.len() > OPEN { OPEN } else { fitting.len() };
+        if among > 0 {
+            return self.fronts[fitting[rng.below(among as u64) as usize]].next;
+        }
+        let room = (self.regions * REGION_PAGES).saturating_sub(pages);
+        self.base_page + rng.below(room + 1)
+    }
+
+    /// Take a region that is free, and as many behind it as `pages` need.
+    fn open(&mut self, pages: u64) -> Option<u64> {
+        let regions = pages.div_ceil(REGION_PAGES);
+        while self.drawn < self.regions {
+            let region = self.order.map(self.drawn);
+            self.drawn += 1;
+            let free = |region| region < self.regions && !self.taken.contains(&region);
+            if (region..region + regions).all(free) {
+                let begin = self.base_page + region * REGION_PAGES;
+                self.taken.extend(region..region + regions);
+                self.fronts.push(Front { next: begin, end: begin + regions * REGION_PAGES });
+                return Some(begin);
+            }
+        }
+        None
+    }
+}
+
+impl RequestSource for Fitted {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        let count = (self.requests - self.made).min(max as u64);
+        out.reserve(count as usize);
+        for _ in 0..count {
+            let request = self.request();
+            out.push(request);
+            self.made += 1;
+        }
+        Ok(count as usize)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        Some(self.requests)
+    }
+}

@@ -1,0 +1,357 @@
+//! The mechanisms behind the kinds that are made of them: what a log, a checkpoint or a transaction must look like.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::*;
+
+const SPACE: u64 = 64 << 30;
+
+fn requests_of(json: &str) -> Vec<Request> {
+    let config: WorkloadConfig = serde_json::from_str(json).unwrap();
+    let mut source = config.factory(SPACE, None, None).unwrap().open(0).unwrap();
+    let mut out = Vec::new();
+    while source.fill(&mut out, 4096).unwrap() > 0 {}
+    assert!(out.is_sorted_by_key(|request| request.arrival_ns), "{json}");
+    out
+}
+
+fn end(request: &Request) -> u64 {
+    request.lba + u64::from(request.sectors)
+}
+
+const LOG_SECTORS: u64 = (64 << 20) / 512;
+
+fn is_log(request: &Request) -> bool {
+    request.op == Op::Write && request.lba < LOG_SECTORS
+}
+
+#[test]
+fn the_log_of_a_database_is_sequential_circular_and_flushed() {
+    let requests = requests_of(
+        r#"{"kind":"db","requests":200000,"db":{"log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB",
+            "commit_bytes":"16KiB"}}"#,
+    );
+    let (mut next, mut wraps, mut appends) = (0, 0, 0);
+    for pair in requests.windows(2).filter(|pair| is_log(&pair[0])) {
+        let request = &pair[0];
+        if request.lba == 0 && next != 0 {
+            // The rest of a write that meets the end of the log, or the next one.
+            assert!(next + 1 >= LOG_SECTORS, "{next}");
+            wraps += 1;
+        } else {
+            // The sector that was not full is written again.
+            assert!(request.lba == next || request.lba + 1 == next, "{request:?} after {next}");
+            appends += 1;
+        }
+        next = end(request);
+        let splits = is_log(&pair[1]) && pair[1].arrival_ns == request.arrival_ns;
+        assert!(splits || pair[1].op == Op::Flush, "{:?} after a commit", pair[1]);
+    }
+    assert!(wraps >= 2 && appends > 1000, "{wraps} {appends}");
+}
+
+#[test]
+fn checkpoints_write_dirty_pages_once_in_order_of_address() {
+    // The pool holds everything: nothing but checkpoints writes pages.
+    let requests = requests_of(
+        r#"{"kind":"db","requests":200000,"db":{"log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB",
+            "pool_fraction":1.5,"checkpoint_us":"60s","coalesce_pages":4}}"#,
+    );
+    let pages: Vec<&Request> =
+        requests.iter().filter(|request| request.op == Op::Write && !is_log(request)).collect();
+    let mut ascents = vec![1u64];
+    for pair in pages.windows(2) {
+        if pair[1].lba >= end(pair[0]) { *ascents.last_mut().unwrap() += 1 } else { ascents.push(1) }
+    }
+    assert!(
+        ascents.len() > 2 && ascents[..ascents.len() - 1].iter().all(|length| *length > 500),
+        "{ascents:?}"
+    );
+    assert!(pages.iter().all(|request| request.sectors % 16 == 0 && request.sectors <= 64));
+    assert!(pages.iter().any(|request| request.sectors == 64));
+    // Each page is read once at most: it never leaves.
+    let mut seen = BTreeSet::new();
+    assert!(requests.iter().filter(|request| request.op == Op::Read).all(|request| seen.insert(request.lba)));
+}
+
+#[test]
+fn double_writes_come_before_the_pages_and_are_flushed() {
+    let requests = requests_of(
+        r#"{"kind":"db","requests":100000,"db":{"log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB",
+            "pool_fraction":1.5,"checkpoint_us":"60s","double_write":true}}"#,
+    );
+    let area = LOG_SECTORS..LOG_SECTORS + 128 * 16;
+    let mut doubles = 0;
+    for (index, request) in requests.iter().enumerate() {
+        if request.op != Op::Write || !area.contains(&request.lba) {
+            continue;
+        }
+        doubles += 1;
+        assert_eq!((request.lba, requests[index + 1].op), (area.start, Op::Flush));
+        let (mut twice, mut at) = (0, index + 2);
+        while twice < request.sectors && at < requests.len() {
+            twice += requests[at].sectors;
+            at += 1;
+        }
+        assert!(at == requests.len() || twice == request.sectors, "{twice} of {}", request.sectors);
+    }
+    assert!(doubles > 20, "{doubles}");
+}
+
+#[test]
+fn a_small_pool_reads_and_a_large_one_hardly_does() {
+    let share = |pool: &str| {
+        let requests = requests_of(&format!(
+            r#"{{"kind":"db","requests":600000,"db":{{"warehouses":20,"flushes":false,{pool}}}}}"#
+        ));
+        let reads = requests.iter().filter(|request| request.op == Op::Read).count();
+        reads as f64 / requests.len() as f64
+    };
+    let small = share(r#""pool_fraction":0.1"#);
+    assert!((0.55..=0.68).contains(&small), "{small}");
+    assert!(share(r#""pool_fraction":0.4"#) < small);
+}
+
+#[test]
+fn full_page_images_and_the_control_file_are_written() {
+    let table = r#""log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB""#;
+    let log = |more: &str| {
+        let requests = requests_of(&format!(r#"{{"kind":"db","requests":50000,"db":{{{table}{more}}}}}"#));
+        let bytes = |chosen: &dyn Fn(&&Request) -> bool| {
+            requests.iter().filter(chosen).map(|request| u64::from(request.sectors)).sum::<u64>() as f64
+        };
+        bytes(&|request| is_log(request)) / bytes(&|request| request.op != Op::Flush)
+    };
+    assert!(log(r#","full_page_images":true"#) > 1.3 * log(""));
+    let requests =
+        requests_of(&format!(r#"{{"kind":"db","requests":50000,"db":{{{table},"heartbeat_us":"1s"}}}}"#));
+    let beats: Vec<&Request> =
+        requests.iter().filter(|request| request.lba == 0 && request.sectors == 8).collect();
+    assert!(
+        beats.windows(2).all(|pair| pair[1].arrival_ns - pair[0].arrival_ns == 1_000_000_000),
+        "{}",
+        beats.len()
+    );
+    assert!(beats.len() > 10 && beats[0].arrival_ns == 0);
+}
+
+/// Blocks that are written, in order, between flushes.
+fn epochs(requests: &[Request]) -> Vec<Vec<u64>> {
+    let mut epochs = vec![Vec::new()];
+    for request in requests {
+        match request.op {
+            Op::Flush => epochs.push(Vec::new()),
+            Op::Write => {
+                epochs.last_mut().unwrap().extend((request.lba / 8..end(request) / 8).collect::<Vec<u64>>());
+            }
+            _ => {}
+        }
+    }
+    epochs
+}
+
+const JOURNAL_BLOCKS: u64 = (32 << 20) / 4096;
+
+#[test]
+fn a_rollback_transaction_has_eleven_block_writes_and_two_flushes() {
+    let requests = requests_of(
+        r#"{"kind":"phone_sqlite","requests":20001,"phone_sqlite":{"wal_fraction":0,"read_fraction":0}}"#,
+    );
+    let epochs = epochs(&requests);
+    let mut journal = 0;
+    for transaction in epochs[..epochs.len() - 3].chunks_exact(2) {
+        let (before, after) = (&transaction[0], &transaction[1]);
+        assert_eq!(before.len() + after.len(), 11, "{before:?} {after:?}");
+        // Header and two old pages, side by side; then the file system's journal.
+        assert!(before[1] == before[0] + 1 && before[2] == before[0] + 2 && before[0] >= JOURNAL_BLOCKS);
+        assert!(before[3..].iter().all(|block| *block < JOURNAL_BLOCKS));
+        // Two pages of the database, and the header again.
+        assert_eq!(after[2], before[0]);
+        for block in before[3..].iter().chain(&after[3..]) {
+            assert!(
+                *block == journal || *block == 0 && journal + 3 > JOURNAL_BLOCKS,
+                "{block} after {journal}"
+            );
+            journal = block + 1;
+        }
+    }
+}
+
+#[test]
+fn a_write_ahead_log_is_appended_and_written_back_in_order() {
+    let requests = requests_of(
+        r#"{"kind":"phone_sqlite","requests":30000,"phone_sqlite":{"wal_fraction":1,"read_fraction":0,"databases":1}}"#,
+    );
+    let (mut tail, mut written_back, mut appends) = (0, 0, 0);
+    for epoch in epochs(&requests) {
+        let blocks: Vec<u64> = epoch.into_iter().filter(|block| *block >= JOURNAL_BLOCKS).collect();
+        let Some((first, last)) = blocks.first().copied().zip(blocks.last().copied()) else { continue };
+        if blocks.len() > 40 {
+            assert!(blocks.is_sorted_by(|a, b| a < b), "written back out of order");
+            written_back += 1;
+            tail = 0;
+        } else if tail > 0 {
+            assert!(first == tail || first == tail + 1, "{first} after {tail}");
+            tail = last;
+            appends += 1;
+        } else {
+            tail = last;
+        }
+    }
+    assert!(written_back >= 5 && appends > 400 * written_back / 2, "{written_back} {appends}");
+}
+
+#[test]
+fn a_phone_writes_small_and_often() {
+    let requests = requests_of(r#"{"kind":"phone_sqlite","requests":200000}"#);
+    let share = |part: usize, whole: usize| part as f64 / whole as f64;
+    let writes: Vec<&Request> = requests.iter().filter(|request| request.op == Op::Write).collect();
+    let small = writes.iter().filter(|request| request.sectors == 8).count();
+    assert!((0.6..=0.75).contains(&share(small, writes.len())), "{}", share(small, writes.len()));
+    let reads = requests.iter().filter(|request| request.op == Op::Read).count();
+    assert!((share(reads, requests.len()) - 0.2).abs() < 0.01);
+    let bytes = |chosen: &dyn Fn(&&&Request) -> bool| {
+        writes.iter().filter(chosen).map(|request| u64::from(request.sectors)).sum::<u64>() as usize
+    };
+    let journal = share(bytes(&|request| request.lba < JOURNAL_BLOCKS * 8), bytes(&|_| true));
+    assert!((0.3..=0.5).contains(&journal), "{journal}");
+}
+
+#[test]
+fn clips_are_written_in_order_and_their_deletion_is_trimmed() {
+    for (discard, trims) in [("online", true), ("daily", true), ("none", false)] {
+        let requests = requests_of(&format!(
+            r#"{{"kind":"phone_media","requests":100000,"footprint_bytes":"3GiB",
+                "phone_media":{{"activities":["video"],"discard":"{discard}","pause_us":"600s"}}}}"#
+        ));
+        let clips: Vec<&Request> =
+            requests.iter().filter(|request| request.op == Op::Write && request.sectors == 1024).collect();
+        let follow = clips.windows(2).filter(|pair| pair[1].lba == end(pair[0])).count();
+        assert!(follow as f64 > 0.95 * clips.len() as f64, "{follow} of {}", clips.len());
+        assert_eq!(requests.iter().any(|request| request.op == Op::Trim), trims, "{discard}");
+        // What is trimmed was written before, and is not trimmed again before it is written.
+        let mut live = BTreeSet::new();
+        for request in &requests {
+            for unit in request.lba / 8..end(request) / 8 {
+                match request.op {
+                    Op::Write => drop(live.insert(unit)),
+                    Op::Trim => assert!(live.remove(&unit) || unit + 1 == end(request) / 8, "{request:?}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_browser_writes_what_it_downloads_and_trims_what_it_drops() {
+    let requests = requests_of(
+        r#"{"kind":"web_cache","requests":400000,"web_cache":{"cache_bytes":"20MB","transactions":0}}"#,
+    );
+    let base = phone::SQLITE_SECTORS;
+    let headers = requests.iter().filter(|request| request.lba == base && request.op == Op::Write);
+    let beats: Vec<u64> = headers.map(|request| request.arrival_ns).collect();
+    assert!(beats.windows(2).all(|pair| pair[1] - pair[0] >= 5_000_000_000), "write-backs are 5 s apart");
+    let mut written = BTreeSet::new();
+    let (mut reads, mut trims) = (0, 0);
+    for request in &requests {
+        let blocks = request.lba / 8..end(request).div_ceil(8);
+        match request.op {
+            Op::Write => written.extend(blocks),
+            Op::Trim => trims += 1,
+            Op::Read => reads += u64::from(blocks.clone().all(|block| written.contains(&block))),
+            Op::Flush => {}
+        }
+    }
+    let all = requests.iter().filter(|request| request.op == Op::Read).count() as u64;
+    // Some objects are read again before the page cache has written them.
+    assert!(reads * 10 > all * 8 && trims > 1000, "{reads} of {all}, {trims}");
+}
+
+#[test]
+fn a_search_engine_reads_without_favourites() {
+    let requests = requests_of(r#"{"kind":"web_search","requests":200000}"#);
+    assert!(requests.iter().all(|request| request.op == Op::Read && request.lba % 16 == 0));
+    let mut ends = [0; 6];
+    let mut follow = 0;
+    for request in &requests {
+        follow += usize::from(ends[usize::from(request.stream)] == request.lba);
+        ends[usize::from(request.stream)] = end(request);
+    }
+    assert!((follow as f64 / 200_000.0 - 0.096).abs() < 0.005, "{follow}");
+    let large = requests.iter().filter(|request| request.sectors == 64).count();
+    assert!((large as f64 / 200_000.0 - 0.2).abs() < 0.005);
+    let mean = requests.iter().map(|request| u64::from(request.sectors) * 512).sum::<u64>() as f64 / 2e5;
+    assert!((mean / 15_060.0 - 1.0).abs() < 0.03, "{mean}");
+}
+
+#[test]
+fn jesd219_has_its_sizes_and_zones() {
+    let requests = requests_of(r#"{"kind":"jesd219","requests":400000,"footprint_bytes":"16GiB"}"#);
+    let share = |chosen: &dyn Fn(&&Request) -> bool| requests.iter().filter(chosen).count() as f64 / 4e5;
+    for (sectors, expected) in
+        [(1, 0.04), (7, 0.01), (8, 0.67), (16, 0.10), (32, 0.07), (64, 0.03), (128, 0.03)]
+    {
+        let found = share(&|request| request.sectors == sectors);
+        assert!((found - expected).abs() < 0.003, "{sectors}: {found}");
+    }
+    let sectors: u64 = (16 << 30) / 512;
+    for (end, expected) in [(0.05, 0.5), (0.2, 0.8), (1.0, 1.0)] {
+        let found = share(&|request| (request.lba as f64) < sectors as f64 * end);
+        assert!((found - expected).abs() < 0.004, "{end}: {found}");
+    }
+    assert!((share(&|request| request.op == Op::Read) - 0.4).abs() < 0.004);
+    assert!(requests.iter().all(|request| request.lba % 8 == 0));
+    let shifted = requests_of(
+        r#"{"kind":"jesd219","requests":100000,"footprint_bytes":"16GiB","jesd219":{"zone_shift":19,"alignment":"size"}}"#,
+    );
+    let hot =
+        shifted.iter().filter(|request| request.lba as f64 >= sectors as f64 * 0.95).count() as f64 / 1e5;
+    assert!((hot - 0.5).abs() < 0.01, "{hot}");
+    assert!(shifted.iter().all(|request| request.lba % u64::from(request.sectors.min(8)) == 0));
+    assert!(shifted.iter().any(|request| request.lba % 8 != 0));
+    let large = requests_of(r#"{"kind":"jesd219","requests":100000,"jesd219":{"large_sectors":true}}"#);
+    let small = large.iter().filter(|request| request.sectors == 8).count() as f64 / 1e5;
+    assert!((small - 0.77).abs() < 0.005 && large.iter().all(|request| request.sectors >= 8));
+}
+
+#[test]
+fn the_client_profile_trims_whole_files_that_it_has_written_or_found() {
+    let requests = requests_of(
+        r#"{"kind":"jesd219","requests":300000,"footprint_bytes":"4GiB","jesd219":{"profile":"client"}}"#,
+    );
+    let share = |op| requests.iter().filter(|request| request.op == op).count() as f64 / 3e5;
+    assert!((share(Op::Trim) - 0.04).abs() < 0.003 && (share(Op::Flush) - 0.08).abs() < 0.003);
+    assert_eq!(share(Op::Read), 0.0);
+    let hot = (4u64 << 30) / 512 / 10;
+    // Not written since they were trimmed: no room is trimmed twice.
+    let mut trimmed = BTreeSet::new();
+    for request in requests.iter().filter(|request| request.lba >= hot) {
+        for block in request.lba / 8..end(request) / 8 {
+            match request.op {
+                Op::Trim => assert!(trimmed.insert(block), "{request:?}"),
+                _ => drop(trimmed.remove(&block)),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pool_is_an_lru_list() {
+    use super::database::Pool;
+    let mut rng = crate::rng::Rng::new(4, &[]);
+    let mut pool = Pool::new(1000, 0.1);
+    let mut model: VecDeque<u32> = VecDeque::new();
+    for _ in 0..50_000 {
+        let page = rng.below(300) as u32;
+        if let Some(at) = model.iter().position(|other| *other == page) {
+            model.remove(at);
+            pool.use_again(page);
+        } else {
+            let victim = pool.admit(page);
+            assert_eq!(victim, if model.len() == 100 { model.pop_front() } else { None });
+        }
+        model.push_back(page);
+        assert_eq!(pool.oldest(), model[0]);
+    }
+}

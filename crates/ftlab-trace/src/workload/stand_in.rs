@@ -1,0 +1,191 @@
+//! Workloads that take the place of recordings, and the statistics that they must have.
+
+use std::fmt;
+
+use ftlab_core::quantity::parse_bytes;
+use schemars::JsonSchema;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::ser::{SerializeSeq, Serializer};
+use serde::{Deserialize, Serialize};
+
+/// What a workload stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StandIn {
+    /// The recording, and the paper that used it.
+    #[serde(rename = "for")]
+    pub stands_for: String,
+    /// Files of the recording: the first that is found in the folder of traces runs instead. None when absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<String>,
+    /// Format of these files; recognised by content when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+/// A number that a statistic must have, to within the tolerance of its kind, or a range in which it must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Expected {
+    /// This value.
+    Value(f64),
+    /// From the first to the second.
+    Range(f64, f64),
+}
+
+struct ExpectedVisitor;
+
+impl<'de> Visitor<'de> for ExpectedVisitor {
+    type Value = Expected;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, a size such as \"2.6GiB\", or a range of numbers such as [0.4, 0.6]")
+    }
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Expected, E> {
+        Ok(Expected::Value(value as f64))
+    }
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Expected, E> {
+        Ok(Expected::Value(value))
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Expected, E> {
+        parse_bytes(text).map(|bytes| Expected::Value(bytes as f64)).map_err(E::custom)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Expected, A::Error> {
+        match (seq.next_element()?, seq.next_element()?, seq.next_element::<f64>()?) {
+            (Some(low), Some(high), None) if low <= high => Ok(Expected::Range(low, high)),
+            _ => Err(de::Error::custom("a range has two numbers, the smaller one first")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Expected {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ExpectedVisitor)
+    }
+}
+
+impl Serialize for Expected {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Expected::Value(value) => serializer.serialize_f64(*value),
+            Expected::Range(low, high) => {
+                let mut seq = serializer.serialize_seq(Some(2))?;
+                seq.serialize_element(low)?;
+                seq.serialize_element(high)?;
+                seq.end()
+            }
+        }
+    }
+}
+
+impl JsonSchema for Expected {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Expected".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A number, a size with a unit, or a range: two numbers.",
+            "anyOf": [
+                { "type": "number" },
+                { "type": "string" },
+                { "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 }
+            ]
+        })
+    }
+}
+
+/// The shape of a workload, as its paper describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShapeName {
+    /// Intra-distances (from the page whose miss loaded a translation page to later hits in it; 1,024 translation pages
+    /// cached): 0 is the most frequent one.
+    IntraDistanceZero,
+    /// More intra-distances above 0 than below.
+    IntraDistanceForward,
+    /// Most of those above 0 are below 128.
+    IntraDistanceNear,
+    /// Most of those above 0 are 128 and more.
+    IntraDistanceFar,
+    /// Neither side has more than 65 % of those that are not 0.
+    IntraDistanceBothSides,
+    /// Most writes are small (8 KiB at most), and 60 % of these and more are random; of the large ones (128 KiB and more),
+    /// 80 % and more are sequential; a thousandth of the pages gets a tenth of the accesses and more.
+    SmallHotLargeSequential,
+}
+
+/// Statistics that a workload must have. Each states its tolerance, which holds for a number; a range has none.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Calibration {
+    /// Where the numbers come from.
+    pub source: String,
+    /// Requests: exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Expected>,
+    /// Share of reads among reads and writes: to 0.01.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_fraction: Option<Expected>,
+    /// Share of writes among all requests: to 0.01.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_fraction: Option<Expected>,
+    /// Share of trims among all requests: to 0.01.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim_fraction: Option<Expected>,
+    /// Share of flushes among all requests: to 0.01.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_fraction: Option<Expected>,
+    /// Share of the bytes that are read: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bytes_fraction: Option<Expected>,
+    /// Mean size of reads and writes: to 2 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_bytes: Option<Expected>,
+    /// Mean size of reads: to 2 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_read_bytes: Option<Expected>,
+    /// Mean size of writes: to 2 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_write_bytes: Option<Expected>,
+    /// Pages of 4 KiB that reads and writes touch, each counted as often as it is touched: to 2 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_accesses: Option<Expected>,
+    /// From the lowest byte that is touched to the highest: to 5 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span_bytes: Option<Expected>,
+    /// Bytes that are touched at all, in units of `footprint_unit_bytes`: to 5 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footprint_bytes: Option<Expected>,
+    /// Unit of `footprint_bytes`. 4 KiB when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footprint_unit_bytes: Option<Expected>,
+    /// Share of requests that begin where the one before of the same stream ended: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential_fraction: Option<Expected>,
+    /// Share of reads that begin where the read before of the same stream ended: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential_read_fraction: Option<Expected>,
+    /// Share of writes that begin where the write before of the same stream ended: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential_write_fraction: Option<Expected>,
+    /// Share of requests that begin at a multiple of 4 KiB: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aligned_fraction: Option<Expected>,
+    /// Share of writes of exactly 4 KiB: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_4k_fraction: Option<Expected>,
+    /// Share of page accesses that go to the most accessed tenth of the touched pages: to 0.03.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hottest_tenth: Option<Expected>,
+    /// Share of page accesses that go to the most accessed fifth of the touched pages: to 0.03.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hottest_fifth: Option<Expected>,
+    /// Mean gap between requests: to 5 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_gap_us: Option<Expected>,
+    /// Standard deviation / mean of the gaps between requests: to 20 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_cv: Option<Expected>,
+    /// What the paper says of its shape.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<ShapeName>,
+}

@@ -1,0 +1,239 @@
+//! Workloads fitted to traces resemble them.
+
+use std::path::{Path, PathBuf};
+
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_trace::fit::{fit, to_toml};
+use ftlab_trace::stats::{ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
+use ftlab_trace::workload::{FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
+use ftlab_trace::{OpenOptions, open};
+
+fn stats(source: &mut dyn RequestSource) -> TraceStats {
+    let options = StatsOptions { reuse: ReuseMethod::Exact, ..StatsOptions::default() };
+    collect(source, StatsCollector::new(options).unwrap()).unwrap()
+}
+
+fn workload(model: FittedModel) -> WorkloadConfig {
+    WorkloadConfig {
+        kind: Some(WorkloadKind::Fitted),
+        fitted: Some(Box::new(model)),
+        ..WorkloadConfig::default()
+    }
+}
+
+/// Fit `trace`, generate, compare; gives what is off by too much.
+fn misfits(name: &str, trace: &dyn SourceFactory) -> Vec<String> {
+    let recorded = stats(&mut *trace.open(0).unwrap());
+    let model = fit(trace, recorded.requests).unwrap();
+    let text = to_toml(name, &model);
+    let config = workload(model);
+    assert!(text.len() < 80_000, "{name}: {} bytes", text.len());
+    let factory = config.factory(1 << 50, None, None).unwrap();
+    let fitted = stats(&mut *factory.open(0).unwrap());
+    let (curve, other) = (recorded.reuse.as_ref(), fitted.reuse.as_ref());
+    let off = match curve.zip(other) {
+        Some((curve, other)) => curve.miss_ratio_curve.mean_difference(&other.miss_ratio_curve),
+        None => 0.0,
+    };
+    let relative = |a: u64, b: u64| if b == 0 { a as f64 } else { a as f64 / b as f64 - 1.0 };
+    assert_eq!(
+        [fitted.requests, fitted.reads, fitted.writes, fitted.trims, fitted.flushes],
+        [recorded.requests, recorded.reads, recorded.writes, recorded.trims, recorded.flushes],
+        "{name}"
+    );
+    let mean = fitted.mean_request_bytes.unwrap() / recorded.mean_request_bytes.unwrap();
+    let footprint = relative(fitted.footprint_pages_4k, recorded.footprint_pages_4k);
+    let duration = relative(fitted.duration_ns, recorded.duration_ns);
+    let wrong = [
+        ("miss ratios", off, 0.03),
+        ("mean size", mean - 1.0, 0.02),
+        ("footprint", footprint, 0.05),
+        ("duration", duration, 0.01),
+    ];
+    let wrong: Vec<_> = wrong.into_iter().filter(|(_, off, most)| off.abs() > *most).collect();
+    if wrong.is_empty() { Vec::new() } else { vec![format!("{name}: {wrong:?}")] }
+}
+
+fn traces() -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let folder = std::env::var_os("FTLAB_TRACES").map_or_else(beside, PathBuf::from);
+    folder.join("CATALOG.md").is_file().then_some(folder)
+}
+
+/// Every trace of the folder whose format is known.
+fn weighted(sizes: &[(u64, f64)]) -> RequestBytes {
+    let class =
+        |&(bytes, weight)| SizeClass { min_bytes: bytes, max_bytes: bytes, step_bytes: bytes, weight };
+    RequestBytes::Weighted(sizes.iter().map(class).collect())
+}
+
+#[test]
+fn real_traces_are_fitted() {
+    let Some(folder) = traces() else {
+        eprintln!("skipped: no folder of real traces (set FTLAB_TRACES)");
+        return;
+    };
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap()
+        .filter_map(|entry| std::fs::read_dir(entry.unwrap().path()).ok())
+        .flat_map(|entries| entries.map(|entry| entry.unwrap().path()))
+        .collect();
+    files.sort();
+    let (mut fitted, mut wrong) = (0, Vec::new());
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        // Numbers of HUST's simulator and of MQSim look alike.
+        let format = name.contains("ssdsim").then(|| "mqsim".to_owned());
+        let Ok(trace) = open(&file, &OpenOptions { format, ..OpenOptions::default() }) else { continue };
+        // Columns of another kind, or damage that the catalogue speaks of: not ours to read as it is.
+        let mut all = Vec::new();
+        let Ok(mut source) = trace.open(0) else { continue };
+        while let Ok(1..) = source.fill(&mut all, 1 << 16) {}
+        if source.fill(&mut all, 1).is_err() || all.is_empty() {
+            continue;
+        }
+        wrong.extend(misfits(&name, &VecSource::new(all)));
+        fitted += 1;
+    }
+    assert!(fitted >= 9, "{fitted}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn requests(config: &WorkloadConfig) -> Vec<Request> {
+    let mut source = config.factory(4 << 30, None, None).unwrap().open(0).unwrap();
+    let mut requests = Vec::new();
+    while source.fill(&mut requests, 4096).unwrap() > 0 {}
+    requests
+}
+
+#[test]
+fn synthetic_workloads_are_fitted() {
+    let sizes = weighted(&[(512, 1.0), (4096, 5.0), (65_536, 1.0)]);
+    let of = |kind| WorkloadConfig {
+        kind: Some(kind),
+        requests: Some(20_000),
+        footprint_bytes: Some(256 << 20),
+        request_bytes: Some(sizes.clone()),
+        read_fraction: Some(0.6),
+        ..WorkloadConfig::default()
+    };
+    let mut wrong = Vec::new();
+    for kind in [
+        WorkloadKind::Uniform,
+        WorkloadKind::Zipf,
+        WorkloadKind::Hotcold,
+        WorkloadKind::Mix,
+        WorkloadKind::Sequential,
+    ] {
+        wrong.extend(misfits(kind.name(), &VecSource::new(requests(&of(kind)))));
+    }
+    let streams = WorkloadConfig {
+        streams: Some(3),
+        trim_fraction: Some(0.1),
+        flush_fraction: Some(0.05),
+        ..of(WorkloadKind::Zipf)
+    };
+    wrong.extend(misfits("streams and trims", &VecSource::new(requests(&streams))));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn small_and_strange_traces_are_fitted() {
+    let request = |arrival_ns, op, lba, sectors| Request { arrival_ns, lba, sectors, op, stream: 3 };
+    assert_eq!(
+        misfits("one", &VecSource::new(vec![request(5, Op::Write, 1 << 40, 3)])),
+        Vec::<String>::new()
+    );
+    let again = (0..50).map(|step| request(step, Op::Read, 77, 1)).collect();
+    assert_eq!(misfits("the same again", &VecSource::new(again)), Vec::<String>::new());
+    let large = (0..30).map(|step| request(step * 1000, Op::Write, step * 40_000, 30_000)).collect();
+    assert_eq!(misfits("large", &VecSource::new(large)), Vec::<String>::new());
+    let flushes = VecSource::new(vec![request(0, Op::Flush, 0, 0); 4]);
+    let config = workload(fit(&flushes, 100).unwrap());
+    let mut source = config.factory(1 << 30, None, None).unwrap().open(0).unwrap();
+    assert_eq!(stats(&mut *source).flushes, 4);
+    assert!(fit(&VecSource::new(Vec::new()), 100).is_err());
+}
+
+/// Models that others wrote are refused or drawn from: they never panic, and requests stay on the drive.
+#[test]
+fn strange_models_are_refused_or_drawn() {
+    let sizes = weighted(&[(512, 1.0), (65_536, 1.0)]);
+    let base = WorkloadConfig {
+        kind: Some(WorkloadKind::Mix),
+        requests: Some(300),
+        footprint_bytes: Some(32 << 20),
+        trim_fraction: Some(0.1),
+        request_bytes: Some(sizes),
+        ..WorkloadConfig::default()
+    };
+    let model = fit(&VecSource::new(requests(&base)), 300).unwrap();
+    let plain = serde_json::to_value(&model).unwrap();
+    let mut leaves = Vec::new();
+    numbers(&plain, &mut String::new(), &mut leaves);
+    let (mut refused, mut drawn) = (0, 0);
+    for leaf in leaves.iter().step_by(leaves.len() / 150) {
+        for value in [0u64, 1, 7, 300, 511, 1 << 33, u64::MAX] {
+            let mut strange = plain.clone();
+            *strange.pointer_mut(leaf).unwrap() = value.into();
+            let Ok(model) = serde_json::from_value::<FittedModel>(strange) else {
+                refused += 1;
+                continue;
+            };
+            let capacity = model.span_bytes().min(1 << 50);
+            match workload(model).factory(capacity, None, Some(200)) {
+                Err(_) => refused += 1,
+                Ok(factory) => {
+                    let mut source = factory.open(0).unwrap();
+                    let mut made = Vec::new();
+                    while source.fill(&mut made, 4096).unwrap() > 0 {}
+                    let inside = |r: &Request| (r.lba + u64::from(r.sectors)) * 512 <= capacity;
+                    assert!(made.iter().all(inside), "{leaf} = {value}");
+                    drawn += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 100 && drawn > 100, "{refused} {drawn}");
+}
+
+fn numbers(value: &serde_json::Value, path: &mut String, found: &mut Vec<String>) {
+    let mut inside = |key: String, value: &serde_json::Value| {
+        let length = path.len();
+        path.push('/');
+        path.push_str(&key);
+        numbers(value, path, found);
+        path.truncate(length);
+    };
+    match value {
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| inside(key.clone(), value)),
+        serde_json::Value::Array(rows) => {
+            rows.iter().enumerate().for_each(|(index, value)| inside(index.to_string(), value));
+        }
+        _ => found.push(path.clone()),
+    }
+}
+
+#[test]
+fn models_are_squeezed_on_request_and_not_by_themselves() {
+    let wide: Vec<Request> = (0..2000)
+        .map(|step| Request {
+            arrival_ns: step,
+            lba: step * 7919 % 2000 * 100_000,
+            sectors: 8,
+            op: Op::Write,
+            stream: 0,
+        })
+        .collect();
+    let model = fit(&VecSource::new(wide), 2000).unwrap();
+    let span = model.span_bytes();
+    assert!(span > 90 << 30);
+    let config = workload(model);
+    let Err(told) = config.factory(64 << 30, None, None) else { panic!("it does not fit") };
+    assert!(told.to_string().contains("footprint_bytes"), "{told}");
+    let squeezed = WorkloadConfig { footprint_bytes: Some(32 << 30), ..config.clone() };
+    let stats = stats(&mut *squeezed.factory(64 << 30, None, None).unwrap().open(0).unwrap());
+    assert!(stats.highest_byte.unwrap() <= 32 << 30);
+    assert_eq!(stats.footprint_pages_4k, 2000);
+    assert!(config.factory(span, None, Some(2001)).is_err());
+}

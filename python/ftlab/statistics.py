@@ -1,0 +1,417 @@
+"""What a trace or a workload is like."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ftlab import _native, tables
+from ftlab.errors import InputError
+from ftlab.plain import to_json
+from ftlab.units import bytes_text, count_text, time_text
+from ftlab.workload import Trace, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+    from matplotlib.figure import Figure
+
+# The drive of a workload that says no footprint.
+DEFAULT_CAPACITY = "64GiB"
+
+_PARTS = {
+    "sizes": ("size_histogram",),
+    "alignment": ("alignment_histogram",),
+    "interarrival": ("interarrival", "histogram"),
+    "bursts": ("queue", "bursts"),
+    "hotness": ("hotness", "curve"),
+    "lifetime_ns": ("lifetime", "time_histogram"),
+    "lifetime_bytes": ("lifetime", "bytes_histogram"),
+    "intra_distance": ("intra_distance", "histogram"),
+    "growth": ("growth",),
+}
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _size(count: float | None) -> str:
+    return "-" if count is None else bytes_text(count)
+
+
+def _spread(spread: Mapping[str, float] | None, text: Callable[[float], str]) -> str:
+    if spread is None:
+        return "-"
+    return ", ".join([f"mean {text(spread['mean'])}", *(f"{p} {text(spread[p])}" for p in ("p50", "p99", "max"))])
+
+
+class TraceStats:
+    """Statistics of the requests of a trace or a workload.
+
+    Attributes:
+        name: Of the trace or the workload.
+        summary: The numbers that stand for themselves, by name; histograms and curves are in :attr:`frames`.
+    """
+
+    def __init__(self, name: str, document: dict[str, Any]) -> None:
+        """Made by :func:`trace_stats`."""
+        self.name = name
+        self._document = document
+        self.summary: dict[str, Any] = {
+            key: {name: number for name, number in value.items() if not isinstance(number, (list, dict))}
+            if isinstance(value, dict)
+            else value
+            for key, value in document.items()
+            if not isinstance(value, list)
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number, as ``ftlab trace stats --json`` prints it."""
+        copy: dict[str, Any] = json.loads(json.dumps(self._document))
+        return copy
+
+    @property
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Histograms and curves as Polars frames (``.to_pandas()`` gives pandas').
+
+        ``sizes``, ``alignment``, ``interarrival``, ``bursts``, ``hotness``, ``lifetime_ns``, ``lifetime_bytes``,
+        ``intra_distance``, ``growth``, and ``miss_ratio_curve``; those that the trace has nothing for are absent.
+        """
+        import polars as pl
+
+        found: dict[str, pl.DataFrame] = {}
+        for name, path in _PARTS.items():
+            part: Any = self._document
+            for key in path:
+                part = part and part.get(key)
+            if part:
+                found[name] = pl.DataFrame(part)
+        reuse = self._document["reuse"]
+        if reuse:
+            columns = reuse["miss_ratio_curve"]
+            kinds = {"cache_pages": pl.UInt64, "all": pl.Float64, "read": pl.Float64, "write": pl.Float64}
+            found["miss_ratio_curve"] = pl.DataFrame(columns, schema=kinds)
+        return found
+
+    def miss_ratio(self, cache_bytes: int) -> float | None:
+        """Share of the page accesses that an LRU cache of this size misses; ``None`` without reuse distances."""
+        reuse = self._document["reuse"]
+        if not reuse:
+            return None
+        curve = reuse["miss_ratio_curve"]
+        points = zip(curve["cache_pages"], curve["all"], strict=True)
+        return float([ratio for pages, ratio in points if pages * 4096 <= cache_bytes][-1])
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The main numbers as pairs of name and text, with units."""
+        s = self._document
+        volumes = f" on {count_text(s['volumes'])} volumes" if s["volumes"] > 1 else ""
+        rows = [
+            ("OS requests", f"{count_text(s['requests'])}{volumes}"),
+            ("reads / writes", f"{count_text(s['reads'])} / {count_text(s['writes'])}"),
+            ("read share: requests, bytes", f"{_percent(s['read_fraction'])}, {_percent(s['read_bytes_fraction'])}"),
+            ("trims / flushes", f"{count_text(s['trims'])} / {count_text(s['flushes'])}"),
+            (
+                "mean size: all, read, write",
+                ", ".join(_size(s[key]) for key in ("mean_request_bytes", "mean_read_bytes", "mean_write_bytes")),
+            ),
+            (f"FTL requests ({bytes_text(s['ftl_page_bytes'])})", count_text(s["ftl_requests"])),
+            ("FTL requests per request", f"{s['ftl_requests_per_request'] or 0:.2f}"),
+            ("written", bytes_text(s["write_bytes"])),
+            ("actual address range", bytes_text(s["address_range_bytes"])),
+            ("actual request range", bytes_text(s["footprint_bytes"])),
+            ("pages of 4 KiB", count_text(s["footprint_pages_4k"])),
+            ("written pages of 4 KiB", count_text(s["footprint_written_pages_4k"])),
+            ("translation pages", count_text(s["footprint_translation_pages"])),
+            (
+                "distinct start addresses",
+                ("" if s["distinct_starts_exact"] else "about ") + count_text(s["distinct_starts"]),
+            ),
+            ("begin aligned to 4 KiB", _percent(s["aligned_start_4k_fraction"])),
+            ("whole pages of 4 KiB", _percent(s["aligned_4k_fraction"])),
+            ("sequential", _percent(s["sequential_fraction"])),
+        ]
+        if s["sequence"]:
+            rows.append(("requests of a sequential run", _spread(s["sequence"]["run_requests"], lambda n: f"{n:,.1f}")))
+        rows.append(("duration", time_text(s["duration_ns"])))
+        rows.append(("arrivals out of order", count_text(s["unsorted"])))
+        if s["interarrival"]:
+            variation = s["interarrival"]["coefficient_of_variation"]
+            rows.append(("time between arrivals", _spread(s["interarrival"], time_text)))
+            rows.append(("its coefficient of variation", "-" if variation is None else f"{variation:.2f}"))
+        if s["queue"]:
+            queue = s["queue"]
+            label = f"queue if served in {time_text(queue['service_ns'])} each"
+            rows.append((label, _spread(queue["depth"], lambda n: f"{n:,.1f}")))
+            peaks = (f"{count_text(burst['max'])} in {time_text(burst['window_ns'])}" for burst in queue["bursts"])
+            rows.append(("most arrivals", ", ".join(peaks)))
+        if s["hotness"]:
+            shares = (f"{100 * s['hotness'][f'top_{part}_percent']:.1f}" for part in (1, 5, 10, 20))
+            rows.append(("accesses to hottest 1/5/10/20 %", f"{' / '.join(shares)} %"))
+        if s["reuse"]:
+            rate = s["reuse"]["sample_rate"]
+            label = "LRU misses: 1/16/256 MiB, 4 GiB" + ("" if rate == 1 else f" (1/{round(1 / rate)} sampled)")
+            misses = (f"{100 * (self.miss_ratio(size << 20) or 0):.1f}" for size in (1, 16, 256, 4096))
+            rows.append((label, f"{' / '.join(misses)} %"))
+        if s["lifetime"]:
+            life = s["lifetime"]
+            ended = life["overwritten"] + life["trimmed"]
+            rows.append(("page writes that died", _percent(ended / life["page_writes"])))
+            rows.append(("their lives", _spread(life["time_ns"], time_text)))
+            rows.append(("their lives in bytes written", _spread(life["written_bytes"], bytes_text)))
+        if s["intra_distance"]:
+            intra = s["intra_distance"]
+            shares = (_percent(intra[f"{key}_fraction"]) for key in ("zero", "ahead", "behind"))
+            rows.append(("intra-distance: 0, ahead, behind", ", ".join(shares)))
+        return rows
+
+    def plot(self) -> Figure:
+        """Draw the curves: miss ratio, hotness, lifetimes, arrivals, sizes, intra-distance and growth."""
+        from ftlab.plot import plot_stats
+
+        return plot_stats(self)
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``stats.json``, a Parquet file for each of :attr:`frames`, ``plot.png`` and ``plot.svg``.
+
+        Raises:
+            InputError: The directory cannot be written.
+        """
+        from matplotlib import rc_context
+
+        folder = Path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "stats.json").write_text(json.dumps(self._document, indent=2) + "\n", encoding="utf-8")
+            for name, frame in self.frames.items():
+                frame.write_parquet(folder / f"{name}.parquet")
+            figure = self.plot()
+            # The same requests give the same files: no dates, no random names inside.
+            with rc_context({"svg.hashsalt": "ftlab"}):
+                figure.savefig(folder / "plot.png", dpi=150)
+                figure.savefig(folder / "plot.svg", metadata={"Date": None})
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+    def __repr__(self) -> str:
+        """The main numbers."""
+        return "\n".join([f"<ftlab.TraceStats {self.name}", *(f"  {name}: {text}" for name, text in self.rows())]) + ">"
+
+    def _repr_html_(self) -> str:
+        left = "style='text-align:left'"
+        rows = "".join(
+            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        return f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
+
+
+def _source(
+    workload: Trace | Workload | Any, capacity: str | int, seed: int | None, requests: int | None
+) -> _native.Source:
+    if isinstance(workload, Trace):
+        return workload.source()
+    if isinstance(workload, Workload):
+        return workload.source_of_capacity(capacity, seed, requests)
+    if tables.is_table(workload):
+        return tables.source_of(workload)
+    kind = type(workload).__name__
+    raise InputError(f"workload: found {kind}, expected ftlab.Trace, ftlab.Workload, or a table of requests")
+
+
+def trace_stats(
+    workload: Trace | Workload | Any,
+    *,
+    requests: int | None = None,
+    capacity: str | int = DEFAULT_CAPACITY,
+    seed: int | None = None,
+    page_bytes: str | int = 4096,
+    map_cache_bytes: str | int = "4MiB",
+    reuse: str = "sampled",
+    service_us: str | float = 100,
+    progress: Callable[[str, float | None, int], None] | None = None,
+) -> TraceStats:
+    """Describe a trace, a workload or a table of requests, in one pass.
+
+    Args:
+        workload: What to describe.
+        requests: Look at the first so many requests only.
+        capacity: The drive of a workload that says no footprint.
+        seed: In place of the workload's.
+        page_bytes: Logical page of the drive, for FTL requests and translation pages.
+        map_cache_bytes: Mapping cache of the intra-distance histogram.
+        reuse: Reuse distances: ``"exact"``, ``"sampled"`` (exact up to 65,536 pages, then a sample) or ``"off"``.
+        service_us: Service time of the queue estimate.
+        progress: Called with ``""``, the fraction done or ``None``, and the number of requests.
+
+    Raises:
+        ConfigError: An option makes no sense.
+        InputError: The trace cannot be read.
+    """
+    source = _source(workload, capacity, seed, requests)
+    options = {
+        "page_bytes": page_bytes,
+        "map_cache_bytes": map_cache_bytes,
+        "reuse": reuse,
+        "service_us": service_us,
+    }
+    tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+    return TraceStats(source.name, json.loads(source.stats(to_json(options), requests, tell)))
+
+
+def fit(
+    trace: Trace | Workload | Any,
+    *,
+    requests: int | None = None,
+    capacity: str | int = DEFAULT_CAPACITY,
+    description: str | None = None,
+    progress: Callable[[str, float | None, int], None] | None = None,
+) -> Fit:
+    """Fit a workload to a trace: a file without any of its addresses, whose requests resemble it.
+
+    Args:
+        trace: A trace, a table of requests, or a workload.
+        requests: Fit the first so many requests only.
+        capacity: The drive of a workload that says no footprint.
+        description: What the workload file says it is; the name of the trace when absent.
+        progress: As for :func:`trace_stats`.
+
+    Raises:
+        InputError: The trace cannot be read, or is empty.
+    """
+    recorded = trace_stats(trace, requests=requests, capacity=capacity, reuse="exact", progress=progress)
+    count = recorded.to_dict()["requests"]
+    source = _source(trace, capacity, None, requests)
+    about = f"{count:,} requests fitted to {recorded.name}" if description is None else description
+    text = source.fit(max(1, count), about)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fitted.toml"
+        path.write_text(text, encoding="utf-8")
+        workload = Workload.load(path)
+    generated = trace_stats(workload, capacity=_ANY_SPAN, reuse="exact", progress=progress)
+    return Fit(text, workload, recorded, generated)
+
+
+# A drive on which every trace can be laid out as wide as it was.
+_ANY_SPAN = "1024TiB"
+# Differences that a fit promises to stay below: of the miss-ratio curve, of shares, and relative ones.
+_MISS_RATIO_LIMIT = 0.03
+_LIMITS = {
+    "requests": 0.0,
+    "reads": 0.0,
+    "writes": 0.0,
+    "trims": 0.0,
+    "flushes": 0.0,
+    "mean_request_bytes": 0.02,
+    "footprint_pages_4k": 0.05,
+    "footprint_written_pages_4k": 0.05,
+    "ftl_requests": 0.02,
+    "duration_ns": 0.01,
+    "address_range_bytes": 0.25,
+    "footprint_translation_pages": 0.25,
+}
+_SHARE_LIMITS = {"sequential_fraction": 0.05, "aligned_start_4k_fraction": 0.05}
+_HOT_LIMIT = 0.05
+
+
+class Fit:
+    """A workload fitted to a trace, with the statistics of both.
+
+    Attributes:
+        text: Of the workload file.
+        workload: The workload.
+        recorded: Statistics of the trace.
+        generated: Statistics of the workload.
+    """
+
+    def __init__(self, text: str, workload: Workload, recorded: TraceStats, generated: TraceStats) -> None:
+        """Made by :func:`fit`."""
+        self.text = text
+        self.workload = workload
+        self.recorded = recorded
+        self.generated = generated
+
+    @property
+    def miss_ratio_error(self) -> float:
+        """Mean absolute difference of the two miss-ratio curves, over cache sizes in equal ratios."""
+        sizes = sorted(
+            {
+                size
+                for stats in (self.recorded, self.generated)
+                for size in (stats.to_dict()["reuse"] or {"miss_ratio_curve": {"cache_pages": []}})["miss_ratio_curve"][
+                    "cache_pages"
+                ]
+                if size > 0
+            }
+        )
+        pairs = [(self.recorded.miss_ratio(4096 * size), self.generated.miss_ratio(4096 * size)) for size in sizes]
+        errors = [abs(first - second) for first, second in pairs if first is not None and second is not None]
+        return sum(errors) / len(errors) if errors else 0.0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Trace beside workload: ``name``, ``trace``, ``fitted``, ``difference``, ``limit`` and whether it is ``off``.
+
+        Differences of shares and of the miss-ratio curve are differences, all others are relative.
+        """
+        first, second = self.recorded.to_dict(), self.generated.to_dict()
+        rows: list[dict[str, Any]] = []
+
+        def row(name: str, trace: float | None, fitted: float | None, limit: float, *, relative: bool) -> None:
+            if trace is None and fitted is None:
+                return
+            difference = (fitted or 0) - (trace or 0)
+            if relative and difference:
+                difference = difference / trace if trace else math.inf
+            off = abs(difference) > limit
+            rows.append(
+                {
+                    "name": name,
+                    "trace": trace,
+                    "fitted": fitted,
+                    "difference": difference,
+                    "limit": limit,
+                    "off": off,
+                }
+            )
+
+        for name, limit in _LIMITS.items():
+            row(name, first[name], second[name], limit, relative=True)
+        for name, limit in _SHARE_LIMITS.items():
+            row(name, first[name], second[name], limit, relative=False)
+        if first["hotness"] and second["hotness"]:
+            for part in (1, 10):
+                key = f"top_{part}_percent"
+                row(f"hotness.{key}", first["hotness"][key], second["hotness"][key], _HOT_LIMIT, relative=False)
+        variation = "coefficient_of_variation"
+        gaps = [stats["interarrival"] or {variation: None} for stats in (first, second)]
+        row(f"interarrival.{variation}", gaps[0][variation], gaps[1][variation], 0.2, relative=True)
+        row("miss_ratio_curve: mean error", 0.0, self.miss_ratio_error, _MISS_RATIO_LIMIT, relative=False)
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as ``ftlab trace fit --json`` prints it."""
+        rows = [{**row, "difference": None} if math.isinf(row["difference"]) else row for row in self.rows()]
+        return {"bytes": len(self.text), "miss_ratio_error": self.miss_ratio_error, "comparison": rows}
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the workload file.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        try:
+            Path(path).write_text(self.text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from error
+
+    def __repr__(self) -> str:
+        """Size and what is off."""
+        off = ", ".join(row["name"] for row in self.rows() if row["off"]) or "nothing"
+        return f"<ftlab.Fit of {self.recorded.name}: miss ratios to {self.miss_ratio_error:.4f}; off: {off}>"
