@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ftlab
-from conftest import FTLAB
+from conftest import FTLAB, ROOT
 from conftest import ftlab as command
 from ftlab.cli import status_of
 from ftlab.studies import Executor, Outcome, Watch, execute, key_of, run_study
@@ -703,6 +705,15 @@ def test_resuming_a_thousand_runs_and_starting_one_are_quick(tmp_path: Path) -> 
     for run in runs[:50]:
         store.put(run.description or {}, run.key, execute(run.description or {}))
     assert (time.process_time() - began) / 50 < 0.020
+
+
+def test_the_bench_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["study.py", "--small"])
+    runpy.run_path(str(ROOT / "benches" / "study.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()] == ["workers", "overhead", "resume"]
+    # The same requests give the same table, wherever it runs; a change of the engine may change it.
+    assert re.search(r"table [0-9a-f]{16}$", out.splitlines()[0])
 
 
 # The command line
