@@ -15,6 +15,8 @@ fn workloads(requests: u64) -> Vec<(String, WorkloadConfig)> {
     let asap = |kind| WorkloadConfig { interarrival: Some(Interarrival::Asap), ..of(kind) };
     let mut workloads: Vec<(String, WorkloadConfig)> = WorkloadKind::ALL
         .into_iter()
+        // It needs a model, which comes from a trace.
+        .filter(|kind| *kind != WorkloadKind::Fitted)
         .map(|kind| {
             let config = match kind {
                 WorkloadKind::Merge => WorkloadConfig {

@@ -504,7 +504,8 @@ fn phases_take_turns_by_number_and_by_time() {
 
 #[test]
 fn every_kind_is_reproducible_and_makes_other_requests_in_other_passes() {
-    for kind in WorkloadKind::ALL {
+    // Kind `fitted` needs a model, and stands for a trace: tests/fit.rs.
+    for kind in WorkloadKind::ALL.into_iter().filter(|kind| *kind != WorkloadKind::Fitted) {
         let more = match kind {
             WorkloadKind::Zoned => r#","zones":[{"access_fraction":1,"space_fraction":1}]"#,
             WorkloadKind::Merge => r#","parts":[{"kind":"zipf"},{"kind":"phone_sqlite"}]"#,
