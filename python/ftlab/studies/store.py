@@ -344,9 +344,11 @@ class Store:
         Raises:
             ConfigError: There is none.
         """
+        return self._chosen(self.studies(), name)
+
+    def _chosen(self, studies: dict[str, StudyRecord], name: str | None) -> StudyRecord:
         from difflib import get_close_matches
 
-        studies = self.studies()
         if not studies:
             raise ConfigError(f"{self.folder}: no study has been run here")
         if name is None:
@@ -401,7 +403,7 @@ class Store:
         import polars as pl
 
         studies = self.studies()
-        chosen = self.study(name) if studies or name is not None else None
+        chosen = self._chosen(studies, name) if studies or name is not None else None
         with tempfile.TemporaryDirectory(prefix="ftlab-") as folder, duckdb.connect() as connection:
             # What lies alone is put into a table for this query only: asking changes nothing.
             if loose:
