@@ -77,22 +77,24 @@ lint: $(VENV)/.dev $(VENV)/.built ## formatting, lints and types, as errors
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
 	@echo "== ruff, mypy"
-	@$(BIN)/ruff check --quiet python tests docs examples
-	@$(BIN)/ruff format --quiet --check python tests docs examples
+	@$(BIN)/ruff check --quiet python tests docs examples benches
+	@$(BIN)/ruff format --quiet --check python tests docs examples benches
 	@$(BIN)/mypy
 
 format: $(VENV)/.dev ## format all sources
 	@cargo fmt --all
-	@$(BIN)/ruff check --quiet --fix python tests docs examples
-	@$(BIN)/ruff format --quiet python tests docs examples
+	@$(BIN)/ruff check --quiet --fix python tests docs examples benches
+	@$(BIN)/ruff format --quiet python tests docs examples benches
 
-bench: ## speed, with result hashes and the ratio to the limits of the machine
+bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits of the machine
 	@for bench in crates/*/examples/*_bench.rs; do \
 	  crate=$$(basename $$(dirname $$(dirname $$bench))); name=$$(basename $$bench .rs); \
 	  echo "== $$crate: $$name"; \
 	  cargo run --release --locked --quiet --package $$crate --example $$name || exit 1; \
 	done
 	@cargo run --release --locked --quiet --package ftlab-bench
+	@echo "== ftlab: studies"
+	@$(BIN)/python benches/study.py
 
 test-long: $(VENV)/.built $(VENV)/.dev ## all tests with many more random cases, in a release build
 	@PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet

@@ -75,7 +75,10 @@ def test_files_and_programs_in_the_pages_work(page: Path, tmp_path: Path, monkey
         name = re.match(r"# (\S+\.toml)", text)
         if name:
             (tmp_path / name[1]).write_text(text)
-        if "geometry" in document:
+        if "axes" in document:
+            (tmp_path / "block.toml").write_text(text)
+            ftlab.Study.load(tmp_path / "block.toml").runs()
+        elif "geometry" in document:
             ftlab.Device.parse(text, page.name)
         elif "workload" in document:
             (tmp_path / "block.toml").write_text(text)

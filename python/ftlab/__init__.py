@@ -14,6 +14,7 @@ from ftlab.recording import Recording, record
 from ftlab.result import Result
 from ftlab.running import run
 from ftlab.statistics import Fit, TraceStats, fit, trace_stats
+from ftlab.studies import Store, Study, study
 from ftlab.workload import Trace, Workload
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "Recording",
     "Result",
     "RunError",
+    "Store",
+    "Study",
     "Trace",
     "TraceStats",
     "Workload",
@@ -32,5 +35,6 @@ __all__ = [
     "fit",
     "record",
     "run",
+    "study",
     "trace_stats",
 ]

@@ -51,17 +51,30 @@ def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
     return ("ns", max(1, round(float(match[1]) * _NS[match[2]])))
 
 
-def _check_memory(device: Device, *, verify: bool) -> None:
+def _units(device: Device) -> int:
     geometry = device.to_dict()["geometry"]
-    units = device.physical_bytes // (geometry["mapping_unit_bytes"] or geometry["page_bytes"])
-    needed = units * _TABLE_BYTES_PER_UNIT + verify * (device.physical_bytes // 512) * _VERIFY_BYTES_PER_SECTOR
+    return device.physical_bytes // int(geometry["mapping_unit_bytes"] or geometry["page_bytes"])
+
+
+def memory_bytes(device: Device, *, verify: bool) -> int:
+    """Memory that the tables of a drive take at most."""
+    units = _units(device)
+    return units * _TABLE_BYTES_PER_UNIT + verify * (device.physical_bytes // 512) * _VERIFY_BYTES_PER_SECTOR
+
+
+def machine_bytes() -> int | None:
+    """Memory of this machine; `None` where it cannot be told."""
     try:
-        present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return
-    if needed > present:
+        return None
+
+
+def _check_memory(device: Device, *, verify: bool) -> None:
+    needed, present = memory_bytes(device, verify=verify), machine_bytes()
+    if present is not None and needed > present:
         raise ConfigError(
-            f"{device.name}: a drive of {units:,} mapping units needs up to {bytes_text(needed)} of memory"
+            f"{device.name}: a drive of {_units(device):,} mapping units needs up to {bytes_text(needed)} of memory"
             f"{' with verification' if verify else ''}, this machine has {bytes_text(present)}: "
             "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
         )
@@ -153,14 +166,51 @@ def run(
         raise ConfigError(f"seed = {seed}: expected a whole number from 0 to 2^64 - 1")
     if requests is not None and requests < 1:
         raise ConfigError(f"requests = {requests}: expected a whole number above 0")
-    interval = series_interval(series)
     _check_memory(device, verify=verify)
     stand_in = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
         recording = workload.recording(traces)
         stand_in = (workload.stand_in["for"], None if recording is None else str(recording.path))
         workload = workload if recording is None else recording
-    source = _source(device, workload, seed, requests)
+    return measure(
+        device,
+        _source(device, workload, seed, requests),
+        workload,
+        seed=seed,
+        requests=requests,
+        verify=verify,
+        timing=timing,
+        series=series,
+        request_log=request_log,
+        events=events,
+        out=out,
+        progress=progress,
+        stand_in=stand_in,
+    )
+
+
+def measure(
+    device: Device,
+    source: _native.Source,
+    workload: Any,
+    *,
+    seed: int | None,
+    requests: int | None,
+    verify: bool,
+    timing: bool,
+    series: str | int | bool | None,
+    request_log: bool | str | os.PathLike[str] = False,
+    events: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stand_in: tuple[str, str | None] | None = None,
+) -> Result:
+    """Run requests on a device, as :func:`run` does once it knows where they come from.
+
+    ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, and the recording that runs in
+    its place.
+    """
+    interval = series_interval(series)
 
     folder = None if out is None else _made(Path(out))
     log, keep = _log_path(request_log, folder)

@@ -202,20 +202,9 @@ class Workload(Transformable):
         Raises:
             ConfigError: ``traces`` is no folder.
         """
-        stand_in = self.stand_in
-        named = traces if traces is not None else os.environ.get(TRACES_VARIABLE)
         if traces is not None and not Path(traces).is_dir():
             raise ConfigError(f"{os.fspath(traces)}: no such folder of traces")
-        if stand_in is None or not named:
-            return None
-        folder = Path(named)
-        folders = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
-        for name in stand_in.get("traces", ()):
-            for place in folders:
-                for suffix in ("", ".gz", ".bz2", ".xz", ".zst"):
-                    if (place / f"{name}{suffix}").is_file():
-                        return Trace(place / f"{name}{suffix}", stand_in.get("format"))
-        return None
+        return recording_of(self.stand_in, traces)
 
     def source(self, device: Device, seed: int | None = None, requests: int | None = None) -> _native.Source:
         """Make its requests for a device; ``seed`` and ``requests`` replace those that the workload states.
@@ -255,3 +244,18 @@ class Workload(Transformable):
     def __hash__(self) -> int:
         """By parameters, as equality."""
         return hash(self._native.to_json())
+
+
+def recording_of(stand_in: dict[str, Any] | None, traces: str | os.PathLike[str] | None = None) -> Trace | None:
+    """Look for the recording that a stand-in stands for; see :meth:`Workload.recording`."""
+    named = traces if traces is not None else os.environ.get(TRACES_VARIABLE)
+    if stand_in is None or not named:
+        return None
+    folder = Path(named)
+    folders = [folder, *sorted(path for path in folder.glob("*") if path.is_dir())]
+    for name in stand_in.get("traces", ()):
+        for place in folders:
+            for suffix in ("", ".gz", ".bz2", ".xz", ".zst"):
+                if (place / f"{name}{suffix}").is_file():
+                    return Trace(place / f"{name}{suffix}", stand_in.get("format"))
+    return None

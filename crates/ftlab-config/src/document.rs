@@ -441,6 +441,35 @@ fn canonical(path: &str) -> String {
     fs::canonicalize(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
 }
 
+/// Where every value of a TOML text was written, by dotted key; elements of arrays by number (`axes.ftl.gc.0`). `name` is
+/// what errors call the text.
+///
+/// # Errors
+/// When the text is no TOML.
+pub fn places(text: &str, name: &str) -> Result<Vec<(String, Origin)>, Problems> {
+    fn walk(key: String, origin: &Origin, node: &Node, places: &mut Vec<(String, Origin)>) {
+        match &node.value {
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    walk(format!("{key}.{index}"), &item.origin, item, places);
+                }
+            }
+            Value::Table(table) => {
+                for (name, entry) in table {
+                    walk(format!("{key}.{name}"), &entry.origin, &entry.node, places);
+                }
+            }
+            _ => {}
+        }
+        places.push((key, origin.clone()));
+    }
+    let mut found = Vec::new();
+    for (name, entry) in node::parse(text, name).map_err(|problem| *problem)? {
+        walk(name, &entry.origin, &entry.node, &mut found);
+    }
+    Ok(found)
+}
+
 /// Load a device and lay `--set` overrides over it, in order.
 ///
 /// # Errors

@@ -12,7 +12,8 @@ mod problem;
 mod schema;
 
 pub use document::{
-    Document, load_device, load_workload, read_device, read_step, read_workload, step_from_json, to_toml,
+    Document, load_device, load_workload, places, read_device, read_step, read_workload, step_from_json,
+    to_toml,
 };
 pub use node::Origin;
 pub use presets::{Kind, Preset, presets};

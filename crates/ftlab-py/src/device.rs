@@ -45,6 +45,15 @@ impl Device {
         )
     }
 
+    /// A device from a JSON object with the sections of a device file; `label` is their place in errors.
+    #[staticmethod]
+    fn from_json(json: &str, label: &str) -> PyResult<Self> {
+        let refused = |problems: Problems| errors::config(&problems);
+        let mut document = Document::parse(Kind::Device, "", label).map_err(refused)?;
+        document.merge_json(label, &parsed_json(json)?).map_err(refused)?;
+        Self::checked(document)
+    }
+
     /// A device with `overrides` (`"ftl.gc=fifo"`) laid over this one.
     fn set(&self, overrides: Vec<String>) -> PyResult<Self> {
         let mut document = self.document.clone();
@@ -58,6 +67,16 @@ impl Device {
     fn merge(&self, json: &str, label: &str) -> PyResult<Self> {
         let mut document = self.document.clone();
         document.merge_json(label, &parsed_json(json)?).map_err(|problems| errors::config(&problems))?;
+        Self::checked(document)
+    }
+
+    /// A device with several layers laid over this one and checked at the end: pairs of a JSON object and its place in
+    /// errors.
+    fn layered(&self, layers: Vec<(String, String)>) -> PyResult<Self> {
+        let mut document = self.document.clone();
+        for (json, label) in &layers {
+            document.merge_json(label, &parsed_json(json)?).map_err(|problems| errors::config(&problems))?;
+        }
         Self::checked(document)
     }
 

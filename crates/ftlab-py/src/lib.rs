@@ -10,6 +10,7 @@ mod errors;
 mod record;
 mod run;
 mod source;
+mod study;
 mod trace;
 mod workload;
 
@@ -29,8 +30,10 @@ mod _native {
     #[pymodule_export]
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
+    use super::study::{TraceCache, places};
+    #[pymodule_export]
     use super::trace::{
-        ReadOptions, formats, trace_convert, trace_head, trace_info, trace_merge, trace_split,
+        ReadOptions, formats, trace_convert, trace_files, trace_head, trace_info, trace_merge, trace_split,
     };
     #[pymodule_export]
     use super::workload::Workload;
@@ -38,6 +41,9 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::run::keep_panics_quiet();
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        // Shortened: enough that two engines never meet, and readable in a table.
+        let sources = &env!("FTLAB_ENGINE")[..16];
+        module.add("__engine__", format!("{}+{sources}", env!("CARGO_PKG_VERSION")))
     }
 }

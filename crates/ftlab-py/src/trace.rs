@@ -136,6 +136,15 @@ pub(crate) fn trace_info(
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
+/// The files that are read as one trace, in order of name.
+#[pyfunction]
+#[pyo3(signature = (path, format = None))]
+pub(crate) fn trace_files(py: Python<'_>, path: PathBuf, format: Option<String>) -> PyResult<Vec<PathBuf>> {
+    let open = OpenOptions { format, ..OpenOptions::default() };
+    let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
+    trace.files().map_err(|error| errors::input(&error))
+}
+
 type Row = (u64, &'static str, u64, u32, u16);
 
 /// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors` and `stream`.

@@ -2,12 +2,13 @@
 
 use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml};
 use ftlab_core::quantity::parse_bytes;
-use ftlab_trace::workload::{WorkloadError, WorkloadFile};
+use ftlab_trace::workload::{Making, WorkloadError, WorkloadFile};
 use pyo3::prelude::*;
 
 use crate::device::{Device, parsed_json};
 use crate::errors;
 use crate::source::{Source, steps};
+use crate::study::TraceCache;
 
 /// A workload whose description has been checked.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -34,16 +35,32 @@ impl Workload {
         Ok(Self { document, file })
     }
 
-    /// A workload from the keys of its section as a JSON object; `label` is their place in errors.
+    /// A workload from the keys of its section as a JSON object; `label` is their place in errors. `name` is its name in
+    /// reports, that of its kind when absent.
     #[staticmethod]
-    fn from_json(json: &str, label: &str) -> PyResult<Self> {
+    #[pyo3(signature = (json, label, name = None))]
+    fn from_json(json: &str, label: &str, name: Option<String>) -> PyResult<Self> {
         let refused = |problems: Problems| errors::config(&problems);
         let mut document = Document::parse(Kind::Workload, "", label).map_err(refused)?;
         let keys = serde_json::json!({ "workload": parsed_json(json)? });
         document.merge_json(label, &keys).map_err(refused)?;
         let mut workload = Self::checked(document)?;
         let config = &workload.file.workload;
-        workload.file.name = config.kind.map_or("trace", |kind| kind.name()).into();
+        workload.file.name =
+            name.unwrap_or_else(|| config.kind.map_or("trace", |kind| kind.name()).to_owned());
+        Ok(workload)
+    }
+
+    /// A workload with several layers laid over this one and checked at the end: pairs of a JSON object with keys and its
+    /// place in errors.
+    fn layered(&self, layers: Vec<(String, String)>) -> PyResult<Self> {
+        let mut document = self.document.clone();
+        for (json, label) in &layers {
+            let keys = serde_json::json!({ "workload": parsed_json(json)? });
+            document.merge_json(label, &keys).map_err(|problems| errors::config(&problems))?;
+        }
+        let mut workload = Self::checked(document)?;
+        workload.file.name.clone_from(&self.file.name);
         Ok(workload)
     }
 
@@ -103,10 +120,20 @@ impl Workload {
         to_toml(&self.file).map_err(|problems| errors::config(&problems))
     }
 
-    /// Its requests for a device; `seed` and `requests` replace those of the description.
-    #[pyo3(signature = (device, seed = None, requests = None))]
-    fn source(&self, device: &Device, seed: Option<u64>, requests: Option<u64>) -> PyResult<Source> {
-        self.sized(device.config.logical_pages() * device.config.unit_bytes(), seed, requests)
+    /// Its requests for a device; `seed` and `requests` replace those of the description. `traces` decodes a trace once
+    /// for all. `in_line` makes the requests on the thread of the run, however many there are.
+    #[pyo3(signature = (device, seed = None, requests = None, traces = None, in_line = false))]
+    fn source(
+        &self,
+        device: &Device,
+        seed: Option<u64>,
+        requests: Option<u64>,
+        traces: Option<&TraceCache>,
+        in_line: bool,
+    ) -> PyResult<Source> {
+        let capacity = device.config.logical_pages() * device.config.unit_bytes();
+        let making = Making { traces: traces.map(|traces| traces.cache.clone()), in_line };
+        self.sized(capacity, seed, requests, &making)
     }
 
     /// Its requests for a drive of `capacity`, a size such as `"64GiB"`; `seed` and `requests` as for `source`.
@@ -119,13 +146,20 @@ impl Workload {
     ) -> PyResult<Source> {
         let bytes = parse_bytes(capacity)
             .map_err(|problem| errors::ConfigError::new_err(format!("capacity = {capacity:?}: {problem}")))?;
-        self.sized(bytes, seed, requests)
+        self.sized(bytes, seed, requests, &Making::default())
     }
 }
 
 impl Workload {
-    fn sized(&self, capacity: u64, seed: Option<u64>, requests: Option<u64>) -> PyResult<Source> {
-        let factory = self.file.workload.factory(capacity, seed, requests).map_err(|error| match error {
+    fn sized(
+        &self,
+        capacity: u64,
+        seed: Option<u64>,
+        requests: Option<u64>,
+        making: &Making,
+    ) -> PyResult<Source> {
+        let made = self.file.workload.factory_by(capacity, seed, requests, making);
+        let factory = made.map_err(|error| match error {
             WorkloadError::Config(error) => errors::config(&self.document.explain(&error).into()),
             WorkloadError::Source(error) => errors::input(&error),
         })?;

@@ -79,6 +79,22 @@ impl TraceFile {
         &self.path
     }
 
+    /// All files that are read: besides its own, those of the other CPUs of a blktrace recording.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed.
+    pub fn files(&self) -> Result<Vec<PathBuf>, SourceError> {
+        let mut files = vec![self.path.clone()];
+        let beside = self.format.files_beside(&self.path).map_err(|error| SourceError {
+            origin: self.path.display().to_string(),
+            expected: format!("the files that belong to it cannot be found: {error}"),
+            ..SourceError::default()
+        })?;
+        files.extend(beside);
+        files.sort();
+        Ok(files)
+    }
+
     /// Its format.
     pub fn format(&self) -> &'static Format {
         self.format

@@ -30,6 +30,7 @@ _COMMANDS = {
     "schemes": "ftlab.cli.lists",
     "config": "ftlab.cli.config",
     "trace": "ftlab.cli.trace",
+    "study": "ftlab.cli.study",
 }
 
 

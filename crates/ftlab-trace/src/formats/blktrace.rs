@@ -186,7 +186,7 @@ fn per_cpu(path: &Path) -> Option<(&str, u32)> {
 }
 
 /// The other files of the trace that `path` belongs to, by CPU.
-fn siblings(path: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
+pub(crate) fn siblings(path: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
     let Some((stem, own)) = per_cpu(path) else { return Ok(Vec::new()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut others = Vec::new();

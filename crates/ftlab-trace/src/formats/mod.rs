@@ -106,6 +106,11 @@ impl std::fmt::Debug for Format {
 }
 
 impl Format {
+    /// The files that are read with `path` as one trace.
+    pub(crate) fn files_beside(&self, path: &std::path::Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+        if self.name == blktrace::FORMAT.name { blktrace::siblings(path) } else { Ok(Vec::new()) }
+    }
+
     /// The format called `name`.
     ///
     /// # Errors

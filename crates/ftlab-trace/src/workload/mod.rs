@@ -30,6 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::background::Background;
 use crate::open::{OpenOptions, open};
+use crate::shared::TraceCache;
 use crate::transform::{self, Step};
 use crate::volumes::Layout;
 use disksim::{DiskSimStream, FOOTPRINT_BYTES};
@@ -581,6 +582,16 @@ const DEFAULT_PARETO_H: f64 = 0.2;
 const DEFAULT_MEAN_FRACTION: f64 = 0.5;
 const DEFAULT_DEVIATION: f64 = 0.1;
 
+/// How the requests of a workload are made. None of it changes them.
+#[derive(Debug, Clone, Default)]
+pub struct Making {
+    /// Traces are decoded once for all who name this; each reads for itself when absent.
+    pub traces: Option<TraceCache>,
+    /// Whether generators work on the thread that asks for requests, as is best where every core runs a simulation of
+    /// its own. Long workloads are made on a thread of their own otherwise.
+    pub in_line: bool,
+}
+
 /// Why a workload cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkloadError {
@@ -1119,10 +1130,24 @@ impl WorkloadConfig {
         seed: Option<u64>,
         requests: Option<u64>,
     ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
+        self.factory_by(capacity_bytes, seed, requests, &Making::default())
+    }
+
+    /// As [`factory`](Self::factory), and says how the requests are made.
+    ///
+    /// # Errors
+    /// As [`factory`](Self::factory).
+    pub fn factory_by(
+        &self,
+        capacity_bytes: u64,
+        seed: Option<u64>,
+        requests: Option<u64>,
+        making: &Making,
+    ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
         let mut config = self.clone();
         config.requests = requests.or(config.requests);
         if self.transform.is_empty() {
-            return config.untransformed(capacity_bytes, seed);
+            return config.untransformed(capacity_bytes, seed, making);
         }
         // Steps may drop requests or add some: what they are given is not what is asked for.
         if self.trace.is_some() {
@@ -1130,7 +1155,8 @@ impl WorkloadConfig {
         } else if let Some(stated) = requests {
             config.requests = Some(stated.max(self.requests.unwrap_or(DEFAULT_REQUESTS)));
         }
-        let whole = transform::transformed(config.untransformed(capacity_bytes, seed)?, &self.transform);
+        let whole =
+            transform::transformed(config.untransformed(capacity_bytes, seed, making)?, &self.transform);
         Ok(match requests {
             None => whole,
             Some(requests) => Arc::new(Limited { inner: whole, requests }),
@@ -1142,14 +1168,19 @@ impl WorkloadConfig {
         &self,
         capacity_bytes: u64,
         seed: Option<u64>,
+        making: &Making,
     ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
         self.validate()?;
         if let Some(path) = &self.trace {
             let options = self.open_options();
-            let trace = open(Path::new(path), &options)?;
+            let path = Path::new(path);
+            let inner: Arc<dyn SourceFactory> = match &making.traces {
+                Some(cache) => Arc::new(cache.open(path, &options)?),
+                None => Arc::new(open(path, &options)?),
+            };
             return Ok(match self.requests {
-                None => Arc::new(trace),
-                Some(requests) => Arc::new(Limited { inner: Arc::new(trace), requests }),
+                None => inner,
+                Some(requests) => Arc::new(Limited { inner, requests }),
             });
         }
         let requests = self.requests.unwrap_or(DEFAULT_REQUESTS);
@@ -1162,7 +1193,7 @@ impl WorkloadConfig {
             }
             let op = if self.fractions()[0] > 0.0 { Op::Read } else { Op::Write };
             let sequential = self.access == Some(Access::Sequential);
-            return Ok(Arc::new(DiskSimFactory { sequential, op, requests }));
+            return Ok(Arc::new(DiskSimFactory { sequential, op, requests, in_line: making.in_line }));
         }
         let seed = seed.or(self.seed).unwrap_or(DEFAULT_SEED);
         if let Some(model) = &self.fitted {
@@ -1175,9 +1206,14 @@ impl WorkloadConfig {
             }
             let shape = FittedShape::new(model, offset, room, self.footprint_bytes)?;
             let requests = self.requests.unwrap_or(model.requests());
-            return Ok(Arc::new(FittedFactory { shape, seed, requests }));
+            return Ok(Arc::new(FittedFactory { shape, seed, requests, in_line: making.in_line }));
         }
-        Ok(Arc::new(GeneratorFactory { plan: self.plan(capacity_bytes)?, seed, requests }))
+        Ok(Arc::new(GeneratorFactory {
+            plan: self.plan(capacity_bytes)?,
+            seed,
+            requests,
+            in_line: making.in_line,
+        }))
     }
 
     fn plan(&self, capacity_bytes: u64) -> Result<Plan, ConfigError> {
@@ -1420,6 +1456,7 @@ struct GeneratorFactory {
     plan: Plan,
     seed: u64,
     requests: u64,
+    in_line: bool,
 }
 
 /// Fewest requests of a pass that ages a drive: a short workload does not start over again and again.
@@ -1428,15 +1465,19 @@ const AGING_REQUESTS: u64 = 1 << 22;
 impl SourceFactory for GeneratorFactory {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
         let requests = if pass == 0 { self.requests } else { self.requests.max(AGING_REQUESTS) };
-        beside(requests, self.plan.open(self.seed, pass, requests))
+        beside(self.in_line, requests, self.plan.open(self.seed, pass, requests))
     }
 }
 
 /// From so many requests on, a workload is made on a thread of its own, beside the simulation.
 const REQUESTS_WORTH_A_THREAD: u64 = 1 << 18;
 
-fn beside(requests: u64, generator: Box<dyn RequestSource>) -> Result<Box<dyn RequestSource>, SourceError> {
-    if requests < REQUESTS_WORTH_A_THREAD {
+fn beside(
+    in_line: bool,
+    requests: u64,
+    generator: Box<dyn RequestSource>,
+) -> Result<Box<dyn RequestSource>, SourceError> {
+    if in_line || requests < REQUESTS_WORTH_A_THREAD {
         return Ok(generator);
     }
     Ok(Box::new(Background::spawn("workload".into(), generator, Arc::default())?))
@@ -1447,11 +1488,12 @@ struct FittedFactory {
     shape: FittedShape,
     seed: u64,
     requests: u64,
+    in_line: bool,
 }
 
 impl SourceFactory for FittedFactory {
     fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
-        beside(self.requests, Box::new(Fitted::new(&self.shape, self.seed, self.requests)))
+        beside(self.in_line, self.requests, Box::new(Fitted::new(&self.shape, self.seed, self.requests)))
     }
 }
 
@@ -1459,12 +1501,13 @@ struct DiskSimFactory {
     sequential: bool,
     op: Op,
     requests: u64,
+    in_line: bool,
 }
 
 impl SourceFactory for DiskSimFactory {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
         let stream = DiskSimStream::new(self.sequential, self.op, self.requests, pass);
-        beside(self.requests, Box::new(stream))
+        beside(self.in_line, self.requests, Box::new(stream))
     }
 }
 

@@ -1,0 +1,65 @@
+"""Speed of studies: how well cores are used, what a run costs beside itself, and how quickly a study is resumed.
+
+Prints a line for each, with a hash of the table. Numbers make sense on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+import time
+from typing import Any
+
+import ftlab
+from ftlab.studies import run_study
+
+RUNS, ROUNDS, MANY = 32, 3, 1000
+
+
+def _spec(requests: int, blocks: int, seeds: int, kind: str) -> dict[str, Any]:
+    return {
+        "name": "bench",
+        "device": "ideal-page",
+        "set": {"geometry.blocks_per_plane": blocks, "precondition.kind": kind},
+        "workload": {"kind": "uniform", "requests": requests},
+        "seeds": {"from": 1, "to": seeds, "step": 1},
+    }
+
+
+def _timed(spec: dict[str, Any], store: ftlab.Store, workers: int) -> float:
+    began = time.perf_counter()
+    run_study(ftlab.Study(spec), store, workers=workers)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Measure and print."""
+    small = "--small" in sys.argv
+    grid = _spec(20_000 if small else 1_000_000, 64 if small else 1024, RUNS, "fill")
+    # Libraries are loaded before anything is timed.
+    ftlab.study(_spec(10, 16, 1, "none"))
+    best: dict[int, float] = {}
+    for _ in range(1 if small else ROUNDS):
+        for workers in (1, 2):
+            with tempfile.TemporaryDirectory() as folder:
+                store = ftlab.Store(folder)
+                best[workers] = min(best.get(workers, 1e9), _timed(grid, store, workers))
+                # Keys name the engine; results need not change with it.
+                table = store.frame().drop("key").write_csv()
+    digest = hashlib.blake2b(table.encode(), digest_size=8).hexdigest()
+    rates = ", ".join(f"{60 * RUNS / best[workers]:.0f} runs/min with {workers}" for workers in best)
+    print(f"workers   {rates}: {best[1] / best[2]:.2f} times; table {digest}")
+
+    tiny = _spec(10, 16, MANY // 10 if small else MANY, "none")
+    with tempfile.TemporaryDirectory() as folder:
+        store = ftlab.Store(folder)
+        taken = _timed(tiny, store, 1)
+        within = sum((record.summary or {})["wall_seconds"] for record in store.records().values())
+        print(f"overhead  {1e3 * (taken - within) / len(store.records()):.2f} ms a run beside the simulation")
+        again = _timed(tiny, store, 1)
+        print(f"resume    {again:.2f} s for {len(store.records()):,} finished runs, without the start of Python")
+
+
+if __name__ == "__main__":
+    main()

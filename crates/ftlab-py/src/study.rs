@@ -1,0 +1,36 @@
+//! What a study needs of the engine: traces shared by its runs, and the places of the values of its file.
+
+use std::collections::BTreeMap;
+
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// Traces that are decoded once for all runs that name this.
+#[pyclass(frozen, module = "ftlab._native")]
+pub(crate) struct TraceCache {
+    pub(crate) cache: ftlab_trace::TraceCache,
+}
+
+#[pymethods]
+impl TraceCache {
+    /// Keep at most `limit_bytes` of decoded requests; what does not fit is decoded by each run for itself.
+    #[staticmethod]
+    fn of(limit_bytes: u64) -> Self {
+        Self { cache: ftlab_trace::TraceCache::new(limit_bytes) }
+    }
+
+    /// Bytes of decoded requests that are kept.
+    #[getter]
+    fn used_bytes(&self) -> u64 {
+        self.cache.used_bytes()
+    }
+}
+
+/// Where each value of a TOML text was written (`"study.toml:3:1"`), by dotted key; elements of arrays by number
+/// (`axes.ftl.gc.0`). `name` is what errors call the text.
+#[pyfunction]
+pub(crate) fn places(text: &str, name: &str) -> PyResult<BTreeMap<String, String>> {
+    let found = ftlab_config::places(text, name).map_err(|problems| errors::config(&problems))?;
+    Ok(found.into_iter().map(|(key, origin)| (key, origin.to_string())).collect())
+}

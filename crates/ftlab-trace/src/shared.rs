@@ -1,0 +1,421 @@
+//! Traces that are decoded once and kept for every run of the process that reads them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+
+use crate::open::{OpenOptions, TraceFile, open};
+
+/// Requests that are decoded together: enough that locks cost nothing, few enough that readers beside each other
+/// hardly wait.
+const CHUNK_REQUESTS: usize = 1 << 16;
+
+/// Traces in memory, up to a limit. Clones share them.
+///
+/// Nothing is decoded before somebody reads it. Whoever comes first to requests that nobody has read yet decodes them,
+/// on its own thread; the others find them decoded. Where the limit is reached, traces that nobody uses are forgotten,
+/// and what still does not fit is decoded by each reader for itself, from there on: the limit changes no result.
+#[derive(Debug, Clone)]
+pub struct TraceCache(Arc<Shelf>);
+
+#[derive(Debug)]
+struct Shelf {
+    limit_bytes: u64,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    used_bytes: u64,
+    /// In the order of last use.
+    traces: Vec<Arc<Shared>>,
+}
+
+/// Nothing is left half done by a panic: the books are changed at once, and a decoder that panicked is broken.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TraceCache {
+    /// Keep at most `limit_bytes` of decoded requests.
+    pub fn new(limit_bytes: u64) -> Self {
+        Self(Arc::new(Shelf { limit_bytes, books: Mutex::default() }))
+    }
+
+    /// The trace `path` as a factory of sources that share what they decode. It is kept at least as long as the factory.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened, or its format is unknown or ambiguous.
+    pub fn open(&self, path: &Path, options: &OpenOptions) -> Result<SharedTrace, SourceError> {
+        let mut books = locked(&self.0.books);
+        let known = books.traces.iter().position(|known| known.path == path && known.options == *options);
+        let shared = match known {
+            Some(index) => books.traces.remove(index),
+            None => Arc::new(Shared {
+                path: path.to_owned(),
+                options: options.clone(),
+                trace: open(path, options)?,
+                frontier: Mutex::new(Frontier::Unread),
+                chunks: RwLock::default(),
+                total: OnceLock::new(),
+            }),
+        };
+        books.traces.push(shared.clone());
+        Ok(SharedTrace { shared, shelf: self.0.clone() })
+    }
+
+    /// Bytes of decoded requests that are kept.
+    pub fn used_bytes(&self) -> u64 {
+        locked(&self.0.books).used_bytes
+    }
+}
+
+impl Shelf {
+    /// Make room for `bytes`, at the cost of traces that nobody uses. False when there is none.
+    fn reserve(&self, bytes: u64) -> bool {
+        let mut books = locked(&self.books);
+        while books.used_bytes + bytes > self.limit_bytes {
+            let unused =
+                books.traces.iter().position(|trace| Arc::strong_count(trace) == 1 && trace.bytes() > 0);
+            let Some(index) = unused else { return false };
+            let gone = books.traces.remove(index);
+            books.used_bytes -= gone.bytes();
+        }
+        books.used_bytes += bytes;
+        true
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    options: OpenOptions,
+    trace: TraceFile,
+    frontier: Mutex<Frontier>,
+    chunks: RwLock<Vec<Arc<Chunk>>>,
+    /// The number of requests, where the format tells it beforehand.
+    total: OnceLock<Option<u64>>,
+}
+
+struct Chunk {
+    requests: Vec<Request>,
+    fraction: Option<f64>,
+    skipped: u64,
+}
+
+impl std::fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Chunk({} requests)", self.requests.len())
+    }
+}
+
+/// Where decoding stands.
+enum Frontier {
+    Unread,
+    At(Box<dyn RequestSource>),
+    /// All is decoded; so many records were left out.
+    End(u64),
+    Failed(SourceError),
+    /// The limit was reached.
+    Full,
+}
+
+impl std::fmt::Debug for Frontier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Frontier::Unread => "Unread",
+            Frontier::At(_) => "At",
+            Frontier::End(_) => "End",
+            Frontier::Failed(_) => "Failed",
+            Frontier::Full => "Full",
+        })
+    }
+}
+
+/// What follows in a trace.
+enum Next {
+    Chunk(Arc<Chunk>),
+    End(u64),
+    /// Not kept: read on for yourself.
+    Beyond,
+}
+
+fn bytes_of(requests: &[Request]) -> u64 {
+    std::mem::size_of_val(requests) as u64
+}
+
+impl Shared {
+    fn bytes(&self) -> u64 {
+        let chunks = self.chunks.read().unwrap_or_else(PoisonError::into_inner);
+        chunks.iter().map(|chunk| bytes_of(&chunk.requests)).sum()
+    }
+
+    fn chunk(&self, index: usize) -> Option<Arc<Chunk>> {
+        self.chunks.read().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
+    }
+
+    /// The trace from its beginning, on the caller's thread.
+    fn begin(&self) -> Result<(), SourceError> {
+        let mut frontier = locked(&self.frontier);
+        if matches!(*frontier, Frontier::Unread) {
+            let source = self.trace.reader()?;
+            self.total.get_or_init(|| source.total_requests());
+            *frontier = Frontier::At(source);
+        }
+        Ok(())
+    }
+
+    /// Chunk `index`, decoded now if nobody has.
+    fn next(&self, index: usize, shelf: &Shelf) -> Result<Next, SourceError> {
+        if let Some(chunk) = self.chunk(index) {
+            return Ok(Next::Chunk(chunk));
+        }
+        let mut frontier = locked(&self.frontier);
+        // Somebody else may have decoded it while this one waited.
+        if let Some(chunk) = self.chunk(index) {
+            return Ok(Next::Chunk(chunk));
+        }
+        let damaged = || SourceError {
+            origin: self.path.display().to_string(),
+            expected: "decoding stopped: the file is damaged in a way that its reader does not understand"
+                .into(),
+            ..SourceError::default()
+        };
+        match &*frontier {
+            Frontier::At(_) => {}
+            Frontier::End(skipped) => return Ok(Next::End(*skipped)),
+            Frontier::Failed(error) => return Err(error.clone()),
+            Frontier::Full => return Ok(Next::Beyond),
+            Frontier::Unread => return Err(damaged()),
+        }
+        // Stands there should the reader panic.
+        let Frontier::At(mut source) = std::mem::replace(&mut *frontier, Frontier::Failed(damaged())) else {
+            return Err(damaged());
+        };
+        let mut requests = Vec::with_capacity(CHUNK_REQUESTS);
+        while requests.len() < CHUNK_REQUESTS {
+            let room = CHUNK_REQUESTS - requests.len();
+            match source.fill(&mut requests, room) {
+                Ok(0) => {
+                    *frontier = Frontier::End(source.skipped_records());
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    *frontier = Frontier::Failed(error);
+                    break;
+                }
+            }
+        }
+        requests.shrink_to_fit();
+        if requests.is_empty() {
+            return match &*frontier {
+                Frontier::Failed(error) => Err(error.clone()),
+                _ => Ok(Next::End(source.skipped_records())),
+            };
+        }
+        if !shelf.reserve(bytes_of(&requests)) {
+            *frontier = Frontier::Full;
+            return Ok(Next::Beyond);
+        }
+        let whole = requests.len() == CHUNK_REQUESTS;
+        let chunk =
+            Arc::new(Chunk { requests, fraction: source.fraction_done(), skipped: source.skipped_records() });
+        self.chunks.write().unwrap_or_else(PoisonError::into_inner).push(chunk.clone());
+        if whole {
+            *frontier = Frontier::At(source);
+        }
+        Ok(Next::Chunk(chunk))
+    }
+}
+
+/// A trace of a [`TraceCache`]. Every pass gives the same requests as the file does.
+#[derive(Debug, Clone)]
+pub struct SharedTrace {
+    shared: Arc<Shared>,
+    shelf: Arc<Shelf>,
+}
+
+impl SourceFactory for SharedTrace {
+    fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        self.shared.begin()?;
+        Ok(Box::new(SharedSource {
+            trace: self.clone(),
+            index: 0,
+            current: None,
+            next: 0,
+            taken: 0,
+            fraction: None,
+            skipped: 0,
+            own: None,
+        }))
+    }
+}
+
+struct SharedSource {
+    trace: SharedTrace,
+    /// Number of the next chunk.
+    index: usize,
+    current: Option<Arc<Chunk>>,
+    next: usize,
+    taken: u64,
+    fraction: Option<f64>,
+    skipped: u64,
+    /// Reads what is not kept.
+    own: Option<Box<dyn RequestSource>>,
+}
+
+impl SharedSource {
+    /// A reader of its own that stands where this one does.
+    fn beyond(&self) -> Result<Box<dyn RequestSource>, SourceError> {
+        let mut own = self.trace.shared.trace.reader()?;
+        let (mut left, mut passed) = (self.taken, Vec::new());
+        while left > 0 {
+            passed.clear();
+            let count = own.fill(&mut passed, left.min(CHUNK_REQUESTS as u64) as usize)?;
+            if count == 0 {
+                break;
+            }
+            left -= count as u64;
+        }
+        Ok(own)
+    }
+}
+
+impl RequestSource for SharedSource {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        loop {
+            if let Some(own) = &mut self.own {
+                return own.fill(out, max);
+            }
+            if let Some(chunk) = &self.current {
+                let end = chunk.requests.len().min(self.next + max);
+                let count = end - self.next;
+                if count > 0 {
+                    out.extend_from_slice(&chunk.requests[self.next..end]);
+                    self.next = end;
+                    self.taken += count as u64;
+                    return Ok(count);
+                }
+            }
+            match self.trace.shared.next(self.index, &self.trace.shelf)? {
+                Next::Chunk(chunk) => {
+                    (self.fraction, self.skipped) = (chunk.fraction, chunk.skipped);
+                    (self.current, self.next) = (Some(chunk), 0);
+                    self.index += 1;
+                }
+                Next::End(skipped) => {
+                    self.skipped = skipped;
+                    return Ok(0);
+                }
+                Next::Beyond => self.own = Some(self.beyond()?),
+            }
+        }
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        self.trace.shared.total.get().copied().flatten()
+    }
+
+    fn fraction_done(&self) -> Option<f64> {
+        self.own.as_ref().map_or(self.fraction, |own| own.fraction_done())
+    }
+
+    fn skipped_records(&self) -> u64 {
+        self.own.as_ref().map_or(self.skipped, |own| own.skipped_records())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    const REQUESTS: u64 = 3 * CHUNK_REQUESTS as u64 + 100;
+    const CHUNK_BYTES: u64 = (CHUNK_REQUESTS * size_of::<Request>()) as u64;
+
+    fn written(folder: &tempfile::TempDir, name: &str, requests: u64, last: &str) -> PathBuf {
+        let mut text = String::from("arrival_ns,op,lba,sectors,stream\n");
+        for index in 0..requests {
+            writeln!(text, "{index},w,{},8,0", index * 8).unwrap();
+        }
+        let path = folder.path().join(name);
+        std::fs::write(&path, text + last).unwrap();
+        path
+    }
+
+    fn all(factory: &dyn SourceFactory, max: usize) -> Result<Vec<Request>, SourceError> {
+        let mut source = factory.open(0)?;
+        let mut requests = Vec::new();
+        while source.fill(&mut requests, max)? > 0 {}
+        Ok(requests)
+    }
+
+    fn csv() -> OpenOptions {
+        OpenOptions { format: Some("csv".into()), ..OpenOptions::default() }
+    }
+
+    #[test]
+    fn readers_beside_each_other_get_what_the_file_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(&folder, "a.csv", REQUESTS, "");
+        let expected = all(&open(&path, &csv()).unwrap(), 4096).unwrap();
+        assert_eq!(expected.len() as u64, REQUESTS);
+        for limit in [u64::MAX, 2 * CHUNK_BYTES, 0] {
+            let cache = TraceCache::new(limit);
+            let seen: Vec<_> = std::thread::scope(|scope| {
+                let read = |max| {
+                    let trace = cache.open(&path, &csv()).unwrap();
+                    scope.spawn(move || all(&trace, max).unwrap())
+                };
+                let threads: Vec<_> = [4096, 777, 1 << 20].into_iter().map(read).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(seen.iter().all(|requests| *requests == expected), "limit {limit}");
+            assert!(cache.used_bytes() <= limit);
+        }
+    }
+
+    #[test]
+    fn only_what_is_read_is_decoded_and_unused_traces_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) =
+            (written(&folder, "a.csv", REQUESTS, ""), written(&folder, "b.csv", REQUESTS, ""));
+        let cache = TraceCache::new(2 * CHUNK_BYTES);
+        let trace = cache.open(&first, &csv()).unwrap();
+        let mut source = SourceFactory::open(&trace, 0).unwrap();
+        source.fill(&mut Vec::new(), 10).unwrap();
+        assert_eq!(cache.used_bytes(), CHUNK_BYTES);
+
+        drop(source);
+        drop(trace);
+        let other = cache.open(&second, &csv()).unwrap();
+        let mut source = SourceFactory::open(&other, 0).unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < 2 * CHUNK_REQUESTS {
+            source.fill(&mut seen, CHUNK_REQUESTS).unwrap();
+        }
+        assert_eq!(cache.used_bytes(), 2 * CHUNK_BYTES);
+        assert_eq!(locked(&cache.0.books).traces.len(), 1);
+    }
+
+    #[test]
+    fn a_bad_line_is_told_to_every_reader_after_the_good_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(&folder, "a.csv", 5, "nonsense,w,1,8,0\n");
+        let cache = TraceCache::new(u64::MAX);
+        let trace = cache.open(&path, &csv()).unwrap();
+        let alone = all(&open(&path, &csv()).unwrap(), 4096).unwrap_err();
+        for _ in 0..2 {
+            let mut source = SourceFactory::open(&trace, 0).unwrap();
+            let mut seen = Vec::new();
+            assert_eq!(source.fill(&mut seen, 4096), Ok(5));
+            assert_eq!(source.fill(&mut seen, 4096).unwrap_err(), alone);
+        }
+        assert!(alone.line.is_some());
+    }
+}

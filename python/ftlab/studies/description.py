@@ -1,0 +1,267 @@
+"""A run as data: everything that determines its result, the key made of that, and how it is executed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ftlab import _native
+from ftlab.device import Device
+from ftlab.errors import ConfigError, InputError, RunError
+from ftlab.running import machine_bytes, measure, memory_bytes
+from ftlab.units import bytes_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A run as plain data, which may be sent anywhere as JSON:
+#   format    version of this layout
+#   engine    version of the package and a hash of the engine's sources
+#   device    every key of the device
+#   workload  {"name", "keys"}: its name in reports, the stated keys
+#   trace     [{"path", "name", "bytes", "hash"}], the files that the workload reads, or None
+#   stand_in  [what the workload stands for, the name of the recording that runs in its place or None], or None
+#   seed      of all random choices; None for 1 and what the workload states
+#   options   timing, verify, requests, series
+Description = dict[str, Any]
+
+FORMAT = 1
+OPTIONS: dict[str, Any] = {"timing": True, "verify": False, "requests": None, "series": None}
+ENGINE: str = _native.__engine__
+
+# A file that changed so recently may change again within the resolution of its time stamp.
+_SETTLED_NS = 2_000_000_000
+
+
+def canonical(value: Any) -> str:
+    """JSON with one text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def key_of(description: Description) -> str:
+    """Give the key of a run: a hash of everything that determines its result, and of nothing else.
+
+    Traces count by name and content, wherever they lie.
+    """
+    keys = dict(description["workload"]["keys"])
+    if description["trace"] is not None:
+        keys["trace"] = [[file["name"], file["hash"]] for file in description["trace"]]
+    essence = {
+        "format": description["format"],
+        "engine": description["engine"],
+        "device": {key: value for key, value in description["device"].items() if key != "description"},
+        "workload": {"name": description["workload"]["name"], "keys": keys},
+        "stand_in": description["stand_in"],
+        "seed": description["seed"],
+        "options": description["options"],
+    }
+    return hashlib.blake2b(canonical(essence).encode(), digest_size=16).hexdigest()
+
+
+# Hashes known in this process, by path, size and time of change.
+_KNOWN: dict[tuple[str, int, int], str] = {}
+
+
+class Contents:
+    """Hashes of files, remembered by path, size and time of change, so that a study is resumed without reading them."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Remember in memory, and in ``folder`` as well when there is one."""
+        self._folder = folder
+
+    def hash_of(self, path: Path) -> str:
+        """Give the hash of a file's bytes.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        path = path.resolve()
+        stat = path.stat()
+        sign = (str(path), stat.st_size, stat.st_mtime_ns)
+        found = _KNOWN.get(sign) or self._stored(sign)
+        if found is None:
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+            self._store(sign, found)
+        _KNOWN[sign] = found
+        return found
+
+    def _place(self, sign: tuple[str, int, int]) -> Path | None:
+        name = hashlib.blake2b(sign[0].encode(), digest_size=16).hexdigest()
+        return None if self._folder is None else self._folder / f"{name}.json"
+
+    def _stored(self, sign: tuple[str, int, int]) -> str | None:
+        place = self._place(sign)
+        if place is None:
+            return None
+        try:
+            kept = json.loads(place.read_text(encoding="utf-8"))
+            return str(kept["hash"]) if (kept["path"], kept["bytes"], kept["changed_ns"]) == sign else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _store(self, sign: tuple[str, int, int], found: str) -> None:
+        from ftlab.studies.store import write_atomically
+
+        place = self._place(sign)
+        if place is None or time.time_ns() - sign[2] < _SETTLED_NS:
+            return
+        kept = {"path": sign[0], "bytes": sign[1], "changed_ns": sign[2], "hash": found}
+        write_atomically(place, json.dumps(kept).encode())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run, as plain data.
+
+    Attributes:
+        status: ``"done"`` or ``"error"``.
+        summary: The summary document; ``None`` with an error.
+        error: What went wrong.
+        error_kind: ``"config"``, ``"input"`` and ``"run"`` belong to the run and come again with it; ``"machine"`` and
+            ``"internal"`` may not, and are tried again when the study is resumed.
+        elapsed_seconds: How long it took on the machine where it ran.
+        series: The time series as a Parquet file, when one was asked for.
+    """
+
+    status: str
+    summary: dict[str, Any] | None
+    error: str | None
+    error_kind: str | None
+    elapsed_seconds: float
+    series: bytes | None = None
+
+
+SETTLED_ERRORS = ("config", "input", "run")
+
+
+class MachineError(Exception):
+    """This machine cannot do the run; another might."""
+
+
+def _check_contents(description: Description) -> None:
+    for file in description["trace"] or ():
+        try:
+            found = Contents().hash_of(Path(file["path"]))
+        except OSError as error:
+            raise MachineError(f"{file['path']}: {error.strerror or error}") from error
+        if found != file["hash"]:
+            raise MachineError(f"{file['path']}: its content has changed since the study was described")
+
+
+def device_of(description: Description) -> Device:
+    """Make the device of a run."""
+    return Device(_native.Device.from_json(canonical(description["device"]), "device"))
+
+
+def memory_of(description: Description) -> int:
+    """Memory that a run needs at most, decoded traces not counted."""
+    return memory_bytes(device_of(description), verify=description["options"]["verify"])
+
+
+def _measured(
+    description: Description, traces: _native.TraceCache | None, tell: Callable[[str, float | None, int], None] | None
+) -> tuple[dict[str, Any], bytes | None]:
+    if description["engine"] != ENGINE:
+        raise MachineError(f"the run is for engine {description['engine']}, this one is {ENGINE}")
+    _check_contents(description)
+    device, options = device_of(description), description["options"]
+    needed, present = memory_bytes(device, verify=options["verify"]), machine_bytes()
+    if present is not None and needed > present:
+        raise MachineError(f"needs up to {bytes_text(needed)} of memory, this machine has {bytes_text(present)}")
+    workload = description["workload"]
+    native = _native.Workload.from_json(canonical(workload["keys"]), "workload", workload["name"])
+    source = native.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001
+    stand_in = description["stand_in"] and tuple(description["stand_in"])
+    result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
+    _check_contents(description)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    series = result.series
+    if series is None:
+        return result.summary, None
+    buffer = io.BytesIO()
+    series.write_parquet(buffer)
+    return result.summary, buffer.getvalue()
+
+
+def execute(
+    description: Description,
+    traces: _native.TraceCache | None = None,
+    tell: Callable[[str, float | None, int], None] | None = None,
+) -> Outcome:
+    """Execute a run.
+
+    The description is all that is needed, besides the files of its trace at their paths: an executor may call this in
+    another process or on another machine. Errors of the run are part of the outcome.
+
+    Args:
+        description: The run.
+        traces: Decodes traces once for several runs of this process.
+        tell: Called about ten times a second, as the ``progress`` of :func:`ftlab.run`; what it raises ends the run.
+    """
+    began = time.perf_counter()
+    summary: dict[str, Any] | None = None
+    series: bytes | None = None
+    error: str | None = None
+    kind: str | None = None
+    try:
+        summary, series = _measured(description, traces, tell)
+    except ConfigError as problem:
+        error, kind = str(problem), "config"
+    except InputError as problem:
+        error, kind = str(problem), "input"
+    except RunError as problem:
+        error, kind = str(problem), "run"
+    except MachineError as problem:
+        error, kind = str(problem), "machine"
+    except Exception as problem:  # noqa: BLE001 - one run must not end the others
+        error, kind = f"{type(problem).__name__}: {problem}", "internal"
+    elapsed = time.perf_counter() - began
+    return Outcome("done" if error is None else "error", summary, error, kind, elapsed, series)
+
+
+def describe(
+    device: dict[str, Any],
+    workload: tuple[str, dict[str, Any]],
+    trace: list[dict[str, Any]] | None,
+    stand_in: list[str | None] | None,
+    seed: int | None,
+    options: dict[str, Any],
+) -> Description:
+    """Put the parts of a run together."""
+    name, keys = workload
+    # What is said in two ways is one run: the seed of a workload that states none is 1.
+    if seed is None and keys.get("seed") is None:
+        seed = 1
+    return {
+        "format": FORMAT,
+        "engine": ENGINE,
+        "device": device,
+        "workload": {"name": name, "keys": keys},
+        "trace": trace,
+        "stand_in": stand_in,
+        "seed": seed,
+        "options": {**OPTIONS, **options},
+    }
+
+
+def files_of(path: str, format: str | None, contents: Contents) -> list[dict[str, Any]]:
+    """Describe the files that are read as a trace.
+
+    Raises:
+        InputError: They cannot be read.
+    """
+    try:
+        return [
+            {"path": os.fspath(file), "name": file.name, "bytes": file.stat().st_size, "hash": contents.hash_of(file)}
+            for file in _native.trace_files(path, format)
+        ]
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: {error.strerror or error}") from error

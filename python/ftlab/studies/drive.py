@@ -1,0 +1,234 @@
+"""Driving a study: what is missing is run, everything else is there already."""
+
+from __future__ import annotations
+
+import tempfile
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ftlab.errors import ConfigError
+from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
+from ftlab.studies.executor import TRACE_MEMORY_BYTES, Executor, ThreadExecutor
+from ftlab.studies.spec import Study
+from ftlab.studies.store import Record, Store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from ftlab.studies.spec import Run
+
+# Between two looks at progress.
+_TICK_SECONDS = 0.2
+# Runs handed out beyond those that go: an executor never waits for this thread to write.
+_AHEAD = 2
+# Finished runs that lie alone before they are put into a table while a study goes on.
+_LOOSE_RUNS = 2000
+
+
+class Watch:
+    """What is told while a study goes on; every method may be left as it is."""
+
+    def begin(self, study: Study, runs: list[Run], found: Mapping[str, Record]) -> None:
+        """Runs are known, and what the store has of them."""
+
+    def finished(self, run: Run, record: Record) -> None:
+        """A run ended, and is in the store."""
+
+    def tick(self, under_way: float) -> None:
+        """Time passes; so much work is done in runs under way, in runs."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What became of a study.
+
+    Attributes:
+        runs: Its runs, in the order of the table.
+        executed: How many were executed now.
+        records: Finished runs by key.
+    """
+
+    runs: list[Run]
+    executed: int
+    records: dict[str, Record]
+
+    @property
+    def errors(self) -> list[tuple[Run, str]]:
+        """The runs that failed, and why."""
+        found = []
+        for run in self.runs:
+            record = self.records.get(run.key)
+            error = run.error or (record.error if record is not None else None)
+            if error is not None:
+                found.append((run, error))
+        return found
+
+
+def _settled(record: Record | None, *, retry: bool) -> bool:
+    """Whether a run need not be run again."""
+    if record is None:
+        return False
+    return record.status == "done" or (not retry and record.error_kind in SETTLED_ERRORS)
+
+
+def run_study(
+    study: Study,
+    store: Store,
+    *,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    trace_memory_bytes: int = TRACE_MEMORY_BYTES,
+    retry: bool = False,
+    watch: Watch | None = None,
+) -> Progress:
+    """Run what is missing of a study.
+
+    Each run is in the store as soon as it has ended. After Ctrl-C, a crash or a kill, running the study again goes on
+    with what is missing. An error of a run is recorded as its result.
+
+    Args:
+        study: The study.
+        store: Where results are, and go.
+        executor: Where runs are executed; stays open, unless the study is interrupted. Default: threads of this
+            process.
+        workers: Runs at a time, without an executor. Default: one for every core.
+        trace_memory_bytes: Memory for decoded traces, without an executor.
+        retry: Execute runs again that ended with an error.
+        watch: Is told how it goes.
+
+    Raises:
+        ConfigError: The study or an argument makes no sense.
+        InputError: A trace cannot be read.
+        KeyboardInterrupt: Ctrl-C; what had ended is in the store.
+    """
+    if workers is not None and workers < 1:
+        raise ConfigError(f"workers = {workers}: expected a whole number above 0")
+    watch = watch or Watch()
+    runs = study.runs(Contents(store.traces))
+    store.save_study(study.record(runs))
+    records = store.records({run.key for run in runs})
+    todo: dict[str, Run] = {}
+    for run in runs:
+        if run.description is not None and not _settled(records.get(run.key), retry=retry):
+            todo.setdefault(run.key, run)
+            records.pop(run.key, None)
+    watch.begin(study, runs, records)
+    if todo:
+        # Runs of one trace follow each other, so that few traces are in memory at a time.
+        order = sorted(todo.values(), key=_trace_of)
+        mine = executor is None
+        engine = executor or ThreadExecutor(workers, trace_memory_bytes)
+        try:
+            _drive(order, store, engine, records, watch)
+        finally:
+            if mine:
+                engine.close()
+            store.compact()
+    return Progress(runs, len(todo), records)
+
+
+def _trace_of(run: Run) -> str:
+    trace = None if run.description is None else run.description["trace"]
+    return "" if trace is None else str(trace[0]["path"])
+
+
+class _Going:
+    """Runs that an executor has."""
+
+    def __init__(self, store: Store, engine: Executor, records: dict[str, Record], watch: Watch) -> None:
+        self._store, self._engine, self._records, self._watch = store, engine, records, watch
+        self._runs: dict[Future[Outcome], Run] = {}
+        self._ended = 0
+
+    def submit(self, run: Run) -> None:
+        self._runs[self._engine.submit(run.description or {})] = run
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def enter(self) -> None:
+        """Wait a moment, and keep what ended meanwhile."""
+        done, _ = wait(self._runs, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
+        for future in done:
+            self._keep(future, self._runs[future])
+            # Only now: an interruption between the two keeps it once more.
+            del self._runs[future]
+        self._watch.tick(self._engine.under_way())
+
+    def _keep(self, future: Future[Outcome], run: Run) -> None:
+        record = self._store.put(run.description or {}, run.key, future.result())
+        self._records[run.key] = record
+        self._watch.finished(run, record)
+        self._ended += 1
+        if self._ended % _LOOSE_RUNS == 0:
+            self._store.compact()
+
+    def abandon(self) -> None:
+        """End what is under way; what ended meanwhile is not lost."""
+        for future in self._runs:
+            future.cancel()
+        self._engine.close()
+        for future, run in self._runs.items():
+            if not future.cancelled() and future.exception() is None:
+                self._keep(future, run)
+
+
+def _drive(order: list[Run], store: Store, engine: Executor, records: dict[str, Record], watch: Watch) -> None:
+    waiting = iter(order)
+    going = _Going(store, engine, records, watch)
+    try:
+        while True:
+            while len(going) < engine.slots + _AHEAD and (run := next(waiting, None)) is not None:
+                going.submit(run)
+            if not len(going):
+                return
+            going.enter()
+    except BaseException:
+        going.abandon()
+        raise
+
+
+def study(
+    spec: Study | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    out: Store | str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    retry: bool = False,
+    watch: Watch | None = None,
+) -> pl.DataFrame:
+    """Run a study and give its tidy table, one row a run.
+
+    Columns: the axes, ``seed``, ``status`` (``done`` or ``error``), ``error``, ``key``, and the summary document by
+    dotted key, such as ``write_amplification.total``. Rows are in the order of the grid: the last axis varies fastest,
+    and seeds faster. The table does not depend on the number of workers.
+
+    Args:
+        spec: A study, a dictionary, or the path of a study file (``docs/studies.md``).
+        out: Where results are kept, so that no run is ever run twice: a store, or its directory. Default: nowhere.
+        workers: Runs at a time. Default: one for every core.
+        executor: Where runs are executed. Default: threads of this process.
+        retry: Execute runs again that ended with an error.
+        watch: Is told how it goes.
+
+    Raises:
+        ConfigError: The study makes no sense.
+        InputError: A trace cannot be read.
+        KeyboardInterrupt: Ctrl-C; what had ended is in the store.
+    """
+    if isinstance(spec, Study):
+        described = spec
+    else:
+        from collections.abc import Mapping
+
+        described = Study(spec) if isinstance(spec, Mapping) else Study.load(spec)
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="ftlab-") as folder:
+            return study(described, out=folder, workers=workers, executor=executor, retry=retry, watch=watch)
+    store = out if isinstance(out, Store) else Store(out)
+    run_study(described, store, executor=executor, workers=workers, retry=retry, watch=watch)
+    return store.frame(described.name)

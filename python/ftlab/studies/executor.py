@@ -1,0 +1,162 @@
+"""Where runs are executed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+from ftlab import _native
+from ftlab.errors import FtlabError
+from ftlab.running import machine_bytes
+from ftlab.studies.description import Description, Outcome, execute, memory_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+# 44 million requests of traces, decoded.
+TRACE_MEMORY_BYTES = 1 << 30
+
+
+class Executor(ABC):
+    """Executes runs, somewhere.
+
+    A description is plain data that refers to nothing in this process, and so is an outcome. An executor on other
+    machines sends the one, calls :func:`ftlab.studies.execute` there, and returns the other; the files of traces must
+    lie at their paths there (their content is checked).
+    """
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """How many runs go at a time."""
+
+    @abstractmethod
+    def submit(self, description: Description) -> Future[Outcome]:
+        """Take a run on.
+
+        Its errors are part of its outcome; the future raises only when the executor itself fails, or ``CancelledError``
+        when it was closed before the run was done.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Cancel what has not ended, and wait until nothing is under way."""
+
+    def under_way(self) -> float:
+        """The work done in runs that are under way, in runs: 0.7 and 0.2 of two runs are 0.9. 0 when not known."""
+        return 0.0
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+class _Stopped(BaseException):
+    """Ends a run from its progress callback; nothing on the way takes it for an error of the run."""
+
+
+def default_workers() -> int:
+    """One worker for every core that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class _Room:
+    """Memory that runs beside each other share."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit, self._used = limit, 0
+        self._change = threading.Condition()
+
+    def enter(self, needed: int, stopping: threading.Event) -> bool:
+        """Wait for room. False when it is no longer wanted."""
+        with self._change:
+            # A run that needs more than there is goes alone, and says so itself.
+            while self._limit is not None and self._used and self._used + needed > self._limit:
+                if stopping.is_set():
+                    return False
+                self._change.wait(0.1)
+            self._used += needed
+        return not stopping.is_set()
+
+    def leave(self, needed: int) -> None:
+        with self._change:
+            self._used -= needed
+            self._change.notify_all()
+
+
+class ThreadExecutor(Executor):
+    """Runs on threads of this process: a simulation needs no interpreter.
+
+    Each run keeps to one thread. Traces are decoded once for all runs that read them. No more runs go at a time than
+    the machine has memory for.
+    """
+
+    def __init__(self, workers: int | None = None, trace_memory_bytes: int = TRACE_MEMORY_BYTES) -> None:
+        """Start no thread yet.
+
+        Args:
+            workers: Runs at a time. Default: one for every core that this process may use.
+            trace_memory_bytes: Memory for decoded traces (24 bytes a request). What does not fit is decoded by each run
+                for itself.
+        """
+        self._slots = default_workers() if workers is None else workers
+        self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="ftlab-study")
+        self._traces = _native.TraceCache.of(trace_memory_bytes)
+        self._stopping = threading.Event()
+        present = machine_bytes()
+        self._room = _Room(None if present is None else max(0, present - trace_memory_bytes))
+        self._fractions: dict[int, float] = {}
+
+    @property
+    def slots(self) -> int:
+        """How many runs go at a time."""
+        return self._slots
+
+    def submit(self, description: Description) -> Future[Outcome]:
+        """Take a run on."""
+        return self._pool.submit(self._run, description)
+
+    def _run(self, description: Description) -> Outcome:
+        thread = threading.get_ident()
+
+        def tell(phase: str, fraction: float | None, requests: int) -> None:  # noqa: ARG001
+            if self._stopping.is_set():
+                raise _Stopped
+            if phase == "run" and fraction is not None:
+                self._fractions[thread] = fraction
+
+        try:
+            needed = memory_of(description)
+        except FtlabError:
+            # Executing it says what is wrong with it.
+            needed = 0
+        if not self._room.enter(needed, self._stopping):
+            raise CancelledError
+        try:
+            return execute(description, self._traces, tell)
+        except _Stopped:
+            raise CancelledError from None
+        finally:
+            self._room.leave(needed)
+            self._fractions.pop(thread, None)
+
+    def under_way(self) -> float:
+        """The work done in runs that are under way, in runs."""
+        return sum(list(self._fractions.values()))
+
+    def close(self) -> None:
+        """Cancel what has not ended, and wait until nothing is under way."""
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,102 @@
+"""Tables of results: a row a run, a column a value."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import polars as pl
+
+    from ftlab.studies.store import Record, StudyRecord
+
+# Of the machine, not of the run: the same study gives the same table everywhere.
+_NOT_RESULTS = ("wall_seconds",)
+
+
+def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Give the values of a document by dotted key.
+
+    >>> flatten({"seed": 1, "gc": {"collections": 7}})
+    {'seed': 1, 'gc.collections': 7}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in document.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    import polars as pl
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {bool}:
+        # A column that nobody fills is one of numbers.
+        return pl.Series(name, values, dtype=pl.Boolean if kinds else pl.Float64)
+    if kinds <= {int}:
+        # Seeds have 64 bits; a type that depended on the values would make tables of different studies differ.
+        unsigned = name.rsplit(".", 1)[-1] == "seed" or max(value for value in values if value is not None) >= 1 << 63
+        return pl.Series(name, values, dtype=pl.UInt64 if unsigned else pl.Int64)
+    if kinds <= {int, float}:
+        return pl.Series(name, [None if value is None else float(value) for value in values], dtype=pl.Float64)
+    plain = (value if value is None or isinstance(value, str) else json.dumps(value) for value in values)
+    return pl.Series(name, list(plain), dtype=pl.String)
+
+
+def table(rows: Sequence[Mapping[str, Any]], first: Iterable[str] = ()) -> pl.DataFrame:
+    """Make a frame of rows; columns are in the order in which they are met, those named ``first`` ahead."""
+    import polars as pl
+
+    names: dict[str, None] = dict.fromkeys(first)
+    for row in rows:
+        names |= dict.fromkeys(row)
+    return pl.DataFrame([_column(name, [row.get(name) for row in rows]) for name in names])
+
+
+def study_frame(study: StudyRecord, records: Mapping[str, Record]) -> pl.DataFrame:
+    """Make the tidy table of a study: a row a run, in the order of the grid.
+
+    Columns: the axes; ``seed``; ``status`` (``done``, ``error``, or ``missing`` before it was run); ``error``; ``key``
+    of the run in the store; and the summary document by dotted key. A key of the summary that is also an axis is left
+    out. Nothing depends on the number of workers or the order of completion.
+    """
+    rows: list[dict[str, Any]] = []
+    for run in study.runs:
+        record = records.get(run.key)
+        row: dict[str, Any] = dict(zip(study.axes, run.values, strict=True))
+        row.setdefault("seed", run.seed)
+        row |= {"status": "missing", "error": None, "key": run.key}
+        if run.error is not None:
+            row |= {"status": "error", "error": run.error}
+        elif record is not None:
+            row |= {"status": record.status, "error": record.error}
+        if record is not None and record.summary is not None:
+            flat = flatten(record.summary)
+            row |= {key: value for key, value in flat.items() if key not in row and key not in _NOT_RESULTS}
+        rows.append(row)
+    fixed = list(dict.fromkeys([*study.axes, "seed", "status", "error", "key"]))
+    return table(rows, fixed)
+
+
+def plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give a frame whose values fit into text files: what is nested becomes JSON."""
+    import polars as pl
+
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    texts = [
+        pl.Series(name, [None if value is None else json.dumps(value, default=str) for value in frame[name].to_list()])
+        for name in nested
+    ]
+    return frame.with_columns(texts)
+
+
+def to_pandas(frame: pl.DataFrame) -> Any:
+    """Give a frame as one of pandas, without Arrow."""
+    import pandas as pd
+
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
