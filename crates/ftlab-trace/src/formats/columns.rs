@@ -321,7 +321,9 @@ impl LineParser for Columns {
         let Layout { separator, fields, ops, open, units } = &self.layout;
         let mut request =
             Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units: *units, stream: 0 };
-        let mut extent = Extent { address_at: 0, size_at: 0 };
+        // The place of a fault in what these columns do not have.
+        let at = line.position();
+        let mut extent = Extent { address_at: at, size_at: at };
         for (index, field) in fields.iter().enumerate() {
             if index > 0 {
                 separator.pass(line)?;

@@ -61,7 +61,9 @@ impl LineParser for Csv {
             return self.header(line).map(|()| None);
         };
         let mut fields = Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units, stream: 0 };
-        let mut extent = Extent { address_at: 0, size_at: 0 };
+        // The place of a fault in what these columns do not have.
+        let at = line.position();
+        let mut extent = Extent { address_at: at, size_at: at };
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
                 line.comma()?;

@@ -97,8 +97,10 @@ impl LineParser for OpenCas {
         if self.columns.is_empty() {
             return self.header(line).map(|()| None);
         }
-        let mut extent = Extent { address_at: 0, size_at: 0 };
-        let (mut time_ns, mut time_at, mut lba, mut sectors, mut stream) = (0, 0, 0, 0, 0);
+        // The place of a fault in what these columns do not have.
+        let at = line.position();
+        let mut extent = Extent { address_at: at, size_at: at };
+        let (mut time_ns, mut time_at, mut lba, mut sectors, mut stream) = (0, at, 0, 0, 0);
         let mut op = None;
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
