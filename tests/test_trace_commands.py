@@ -275,7 +275,8 @@ def test_a_trace_is_fitted_and_the_workload_runs(tmp_path: Path, spc: Path) -> N
     text = ftlab("trace", "fit", spc, "-o", target).out
     assert "fitted" in text
     assert str(target) in text
-    run = ftlab("run", "ideal-page", "--workload", target, "--no-timing", "--json")
+    fresh = ("--no-timing", "--set", "precondition.kind=none")
+    run = ftlab("run", "ideal-page", "--workload", target, *fresh, "--json")
     assert run.status == 0, run.err
     assert run.json["host"]["requests"] == 400
     assert ftlab("run", "ideal-page", "--workload", target, "--set", "workload.requests=401").status == 2

@@ -9,7 +9,7 @@ use crate::stats::bins::bin_of;
 use crate::stats::pages::{PageMap, PageNames, scatter};
 use crate::stats::pages_of;
 use crate::stats::timeline::Timeline;
-use crate::workload::fitted::{
+use crate::workload::fitted_model::{
     CELLS, CLASSES, DISTANCE_BITS, FLUSH, GAP_BITS, KINDS, NEW, PAGE_SECTORS, REGION_PAGES, TRIM, cell_of,
     class_of, kind_of,
 };
@@ -273,7 +273,7 @@ fn grouped(sizes: &BTreeMap<(u64, u64), u64>) -> Vec<[u64; 3]> {
 /// Describe a trace of `requests` requests so that a workload of kind `fitted` resembles it.
 ///
 /// # Errors
-/// Those of the trace; and when it is empty.
+/// Those of the trace; when it is empty; and when it is larger than a workload can be, such as longer than 200 days.
 pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, SourceError> {
     const BATCH_REQUESTS: usize = 4096;
     let mut fitter = Fitter::new(requests);
@@ -286,10 +286,15 @@ pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, Sour
             fitter.add(&request);
         }
     }
+    let refused = |expected: String| Err(SourceError { expected, ..SourceError::default() });
     if fitter.requests == 0 {
-        return Err(SourceError { expected: "nothing to fit: no request".into(), ..SourceError::default() });
+        return refused("nothing to fit: no request".into());
     }
-    Ok(fitter.finish())
+    let model = fitter.finish();
+    match model.validate() {
+        Ok(()) => Ok(model),
+        Err(error) => refused(format!("cannot be fitted: {error}")),
+    }
 }
 
 fn list<T>(rows: &[T], text: impl Fn(&T) -> String) -> String {

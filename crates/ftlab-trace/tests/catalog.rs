@@ -1,105 +1,14 @@
-//! Statistics of real traces against figures computed by others. The traces are no part of the project: their folder
-//! is named by FTLAB_TRACES or lies beside the checkout as ../shared/traces; without it these tests say so and pass.
-//!
-//! The figures are read from the tables of its CATALOG.md and must be met to their last printed digit. To add a file,
-//! add a row to [`ROWS`].
+//! Statistics of real traces against figures computed by others. The figures are read from the tables of the folder's
+//! CATALOG.md and must be met to their last printed digit. Without the folder these tests say so and pass.
 
-use std::path::{Path, PathBuf};
+mod real;
+
+use std::path::Path;
 
 use ftlab_core::host::request::SourceFactory;
 use ftlab_trace::stats::{TraceStats, stats};
 use ftlab_trace::{OpenOptions, open};
-
-/// A real file and how it is read.
-struct Row {
-    /// Folder and name, as the catalogue has them.
-    file: &'static str,
-    format: &'static str,
-    /// Whether only the user can tell its format: whole numbers in all five columns, say.
-    ambiguous: bool,
-    /// What else has to be said to read it.
-    options: fn(&mut OpenOptions),
-    /// Figures that are not the catalogue's.
-    deviations: &'static [Deviation],
-}
-
-/// A figure that is not the catalogue's.
-struct Deviation {
-    /// Its name in [`Figure`].
-    figure: &'static str,
-    /// What ftlab finds, in the catalogue's digits.
-    ours: f64,
-    /// Why it differs.
-    #[expect(dead_code, reason = "for readers of this file")]
-    why: &'static str,
-}
-
-const fn row(file: &'static str, format: &'static str) -> Row {
-    Row { file, format, ambiguous: false, options: |_| {}, deviations: &[] }
-}
-
-const ROWS: &[Row] = &[
-    row("msr-cambridge/web_3.csv.zst", "msr"),
-    row("msr-cambridge/rsrch_1.csv.zst", "msr"),
-    row("msr-cambridge/wdev_1.csv", "msr"),
-    row("msr-cambridge/prxy_0-sample20k.csv.zst", "msr"),
-    Row { ambiguous: true, ..row("microsoft-enterprise/mqsim-tpcc-small.trace", "mqsim") },
-    row("microsoft-enterprise/MSN-FS-30s-ms.trace.zst", "disksim"),
-    row("disksim-ssd-valid/ssd-iozone-aligned2-100K.trace.zst", "disksim"),
-    row("disksim-hp/ascii.trace.zst", "disksim"),
-    row("cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
-    row("umass-spc/Financial_mini.spc", "spc"),
-    row("umass-spc/small_financial.disksim", "disksim"),
-    Row { ambiguous: true, ..row("umass-spc/ssdsim-example.ascii", "ssdsim") },
-    row("umass-spc/flashsim-fin1.trace.zst", FLASHSIM),
-    row("umass-spc/flashsim-web1.trace.zst", FLASHSIM),
-    row("desktop-misc/flashsim-desktop.trace.zst", FLASHSIM),
-    row("1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
-    row("1and1-datacentre/windows-shared-server.load.gz", "blkreplay"),
-    row("cloudphysics/cloudPhysicsIO.csv.zst", "columns:-,arrival_s,op[read=28 write=2a],bytes,lba"),
-    Row {
-        deviations: &[Deviation {
-            figure: "duration",
-            ours: 112.9,
-            why: "the catalogue has the span of the wall clock; requests before it was set come in front",
-        }],
-        ..row("nexus5-mobile/Booting_log176.txt.zst", "biotracer")
-    },
-    row("nexus5-mobile/Installing_log181.txt.zst", "biotracer"),
-    row("fiu/home-sample.ascii", "columns:arrival_ns stream lba sectors op[read=1 write=0] -"),
-    row("fiu/home1sample.blkparse", "fiu"),
-    row("systor17-vdi/systor17-traces-sample.csv.gz", "systor17"),
-    row("snia-ycsb-rocksdb/blkparse-sample10k.txt.zst", "blkparse"),
-    row("ycsb-filesystems/blkparseout_ext4.txt.zst", "blkparse"),
-    Row {
-        // Its last line is cut.
-        options: |options| options.skip_bad = 1,
-        ..row(
-            "alibaba/alibaba_replaylog_gc_i10000.log.zst",
-            "columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes,...",
-        )
-    },
-    row("opencas-sample/ycsb-a-rocksdb-xfs_2020-07-02_085251.csv.zst", "opencas"),
-    row("leveldb-sqlite-wiscsee/sqlitewal-update.blkparse-events.txt.zst", WISCSEE),
-    Row {
-        deviations: &[Deviation {
-            figure: "duration",
-            ours: 1_266_874_889.7,
-            why: "its last lines have blkparse's wrapped time stamps, which named columns keep and the catalogue leaves out",
-        }],
-        ..row("leveldb-sqlite-wiscsee/leveldb-fillrandom-10M.blkparse-events.txt.zst", WISCSEE)
-    },
-];
-
-/// Disksim's five columns, but sizes count pages, which no line can tell.
-const FLASHSIM: &str = "columns:arrival_ms stream lba pages_4k op[read=1 write=0]";
-const WISCSEE: &str = "columns:- =D op offset_bytes bytes arrival_s ...";
-
-fn traces() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let folder = std::env::var_os("FTLAB_TRACES").map_or_else(beside, PathBuf::from);
-    folder.join("CATALOG.md").is_file().then_some(folder)
-}
+use real::{ROWS, Row, traces};
 
 /// A printed figure: its value, and half a unit of its last digit.
 struct Figure {
@@ -207,9 +116,7 @@ fn differences(folder: &Path, catalogue: &str, row: &Row) -> Vec<String> {
     let Some(figures) = figures(catalogue, row.file) else {
         return vec![format!("{}: no such row in the catalogue", row.file)];
     };
-    let mut options = OpenOptions { format: Some(row.format.into()), ..OpenOptions::default() };
-    (row.options)(&mut options);
-    let source = open(folder.join(row.file), &options).and_then(|trace| trace.open(0));
+    let source = row.open(folder).and_then(|trace| trace.open(0));
     let stats = match source.and_then(|mut source| stats(&mut *source)) {
         Ok(stats) => stats,
         Err(error) => return vec![error.to_string()],

@@ -1,260 +1,23 @@
-//! Workloads fitted to a trace: the model, and the generator that draws requests from it.
+//! Draws requests from a fitted model.
 //!
-//! A model has no addresses. It says, phase by phase, how many requests of each kind there were, their sizes, and how
-//! their pages stood in the order of last accesses. The generator keeps such an order of its own (a stack of pages,
-//! least recently used at the bottom) and draws without replacement, so that counts come out exactly.
+//! The generator keeps a stack of its own pages, least recently used at the bottom, and draws without replacement, so
+//! that counts come out exactly.
 
 use std::collections::BTreeSet;
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use super::fitted_model::{
+    CELLS, CLASSES, DISTANCE_BITS, FLUSH, FittedModel, GAP_BITS, KINDS, KNOWN, NEW, PAGE_SECTORS,
+    REGION_PAGES, SEQUENTIAL, TRIM, cell_of, class_of,
+};
 use super::refuse;
 use super::zipf::Permutation;
 use crate::rng::Rng;
 use crate::stats::bins::{bin_of, bin_start};
 use crate::stats::pages::{PageMap, scatter};
 use crate::stats::timeline::Timeline;
-
-pub(crate) const PAGE_SECTORS: u64 = 8;
-/// Pages of a region: 4 MiB, what one translation page of 4 KiB maps.
-pub(crate) const REGION_PAGES: u64 = 1024;
-const REGION_SECTORS: u64 = REGION_PAGES * PAGE_SECTORS;
-/// Distances are kept in 4 bins to the octave.
-pub(crate) const DISTANCE_BITS: u32 = 2;
-/// Times are kept in 8 bins to the octave.
-pub(crate) const GAP_BITS: u32 = 3;
-/// Bins of distances below this number; it stands for pages that nothing had touched.
-pub(crate) const NEW: usize = 255;
-/// Operation, whether the page was written before, and the bin of the distance.
-pub(crate) const CELLS: usize = 2 * 2 * 256;
-/// How often a page was accessed before, in octaves.
-pub(crate) const CLASSES: usize = 24;
-
-/// Kinds of requests: for reads and then writes, a jump to new pages, sequential to new pages, a jump to known pages,
-/// sequential to known pages; then trims and flushes.
-pub(crate) const KINDS: usize = 10;
-pub(crate) const TRIM: usize = 8;
-pub(crate) const FLUSH: usize = 9;
-pub(crate) const SEQUENTIAL: usize = 1;
-pub(crate) const KNOWN: usize = 2;
-
-pub(crate) fn kind_of(write: bool, sequential: bool, known: bool) -> usize {
-    4 * usize::from(write) + SEQUENTIAL * usize::from(sequential) + KNOWN * usize::from(known)
-}
-
-pub(crate) fn cell_of(write: bool, written: bool, bin: usize) -> usize {
-    (usize::from(write) * 2 + usize::from(written)) * 256 + bin
-}
-
-pub(crate) fn class_of(count: u32) -> usize {
-    (count.max(1).ilog2() as usize).min(CLASSES - 1)
-}
-
-/// What `ftlab trace fit` found in a trace.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FittedModel {
-    /// Volumes of the trace.
-    pub streams: Vec<FittedStream>,
-    /// How often a request of one kind follows one of another: a row for each kind, in the order of `kinds` of a phase.
-    pub follows: Vec<Vec<u64>>,
-    /// Equal parts of the trace, by requests.
-    pub phases: Vec<FittedPhase>,
-}
-
-/// A volume of a fitted trace.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FittedStream {
-    /// Its number.
-    pub stream: u16,
-    /// Address range in regions of 4 MiB.
-    pub span_regions: u64,
-    /// Regions that are touched.
-    pub touched_regions: u64,
-    /// Distinct pages of 4 KiB.
-    pub pages: u64,
-    /// Requests that jump to new pages.
-    pub jumps: u64,
-    /// Sequential requests.
-    pub sequential: u64,
-}
-
-/// A part of a fitted trace.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FittedPhase {
-    /// From the last arrival before it, or its first, to its last arrival.
-    pub duration_ns: u64,
-    /// Requests by kind: reads and then writes, each a jump to new pages, sequential to new pages, a jump to known
-    /// pages, sequential to known pages; then trims and flushes.
-    pub kinds: Vec<u64>,
-    /// Sizes by kind (all but flushes): sectors, sectors from the begin of a 4 KiB page, requests.
-    pub sizes: Vec<Vec<[u64; 3]>>,
-    /// Page accesses by what they find: 512 for writes, plus 256 where the page was written before, plus the bin of
-    /// the reuse distance or 255 for a new page; then how many.
-    pub pages: Vec<[u64; 2]>,
-    /// Accesses to known pages by the octave of earlier accesses to the page: octave, how many.
-    pub popularity: Vec<[u64; 2]>,
-    /// Trims by the bin of the distance of their first page, 255 for pages that were not touched; then how many.
-    pub trims: Vec<[u64; 2]>,
-    /// Spans between arrivals by bin; then how many.
-    pub gaps: Vec<[u64; 2]>,
-}
-
-impl FittedModel {
-    /// Requests in all.
-    pub fn requests(&self) -> u64 {
-        let counts = self.phases.iter().flat_map(|phase| &phase.kinds);
-        counts.fold(0, |sum, count| sum.saturating_add(*count))
-    }
-
-    /// Mean requests of a run on known pages, at most 64.
-    fn run_requests(&self, write: bool) -> f64 {
-        let kind = kind_of(write, true, true);
-        let all: u64 = self.follows[kind].iter().sum();
-        let stops = all - self.follows[kind][kind].min(all);
-        (all as f64 / stops.max(1) as f64).clamp(1.0, 64.0)
-    }
-
-    /// Bytes from the first to the last region of all volumes, laid side by side.
-    pub fn span_bytes(&self) -> u64 {
-        bytes_of(self.streams.iter().map(FittedStream::roomy_regions))
-    }
-
-    /// Bytes that the pages of all volumes need.
-    fn needed_bytes(&self) -> u64 {
-        bytes_of(self.streams.iter().map(FittedStream::needed_regions))
-    }
-
-    /// Check that the model can be drawn from.
-    ///
-    /// # Errors
-    /// The first part that makes no sense.
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        const MOST_REGIONS: u64 = 1 << 38;
-        let wrong = |key: &str, found: u64, expected: &str| refuse(&format!("fitted.{key}"), found, expected);
-        if self.streams.is_empty() || self.streams.len() > 1 << 16 {
-            return wrong("streams", self.streams.len() as u64, "must have from 1 to 65,536 rows");
-        }
-        let mut numbers = BTreeSet::new();
-        let mut regions = 0;
-        for stream in &self.streams {
-            if !numbers.insert(stream.stream) {
-                return wrong("streams.stream", stream.stream.into(), "must not be given twice");
-            }
-            let FittedStream { span_regions, touched_regions, pages, jumps, sequential, .. } = *stream;
-            let counts = [span_regions, touched_regions, pages, jumps, sequential];
-            if let Some(count) = counts.into_iter().find(|count| *count > MOST) {
-                return wrong("streams", count, "must be at most 2^40");
-            }
-            regions += stream.roomy_regions();
-            if regions > MOST_REGIONS {
-                return wrong("streams.span_regions", span_regions, "must be at most 2^38 of all volumes");
-            }
-        }
-        if self.follows.len() != KINDS || self.follows.iter().any(|row| row.len() != KINDS) {
-            return wrong("follows", self.follows.len() as u64, "must have 10 rows of 10 counts");
-        }
-        if let Some(count) = self.follows.iter().flatten().find(|count| **count > MOST) {
-            return wrong("follows", *count, "must be at most 2^40");
-        }
-        if self.phases.is_empty() || self.phases.len() > 1000 {
-            return wrong("phases", self.phases.len() as u64, "must be from 1 to 1000");
-        }
-        for phase in &self.phases {
-            phase.validate()?;
-        }
-        if self.requests() == 0 || self.requests() > MOST {
-            return wrong("phases.kinds", self.requests(), "must be from 1 to 2^40 in all");
-        }
-        let duration = self.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
-        if duration > MOST_NS {
-            return wrong("phases.duration_ns", duration, "must be at most 200 days in all");
-        }
-        Ok(())
-    }
-}
-
-fn bytes_of(regions: impl Iterator<Item = u64>) -> u64 {
-    let regions: u64 = regions.fold(0, u64::saturating_add);
-    regions.saturating_mul(REGION_SECTORS * u64::from(SECTOR_BYTES))
-}
-
-/// Counts are at most so large.
-const MOST: u64 = 1 << 40;
-/// 200 days: simulated time ends a little later.
-const MOST_NS: u64 = 200 * 86_400 * 1_000_000_000;
-
-impl FittedPhase {
-    fn validate(&self) -> Result<(), ConfigError> {
-        let wrong =
-            |key: &str, found: u64, expected: &str| refuse(&format!("fitted.phases.{key}"), found, expected);
-        if self.kinds.len() != KINDS {
-            return wrong("kinds", self.kinds.len() as u64, "must have 10 counts");
-        }
-        if let Some(count) = self.kinds.iter().find(|count| **count > MOST) {
-            return wrong("kinds", *count, "must be at most 2^40");
-        }
-        if self.sizes.len() != FLUSH {
-            return wrong("sizes", self.sizes.len() as u64, "must have 9 lists");
-        }
-        if self.duration_ns > MOST_NS {
-            return wrong("duration_ns", self.duration_ns, "must be at most 200 days");
-        }
-        for (kind, rows) in self.sizes.iter().enumerate() {
-            let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row[2]));
-            if sum != self.kinds[kind] {
-                return wrong("sizes", sum, "must have as many requests as the kind in kinds");
-            }
-            for row in rows {
-                if row[0] == 0 || row[0] > u64::from(u32::MAX) || row[1] >= PAGE_SECTORS {
-                    return wrong(
-                        "sizes",
-                        row[0],
-                        "must be rows of sectors, sectors into a page, and requests",
-                    );
-                }
-            }
-        }
-        const MOST_DISTANCE_BIN: u64 = 160;
-        const MOST_GAP_BIN: u64 = 430;
-        let distance = |bin: u64| bin <= MOST_DISTANCE_BIN || bin == NEW as u64;
-        let cell = |cell: u64| cell < CELLS as u64 && distance(cell % 256);
-        let class = |class: u64| class < CLASSES as u64;
-        let gap = |bin: u64| bin <= MOST_GAP_BIN;
-        check_rows("pages", &self.pages, cell)?;
-        check_rows("popularity", &self.popularity, class)?;
-        check_rows("trims", &self.trims, distance)?;
-        check_rows("gaps", &self.gaps, gap)
-    }
-}
-
-fn check_rows(key: &str, rows: &[[u64; 2]], valid: impl Fn(u64) -> bool) -> Result<(), ConfigError> {
-    match rows.iter().find(|row| !valid(row[0]) || row[1] > MOST) {
-        None => Ok(()),
-        Some([found, count]) => refuse(
-            &format!("fitted.phases.{key}"),
-            format!("[{found}, {count}]"),
-            "must be rows of a bin and a count of at most 2^40",
-        ),
-    }
-}
-
-impl FittedStream {
-    /// Regions that hold its pages even where some are left half empty.
-    fn needed_regions(&self) -> u64 {
-        let pages = self.pages.saturating_add(self.pages / 4);
-        pages.div_ceil(REGION_PAGES).max(self.touched_regions).saturating_add(8)
-    }
-
-    fn roomy_regions(&self) -> u64 {
-        self.needed_regions().max(self.span_regions)
-    }
-}
 
 /// What [`Fitted`] draws, with the place on the drive.
 #[derive(Debug, Clone)]
@@ -410,6 +173,9 @@ pub(super) struct Fitted {
     /// Page accesses still to come, by cell; what a phase leaves is carried into the next.
     cells: Vec<i64>,
     classes: Vec<i64>,
+    classes_left: i64,
+    /// Pages by class.
+    supply: Vec<u64>,
     previous: usize,
     now_ns: f64,
     phase_end_ns: f64,
@@ -428,12 +194,18 @@ pub(super) struct Fitted {
 const SLOTS: usize = 1 << 12;
 /// Known places that are weighed against each other for a jump.
 const CANDIDATES: usize = 12;
+/// So many where none of those fits.
+const MORE_CANDIDATES: usize = 60;
 /// Of them, those that are the oldest with a distance that is wanted.
 const OLDEST: usize = 3;
 /// Scores of places: 1.5 fits in all, -1.5 and less in nothing.
-const PERFECT_FIT: f64 = 1.5;
+const POPULARITY: f64 = 0.5;
+const PERFECT_FIT: f64 = 1.0 + POPULARITY;
 const GOOD_FIT: f64 = 0.4;
 const POOR_FIT: f64 = 0.0;
+const FULL_FIT: f64 = 0.75;
+/// What is taken off for a jump that would be sequential by chance.
+const CHANCE_RUN: f64 = 1.0;
 /// Pages of a request that are looked at to weigh a place.
 const LOOKS: u64 = 8;
 
@@ -478,12 +250,14 @@ impl Fitted {
             gaps_ns: 0.0,
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
+            classes_left: 0,
+            supply: vec![0; CLASSES],
             previous: FLUSH,
             now_ns: 0.0,
             phase_end_ns: 0.0,
             run_requests: [false, true].map(|write| shape.model.run_requests(write)),
             owed: 0,
-            most_owed: shape.model.requests() / 10 + 4,
+            most_owed: shape.model.requests() / 40 + 4,
             plan: [Plan::default(); 2],
             offset_sectors: shape.offset_sectors,
             requests,
@@ -506,6 +280,7 @@ impl Fitted {
         }
         for row in &phase.popularity {
             self.classes[row[0] as usize] += row[1].cast_signed();
+            self.classes_left += row[1].cast_signed();
         }
         self.gaps_ns = phase.gaps.iter().map(|row| middle_of_gap(row[0]) * row[1] as f64).sum();
         self.phase_end_ns += phase.duration_ns as f64;
@@ -628,10 +403,9 @@ impl Fitted {
             if let Some(found) = self.sequential_place(write, sectors, known, wanted) {
                 return found;
             }
-            self.owed += u64::from(known);
-        } else if known
-            && self.owed > 0
-            && let Some(found) = self.sequential_place(write, sectors, true, GOOD_FIT)
+            self.owed += 1;
+        } else if self.owed > 0
+            && let Some(found) = self.sequential_place(write, sectors, known, GOOD_FIT)
         {
             self.owed -= 1;
             return found;
@@ -777,7 +551,10 @@ impl Fitted {
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
         // A jump often begins a run: what the run will find counts as much as what the request finds.
         let ahead = (pages as f64 * self.run_requests[usize::from(write)]) as u64;
-        for candidate in 0..CANDIDATES {
+        for candidate in 0..MORE_CANDIDATES {
+            if candidate >= CANDIDATES && best.is_some_and(|(score, _)| score > 2.0 * FULL_FIT) {
+                break;
+            }
             let mut rank = self.rng.below(live as u64);
             if wanted > 0 {
                 let mut place = self.rng.below(wanted.cast_unsigned()).cast_signed();
@@ -803,7 +580,10 @@ impl Fitted {
                 1 => page.number,
                 _ => self.first_that_fits(write, page.number, pages),
             };
-            let score = self.score(write, start, pages) + self.score(write, start, ahead);
+            let mut score = self.score(write, start, pages) + self.score(write, start, ahead);
+            if self.lanes[self.lane_of(start)].end == Some(start * PAGE_SECTORS + offset) {
+                score -= CHANCE_RUN;
+            }
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, start));
             }
@@ -859,10 +639,21 @@ impl Fitted {
             let lasting = class.is_none() || (write && known.is_some_and(|page| !page.written));
             let cell_fits = fits(self.cells[cell]);
             score += if lasting && cell_fits < 0.0 { -3.0 } else { cell_fits };
-            score += class.map_or(0.0, |class| 0.5 * fits(self.classes[class]));
+            score += class.map_or(0.0, |class| POPULARITY * self.demand(class, step));
             looks += 1.0;
         }
         score / looks
+    }
+
+    /// How much accesses to pages of a class are wanted, beside what there is of them, from -1 to 1.
+    fn demand(&self, class: usize, step: u64) -> f64 {
+        let left = self.classes[class];
+        if left < step.cast_signed() {
+            return -1.0;
+        }
+        let share = left as f64 / self.classes_left.max(1) as f64;
+        let supply = self.supply[class] as f64 / self.pages.len() as f64;
+        libm::log2(share / supply).clamp(-2.0, 2.0) * 0.25 + 0.5
     }
 
     fn trim_place(&mut self, sectors: u64, offset: u64) -> (usize, u64) {
@@ -904,6 +695,8 @@ impl Fitted {
                 let bin = bin_of(DISTANCE_BITS, self.line.after(page.slot as usize) as u64).min(NEW - 1);
                 self.line.remove(page.slot as usize);
                 self.classes[class_of(page.count)] -= 1;
+                self.classes_left -= 1;
+                self.supply[class_of(page.count)] -= 1;
                 (index, cell_of(write, page.written, bin))
             };
             self.cells[cell] -= 1;
@@ -913,6 +706,7 @@ impl Fitted {
             (page.slot, page.back) = (slot, back);
             page.written |= write;
             page.count = page.count.saturating_add(1);
+            self.supply[class_of(page.count)] += 1;
         }
     }
 

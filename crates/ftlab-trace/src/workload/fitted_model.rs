@@ -1,0 +1,253 @@
+//! What `ftlab trace fit` finds in a trace: counts and distributions, and no addresses.
+//!
+//! It says, phase by phase, how many requests of each kind there were, their sizes, and how their pages stood in the
+//! order of last accesses.
+
+use std::collections::BTreeSet;
+
+use ftlab_core::config::ConfigError;
+use ftlab_core::host::request::SECTOR_BYTES;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::refuse;
+use crate::stats::bins::bin_of;
+
+pub(crate) const PAGE_SECTORS: u64 = 8;
+/// Pages of a region: 4 MiB, what one translation page of 4 KiB maps.
+pub(crate) const REGION_PAGES: u64 = 1024;
+pub(super) const REGION_SECTORS: u64 = REGION_PAGES * PAGE_SECTORS;
+/// Distances are kept in 4 bins to the octave.
+pub(crate) const DISTANCE_BITS: u32 = 2;
+/// Times are kept in 8 bins to the octave.
+pub(crate) const GAP_BITS: u32 = 3;
+/// Bins of distances below this number; it stands for pages that nothing had touched.
+pub(crate) const NEW: usize = 255;
+/// Operation, whether the page was written before, and the bin of the distance.
+pub(crate) const CELLS: usize = 2 * 2 * 256;
+/// How often a page was accessed before, in 4 bins to the octave.
+const CLASS_BITS: u32 = 2;
+pub(crate) const CLASSES: usize = 128;
+
+/// Kinds of requests: for reads and then writes, a jump to new pages, sequential to new pages, a jump to known pages,
+/// sequential to known pages; then trims and flushes.
+pub(crate) const KINDS: usize = 10;
+pub(crate) const TRIM: usize = 8;
+pub(crate) const FLUSH: usize = 9;
+pub(crate) const SEQUENTIAL: usize = 1;
+pub(crate) const KNOWN: usize = 2;
+
+pub(crate) fn kind_of(write: bool, sequential: bool, known: bool) -> usize {
+    4 * usize::from(write) + SEQUENTIAL * usize::from(sequential) + KNOWN * usize::from(known)
+}
+
+pub(crate) fn cell_of(write: bool, written: bool, bin: usize) -> usize {
+    (usize::from(write) * 2 + usize::from(written)) * 256 + bin
+}
+
+pub(crate) fn class_of(count: u32) -> usize {
+    bin_of(CLASS_BITS, count.into()).min(CLASSES - 1)
+}
+
+/// What `ftlab trace fit` found in a trace.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FittedModel {
+    /// Volumes of the trace.
+    pub streams: Vec<FittedStream>,
+    /// How often a request of one kind follows one of another: a row for each kind, in the order of `kinds` of a phase.
+    pub follows: Vec<Vec<u64>>,
+    /// Equal parts of the trace, by requests.
+    pub phases: Vec<FittedPhase>,
+}
+
+/// A volume of a fitted trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FittedStream {
+    /// Its number.
+    pub stream: u16,
+    /// Address range in regions of 4 MiB.
+    pub span_regions: u64,
+    /// Regions that are touched.
+    pub touched_regions: u64,
+    /// Distinct pages of 4 KiB.
+    pub pages: u64,
+    /// Requests that jump to new pages.
+    pub jumps: u64,
+    /// Sequential requests.
+    pub sequential: u64,
+}
+
+/// A part of a fitted trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FittedPhase {
+    /// From the last arrival before it, or its first, to its last arrival.
+    pub duration_ns: u64,
+    /// Requests by kind: reads and then writes, each a jump to new pages, sequential to new pages, a jump to known
+    /// pages, sequential to known pages; then trims and flushes.
+    pub kinds: Vec<u64>,
+    /// Sizes by kind (all but flushes): sectors, sectors from the begin of a 4 KiB page, requests.
+    pub sizes: Vec<Vec<[u64; 3]>>,
+    /// Page accesses by what they find: 512 for writes, plus 256 where the page was written before, plus the bin of
+    /// the reuse distance or 255 for a new page; then how many.
+    pub pages: Vec<[u64; 2]>,
+    /// Accesses to known pages by earlier accesses to the page, in 4 bins to the octave: bin, how many.
+    pub popularity: Vec<[u64; 2]>,
+    /// Trims by the bin of the distance of their first page, 255 for pages that were not touched; then how many.
+    pub trims: Vec<[u64; 2]>,
+    /// Spans between arrivals by bin; then how many.
+    pub gaps: Vec<[u64; 2]>,
+}
+
+impl FittedModel {
+    /// Requests in all.
+    pub fn requests(&self) -> u64 {
+        let counts = self.phases.iter().flat_map(|phase| &phase.kinds);
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Mean requests of a run on known pages, at most 64.
+    pub(super) fn run_requests(&self, write: bool) -> f64 {
+        let kind = kind_of(write, true, true);
+        let all: u64 = self.follows[kind].iter().sum();
+        let stops = all - self.follows[kind][kind].min(all);
+        (all as f64 / stops.max(1) as f64).clamp(1.0, 64.0)
+    }
+
+    /// Bytes from the first to the last region of all volumes, laid side by side.
+    pub fn span_bytes(&self) -> u64 {
+        bytes_of(self.streams.iter().map(FittedStream::roomy_regions))
+    }
+
+    /// Bytes that the pages of all volumes need.
+    pub(super) fn needed_bytes(&self) -> u64 {
+        bytes_of(self.streams.iter().map(FittedStream::needed_regions))
+    }
+
+    /// Check that the model can be drawn from.
+    ///
+    /// # Errors
+    /// The first part that makes no sense.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        const MOST_REGIONS: u64 = 1 << 38;
+        let wrong = |key: &str, found: u64, expected: &str| refuse(&format!("fitted.{key}"), found, expected);
+        if self.streams.is_empty() || self.streams.len() > 1 << 16 {
+            return wrong("streams", self.streams.len() as u64, "must have from 1 to 65,536 rows");
+        }
+        let mut numbers = BTreeSet::new();
+        let mut regions = 0;
+        for stream in &self.streams {
+            if !numbers.insert(stream.stream) {
+                return wrong("streams.stream", stream.stream.into(), "must not be given twice");
+            }
+            let FittedStream { span_regions, touched_regions, pages, jumps, sequential, .. } = *stream;
+            let counts = [span_regions, touched_regions, pages, jumps, sequential];
+            if let Some(count) = counts.into_iter().find(|count| *count > MOST) {
+                return wrong("streams", count, "must be at most 2^40");
+            }
+            regions += stream.roomy_regions();
+            if regions > MOST_REGIONS {
+                return wrong("streams.span_regions", span_regions, "must be at most 2^38 of all volumes");
+            }
+        }
+        if self.follows.len() != KINDS || self.follows.iter().any(|row| row.len() != KINDS) {
+            return wrong("follows", self.follows.len() as u64, "must have 10 rows of 10 counts");
+        }
+        if let Some(count) = self.follows.iter().flatten().find(|count| **count > MOST) {
+            return wrong("follows", *count, "must be at most 2^40");
+        }
+        if self.phases.is_empty() || self.phases.len() > 1000 {
+            return wrong("phases", self.phases.len() as u64, "must be from 1 to 1000");
+        }
+        for phase in &self.phases {
+            phase.validate()?;
+        }
+        if self.requests() == 0 || self.requests() > MOST {
+            return wrong("phases.kinds", self.requests(), "must be from 1 to 2^40 in all");
+        }
+        let duration = self.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
+        if duration > MOST_NS {
+            return wrong("phases.duration_ns", duration, "must be at most 200 days in all");
+        }
+        Ok(())
+    }
+}
+
+fn bytes_of(regions: impl Iterator<Item = u64>) -> u64 {
+    let regions: u64 = regions.fold(0, u64::saturating_add);
+    regions.saturating_mul(REGION_SECTORS * u64::from(SECTOR_BYTES))
+}
+
+/// Counts are at most so large.
+const MOST: u64 = 1 << 40;
+/// 200 days: simulated time ends a little later.
+const MOST_NS: u64 = 200 * 86_400 * 1_000_000_000;
+
+impl FittedPhase {
+    fn validate(&self) -> Result<(), ConfigError> {
+        let wrong =
+            |key: &str, found: u64, expected: &str| refuse(&format!("fitted.phases.{key}"), found, expected);
+        if self.kinds.len() != KINDS {
+            return wrong("kinds", self.kinds.len() as u64, "must have 10 counts");
+        }
+        if let Some(count) = self.kinds.iter().find(|count| **count > MOST) {
+            return wrong("kinds", *count, "must be at most 2^40");
+        }
+        if self.sizes.len() != FLUSH {
+            return wrong("sizes", self.sizes.len() as u64, "must have 9 lists");
+        }
+        if self.duration_ns > MOST_NS {
+            return wrong("duration_ns", self.duration_ns, "must be at most 200 days");
+        }
+        for (kind, rows) in self.sizes.iter().enumerate() {
+            let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row[2]));
+            if sum != self.kinds[kind] {
+                return wrong("sizes", sum, "must have as many requests as the kind in kinds");
+            }
+            for row in rows {
+                if row[0] == 0 || row[0] > u64::from(u32::MAX) || row[1] >= PAGE_SECTORS {
+                    return wrong(
+                        "sizes",
+                        row[0],
+                        "must be rows of sectors, sectors into a page, and requests",
+                    );
+                }
+            }
+        }
+        const MOST_DISTANCE_BIN: u64 = 160;
+        const MOST_GAP_BIN: u64 = 430;
+        let distance = |bin: u64| bin <= MOST_DISTANCE_BIN || bin == NEW as u64;
+        let cell = |cell: u64| cell < CELLS as u64 && distance(cell % 256);
+        let class = |class: u64| class < CLASSES as u64;
+        let gap = |bin: u64| bin <= MOST_GAP_BIN;
+        check_rows("pages", &self.pages, cell)?;
+        check_rows("popularity", &self.popularity, class)?;
+        check_rows("trims", &self.trims, distance)?;
+        check_rows("gaps", &self.gaps, gap)
+    }
+}
+
+fn check_rows(key: &str, rows: &[[u64; 2]], valid: impl Fn(u64) -> bool) -> Result<(), ConfigError> {
+    match rows.iter().find(|row| !valid(row[0]) || row[1] > MOST) {
+        None => Ok(()),
+        Some([found, count]) => refuse(
+            &format!("fitted.phases.{key}"),
+            format!("[{found}, {count}]"),
+            "must be rows of a bin and a count of at most 2^40",
+        ),
+    }
+}
+
+impl FittedStream {
+    /// Regions that hold its pages even where some are left half empty.
+    pub(super) fn needed_regions(&self) -> u64 {
+        let pages = self.pages.saturating_add(self.pages / 4);
+        pages.div_ceil(REGION_PAGES).max(self.touched_regions).saturating_add(8)
+    }
+
+    pub(super) fn roomy_regions(&self) -> u64 {
+        self.needed_regions().max(self.span_regions)
+    }
+}
