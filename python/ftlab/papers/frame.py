@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab.errors import InputError
@@ -12,6 +11,7 @@ from ftlab.studies import Store, Study, run_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     import polars as pl
     from matplotlib.figure import Figure

@@ -65,12 +65,14 @@ def _studies(size: Size) -> list[dict[str, Any]]:
     return studies
 
 
+def _mean(results: Results, run: str, column: str) -> float | None:
+    where = {} if run == "iozone" else {"workload": run}
+    return results.mean("iozone" if run == "iozone" else "synthetic", column, **where)
+
+
 def _measured(results: Results, run: str, what: str) -> float | None:
     column = _COLUMNS[what][1]
-    if run == "iozone":
-        value = results.mean("iozone", column)
-    else:
-        value = results.mean("synthetic", column, workload=run)
+    value = _mean(results, run, column)
     return value if value is None or what not in _TIMES else round(value / 1e6, 6)
 
 
@@ -84,28 +86,25 @@ def _missing(results: Results, run: str) -> str:
 
 def _claim(results: Results, run: str, what: str) -> Claim:
     published, measured = float(getattr(PUBLISHED[run], what)), _measured(results, run, what)
-    text, id = f"{PUBLISHED[run].about}: {_COLUMNS[what][0]}", f"{run.removeprefix('disksim-')}-{what}"
+    text, name = f"{PUBLISHED[run].about}: {_COLUMNS[what][0]}", f"{run.removeprefix('disksim-')}-{what}"
     if measured is None:
-        return judge(id, text, published, None, holds=False, tolerance="", otherwise=_missing(results, run))
+        return judge(name, text, published, None, holds=False, tolerance="", otherwise=_missing(results, run))
     if what in _TIMES:
         holds, tolerance = abs(measured - published) <= 1.01 * _TOLERANCE_MS, "to one unit of the last printed digit"
     elif what == "collections" and measured != published:
         unfinished = _unfinished(results, run)
         holds = 0 <= measured - published <= unfinished
         tolerance = (
-            f"within the {unfinished:.0f} requests in the drive at the end: their collections are decided at "
+            f"within the {unfinished:.0f} requests unfinished at the end: their collections are decided at "
             "hand-over here, at service in the reference"
         )
     else:
         holds, tolerance = measured == published, "equal"
-    return judge(id, text, published, measured, holds=holds, tolerance=tolerance, otherwise="outside the tolerance")
+    return judge(name, text, published, measured, holds=holds, tolerance=tolerance, otherwise="outside the tolerance")
 
 
 def _unfinished(results: Results, run: str) -> float:
-    column = "host.unfinished"
-    if run == "iozone":
-        return results.mean("iozone", column) or 0
-    return results.mean("synthetic", column, workload=run) or 0
+    return _mean(results, run, "host.unfinished") or 0
 
 
 def _claims(results: Results) -> list[Claim]:
