@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_every_paper_judges_its_claims_and_writes_a_report(done: Done) -> None:
         assert claim.reason
         assert claim.measured is not None or claim.verdict == "not_reproduced"
     page = (folder / "report.html").read_text()
-    assert paper.title in page
+    assert html.escape(paper.title) in page
     assert "http" not in page
     markdown = (folder / "report.md").read_text()
     for claim in done.claims:
@@ -109,7 +110,7 @@ def test_a_run_that_fails_is_no_measurement(tmp_path: Path) -> None:
                     "name": "synthetic",
                     "device": "msr-ssd",
                     "axes": {"workload": ["disksim-sr250k"]},
-                    "set": {"geometry.blocks_per_plane": 8},
+                    "set": {"ftl.logical_pages": 700_000},
                 }
             ],
         }
@@ -119,6 +120,19 @@ def test_a_run_that_fails_is_no_measurement(tmp_path: Path) -> None:
     assert {claim.verdict for claim in done.claims} == {"not_reproduced"}
     assert done.claims[0].reason == "the run failed"
     assert "Runs that failed" in (done.folder / "report.md").read_text()
+
+
+def test_without_any_run_a_report_says_so(tmp_path: Path) -> None:
+    for paper in PAPERS.values():
+        empty = Paper(
+            **{
+                **{name: getattr(paper, name) for name in paper.__dataclass_fields__},
+                "studies": lambda _: [],
+            }
+        )
+        done = run_paper(empty, tmp_path, "full")
+        assert {claim.verdict for claim in done.claims} == {"not_reproduced"}
+        assert (done.folder / "report.html").is_file()
 
 
 def test_the_list_has_last_verdicts(tmp_path: Path) -> None:

@@ -132,7 +132,8 @@ def _figures(results: Results) -> dict[str, Figure]:
         bars = axis.bar([at + shift for at in range(len(names))], means, 0.38, label=label, color=color)
         axis.bar_label(bars, fmt="%.3f", fontsize=7, padding=1)
     axis.set_xticks(range(len(names)), [run.removeprefix("disksim-") for run in names])
-    axis.set_yscale("log")
+    if names:
+        axis.set_yscale("log")
     axis.set_ylabel("mean response (ms)")
     axis.set_title("Validation runs of the reference drive")
     axis.legend(fontsize="small", loc="upper left")
