@@ -132,6 +132,7 @@ def test_without_any_run_a_report_says_so(tmp_path: Path) -> None:
         )
         done = run_paper(empty, tmp_path, "full")
         assert {claim.verdict for claim in done.claims} == {"not_reproduced"}
+        assert all("not" in claim.reason for claim in done.claims)
         assert (done.folder / "report.html").is_file()
 
 

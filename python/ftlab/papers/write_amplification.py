@@ -169,6 +169,8 @@ def _claims(results: Results) -> list[Claim]:
     share, endless_share = _extra_price(results, "mixed"), _extra_price(results, "mixed-steady")
     within = f"within {_TOLERANCE:.0%}"
     failed = "a run failed, see the report" if results.errors else ""
+    if not failed and None in [*random, *sequential, *_mixed(results)]:
+        failed = "not run"
     endless = ", ".join(
         f"{gib} GiB {value:.2f}" for gib, value in zip(CAPACITIES_GIB, steady, strict=True) if value is not None
     )
