@@ -152,8 +152,8 @@ def _why_not_small(share: float | None, endless: float | None) -> str:
     against = "more than in proportion" if share > _SMALL_SHARE else "less than in proportion"
     without_end = "" if endless is None else f"; without end the part is {endless:.2f}"
     return (
-        f"{against}: in 5,000,000 writes to 4,882,812 pages the stream goes round about once, and what it leaves stale "
-        f"can be had for nothing{without_end}"
+        f"{against}: in 5,000,000 writes to 4,882,812 pages the stream goes round at most once, and what it leaves "
+        f"stale can be had for nothing{without_end}"
     )
 
 
