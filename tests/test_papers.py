@@ -163,7 +163,7 @@ def test_bad_usage_is_told() -> None:
 @pytest.mark.skipif(not LONG, reason="make test-long")
 @pytest.mark.parametrize("name", PAPERS)
 def test_quick_runs(name: str, tmp_path: Path) -> None:
-    ran = ftlab("papers", name, "--quick", "--json", "--out", tmp_path, timeout=120)
+    ran = ftlab("papers", name, "--quick", "--json", "--out", tmp_path, timeout=300)
     assert ran.status == 0
     [row] = ran.json
     assert row == {"name": name, "title": PAPERS[name].title, "claims": row["claims"]}

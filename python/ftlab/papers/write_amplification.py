@@ -25,7 +25,7 @@ _REQUESTS, _FOOTPRINT_PAGES = 5_000_000, 20_000_000_000 // _PAGE_BYTES
 # amplification, because each channel collects for itself.
 _SIZES: dict[Size, tuple[int, int, int]] = {
     "full": (_CHANNELS, _PLANES, 10),
-    "quick": (1, _PLANES, 2),
+    "quick": (1, _PLANES, 1),
     "test": (1, 1, 1),
 }
 
@@ -323,7 +323,7 @@ _SETUP = (
     "Mixed: each write is random with a probability, and else the next of one sequential stream.",
     "Write amplification: pages programmed for host and collections for each page that the host wrote.",
     "Summary pages are left out of it.",
-    "With --quick: one of the eight channels under an eighth of the writes, and 2 seeds.",
+    "With --quick: one of the eight channels under an eighth of the writes, and one seed.",
 )
 _ASSUMED = (
     f"Capacities: {', '.join(map(str, CAPACITIES_GIB))} GiB of flash. Of the source's capacities only 32 GB is known.",
