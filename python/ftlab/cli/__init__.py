@@ -31,6 +31,7 @@ _COMMANDS = {
     "config": "ftlab.cli.config",
     "trace": "ftlab.cli.trace",
     "study": "ftlab.cli.study",
+    "papers": "ftlab.cli.papers",
 }
 
 

@@ -124,7 +124,8 @@ class _Live(Watch):
 
 
 @contextmanager
-def _watched() -> Iterator[Watch]:
+def watched() -> Iterator[Watch]:
+    """Show how studies go, on standard error while it is a terminal."""
     if not sys.stderr.isatty():
         yield Watch()
         return
@@ -199,7 +200,7 @@ def run(
         return _dry(described, out or _HOME / described.name, as_json=as_json)
     store = Store(out or _HOME / described.name)
     try:
-        with _watched() as watch:
+        with watched() as watch:
             done = run_study(
                 described,
                 store,

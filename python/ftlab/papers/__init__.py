@@ -1,0 +1,13 @@
+"""Papers: published results, run again, and a verdict for every claim.
+
+A paper is one module: source, published values, setup, studies, claims, tables and figures. ``frame`` runs it,
+``report`` writes it down, ``PAPERS`` is the list of them.
+"""
+
+from ftlab.papers.frame import Claim, Done, Paper, Results, Size, Table, judge, last_claims, run_paper
+from ftlab.papers.reference import PAPER as REFERENCE
+from ftlab.papers.write_amplification import PAPER as WRITE_AMPLIFICATION
+
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (REFERENCE, WRITE_AMPLIFICATION)}
+
+__all__ = ["PAPERS", "Claim", "Done", "Paper", "Results", "Size", "Table", "judge", "last_claims", "run_paper"]

@@ -1,0 +1,133 @@
+"""The report of a paper: Markdown, one self-contained page of HTML, and figures as SVG, PDF and PNG."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from typing import TYPE_CHECKING, Any
+
+from ftlab.papers.frame import VERDICTS, Done, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;margin:1em 0;font-size:90%}"
+    "td,th{border-bottom:1px solid #ccc;padding:.25em .7em;text-align:left;vertical-align:top}"
+    "td.n{text-align:right;font-variant-numeric:tabular-nums}img{max-width:100%}"
+    ".reproduced{color:#17692c}.direction{color:#8a5a00}.not_reproduced{color:#a31515}"
+)
+_WORDS = {"reproduced": "reproduced", "direction": "direction only", "not_reproduced": "not reproduced"}
+
+
+def number(value: float | str | None) -> str:
+    """A value of a table: counts with separators, others with up to six digits behind the point.
+
+    >>> number(1929239), number(0.593438), number(2.84), number(None)
+    ('1,929,239', '0.593438', '2.84', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.6f}".rstrip("0")
+
+
+def verdict_counts(verdicts: Sequence[str]) -> str:
+    """How many claims have which verdict, in words."""
+    counts = [(verdicts.count(verdict), _WORDS[verdict]) for verdict in VERDICTS]
+    return ", ".join(f"{count} {words}" for count, words in counts if count) or "no claims"
+
+
+def _claims_table(done: Done) -> Table:
+    columns = ("claim", "published", "measured", "verdict", "reason")
+    rows = [
+        (claim.text, number(claim.published), number(claim.measured), _WORDS[claim.verdict], claim.reason)
+        for claim in done.claims
+    ]
+    return Table("Claims", columns, rows)
+
+
+def _lists(done: Done) -> list[tuple[str, Sequence[str]]]:
+    paper = done.paper
+    lists: list[tuple[str, Sequence[str]]] = [("Setup", paper.setup), ("What is assumed", paper.assumed)]
+    if done.errors:
+        lists.append(("Runs that failed", done.errors))
+    return lists
+
+
+def _how(done: Done) -> str:
+    command = f"ftlab papers {done.paper.name}{'' if done.size == 'full' else ' --quick'}"
+    if done.size == "test":
+        return "Run in the size for tests: its numbers mean nothing."
+    return f"Made by `{command}`; every run with all its keys is in the result store `store`."
+
+
+def _markdown(done: Done, tables: Sequence[Table], figures: Sequence[str]) -> str:
+    lines = [f"# {done.paper.title}", "", f"Source: {done.paper.source}", ""]
+    lines += [f"**{verdict_counts([claim.verdict for claim in done.claims])}.** {_how(done)}", ""]
+    for title, items in _lists(done):
+        lines += [f"## {title}", "", *(f"- {item}" for item in items), ""]
+    for table in (_claims_table(done), *tables):
+        lines += [f"## {table.title}", "", f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"]
+        cells = ([number(cell).replace("|", r"\|") for cell in row] for row in table.rows)
+        lines += [*(f"| {' | '.join(row)} |" for row in cells), ""]
+    lines += [f"![{name}](figures/{name}.png)" for name in figures]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cell(cell: float | str | None) -> str:
+    kinds = {words: verdict for verdict, words in _WORDS.items()}
+    text = html.escape(number(cell))
+    if isinstance(cell, str) and cell in kinds:
+        return f'<td class="{kinds[cell]}">{text}</td>'
+    is_number = cell is None or not isinstance(cell, str) or cell.replace(",", "").replace(".", "").isdigit()
+    return f'<td class="n">{text}</td>' if is_number else f"<td>{text}</td>"
+
+
+def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) -> str:
+    title = html.escape(done.paper.title)
+    counts = html.escape(verdict_counts([claim.verdict for claim in done.claims]))
+    parts = [f"<h1>{title}</h1>", f"<p>Source: {html.escape(done.paper.source)}</p>"]
+    parts.append(f"<p><strong>{counts}.</strong> {html.escape(_how(done).replace('`', ''))}</p>")
+    for heading, items in _lists(done):
+        entries = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+        parts.append(f"<h2>{heading}</h2><ul>{entries}</ul>")
+    for table in (_claims_table(done), *tables):
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in table.columns)
+        rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
+        parts.append(f"<h2>{html.escape(table.title)}</h2><table><tr>{head}</tr>\n{rows}</table>")
+    for name, svg in pictures.items():
+        source = base64.b64encode(svg).decode()
+        parts.append(f'<p><img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{source}"></p>')
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(parts) + "\n</body></html>\n"
+
+
+def _save(figure: Figure, path: Path) -> bytes:
+    """Save a figure in all its forms, without dates, and give its SVG."""
+    import matplotlib as mpl
+
+    dates: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    with mpl.rc_context({"svg.hashsalt": "ftlab", "pdf.fonttype": 42}):
+        for form, metadata in dates.items():
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=form, dpi=200, metadata=metadata)
+            path.with_suffix(f".{form}").write_bytes(drawn.getvalue())
+    return path.with_suffix(".svg").read_bytes()
+
+
+def write_report(done: Done, tables: Sequence[Table], figures: Mapping[str, Figure]) -> None:
+    """Write ``report.md``, ``report.html`` and ``figures`` into the folder of a paper."""
+    folder = done.folder / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = {name: _save(figure, folder / name) for name, figure in figures.items()}
+    (done.folder / "report.md").write_text(_markdown(done, tables, list(figures)), encoding="utf-8")
+    (done.folder / "report.html").write_text(_html(done, tables, pictures), encoding="utf-8")

@@ -1,0 +1,174 @@
+"""Papers: the verdicts, what is written, and every paper in its smallest size."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from conftest import ftlab
+from ftlab.errors import InputError
+from ftlab.papers import PAPERS, Done, Paper, Results, judge, last_claims, run_paper
+from ftlab.papers import write_amplification as amplification
+from ftlab.papers.frame import VERDICTS
+from ftlab.papers.theory import greedy
+
+LONG = "FTLAB_LONG" in os.environ
+KEYS = ["id", "text", "published", "measured", "verdict", "reason"]
+
+
+@pytest.mark.parametrize(
+    ("measured", "holds", "direction", "verdict", "reason"),
+    [
+        (2.0, True, False, "reproduced", "within 1"),
+        (2.0, True, True, "reproduced", "within 1"),
+        (4.0, False, True, "direction", "too large"),
+        (4.0, False, False, "not_reproduced", "too large"),
+        (None, True, True, "not_reproduced", "too large"),
+    ],
+)
+def test_a_verdict_says_what_holds(
+    measured: float | None, holds: bool, direction: bool, verdict: str, reason: str
+) -> None:
+    claim = judge("a", "b", 2, measured, holds=holds, tolerance="within 1", direction=direction, otherwise="too large")
+    assert (claim.verdict, claim.reason) == (verdict, reason)
+
+
+@pytest.fixture(scope="module", params=PAPERS)
+def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    return run_paper(PAPERS[request.param], tmp_path_factory.mktemp("papers"), "test")
+
+
+def test_every_paper_judges_its_claims_and_writes_a_report(done: Done) -> None:
+    paper, folder = done.paper, done.folder
+    assert done.errors == []
+    assert done.executed > 0
+    ids = [claim.id for claim in done.claims]
+    assert len(set(ids)) == len(ids) > 3
+    for claim in done.claims:
+        assert claim.verdict in VERDICTS
+        assert claim.text
+        assert claim.reason
+        assert claim.measured is not None or claim.verdict == "not_reproduced"
+    page = (folder / "report.html").read_text()
+    assert html.escape(paper.title) in page
+    assert "http" not in page
+    markdown = (folder / "report.md").read_text()
+    for claim in done.claims:
+        assert claim.text in markdown, claim.id
+    pictures = sorted(path.name for path in (folder / "figures").iterdir())
+    stems = {Path(name).stem for name in pictures}
+    assert stems
+    assert pictures == sorted(f"{stem}.{form}" for stem in stems for form in ("pdf", "png", "svg"))
+    assert page.count("data:image/svg+xml") == len(stems)
+
+
+def test_running_again_runs_nothing_and_says_the_same(done: Done) -> None:
+    before = {path.name: path.read_bytes() for path in (done.folder / "figures").iterdir()}
+    again = run_paper(done.paper, done.folder.parent, "test")
+    assert (again.executed, again.claims) == (0, done.claims)
+    assert last_claims(done.paper, done.folder.parent) == ("test", done.claims)
+    assert {path.name: path.read_bytes() for path in (done.folder / "figures").iterdir()} == before
+
+
+def test_short_runs_of_the_reference_are_met(tmp_path: Path) -> None:
+    claims = {claim.id: claim for claim in run_paper(PAPERS["reference"], tmp_path, "test").claims}
+    short = [claim for claim in claims.values() if "250k" in claim.id]
+    assert {claim.verdict for claim in short} == {"reproduced"}
+    assert len(short) == 4 * 6
+    assert claims["rw250k-mean"].measured == 0.329458
+    assert claims["rw5m-mean"].measured is None
+
+
+def test_theory_is_beside_what_was_measured(tmp_path: Path) -> None:
+    paper = PAPERS["write-amplification"]
+    done = run_paper(paper, tmp_path, "test")
+    rows = next(table for table in paper.tables(_results(done)) if "capacity" in table.title).rows
+    assert [row[0] for row in rows] == [f"{gib} GiB" for gib in amplification.CAPACITIES_GIB]
+    for row, gib in zip(rows, amplification.CAPACITIES_GIB, strict=True):
+        assert row[2] == 1, "sequential"
+        assert row[3] == pytest.approx(greedy(amplification.alpha(gib), 63), rel=0.02)
+
+
+def _results(done: Done) -> Results:
+    from ftlab import Store
+
+    store = Store(done.folder / "store")
+    return Results({name: store.frame(name) for name in store.studies()}, done.size)
+
+
+def test_a_run_that_fails_is_no_measurement(tmp_path: Path) -> None:
+    tiny = PAPERS["reference"]
+    broken = Paper(
+        **{
+            **{name: getattr(tiny, name) for name in tiny.__dataclass_fields__},
+            "studies": lambda _: [
+                {
+                    "name": "synthetic",
+                    "device": "msr-ssd",
+                    "axes": {"workload": ["disksim-sr250k"]},
+                    "set": {"ftl.logical_pages": 700_000},
+                }
+            ],
+        }
+    )
+    done = run_paper(broken, tmp_path, "full")
+    assert len(done.errors) == 1
+    assert {claim.verdict for claim in done.claims} == {"not_reproduced"}
+    assert done.claims[0].reason == "the run failed"
+    assert "Runs that failed" in (done.folder / "report.md").read_text()
+
+
+def test_without_any_run_a_report_says_so(tmp_path: Path) -> None:
+    for paper in PAPERS.values():
+        empty = Paper(
+            **{
+                **{name: getattr(paper, name) for name in paper.__dataclass_fields__},
+                "studies": lambda _: [],
+            }
+        )
+        done = run_paper(empty, tmp_path, "full")
+        assert {claim.verdict for claim in done.claims} == {"not_reproduced"}
+        assert all("not" in claim.reason for claim in done.claims)
+        assert (done.folder / "report.html").is_file()
+
+
+def test_the_list_has_last_verdicts(tmp_path: Path) -> None:
+    rows = ftlab("papers", "--json", cwd=tmp_path).json
+    assert [(row["name"], row["claims"]) for row in rows] == [(name, []) for name in PAPERS]
+    assert "not run" in ftlab("papers", cwd=tmp_path).out
+    done = run_paper(PAPERS["reference"], tmp_path / "out" / "papers", "test")
+    rows = ftlab("papers", "--json", cwd=tmp_path).json
+    assert [list(row) for row in rows] == [["name", "title", "claims"]] * len(PAPERS)
+    assert [list(claim) for claim in rows[0]["claims"]] == [KEYS] * len(done.claims)
+    assert "24 reproduced" in ftlab("papers", cwd=tmp_path).out
+    (tmp_path / "out" / "papers" / "reference" / "verdicts.json").write_text('{"size": "full"}')
+    ran = ftlab("papers", cwd=tmp_path)
+    assert ran.status == 2
+    assert "verdicts.json" in ran.err
+    with pytest.raises(InputError, match="run the paper again"):
+        last_claims(PAPERS["reference"], tmp_path / "out" / "papers")
+
+
+def test_bad_usage_is_told() -> None:
+    ran = ftlab("papers", "referense")
+    assert ran.status == 2
+    assert "did you mean 'reference'" in ran.err
+    assert ftlab("papers", "--quick").status == 2
+
+
+@pytest.mark.skipif(not LONG, reason="make test-long")
+@pytest.mark.parametrize("name", PAPERS)
+def test_quick_runs(name: str, tmp_path: Path) -> None:
+    ran = ftlab("papers", name, "--quick", "--json", "--out", tmp_path, timeout=300)
+    assert ran.status == 0
+    [row] = ran.json
+    assert row == {"name": name, "title": PAPERS[name].title, "claims": row["claims"]}
+    kept = json.loads((tmp_path / name / "verdicts.json").read_text())
+    assert (kept["size"], kept["claims"]) == ("quick", row["claims"])
+    if name == "reference":
+        run = [claim for claim in row["claims"] if not claim["id"].startswith("iozone")]
+        assert {claim["verdict"] for claim in run} == {"reproduced"}
