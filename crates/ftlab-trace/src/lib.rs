@@ -7,7 +7,6 @@ mod background;
 mod clock;
 mod columns;
 pub mod fit;
-mod footprint;
 mod formats;
 mod input;
 pub mod logs;
