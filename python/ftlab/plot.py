@@ -149,7 +149,8 @@ def _draw_sizes(axis: Axes, sizes: pl.DataFrame) -> None:
 
 def _draw_distances(axis: Axes, rows: pl.DataFrame) -> None:
     share = rows["count"].to_numpy() / max(1, rows["count"].sum())
-    axis.vlines(rows["distance"].to_numpy(), 0, share, color=_BLUE, linewidth=0.8)
+    axis.plot(rows["distance"].to_numpy(), share, ".", color=_BLUE, markersize=3, markeredgewidth=0)
+    axis.axvline(0, color=_GREY, linewidth=0.8, zorder=0)
     axis.set_yscale("log")
 
 

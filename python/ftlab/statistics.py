@@ -157,9 +157,9 @@ class TraceStats:
             rows.append(("accesses to hottest 1/5/10/20 %", f"{' / '.join(shares)} %"))
         if s["reuse"]:
             rate = s["reuse"]["sample_rate"]
-            label = "LRU misses: 1/16/256 MiB, 4 GiB" + ("" if rate == 1 else f" (1/{round(1 / rate)} sampled)")
+            sampled = "" if rate == 1 else f", 1/{round(1 / rate)} sampled"
             misses = (f"{100 * (self.miss_ratio(size << 20) or 0):.1f}" for size in (1, 16, 256, 4096))
-            rows.append((label, f"{' / '.join(misses)} %"))
+            rows.append(("LRU misses: 1/16/256 MiB, 4 GiB", f"{' / '.join(misses)} %{sampled}"))
         if s["lifetime"]:
             life = s["lifetime"]
             ended = life["overwritten"] + life["trimmed"]

@@ -10,6 +10,6 @@ pub mod metrics;
 pub mod quantity;
 pub mod rng;
 pub mod schemes;
-mod table;
+pub mod table;
 pub mod time;
 pub mod verify;

@@ -30,7 +30,7 @@ fn advise_large_pages<T>(_: &Vec<T>) {}
 
 /// Ask the processor to bring `table[index]` into its cache; nothing else happens, not even for a wrong index.
 #[inline(always)]
-pub(crate) fn prefetch<T>(table: &[T], index: usize) {
+pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -1,4 +1,5 @@
-//! How fast statistics are on one core, and what they remember: `stats_bench [REQUESTS]`.
+//! How fast statistics are on one core, and what they remember: `stats_bench [REQUESTS [ROW]]`, with all rows or those that begin
+//! with `ROW`.
 //!
 //! Prints requests a second and their ratio to the 5 million that the statistics promise, the most memory that the
 //! allocator gave for each distinct page beyond the 10 MB that every trace costs, and a hash of the result.
@@ -50,6 +51,7 @@ fn mix(hash: u64, byte: u8) -> u64 {
 #[expect(clippy::print_stdout, reason = "its output is what it is for")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests = std::env::args().nth(1).map_or(Ok(10_000_000), |text| text.parse())?;
+    let wanted = std::env::args().nth(2).unwrap_or_default();
     let class = |&(bytes, weight): &(u64, f64)| SizeClass {
         min_bytes: bytes,
         max_bytes: bytes,
@@ -79,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{:22} {:>12} {:>8} {:>12} {:>11}  hash",
         "workload", "requests/s", "of 5 M", "pages", "bytes/page"
     );
-    for (name, config) in workloads {
+    for (name, config) in workloads.into_iter().filter(|(name, _)| name.starts_with(&wanted)) {
         let mut source = config.factory(16 << 40, None, None)?.open(0)?;
         let mut batch = Vec::with_capacity(4096);
         let before = IN_USE.load(Ordering::Relaxed);

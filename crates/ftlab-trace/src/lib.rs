@@ -8,7 +8,6 @@ mod clock;
 mod columns;
 mod failure;
 pub mod fit;
-mod footprint;
 mod formats;
 mod input;
 pub mod logs;

@@ -286,9 +286,12 @@ def stats(
         rows = [{key: label, **each.to_dict()} for key, (label, _), each in zip(keys, inputs, found, strict=True)]
         print_json(rows if len(rows) > 1 else rows[0])
         return
+    columns = [dict(each.rows()) for each in found]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    lines = [(label, *(column.get(label, "-") for column in columns)) for label in labels]
+    print_lines(table(("", *(each.name for each in found)), lines))
     for each in found:
-        print_lines(table(("", each.name), each.rows()))
-        click.echo("")
+        click.echo(f"\nsizes of requests in {each.name}" if len(found) > 1 else "")
         lines = [
             (f"{size['min_bytes']:,} - {size['max_bytes']:,}", *(count_text(size[op]) for op in _SIZED))
             for size in each.to_dict()["size_histogram"]

@@ -11,7 +11,8 @@ const WINDOWS_NS: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000]
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Window {
-    number: u64,
+    /// When the window ends.
+    end_ns: u64,
     count: u64,
     most: u64,
     squares: f64,
@@ -64,14 +65,18 @@ impl Arrivals {
             self.backlog_ns = self.backlog_ns.saturating_sub(gap);
         }
         self.now_ns = self.now_ns.max(arrival_ns);
-        self.depths.add(self.backlog_ns.div_ceil(self.service_ns), 1);
+        // Most find nothing or one request, which takes no division.
+        let depth = match self.backlog_ns {
+            0 => 0,
+            backlog if backlog <= self.service_ns => 1,
+            backlog => backlog.div_ceil(self.service_ns),
+        };
+        self.depths.add(depth, 1);
         self.backlog_ns = self.backlog_ns.saturating_add(self.service_ns);
         self.requests += 1;
-        // Constant spans, so that the compiler divides by multiplication.
-        self.windows[0].add(self.now_ns / WINDOWS_NS[0]);
-        self.windows[1].add(self.now_ns / WINDOWS_NS[1]);
-        self.windows[2].add(self.now_ns / WINDOWS_NS[2]);
-        self.windows[3].add(self.now_ns / WINDOWS_NS[3]);
+        for (window, window_ns) in self.windows.iter_mut().zip(WINDOWS_NS) {
+            window.add(self.now_ns, window_ns);
+        }
     }
 
     pub(super) fn duration_ns(&self) -> u64 {
@@ -111,9 +116,10 @@ impl Arrivals {
 
 impl Window {
     #[inline(always)]
-    fn add(&mut self, number: u64) {
-        if number != self.number {
-            *self = Window { number, count: 0, ..self.closed() };
+    fn add(&mut self, now_ns: u64, window_ns: u64) {
+        if now_ns >= self.end_ns {
+            let end_ns = (now_ns / window_ns + 1).saturating_mul(window_ns);
+            *self = Window { end_ns, count: 0, ..self.closed() };
         }
         self.count += 1;
     }

@@ -4,11 +4,11 @@ use ftlab_core::host::request::SECTOR_BYTES;
 use serde::Serialize;
 
 use super::pages::{NumberMap, PageNames};
-use crate::footprint::PageSet;
 
 /// Bytes of an entry of a translation page.
 const ENTRY_BYTES: u64 = 4;
 const NONE: u32 = u32::MAX;
+const TOUCHED_WORDS: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct Unit {
@@ -17,6 +17,8 @@ struct Unit {
     origin: u32,
     older: u32,
     newer: u32,
+    /// The next one of the same bucket.
+    next: u32,
 }
 
 /// A mapping cache of whole translation pages with least-recently-used eviction.
@@ -29,12 +31,15 @@ pub(super) struct IntraDistance {
     cache_bytes: u64,
     names: PageNames,
     units: Vec<Unit>,
-    index: NumberMap<u64, u32>,
+    /// The first unit of each bucket of names; as many as there are units, or more.
+    buckets: Vec<u32>,
     oldest: u32,
     newest: u32,
     /// Differences between neighbouring bins of the histogram, so that a run of pages takes two steps.
     steps: Vec<i64>,
-    touched: PageSet,
+    /// A bit for each translation page that was ever in the cache, by its name.
+    touched: NumberMap<u64, [u64; TOUCHED_WORDS]>,
+    tables: u64,
     accesses: [u64; 2],
     hits: u64,
     misses: u64,
@@ -51,11 +56,12 @@ impl IntraDistance {
             cache_bytes,
             names: PageNames::default(),
             units: Vec::new(),
-            index: NumberMap::default(),
+            buckets: vec![NONE; 1 << 11],
             oldest: NONE,
             newest: NONE,
             steps: vec![0; 2 * entries as usize + 1],
-            touched: PageSet::default(),
+            touched: NumberMap::default(),
+            tables: 0,
             accesses: [0; 2],
             hits: 0,
             misses: 0,
@@ -74,26 +80,26 @@ impl IntraDistance {
             let to = (last.min(start + inside) - start) as u32;
             let mut name = 0;
             self.names.ranges(volume, table, table, |first, _| name = first);
-            self.touch(volume, table, name, from, to);
+            self.touch(name, from, to);
         }
     }
 
     #[inline(always)]
-    fn touch(&mut self, volume: u16, table: u64, name: u64, from: u32, to: u32) {
+    fn touch(&mut self, name: u64, from: u32, to: u32) {
         let newest = self.units.get(self.newest as usize);
-        let hit = match newest {
-            Some(unit) if unit.page == name => Some(self.newest),
-            _ => self.index.get(&name).copied(),
+        let unit = match newest {
+            Some(unit) if unit.page == name => self.newest,
+            _ => self.find(name),
         };
-        let (origin, first) = if let Some(unit) = hit {
+        let (origin, first) = if unit == NONE {
+            self.load(name, from);
+            (from, from + 1)
+        } else {
             if unit != self.newest {
                 self.unlink(unit);
                 self.link(unit);
             }
             (self.units[unit as usize].origin, from)
-        } else {
-            self.load(volume, table, name, from);
-            (from, from + 1)
         };
         if first <= to {
             let middle = 1i64 << self.entries_shift;
@@ -104,21 +110,65 @@ impl IntraDistance {
         }
     }
 
-    fn load(&mut self, volume: u16, table: u64, name: u64, origin: u32) {
+    #[inline(always)]
+    fn bucket(&self, name: u64) -> usize {
+        (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.buckets.len() - 1)
+    }
+
+    #[inline(always)]
+    fn find(&self, name: u64) -> u32 {
+        let mut place = self.buckets[self.bucket(name)];
+        while let Some(unit) = self.units.get(place as usize).filter(|unit| unit.page != name) {
+            place = unit.next;
+        }
+        place
+    }
+
+    /// Put a unit into the bucket of its name.
+    #[inline(always)]
+    fn enter(&mut self, place: u32) {
+        let bucket = self.bucket(self.units[place as usize].page);
+        self.units[place as usize].next = std::mem::replace(&mut self.buckets[bucket], place);
+    }
+
+    /// Take a unit out of the bucket of its name.
+    #[inline(always)]
+    fn leave(&mut self, place: u32) {
+        let Unit { page, next, .. } = self.units[place as usize];
+        let bucket = self.bucket(page);
+        let mut before = self.buckets[bucket];
+        if before == place {
+            self.buckets[bucket] = next;
+            return;
+        }
+        while self.units[before as usize].next != place {
+            before = self.units[before as usize].next;
+        }
+        self.units[before as usize].next = next;
+    }
+
+    fn load(&mut self, name: u64, origin: u32) {
         self.misses += 1;
-        self.touched.insert(volume, table, table);
-        let unit = Unit { page: name, origin, older: NONE, newer: NONE };
+        let words = self.touched.entry(name / (64 * TOUCHED_WORDS as u64)).or_default();
+        let (word, bit) = (&mut words[(name / 64) as usize % TOUCHED_WORDS], 1 << (name % 64));
+        self.tables += u64::from(*word & bit == 0);
+        *word |= bit;
+        let unit = Unit { page: name, origin, older: NONE, newer: NONE, next: NONE };
         let place = if self.units.len() < self.capacity {
             self.units.push(unit);
+            if self.units.len() > self.buckets.len() {
+                self.buckets = vec![NONE; 2 * self.buckets.len()];
+                (0..self.units.len() as u32 - 1).for_each(|place| self.enter(place));
+            }
             self.units.len() as u32 - 1
         } else {
             let place = self.oldest;
             self.unlink(place);
-            self.index.remove(&self.units[place as usize].page);
+            self.leave(place);
             self.units[place as usize] = unit;
             place
         };
-        self.index.insert(name, place);
+        self.enter(place);
         self.link(place);
     }
 
@@ -152,7 +202,7 @@ impl IntraDistance {
 
     /// Distinct translation pages.
     pub(super) fn tables(&self) -> u64 {
-        self.touched.len()
+        self.tables
     }
 
     pub(super) fn finish(&self) -> Option<IntraDistanceStats> {

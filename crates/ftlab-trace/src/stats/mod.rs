@@ -285,19 +285,24 @@ impl StatsCollector {
 
     /// Count requests, in order.
     pub fn add(&mut self, requests: &[Request]) {
-        /// Enough to wait for memory once instead of once each.
-        const TOGETHER: usize = 16;
-        for requests in requests.chunks(TOGETHER) {
-            for request in requests.iter().filter(|request| request.op != Op::Flush && request.sectors > 0) {
-                let (first, last) = pages_of(request);
-                let touched = &self.touched;
-                self.names.ranges(request.stream, first, last.min(first + 63), |first, last| {
-                    (first..=last).step_by(GROUP as usize).for_each(|page| touched.expect(page));
-                });
+        /// Enough that memory has answered by then.
+        const AHEAD: usize = 12;
+        requests.iter().take(AHEAD).for_each(|request| self.expect(request));
+        for (number, request) in requests.iter().enumerate() {
+            if let Some(later) = requests.get(number + AHEAD) {
+                self.expect(later);
             }
-            for request in requests {
-                self.add_one(request);
-            }
+            self.add_one(request);
+        }
+    }
+
+    /// Bring what a later request will need near to the processor.
+    #[inline(always)]
+    fn expect(&mut self, request: &Request) {
+        if matches!(request.op, Op::Read | Op::Write) && request.sectors > 0 {
+            let (first, last) = pages_of(request);
+            let touched = &self.touched;
+            self.names.ranges(request.stream, first, last, |first, last| touched.expect(first, last));
         }
     }
 
@@ -343,11 +348,11 @@ impl StatsCollector {
         names.ranges(stream, first, last, |first, last| {
             let for_reuse = reuse.as_ref().map_or(u64::MAX, Reuse::mask);
             let for_lifetime = if write { lifetimes.mask() } else { u64::MAX };
+            touched.add(first, last, write);
             let mut from = first;
             while from <= last {
                 let (group, to) = (from & !(GROUP - 1), last.min(from | (GROUP - 1)));
                 let key = scatter(group);
-                touched.add(key, from, to, write);
                 if let Some(reuse) = reuse.as_mut().filter(|_| key & for_reuse == 0) {
                     (from..=to).for_each(|page| reuse.touch(key + (page - group), write));
                 }

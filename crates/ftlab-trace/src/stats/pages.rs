@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use ftlab_core::table::prefetch;
+
 /// Hashes one number, for maps that are looked up for every request.
 #[derive(Debug, Default)]
 pub(crate) struct NumberHasher(u64);
@@ -120,7 +122,12 @@ impl Segment {
     /// Where `key` is, or the place that it would take.
     #[inline(always)]
     fn search(&self, key: u64) -> (usize, bool) {
-        let mut place = self.home(key);
+        self.search_from(self.home(key), key)
+    }
+
+    /// [`search`](Self::search) from `place` on: from the home of `key`, or from behind an entry that precedes it.
+    #[inline(always)]
+    fn search_from(&self, mut place: usize, key: u64) -> (usize, bool) {
         loop {
             let word = self.entries[place].word;
             if word >> FLAG_BITS >= key || word == 0 {
@@ -130,11 +137,11 @@ impl Segment {
         }
     }
 
-    /// Small steps keep the places that wait for entries few: copying is cheap, because order is kept.
+    /// Small steps keep the places that wait for entries few, 14 to 24 % of all: copying is cheap, because order is kept.
     #[cold]
     fn grow(&mut self) {
-        const PADDING: u64 = 16;
-        let places = self.places + self.places / 6 + 4;
+        const PADDING: u64 = 64;
+        let places = self.places + self.places / 8 + 4;
         let old = std::mem::take(&mut self.entries);
         self.places = places;
         self.entries = vec![Entry::default(); (places + PADDING) as usize];
@@ -155,7 +162,7 @@ impl Segment {
     /// Make `key`, which is absent and would take `place`, present.
     fn insert(&mut self, mut place: usize, key: u64) -> usize {
         loop {
-            if (self.len as u64 + 1) * 10 <= self.places * 9 {
+            if (self.len as u64 + 1) * 50 <= self.places * 43 {
                 let mut empty = place;
                 while self.entries[empty].word != 0 {
                     empty += 1;
@@ -173,7 +180,7 @@ impl Segment {
     }
 }
 
-/// Values of 32 bits and flags of 4 bits by scattered names: between 13.3 and 16 bytes for each, once there are some
+/// Values of 32 bits and flags of 4 bits by scattered names: between 14 and 15.8 bytes for each, once there are some
 /// ten thousand.
 #[derive(Debug)]
 pub(crate) struct PageMap {
@@ -213,11 +220,28 @@ impl PageMap {
         (Place { segment: number, index }, !found)
     }
 
-    /// Bring the neighbourhood of `key` near to the processor: a read that nothing waits for.
+    /// [`entry`](Self::entry) of the key that follows the key of `place`, both of one group of [`GROUP`] keys.
+    #[inline(always)]
+    pub(crate) fn entry_after(&mut self, place: Place, key: u64) -> (Place, bool) {
+        let segment = &mut self.segments[place.segment];
+        let (mut index, found) = segment.search_from(place.index + 1, key);
+        if !found {
+            index = segment.insert(index, key);
+            self.len += 1;
+        }
+        (Place { index, ..place }, !found)
+    }
+
+    /// Bring the neighbourhood of `key` near to the processor.
     #[inline(always)]
     pub(crate) fn expect(&self, key: u64) {
+        /// Entries of a line of the processor's cache; a search goes through one to three lines.
+        const LINE: usize = 5;
         let segment = &self.segments[(key >> (KEY_BITS - SEGMENT_BITS)) as usize];
-        std::hint::black_box(segment.entries[segment.home(key)].value);
+        let home = segment.home(key);
+        for line in 0..3 {
+            prefetch(&segment.entries, home + line * LINE);
+        }
     }
 
     /// The value of `key`.

@@ -1,7 +1,8 @@
 //! The order of last accesses: which page was touched when, and how many were touched since.
 
 /// Slots in order of time, some of them occupied. Counts and selects the occupied ones in a few steps: a bit for each
-/// slot, and a tree of sums over words of 64 slots (Fenwick).
+/// slot, and a tree of sums over words of 64 slots (Fenwick). The word of the next slot, where most happens, is not in
+/// the tree yet.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     words: Vec<u64>,
@@ -47,9 +48,11 @@ impl Timeline {
     pub(crate) fn push(&mut self) -> usize {
         let slot = self.next;
         self.words[slot / 64] |= 1 << (slot % 64);
-        self.change(slot / 64, 1);
         self.next += 1;
         self.live += 1;
+        if self.next.is_multiple_of(64) {
+            self.change(slot / 64, self.words[slot / 64].count_ones().cast_signed());
+        }
         slot
     }
 
@@ -57,7 +60,9 @@ impl Timeline {
     #[inline(always)]
     pub(crate) fn remove(&mut self, slot: usize) {
         self.words[slot / 64] &= !(1 << (slot % 64));
-        self.change(slot / 64, -1);
+        if slot / 64 != self.next / 64 {
+            self.change(slot / 64, -1);
+        }
         self.live -= 1;
     }
 
@@ -88,8 +93,13 @@ impl Timeline {
     /// The occupied slot that `rank` others come after; `rank` is below [`live`](Self::live).
     pub(crate) fn select(&self, rank: usize) -> usize {
         let mut left = (self.live - 1 - rank) as u32;
+        let open = self.next / 64;
+        let in_tree = self.live as u32 - self.words.get(open).map_or(0, |word| word.count_ones());
         let mut node = 0;
         let mut step = (self.tree.len() - 1).next_power_of_two();
+        if left >= in_tree {
+            (left, node, step) = (left - in_tree, open, 0);
+        }
         while step > 0 {
             let candidate = node + step;
             if candidate < self.tree.len() && self.tree[candidate] <= left {
@@ -125,7 +135,9 @@ impl Timeline {
             line.words[word] = u64::MAX >> (64 - occupied);
         }
         for node in 1..line.tree.len() {
-            line.tree[node] += line.words[node - 1].count_ones();
+            if node - 1 != line.next / 64 {
+                line.tree[node] += line.words[node - 1].count_ones();
+            }
             let parent = node + (node & node.wrapping_neg());
             if parent < line.tree.len() {
                 line.tree[parent] += line.tree[node];
