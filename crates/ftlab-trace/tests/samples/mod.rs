@@ -1,6 +1,6 @@
 //! Small valid files of the formats that ftlab reads and does not write, byte by byte, and damage that respects the
 //! structure of files. Shared by the tests and the fuzz targets, each of which uses a part.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "the fuzz target and each test use their part")]
 
 /// An event of blktrace, little-endian.
 pub struct Event {
