@@ -232,6 +232,13 @@ def test_statistics_of_traces_and_workloads(tmp_path: Path, spc: Path) -> None:
         assert {"stats.json", "miss_ratio_curve.parquet", "growth.parquet", "plot.png", "plot.svg"} <= names
 
 
+def test_several_inputs_stand_side_by_side(spc: Path) -> None:
+    ran = ftlab("trace", "stats", spc, "--workload", "uniform", "--requests", "300")
+    assert ran.status == 0, ran.err
+    row = next(line for line in ran.out.splitlines() if line.startswith("OS requests"))
+    assert row.split()[2:] == ["300", "300"]
+
+
 def test_options_of_statistics_change_what_they_say(spc: Path) -> None:
     def stats(*options: str) -> dict[str, Any]:
         found: dict[str, Any] = ftlab("trace", "stats", spc, "--json", *options).json

@@ -26,7 +26,7 @@ class Phone:
     def __init__(self, folder: Path, seed: int) -> None:
         """Set the telephone up, with its databases and some content."""
         self.folder = folder
-        self.random = random.Random(seed)  # noqa: S311
+        self.random = random.Random(seed)  # noqa: S311 - a workload, not a secret
         for name in ("cache", "photos", "apps", "settings"):
             (folder / name).mkdir(parents=True)
         self.chat = self.database("chat.db", "wal")

@@ -140,7 +140,7 @@ class Done:
     folder: Path
 
 
-def judge(  # noqa: D417
+def judge(
     id: str,
     text: str,
     published: float | None,
@@ -154,6 +154,10 @@ def judge(  # noqa: D417
     """Judge a claim.
 
     Args:
+        id: Short name of the claim, unique in its paper.
+        text: The claim.
+        published: The published value; ``None`` where the paper gives words.
+        measured: What was found; ``None`` if it was not measured, which is never ``reproduced``.
         holds: Whether what was measured meets the claim within its tolerance.
         tolerance: The tolerance in words, the reason of ``reproduced``.
         direction: Whether it at least shows the same finding.

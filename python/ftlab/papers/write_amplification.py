@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Of raw flash. The source states 32 GiB; the others are the sizes around it in which drives are sold.
+_SEQUENTIAL_TOLERANCE = 0.01
 CAPACITIES_GIB = (8, 16, 32, 64)
 _MIXED_GIB = 32
 _SHARES = tuple(tenths / 10 for tenths in range(11))
@@ -191,8 +192,8 @@ def _claims(results: Results) -> list[Claim]:
             "Sequential writes: write amplification, mean over capacities",
             1.0,
             straight,
-            holds=straight is not None and abs(straight - 1) <= 0.01,  # noqa: PLR2004
-            tolerance="within 0.01",
+            holds=straight is not None and abs(straight - 1) <= _SEQUENTIAL_TOLERANCE,
+            tolerance=f"within {_SEQUENTIAL_TOLERANCE}",
             otherwise=failed or "collections found live pages",
         ),
         judge(

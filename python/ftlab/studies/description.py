@@ -177,7 +177,7 @@ def _measured(
         raise MachineError(f"needs up to {bytes_text(needed)} of memory, this machine has {bytes_text(present)}")
     workload = description["workload"]
     native = _native.Workload.from_json(canonical(workload["keys"]), "workload", workload["name"])
-    source = native.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001
+    source = native.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
     stand_in = description["stand_in"] and tuple(description["stand_in"])
     result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
     _check_contents(description)

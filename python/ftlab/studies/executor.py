@@ -131,7 +131,7 @@ class ThreadExecutor(Executor):
     def _run(self, description: Description) -> Outcome:
         thread = threading.get_ident()
 
-        def tell(phase: str, fraction: float | None, requests: int) -> None:  # noqa: ARG001
+        def tell(phase: str, fraction: float | None, requests: int) -> None:  # noqa: ARG001 - the signature of progress
             if self._stopping.is_set():
                 raise _Stopped
             if phase == "run" and fraction is not None:

@@ -193,7 +193,7 @@ class Study:
             raise ConfigError(f"{path}: is not UTF-8 text, expected a TOML file") from None
         places = _native.places(text, os.fspath(path))
         study = cls.__new__(cls)
-        study._read(_Spec(os.fspath(path), path.parent, places), tomllib.loads(text))  # noqa: SLF001
+        study._read(_Spec(os.fspath(path), path.parent, places), tomllib.loads(text))  # noqa: SLF001 - one module
         return study
 
     def _read(self, where: _Spec, spec: dict[str, Any]) -> None:
@@ -486,7 +486,7 @@ class _Maker:
 
     def __init__(self, study: Study, contents: Contents) -> None:
         self._study = study
-        self._where = study._where  # noqa: SLF001
+        self._where = study._where  # noqa: SLF001 - one module
         self._contents = contents
         self._made: dict[str, Any] = {}
 
@@ -504,12 +504,12 @@ class _Maker:
 
     def description(self, values: dict[str, _Value], seed: int | None) -> Description:
         """Describe a run."""
-        layers = list(self._study._layers)  # noqa: SLF001
+        layers = list(self._study._layers)  # noqa: SLF001 - one module
         sources: dict[str, tuple[Any, str]] = {
             name: (value, self._where.place(name))
-            for name, value in self._study._base.items()  # noqa: SLF001
+            for name, value in self._study._base.items()  # noqa: SLF001 - one module
         }
-        options = dict(self._study._options)  # noqa: SLF001
+        options = dict(self._study._options)  # noqa: SLF001 - one module
         for name, value in values.items():
             if name in _SOURCES:
                 sources[name] = (value.value, value.place)
@@ -523,7 +523,7 @@ class _Maker:
                     raise ConfigError(f"{place}: options: expected a key, such as options.verify")
                 for key, each in keys.items():
                     self._option(key, each, place)
-                    options[key] = Study._option(key, each)  # noqa: SLF001
+                    options[key] = Study._option(key, each)  # noqa: SLF001 - one module
             elif section == "workload":
                 workload_layers.append((keys, place))
             elif section == "seed":
@@ -537,7 +537,7 @@ class _Maker:
 
     def _option(self, key: str, value: Any, place: str) -> None:
         try:
-            self._study._check_option(key, value, f"options.{key}")  # noqa: SLF001
+            self._study._check_option(key, value, f"options.{key}")  # noqa: SLF001 - one module
         except ConfigError as error:
             text = str(error)
             raise ConfigError(f"{place}: {text[text.index('options.') :]}") from None
@@ -578,7 +578,7 @@ class _Maker:
                 "base ", [source, place, recorded], lambda: self._base_workload(source, place, recorded)
             )
             checked = [(keys if isinstance(keys, dict) else {"": keys}, where) for keys, where in layers]
-            workload = Workload._of(base.layered([(to_json(keys), where) for keys, where in checked]))  # noqa: SLF001
+            workload = Workload._of(base.layered([(to_json(keys), where) for keys, where in checked]))  # noqa: SLF001 - one module
             keys = workload.to_dict()
             trace = None
             if keys.get("trace") is not None:
@@ -611,7 +611,7 @@ class _Maker:
                 source = {"trace": source}
             elif isinstance(source, str):
                 workload = Workload.load(self._path(source) if _is_path(source) else source)
-                return self._stood_for(workload._native, workload.stand_in, place)  # noqa: SLF001
+                return self._stood_for(workload._native, workload.stand_in, place)  # noqa: SLF001 - one module
             if isinstance(source, dict):
                 own = {"extends", "label", "name", "stand_in"}
                 keys = {key: value for key, value in source.items() if key not in own}

@@ -413,7 +413,7 @@ class Store:
                 listed = ", ".join(_quoted(str(file), "'") for file in files)
                 # Tables may overlap where two processes joined runs at a time.
                 connection.execute(
-                    f"CREATE VIEW runs AS SELECT * FROM read_parquet([{listed}], union_by_name = true) "  # noqa: S608
+                    f"CREATE VIEW runs AS SELECT * FROM read_parquet([{listed}], union_by_name = true) "  # noqa: S608 - quoted
                     "QUALIFY row_number() OVER (PARTITION BY key ORDER BY status = 'done' DESC, finished DESC) = 1"
                 )
             records = self.records() if studies else {}
@@ -425,7 +425,7 @@ class Store:
                 if not path.exists():
                     study_frame(studies[each], records).write_parquet(path)
                 table_of = _quoted(str(path), "'")
-                connection.execute(f"CREATE VIEW {_quoted(view, chr(34))} AS SELECT * FROM read_parquet({table_of})")  # noqa: S608
+                connection.execute(f"CREATE VIEW {_quoted(view, chr(34))} AS SELECT * FROM read_parquet({table_of})")  # noqa: S608 - quoted
             try:
                 answer = connection.execute(query)
                 names = [column[0] for column in answer.description or ()]

@@ -6,7 +6,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use super::disksim::DiskSim;
 use super::{Format, Sample};
-use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 use crate::write::{LineWriter, Unwritable};
 
 /// See [`Format::summary`].
@@ -34,17 +34,24 @@ pub(crate) fn whole_times<P: LineParser>(sample: &Sample<'_>, parser: P) -> bool
     shape.fits() && shape_of(sample.lines, DiskSim).fitting <= shape.fitting
 }
 
+/// Time, device, address and size, which `ssdsim` has as well, up to the last field.
+#[inline(always)]
+pub(super) fn time_and_place(line: &mut Cursor<'_>) -> Result<(u64, u16, u64, u64, Extent), Fault> {
+    let arrival_ns = line.integer("a time in whole nanoseconds")?;
+    line.blanks()?;
+    let stream = line.stream("a device number")?;
+    line.blanks()?;
+    let (lba, sectors, extent) = line.sectors()?;
+    line.blanks()?;
+    Ok((arrival_ns, stream, lba, sectors, extent))
+}
+
 struct MqSim;
 
 impl LineParser for MqSim {
     #[inline(always)]
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
-        let arrival_ns = line.integer("a time in whole nanoseconds")?;
-        line.blanks()?;
-        let stream = line.stream("a device number")?;
-        line.blanks()?;
-        let (lba, sectors, extent) = line.sectors()?;
-        line.blanks()?;
+        let (arrival_ns, stream, lba, sectors, extent) = time_and_place(line)?;
         let kind = line.integer("a type: 0 for a write, 1 for a read")?;
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let op = if kind == 0 { Op::Write } else { Op::Read };

@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::mqsim::whole_times;
+use super::mqsim::{time_and_place, whole_times};
 use super::{Format, Sample};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors};
 
@@ -29,12 +29,7 @@ struct SsdSim;
 impl LineParser for SsdSim {
     #[inline(always)]
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
-        let arrival_ns = line.integer("a time in whole nanoseconds")?;
-        line.blanks()?;
-        let stream = line.stream("a device number")?;
-        line.blanks()?;
-        let (lba, sectors, extent) = line.sectors()?;
-        line.blanks()?;
+        let (arrival_ns, stream, lba, sectors, extent) = time_and_place(line)?;
         let op_at = line.position();
         let op = match line.integer("an operation: 1 for a read, 0 for a write")? {
             0 => Op::Write,
