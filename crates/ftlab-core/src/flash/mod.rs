@@ -219,6 +219,19 @@ impl<P: FlashPort> Flash<P> {
         Ok(self.port.submit(submission, after))
     }
 
+    /// Read some bytes of a page of translation over the bus.
+    ///
+    /// # Errors
+    /// When the page was never written.
+    pub fn read_translation(&mut self, page: PageAt, bytes: u32, after: P::Ticket) -> Outcome<P::Ticket> {
+        let cause = Cause::Map;
+        self.nand.check_read(page, cause)?;
+        self.admit(Command::Read, cause)?;
+        let spare = bytes.div_ceil(SECTOR_BYTES) * self.spare_per_sector;
+        let submission = self.submission(Command::Read, cause, page, bytes + spare);
+        Ok(self.port.submit(submission, after))
+    }
+
     /// Program `units` into the first slots of a page; the rest of the page stays without data.
     ///
     /// # Errors
