@@ -1096,6 +1096,10 @@ impl DeviceConfig {
         if logical == 0 {
             return refuse(key, logical, "the drive would have no logical page");
         }
+        if logical > MAX_UNITS {
+            let expected = format!("at most {MAX_UNITS}: mapping units are counted in 32 bits");
+            return refuse(key, format!("{logical} logical mapping units"), expected);
+        }
         let translation = self.translation_units();
         if logical + translation > usable && self.ftl.kind != FtlKind::MapOnly {
             let physical = u64::from(g.blocks_per_plane) * per_block * self.planes();
@@ -1162,6 +1166,10 @@ impl DeviceConfig {
                 return refuse("ftl.kind", "\"map_only\"", expected);
             }
             return Ok(());
+        }
+        if self.ftl.kind == FtlKind::MapOnly && self.precondition.kind != PreconditionKind::None {
+            let expected = "there is no flash to age with ftl.kind = \"map_only\": choose \"none\"";
+            return refuse("precondition.kind", format!("{:?}", self.precondition.kind), expected);
         }
         let page = self.geometry.page_bytes;
         if page > 1 << 20 {

@@ -132,7 +132,7 @@ pub struct Flash<P> {
 impl<P: FlashPort> Flash<P> {
     /// Erased flash of a validated configuration.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
-        let classes = page_classes(config.cell.kind, config.cell.page_order, geometry.pages_per_block());
+        let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
         Self {
             nand: NandArray::new(geometry, verify),
