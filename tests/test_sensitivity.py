@@ -52,7 +52,6 @@ LOAD: dict[str, Any] = {
 }  # fmt: skip
 
 
-
 def cached(kind: str, **keys: Any) -> dict[str, Any]:
     """A small mapping cache, which misses."""
     return {f"map_cache.{key}": value for key, value in {"kind": kind, "bytes": 16384, **keys}.items()}
