@@ -25,8 +25,8 @@ _EXPLANATIONS = {
     ),
     "collections": "Blocks cleaned, and the valid pages that had to be copied out of each of them first.",
     "mapping cache": (
-        "The table of where data lies is in flash itself, and memory holds a part of it: what is missing is read first, "
-        "and changed parts are written back. The time is what that takes on an idle drive, for each lookup."
+        "The table of where data lies is in flash, and memory holds a part of it: what is missing is read first, and "
+        "changed parts are written back. The time is what that takes on an idle drive, for each lookup."
     ),
     "wear": "How often blocks were erased; flash endures a limited number of erases.",
     "die time": "What the flash dies were busy with: the share that is not the host's is the price of the above.",
