@@ -175,6 +175,23 @@ impl Translation {
         }
     }
 
+    /// After a power cut: flash holds what it held.
+    pub(crate) fn inherit(&mut self, before: Self) {
+        self.persisted = before.persisted;
+    }
+
+    /// After a power cut: translation pages that do not say what `table` says have to be written.
+    pub(crate) fn find_outdated(&mut self, table: &[u32]) {
+        let Some(persisted) = &self.persisted else { return };
+        for tpn in 0..self.shape.pages() {
+            let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
+            if persisted[entries.clone()] != table[entries] {
+                self.is_pending[tpn as usize] = true;
+                self.pending.push(tpn);
+            }
+        }
+    }
+
     /// Recount the cache, and compare what flash and memory say of the table with the table.
     pub(crate) fn verify(&self, table: &[u32]) -> Result<(), String> {
         let name = self.kind.name();
