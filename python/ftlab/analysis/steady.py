@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
     from ftlab.studies import Store
 
-# MSER-5: observations in a batch; batches at the end that are no candidates, because a few values may be alike by
-# chance (K. Hoad, S. Robinson and R. Davies, Automating warm-up length estimation, 2010); and the fewest batches.
-_BATCH, _LAST, _FEWEST_BATCHES = 5, 5, 10
+# MSER-5: observations in a batch, and the fewest batches. A third of them must be left: fewer may be alike by chance,
+# the more so as write amplification takes few values. (The usual guard is five batches: K. Hoad, S. Robinson and
+# R. Davies, Automating warm-up length estimation, 2010.) A cut so late is refused in any case.
+_BATCH, _FEWEST_BATCHES, _LEFT = 5, 20, 3
 # SNIA: rounds in the measurement window, its widest range, and its steepest slope, both as shares of the average.
 _WINDOW, _RANGE, _SLOPE = 5, 0.20, 0.10
-# Batches of the interval of the mean (B. Schmeiser, Batch size effects in the analysis of simulation output, 1982: more
-# than 30 gain nothing).
+# A trend of what is left, or a difference of its end, that would be less likely by chance is one (H. B. Mann,
+# Nonparametric tests against trend, 1945; M. G. Kendall, A new measure of rank correlation, 1938).
+_CHANCE = 0.005
+# Batches of that test and of the interval of the mean (B. Schmeiser, Batch size effects in the analysis of simulation
+# output, 1982: more than 30 gain nothing).
 _MEANS = 20
 
 # What a value of the series is a mean over: intervals have not all the same number of requests, nor the same length.
@@ -79,7 +83,9 @@ def steady_state(
     ``"mser"`` is MSER-5, the truncation rule that simulation practice recommends: cut off what makes the standard error
     of the mean of the rest smallest, in batches of five (K. P. White, An effective truncation heuristic for bias
     reduction in simulation output, 1997; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state
-    truncation heuristics for simulation, 2000). Where that is more than half, the run was too short: not reached.
+    truncation heuristics for simulation, 2000). Where that is more than half, the run was too short: not reached. Nor
+    is it where 20 means of the rest still have a trend (Mann and Kendall's test, 0.5 %), or the last of them is not
+    like the others (Student's test, 0.5 %): MSER-5 alone would take a long plateau with a rise at its end for steady.
 
     ``"snia"`` is how solid-state drives are tested (SNIA, Solid State Storage Performance Test Specification): in a
     window of five rounds, the values span no more than 20 % of their average, and the line that fits them best changes
@@ -97,7 +103,7 @@ def steady_state(
             for mean latency, time for what is by the second, else all the same.
 
     Returns:
-        Whether and where it is reached. A series that has too few intervals (50; for ``"snia"`` as many as rounds) has
+        Whether and where it is reached. A series that has too few intervals (100; for ``"snia"`` as many as rounds) has
         not reached it. Intervals without a value, such as write amplification without writes, are passed over.
 
     Raises:
@@ -115,8 +121,9 @@ def steady_state(
     known = np.flatnonzero(np.isfinite(values) & (weighted > 0))
     y, w = values[known], weighted[known]
     start = _mser(y) if method == "mser" else _snia(y, w, rounds)
-    if isinstance(start, str):
-        return Steady(reached=False, reason=start, method=method)
+    reason = start if isinstance(start, str) else _trend(y[start:]) if method == "mser" else ""
+    if reason or isinstance(start, str):
+        return Steady(reached=False, reason=reason, method=method)
     first = int(known[start])
     before = {name: int(clock[first - 1]) if first else 0 for name, clock in clocks.items()}
     low, high = _interval(y[start:], w[start:])
@@ -149,13 +156,13 @@ def _read(
         tables.columns(table, [column], "column")
         if not table[column].dtype.is_numeric():
             raise ConfigError(f"column {column!r}: expected numbers, found {str(table[column].dtype).lower()}")
-        clocks = {name: table[name].to_numpy() for name in _CLOCKS if name in table.columns}
+        # Without timing no time passes.
+        clocks = {name: table[name].to_numpy() for name in _CLOCKS if name in table.columns and table[name].max()}
         values = table[column].cast(float).fill_null(math.nan).to_numpy()
         by, cumulative = _WEIGHTS.get(column, ("", False))
         if weights is None and by in table.columns:
             weights = table[by].cast(float).to_numpy()
             weights = np.diff(weights, prepend=0) if cumulative else weights
-            # Without timing no time passes.
             weights = weights if weights.any() else None
     else:
         try:
@@ -175,13 +182,32 @@ def _mser(values: NDArray[np.float64]) -> int | str:
     if batches < _FEWEST_BATCHES:
         return f"{values.size} intervals are too few: MSER-5 needs {_BATCH * _FEWEST_BATCHES}"
     means = values[: batches * _BATCH].reshape(batches, _BATCH).mean(axis=1)
-    kept = np.arange(batches, _LAST, -1)
+    kept = np.arange(batches, batches // _LEFT, -1)
     # Two passes: sums of squares of values that are nearly alike would leave nothing but rounding.
     squares = np.array([((rest := means[-count:]) - rest.mean()) @ (rest - rest.mean()) for count in kept])
     cut = int(np.argmin(squares / kept.astype(float) ** 2))
     if cut > batches / 2:
-        return f"not steady: the standard error falls until {cut / batches:.0%} are cut off, more than half"
+        return f"the standard error of the mean falls until {100 * cut / batches:.0f} % are cut off, more than half"
     return cut * _BATCH
+
+
+def _trend(values: NDArray[np.float64]) -> str:
+    """What speaks against steadiness of these values; empty if nothing does."""
+    from scipy.special import stdtrit
+    from scipy.stats import kendalltau
+
+    means = np.array([piece.mean() for piece in np.array_split(values, _MEANS)])
+    if np.ptp(means) == 0:
+        return ""
+    test = kendalltau(range(_MEANS), means)
+    if test.pvalue < _CHANCE:
+        way = "rises" if test.statistic > 0 else "falls"
+        return f"what MSER-5 leaves still {way} (p = {test.pvalue:.2g})"
+    others = means[:-1]
+    spread = float(others.std(ddof=1)) * math.sqrt(1 + 1 / others.size)
+    if abs(means[-1] - others.mean()) > float(stdtrit(others.size - 1, 1 - _CHANCE / 2)) * spread:
+        return f"the last {100 // _MEANS} % of what MSER-5 leaves are unlike the rest"
+    return ""
 
 
 def _snia(values: NDArray[np.float64], weights: NDArray[np.float64], rounds: int) -> int | str:
@@ -193,7 +219,7 @@ def _snia(values: NDArray[np.float64], weights: NDArray[np.float64], rounds: int
     means = (values[first:].reshape(rounds, each) * w).sum(axis=1) / w.sum(axis=1)
     steady = [_in_bounds(means[end - _WINDOW : end]) for end in range(_WINDOW, rounds + 1)]
     if not steady[-1]:
-        return f"not steady: the last {_WINDOW} of {rounds} rounds span more than 20 %, or change by more than 10 %"
+        return f"the last {_WINDOW} of {rounds} rounds span more than 20 %, or change by more than 10 %"
     begin = len(steady) - 1
     while begin and steady[begin - 1]:
         begin -= 1
@@ -204,6 +230,8 @@ def _in_bounds(window: NDArray[np.float64]) -> bool:
     average = abs(float(window.mean()))
     place = np.arange(window.size) - (window.size - 1) / 2
     change = abs(float(place @ window / (place @ place))) * (window.size - 1)
+    # Bounds are met also where they are missed by rounding.
+    average *= 1 + 1e-9
     return float(np.ptp(window)) <= _RANGE * average and change <= _SLOPE * average
 
 

@@ -121,9 +121,18 @@ def as_polars(frame: Any) -> pl.DataFrame:
     if names is None:
         raise ConfigError(f"expected the table of a study, found {type(frame).__name__}")
     try:
-        return pl.DataFrame({str(name): pl.Series(str(name), list(frame[name])) for name in names}, strict=False)
+        return pl.DataFrame({str(name): _listed(frame[name]) for name in names}, strict=False)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise ConfigError(f"the table cannot be read: {error}") from error
+
+
+def _listed(column: Any) -> list[Any]:
+    """Give a column as Python's own values, whichever library holds it."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method):
+            values: list[Any] = getattr(column, method)()
+            return values
+    return list(column)
 
 
 def columns(frame: pl.DataFrame, names: Iterable[str], what: str) -> None:

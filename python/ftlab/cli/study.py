@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab.cli import FAILED, INTERRUPTED
-from ftlab.cli.output import console, json_option, print_json, print_lines, table
+from ftlab.cli.analysis import COMMANDS as ANALYSES
+from ftlab.cli.output import console, json_option, print_frame, print_json, print_lines, table
 from ftlab.errors import ConfigError
 from ftlab.studies import Store, Study, Watch, run_study
 from ftlab.units import count_text, iops_text, time_text
@@ -149,22 +150,13 @@ def _print_frame(frame: pl.DataFrame, axes: Sequence[str]) -> None:
         click.echo(f"... and {frame.height - _MOST_ROWS} more; --csv and --json have all", err=True)
 
 
-def _print_all(frame: pl.DataFrame, *, as_json: bool, as_csv: bool) -> None:
-    if as_json:
-        print_json(frame.to_dicts())
-    elif as_csv:
-        from ftlab.studies.frame import plain
-
-        click.echo(plain(frame).write_csv(), nl=False)
-    else:
-        rows = [[_text("", value) for value in row] for row in frame.iter_rows()]
-        numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
-        print_lines(table(frame.columns, rows, right=numbers))
-
-
 @click.group()
 def study() -> None:
-    """Grids of runs: executed in parallel, stored, resumed, queried."""
+    """Grids of runs: executed in parallel, stored, resumed, queried, analysed."""
+
+
+for analysis in ANALYSES:
+    study.add_command(analysis)
 
 
 @study.command()
@@ -271,11 +263,11 @@ def show(folder: Path, name: str | None, query: str | None, as_csv: bool, as_jso
         raise click.UsageError("give either --csv or --json")
     store = Store(folder, create=False)
     if query is not None:
-        _print_all(store.sql(query, name), as_json=as_json, as_csv=as_csv)
+        print_frame(store.sql(query, name), as_json=as_json, as_csv=as_csv)
         return
     frame = store.frame(name)
     if as_csv or as_json:
-        _print_all(frame, as_json=as_json, as_csv=as_csv)
+        print_frame(frame, as_json=as_json, as_csv=as_csv)
     else:
         _print_frame(frame, store.study(name).axes)
 
