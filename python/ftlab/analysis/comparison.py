@@ -170,8 +170,8 @@ def compare(
         confidence: Share of intervals that hold the truth.
         simultaneous: Widen the intervals of differences, by Bonferroni, so that the share is that of tables which are
             right in every difference. Without it, one of 20 true equalities is called a difference.
-        method: ``"t"`` (Student; values should not be very skewed, or the seeds many) or ``"bootstrap"`` (BCa, for ten
-            seeds or more).
+        method: ``"t"`` (Student) or ``"bootstrap"`` (BCa, whose intervals are skewed as the values are; it needs 25
+            seeds or more, and with few it promises more than Student does).
         resamples: Of the bootstrap.
         seed: Of the bootstrap.
         better: ``"smaller"`` or ``"larger"``, or which by metric. Default: what is known of it

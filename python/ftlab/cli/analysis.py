@@ -88,7 +88,7 @@ _estimation = _options(
         type=click.Choice(["t", "bootstrap"]),
         default="t",
         show_default=True,
-        help="How intervals are made: Student's t (ratios: Fieller), or BCa bootstrap for ten seeds or more.",
+        help="How intervals are made: Student's t (ratios: Fieller), or BCa bootstrap for 25 seeds or more.",
     ),
 )
 
