@@ -405,6 +405,11 @@ def test_the_front_is_that_of_the_definition(dimensions: int) -> None:
             mine, its = points[row["point"]], points[winner["point"]]
             assert its != mine
             assert all(a <= b for a, b in zip(its, mine, strict=True))
+            first = table.filter("front")["point"].to_list()
+            beaten_by = [
+                each for each in first if points[each] != mine and naive_front([points[each], mine]) == [True, False]
+            ]
+            assert row["dominated_by"] == beaten_by[0]
 
 
 def test_each_workload_has_its_front_and_points_count_with_their_means() -> None:
@@ -570,6 +575,8 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda f: compare(f, "gc", "y", method="bootstap"), "method = 'bootstap': .* did you mean 'bootstrap'"),
     (lambda f: compare(f, "gc", "y", resamples=5), "resamples = 5"),
     (lambda f: compare(f, "gc", "y", better="less"), "better = 'less': expected 'smaller' or 'larger'"),
+    (lambda f: compare(f, "gc", "y", better={"yy": "smaller"}), "better: 'yy' is none of the metrics y"),
+    (lambda f: compare(f.rename({"op": "mean"}), "gc", "y"), "axis 'mean': the result has a column"),
     (lambda f: compare(f.drop("status"), "gc", "y"), "no column 'status'"),
     (lambda f: compare(f.with_columns(status=pl.lit("error")), "gc", "y"), "of 8 runs none is done"),
     (lambda f: compare(f.with_columns(y=pl.lit(None, pl.Float64)), "gc", "y"), "no run has a value"),
@@ -713,6 +720,21 @@ def test_mistakes_on_the_command_line_end_with_status_2(
     done = asked(name, store, *rest)
     assert done.status == 2
     assert message in done.err
+
+
+def test_combinations_and_single_seeds_on_the_command_line(store: Path, tmp_path: Path, asked: Asked) -> None:
+    both = ("--by", "ftl.gc", "--by", "ftl.over_provisioning", "--metric", "gc.pages_copied")
+    rows = asked("compare", store, *both, "--baseline", "greedy, 0.3", "--simultaneous", "--json").json
+    assert [row["scheme"] for row in rows if row["verdict"] is None] == ["greedy, 0.3"]
+    frame = ftlab.Store(store).frame()
+    assert rows == compare(frame, list(both[1:4:2]), both[5], baseline="greedy, 0.3", simultaneous=True).to_dicts()
+    single = {"device": "ideal-page", "workload": "uniform", "axes": {"ftl.gc": ["greedy", "fifo"]}}
+    small = {"geometry.blocks_per_plane": 64, "workload.requests": 100}
+    ftlab.study({"name": "one", "set": small, **single}, out=tmp_path / "results")
+    for name, metric in (("compare", "host.iops"), ("improvement", "host.iops")):
+        done = asked(name, tmp_path / "results", "--by", "ftl.gc", "--metric", metric, "--baseline", "greedy")
+        assert "one seed tells nothing about noise" in done.err
+        assert "±" not in done.out
 
 
 def test_runs_that_failed_are_left_out_and_counted(tmp_path: Path, asked: Asked) -> None:

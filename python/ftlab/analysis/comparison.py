@@ -119,6 +119,9 @@ def _frame(rows: Sequence[dict[str, Any]], grid: _Grid, extra: dict[str, Any]) -
 
     kinds: dict[str, Any] = {name: grid.table[name].dtype for name in (grid.by, *grid.along, *grid.at)}
     kinds = {name: pl.String if kind.is_nested() else kind for name, kind in kinds.items()}
+    taken = [name for name in kinds if name in extra]
+    if taken:
+        raise ConfigError(f"axis {taken[0]!r}: the result has a column of this name; rename the axis")
     return pl.DataFrame([list(row.values()) for row in rows], schema=kinds | extra, orient="row")
 
 
@@ -201,6 +204,9 @@ def compare(
     others = [scheme for scheme in grid.schemes if baseline is not None and scheme != reference]
     measured = {metric: tables.numbers(grid.table, metric) for metric in tables.listed(metrics)}
     stated = dict.fromkeys(measured, better) if isinstance(better, str) else dict(better or {})
+    unknown = [metric for metric in stated if metric not in measured]
+    if unknown:
+        raise ConfigError(f"better: {unknown[0]!r} is none of the metrics {', '.join(measured)}")
     ways = {metric: tables.direction(metric, stated.get(metric)) for metric in measured}
     if not measured:
         raise ConfigError("metrics: expected the name of a column")
@@ -215,10 +221,9 @@ def compare(
 
     differing = estimator
     if simultaneous:
+        repeated = {cell for cell in cells if len(values[cell]) > 1}
         compared = sum(
-            scheme in others and len(values[cell]) > 1 and len(values.get((metric, point, reference), ())) > 1
-            for cell in cells
-            for metric, point, scheme in [cell]
+            scheme in others and (metric, point, reference) in repeated for metric, point, scheme in repeated
         )
         differing = Estimator(1 - (1 - confidence) / max(compared, 1), method, resamples, seed)
 

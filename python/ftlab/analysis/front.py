@@ -25,18 +25,24 @@ def _is_given(axis: str) -> bool:
 
 
 def _dominators(costs: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """For each row a row of the front that dominates it (-1 on the front), and which rows are on the front."""
+    """For each row the first row of the front that dominates it (-1 on the front), and which rows are on the front."""
     by = np.full(len(costs), -1)
-    for row, cost in enumerate(costs):
-        dominates = (costs <= cost).all(axis=1) & (costs < cost).any(axis=1)
-        if dominates.any():
-            by[row] = np.flatnonzero(dominates)[0]
-    front = by < 0
-    for row in np.flatnonzero(~front).tolist():
-        # Whatever dominates a row is on the front or dominated by something on it.
-        while not front[by[row]]:
-            by[row] = by[by[row]]
+    front = np.zeros(len(costs), dtype=bool)
+    # What dominates a row comes before it in this order, and whatever is dominated is so by a row of the front.
+    kept = np.empty_like(costs)
+    count = 0
+    for row in np.lexsort(costs.T[::-1]):
+        if not _dominating(kept[:count], costs[row]).any():
+            kept[count], front[row] = costs[row], True
+            count += 1
+    rows = np.flatnonzero(front)
+    for row in np.flatnonzero(~front):
+        by[row] = rows[_dominating(costs[rows], costs[row]).argmax()]
     return by, front
+
+
+def _dominating(costs: NDArray[np.float64], cost: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray((costs <= cost).all(axis=1) & (costs < cost).any(axis=1))
 
 
 def pareto(

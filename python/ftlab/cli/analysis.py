@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import analysis
-from ftlab.cli.output import json_option, print_frame, print_lines, table
+from ftlab.cli.output import HEADLINES, json_option, print_frame, print_lines, table
 from ftlab.errors import ConfigError
 from ftlab.labels import label, value_text
 from ftlab.studies import Store
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-# Compared when nothing else is asked for, as far as the runs have it.
-_HEADLINES = (
-    "write_amplification.total",
-    "host.iops",
-    "latency_ns.read.mean",
-    "latency_ns.write.mean",
-    "latency_ns.all.p99",
-    "map_cache.hit_ratio",
-    "buffer.hit_ratio",
-)
 # Effects of the short table: the others have a smaller share of the variance.
 _LEAST_SHARE, _CHANCE = 0.001, 1e-4
 # Letters of heads that fit beside each other.
@@ -115,11 +105,11 @@ def _digits(size: float) -> int:
     return min(max(1 - math.floor(math.log10(size)), 0), _MOST_DIGITS) if size > 0 else 0
 
 
-def _plain(value: float | None) -> str:
+def _plain(value: float | None, sign: str = "") -> str:
     """A number without an uncertainty."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - four digits in all
+    return f"{value:{sign},.0f}" if abs(value) >= 1000 else f"{value:{sign}.4g}"  # noqa: PLR2004 - four digits in all
 
 
 def _estimate(middle: float | None, low: float | None, high: float | None, scale: float = 1, sign: str = "") -> str:
@@ -127,11 +117,11 @@ def _estimate(middle: float | None, low: float | None, high: float | None, scale
     if middle is None:
         return "-"
     if low is None or high is None:
-        return f"{middle * scale:{sign}.4g}"
+        return _plain(middle * scale, sign)
     middle, low, high = (value * scale for value in (middle, low, high))
     half = (high - low) / 2
     if not half:
-        return f"{middle:{sign}.4g} in all"
+        return f"{_plain(middle, sign)} in all"
     digits = _digits(half)
     if abs(high + low - 2 * middle) < half / 10:
         return f"{middle:{sign},.{digits}f} ± {half:,.{digits}f}"
@@ -186,9 +176,9 @@ def compare(
     _check(as_json=as_json, as_csv=as_csv)
     frame = _frame(folder, name)
     # What is 0 everywhere, such as IOPS without timing, was not measured.
-    shown = [key for key in _HEADLINES if key in frame.columns and any(frame[key].drop_nulls())]
+    shown = [key for key in HEADLINES if key in frame.columns and any(frame[key].drop_nulls())]
     if not (metrics or shown):
-        raise ConfigError(f"{folder}: the runs have none of {', '.join(_HEADLINES)}: name a --metric")
+        raise ConfigError(f"{folder}: the runs have none of {', '.join(HEADLINES)}: name a --metric")
     found = analysis.compare(frame, _one(by), metrics or shown, at=at or None, **options)
     if as_json or as_csv:
         print_frame(found, as_json=as_json, as_csv=as_csv)
@@ -199,6 +189,7 @@ def compare(
         if number:
             click.echo()
         _print_comparison(metric, axes, rows, options)
+    _hint(found)
 
 
 def _print_comparison(metric: str, axes: Sequence[str], rows: list[dict[str, Any]], options: dict[str, Any]) -> None:
@@ -219,6 +210,11 @@ def _print_comparison(metric: str, axes: Sequence[str], rows: list[dict[str, Any
             line += [_estimate(*between, scale, "+"), (row["verdict"] or "-") + unpaired]
         lines.append(line)
     print_lines(table(heads, lines, right=heads[len(axes) : len(axes) + 3]))
+
+
+def _hint(found: pl.DataFrame) -> None:
+    if found["n"].max() == 1:
+        click.echo("hint: one seed tells nothing about noise; give the study repetitions", err=True)
 
 
 def _one(names: Sequence[str]) -> str | Sequence[str]:
@@ -264,6 +260,7 @@ def improvement(
         names = [*axes, "over", "improvement"]
         rows = [[*_cells(axes, row), str(row["baseline"]), _improved(row)] for row in found.to_dicts()]
         print_lines(table(names, rows, right=["improvement"]))
+        _hint(found)
         return
     # A column a pair and a row a point, as papers print it.
     lines: dict[tuple[str, ...], dict[tuple[Any, Any], str]] = {}
@@ -271,6 +268,7 @@ def improvement(
         lines.setdefault(tuple(_cells(axes[1:], row)), {})[row[axes[0]], row["baseline"]] = _improved(row)
     rows = [[*key, *(line.get(pair, "-") for pair in pairs)] for key, line in lines.items()]
     print_lines(table([*axes[1:], *heads.values()], rows, right=list(heads.values())))
+    _hint(found)
 
 
 def _improved(row: dict[str, Any]) -> str:

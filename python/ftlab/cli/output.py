@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 # Width of output that goes to a file or a pipe: wide enough for the tables, and the same everywhere.
 _FILE_COLUMNS = 110
 
+# What the short tables show of a summary, as far as the runs have it.
+HEADLINES = {
+    "write_amplification.total": "WA",
+    "host.iops": "IOPS",
+    "latency_ns.read.mean": "read mean",
+    "latency_ns.write.mean": "write mean",
+    "latency_ns.all.p99": "p99",
+    "map_cache.hit_ratio": "map hits",
+    "buffer.hit_ratio": "buffer hits",
+}
+
 transform_option = click.option(
     "--transform",
     "transforms",
