@@ -1143,6 +1143,10 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
         }
     }
 
+    fn map_cache(&self) -> Option<&Translation> {
+        self.translation.as_ref()
+    }
+
     fn counters(&self) -> FtlCounters {
         let map_cache = self.translation.as_ref().map(Translation::summary);
         FtlCounters { map_cache, ..self.counters.clone() }

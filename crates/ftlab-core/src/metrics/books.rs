@@ -7,6 +7,7 @@ use crate::ftl::{Ftl, FtlCounters};
 use crate::geometry::{BlockId, Geometry};
 use crate::host::intake::IntakeCounts;
 use crate::host::request::{Op, Request, SECTOR_BYTES};
+use crate::mapcache::translation::Translation;
 use crate::metrics::latency::Latency;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
@@ -102,7 +103,7 @@ impl Books {
             && recorder.is_due(self.host.completed, now)
         {
             let totals = Self::totals(&self.host, ftl, flash);
-            recorder.row(now, &totals);
+            recorder.row(now, totals);
         }
     }
 
@@ -116,13 +117,14 @@ impl Books {
             programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
             erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
             free_blocks: ftl.free_blocks(),
+            map_cache: ftl.map_cache().map(Translation::totals),
         }
     }
 
     /// The series, its last interval cut short.
     pub(crate) fn series<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>) -> Option<Series> {
         let totals = Self::totals(&self.host, ftl, flash);
-        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, &totals))
+        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, totals))
     }
 
     /// Everything known so far. `partial` and what the caller alone knows are left for it to fill in.
