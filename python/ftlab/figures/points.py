@@ -34,6 +34,8 @@ Error = Literal["auto", "bars", "band", "none"]
 _ERRORS = ("auto", "bars", "band", "none")
 # From this number of places on, intervals are a band, and markers would touch each other.
 _BAND_FROM, _MARKERS_TO, _THIN_FROM = 25, 60, 200
+# What stands on a logarithmic axis begins so far below the smallest value.
+_FOOT = 3
 # Columns that are drawn together become rows of these.
 _PART, _VALUE = "ftlab:part", "ftlab:value"
 
@@ -337,7 +339,9 @@ def finish_y(canvas: Canvas, scale: Scale, values: list[float], *, from_zero: bo
     """Scale the vertical axis to the values."""
     scaled = [value * scale.factor for value in values]
     for axes in canvas.axes:
-        scale.ticks_at(axes, "y", [], canvas.room[1])
+        scale.ticks_at(axes, "y", scaled, canvas.room[1], measured=True)
+        if scale.base and from_zero:
+            axes.set_ylim(bottom=min(value for value in scaled if value > 0) / _FOOT)
         if not scale.base:
             bottom, top = limits(scaled, scale.key)
             if from_zero and bottom is None:

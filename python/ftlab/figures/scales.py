@@ -108,8 +108,10 @@ class Scale:
     sizes: bool = False
     wide: bool = False
 
-    def ticks_at(self, axes: Axes, which: Literal["x", "y"], values: Sequence[float], room: float) -> None:
-        """Choose the ticks: at the values themselves if they are few and fit into ``room`` points."""
+    def ticks_at(
+        self, axes: Axes, which: Literal["x", "y"], values: Sequence[float], room: float, *, measured: bool = False
+    ) -> None:
+        """Choose the ticks: at the values themselves if they are few, fit into ``room`` points and are not measured."""
         from matplotlib import ticker
 
         axis = axes.xaxis if which == "x" else axes.yaxis
@@ -119,11 +121,11 @@ class Scale:
         size = 7.0
         ticks = axis.get_tick_params().get("labelsize", size)
         size = float(ticks) if isinstance(ticks, (int, float)) else size
-        if 1 < len(distinct) <= _FEW_TICKS and self._fit(distinct, room, size, which):
+        if not measured and 1 < len(distinct) <= _FEW_TICKS and self._fit(distinct, room, size, which):
             axis.set_major_locator(ticker.FixedLocator(distinct))
             axis.set_minor_locator(ticker.NullLocator())
         elif self.base:
-            narrow = self.base == 10 and distinct and distinct[-1] < _WIDE * distinct[0]  # noqa: PLR2004 - base
+            narrow = self.base == 10 and bool(distinct) and distinct[-1] < _WIDE * distinct[0]  # noqa: PLR2004 - base
             subs = (1.0, 2.0, 5.0) if narrow else (1.0,)
             axis.set_major_locator(
                 ticker.LogLocator(
@@ -139,9 +141,9 @@ class Scale:
         else:
             each = (4.0 if which == "x" else 2.4) * size
             axis.set_major_locator(ticker.MaxNLocator(nbins=max(3, min(8, int(room / each))), steps=[1, 2, 2.5, 5, 10]))
-        if self.base or self.wide or len(distinct) <= _FEW_TICKS:
+        if self.base or self.wide:
             axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: self.tick(value)))
-        if not self.base and not self.wide:
+        else:
             axis.set_major_formatter(_plain())
 
     def tick(self, value: float) -> str:

@@ -185,6 +185,7 @@ def cdf(
     every = found.every
     base = wants_log(log, "x", every.tolist(), chosen=10 if spans_decades([every.min(), every.max()]) else 0)
     scale = scale_for(x, [every.min(), every.max()], base, look.names)
+    every_scaled = [every.min() * scale.factor, every.max() * scale.factor]
     with styled(width):
         canvas = Canvas(look, facet, found.facets)
         handles: dict[Any, Any] = {}
@@ -207,9 +208,9 @@ def cdf(
                 marks: dict[str, Any] = {"marker": MARKERS[at % len(MARKERS)]} if summed else {"drawstyle": steps}
                 (handles[other],) = axes.plot(xs * scale.factor, shares, **style, **marks)
         for axes in canvas.axes:
-            scale.ticks_at(axes, "x", [], canvas.room[0])
+            scale.ticks_at(axes, "x", every_scaled, canvas.room[0], measured=True)
         tall = Scale("share", "share above" if complement else "cumulative share", 1.0, 10 if complement else 0)
-        finish_y(canvas, tall, [0.0, 1.0], from_zero=True)
+        finish_y(canvas, tall, [lowest, 1.0], from_zero=True)
         for axes in canvas.axes:
             axes.set_ylim((lowest / 2, 1.2) if complement else (0, 1.02))
         canvas.label(scale.text, tall.text)
@@ -320,13 +321,11 @@ def histogram(
             name_places(canvas, x, counted.places, look)
         else:
             few = cut.each and cut.edges.size <= _MOST_ALONE
-            middles = ((cut.edges[1:] + cut.edges[:-1]) / 2 * counted.across.factor).tolist() if few else []
+            middles = ((cut.edges[1:] + cut.edges[:-1]) / 2 * counted.across.factor).tolist()
             for axes in canvas.axes:
-                counted.across.ticks_at(axes, "x", middles, canvas.room[0])
+                counted.across.ticks_at(axes, "x", middles, canvas.room[0], measured=not few)
                 axes.set_xlabel(counted.across.text)
-        finish_y(canvas, counted.up, [0.0, counted.most], from_zero=True)
-        for axes in canvas.axes if counted.up.base else ():
-            axes.set_ylim(bottom=counted.least / 2)
+        finish_y(canvas, counted.up, [counted.least, counted.most], from_zero=True)
         canvas.label(canvas.axes[-1].get_xlabel(), counted.up.text)
         return canvas.finish(sentence(f"distribution of {look.name(x)}"), found.notes(look))
 
