@@ -36,6 +36,8 @@ _ERRORS = ("auto", "bars", "band", "none")
 _BAND_FROM, _MARKERS_TO, _THIN_FROM = 25, 60, 200
 # What stands on a logarithmic axis begins so far below the smallest value.
 _FOOT = 3
+# Names along an axis are broken into lines of so many letters' height.
+_LONGEST = 10
 # Columns that are drawn together become rows of these.
 _PART, _VALUE = "ftlab:part", "ftlab:value"
 
@@ -319,18 +321,28 @@ def _finish_x(canvas: Canvas, drawing: _Drawing, places: list[Any], *, numeric: 
 
 def name_places(canvas: Canvas, key: str, places: list[Any], look: Look) -> None:
     """Write the values of a column along the horizontal axis, turned if they need it."""
+    from ftlab.figures.canvas import wrapped
+
     text, texts = texts_of(key, places, look.names)
+    size = canvas.font - 1
     slot = canvas.room[0] / max(1, len(places))
-    widest = max(text_width(each, canvas.font - 1) for each in texts)
+    lines, turned = [wrapped(each, slot * 0.92, size) for each in texts], 0
+    if max(text_width(line, size) for each in lines for line in each) > slot * 0.92 or max(map(len, lines)) > 2:  # noqa: PLR2004 - lines
+        lines, turned = [[each] for each in texts], 35
+        longest = max(text_width(each, size) for each in texts)
+        if slot < 1.3 * canvas.font or longest > _LONGEST * size:
+            # Upright, in as many lines as fit beside each other.
+            turned, most = 90, max(1, int(slot / (1.3 * size)))
+            lines = [wrapped(each, max(1.2 * longest / most, _LONGEST * size), size) for each in texts]
+        widest = max(text_width(line, size) for each in lines for line in each)
+        canvas.make_room(max(0.0, widest * math.sin(math.radians(turned)) - 3 * size))
     for axes in canvas.axes:
-        axes.set_xticks(range(len(places)), texts)
+        axes.set_xticks(range(len(places)), ["\n".join(each) for each in lines])
         axes.set_xlim(-0.5, len(places) - 0.5)
-        if widest > slot * 0.92:
-            steep = slot < 1.3 * canvas.font
-            axes.tick_params(axis="x", labelrotation=90 if steep else 35)
-            for tick in axes.get_xticklabels():
-                tick.set(ha="center" if steep else "right", rotation_mode="default" if steep else "anchor")
-        axes.tick_params(axis="x", length=0)
+        axes.tick_params(axis="x", length=0, labelrotation=turned)
+        for tick in axes.get_xticklabels() if turned else ():
+            steep = turned == 90  # noqa: PLR2004 - degrees
+            tick.set(ha="center" if steep else "right", rotation_mode="default" if steep else "anchor")
         axes.grid(visible=False, axis="x")
         axes.set_xlabel(text)
 
@@ -547,6 +559,7 @@ def _annotated(canvas: Canvas, bars: list[tuple[Axes, Any, float]], *, annotate:
         return
     heights = [patch.get_y() + patch.get_height() for _, patch, _ in bars]
     texts = [f"{height:.3g}" if abs(height) < 1000 else f"{height:,.0f}" for height in heights]  # noqa: PLR2004 - digits
+    texts = [text.replace("-", "\N{MINUS SIGN}") for text in texts]
     size = canvas.font - 2
     axes = bars[0][0]
     left, right = axes.get_xlim()
