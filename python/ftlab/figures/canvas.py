@@ -120,7 +120,7 @@ class Picture(Figure):
     """A figure that notebooks show as it is."""
 
     def _repr_png_(self) -> bytes:
-        return image(self, "png", 120)
+        return image(self, "png", 140)
 
 
 def new_figure(width_inches: float, height_inches: float) -> Picture:

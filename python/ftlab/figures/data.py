@@ -277,35 +277,28 @@ class Means:
         return notes
 
 
-def _fixed(table: Table, keys: Sequence[str | None], over: Sequence[str]) -> None:
-    """Refuse to average over what nobody named."""
+def _varying(frame: pl.DataFrame, keys: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Columns that have several values where the keys have one."""
     import polars as pl
 
+    counts = [pl.col(name).n_unique() for name in names]
+    found = frame.group_by(keys).agg(counts) if keys else frame.select(counts)
+    return [name for name in names if found[name].max() not in {None, 1}]
+
+
+def _fixed(table: Table, keys: Sequence[str | None], over: Sequence[str]) -> None:
+    """Refuse to average over what nobody named."""
     frame = table.frame
     used = [key for key in dict.fromkeys(keys) if key is not None]
-    named = {*used, *over}
-    axes = frame.columns[: frame.columns.index(_STATUS)] if _STATUS in frame.columns else []
     repeated = [name for name in over if name in frame.columns and name not in used]
-    varying: list[str] = []
-    if axes:
-        rest = [name for name in axes if name not in named]
-        counts = (
-            frame.group_by(used).agg(pl.col(name).n_unique() for name in rest)
-            if used
-            else frame.select(pl.col(name).n_unique() for name in rest)
-        )
-        varying = [name for name in rest if counts[name].max() not in {None, 1}]
-    elif repeated:
-        same = [*used, *repeated]
-        if frame.select(same).n_unique() == frame.height:
-            return
-        words = [
-            name
-            for name, kind in frame.schema.items()
-            if name not in named and not kind.is_float() and not kind.is_nested()
-        ]
-        counts = frame.group_by(same).agg(pl.col(name).n_unique() for name in words)
-        varying = [name for name in words if counts[name].max() not in {None, 1}][:_PARTS]
+    # In the frame of a study the axes stand first.
+    end = next((name for name in (_STATUS, *repeated) if name in frame.columns), None)
+    axes = frame.columns[: frame.columns.index(end)] if end is not None else []
+    varying = _varying(frame, used, [name for name in axes if name not in {*used, *over}])
+    same = [*used, *repeated]
+    if not varying and repeated and frame.select(same).n_unique() < frame.height:
+        words = [name for name, kind in frame.schema.items() if not kind.is_float() and not kind.is_nested()]
+        varying = _varying(frame, same, [name for name in words if name not in {*used, *over}])[:1]
         if not varying:
             raise ConfigError(f"several rows have the same {', '.join(same)}: filter the frame")
     if varying:
@@ -348,8 +341,8 @@ def means(
 
     if (low is None) != (high is None):
         raise ConfigError("give both low and high, or neither")
-    _fixed(table, keys, over)
     values = table.numbers(y, role)
+    _fixed(table, keys, over)
     columns = [
         (pl.lit(None) if key is None else table.column(key, "key")).alias(f"k{at}") for at, key in enumerate(keys)
     ]
