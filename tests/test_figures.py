@@ -185,6 +185,29 @@ def test_intervals_that_are_known_are_drawn_as_they_are() -> None:
         assert texts_of(figure)[1] == "Intervals: low to high."
 
 
+def test_tables_of_estimates_are_drawn_with_what_they_say() -> None:
+    table = {
+        "ftl.gc": ["greedy", "fifo"] * 2,
+        "metric": ["latency_ns.read.p99"] * 4,
+        "ftl.over_provisioning": [0.1, 0.1, 0.2, 0.2],
+        "mean": [2e5, 3e5, 1e5, 2e5],
+        "low": [1.5e5, 2.5e5, 0.5e5, None],
+        "high": [2.5e5, 3.5e5, 1.5e5, None],
+    }
+    figure = figures.line(table, x="ftl.over_provisioning", y="mean", color="ftl.gc")
+    assert figure.axes[0].get_ylabel() == "read latency, p99 (µs)"
+    assert texts_of(figure) == ["Read latency, p99, by over-provisioning", "Intervals: low to high."]
+    bars = [container.lines[2][0].get_segments() for container in figure.axes[0].containers]
+    assert [[segment[:, 1].tolist() for segment in series] for series in bars] == [
+        [[150, 250], [50, 150]],
+        [[250, 350]],
+    ]
+    cells = figures.heatmap(table, x="ftl.over_provisioning", y="ftl.gc", value="mean")
+    assert cells.axes[1].get_ylabel() == "read latency, p99 (µs)"
+    with pytest.raises(ftlab.ConfigError, match="several metrics, 'a', 'b'"):
+        figures.bar({**table, "metric": ["a", "a", "b", "b"]}, x="ftl.over_provisioning", y="mean", color="ftl.gc")
+
+
 def test_many_places_have_a_band() -> None:
     rng = np.random.default_rng(3)
     table = {"x": np.repeat(np.arange(40), 4), "seed": np.tile(np.arange(4), 40), "y": rng.normal(10, 1, 160)}
@@ -347,6 +370,9 @@ def test_a_histogram_of_distances_has_zero_in_the_middle_of_a_bin() -> None:
     assert data.edges[at] + data.edges[at + 1] == 0
     first = (distances >= data.edges[0]) & (distances < data.edges[1])
     assert data.values[0] == pytest.approx(counts[first].sum() / counts.sum())
+    positive = figures.histogram({"latency_ns": np.arange(25, 5000)}, x="latency_ns", log="none").axes[0]
+    assert positive.patches[0].get_data().edges[0] == pytest.approx(0.0245), "nothing is drawn where nothing is"
+    assert positive.patches[0].get_data().values.sum() == pytest.approx(1)
 
 
 def test_few_numbers_and_names_have_a_bar_each() -> None:
@@ -440,7 +466,14 @@ def test_the_same_figure_is_the_same_bytes(
 ) -> None:
     first = figures.save(drawn(kind, frame, requests), tmp_path / "first", dpi=72)
     assert [path.name for path in first] == ["first.pdf", "first.svg", "first.png"]
-    with mpl.rc_context({"font.size": 20, "axes.grid": False, "savefig.dpi": 50, "lines.linewidth": 9}):
+    settings = {
+        "font.size": 20,
+        "axes.grid": False,
+        "lines.linewidth": 9,
+        "savefig.bbox": "tight",
+        "text.hinting": "none",
+    }
+    with mpl.rc_context(settings):
         second = figures.save(drawn(kind, frame, requests), tmp_path / "second", dpi=72)
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.suffix
@@ -479,7 +512,15 @@ def test_means_are_never_taken_over_what_nobody_named(frame: pl.DataFrame) -> No
         figures.heatmap(frame, x="workload", y="ftl.gc", value="gc.collections")
 
 
-GOOD = {"x": [1, 2], "y": [1.0, 2.0], "word": ["a", "b"], "none": [None, None], "h.a_ns": [1, 2], "h.b_bytes": [1, 2]}
+GOOD = {
+    "x": [1, 2],
+    "y": [2.0, 1.0],
+    "zero": [0.0, 1.0],
+    "word": ["a", "b"],
+    "none": [None, None],
+    "h.a_ns": [1, 2],
+    "h.b_bytes": [1, 2],
+}
 
 
 @pytest.mark.parametrize(
@@ -504,6 +545,9 @@ GOOD = {"x": [1, 2], "y": [1.0, 2.0], "word": ["a", "b"], "none": [None, None], 
         ("line", {"x": "x", "y": "y", "height": 0}, "height = 0"),
         ("line", {"x": "x", "y": "y", "error": "whiskers"}, "error = 'whiskers'"),
         ("line", {"x": "x", "y": "y", "order": {"z": []}}, "order: no column 'z'"),
+        ("line", {"x": "x", "y": "y", "over": ["sed"]}, "over: no column 'sed'"),
+        ("line", {"x": "word", "y": "x", "low": "y", "high": "h.a_ns"}, "x = 1 is outside its interval, 2 to 1"),
+        ("bar", {"x": "word", "y": "zero", "log": "y"}, "the smallest value of y is 0, expected numbers above 0"),
         ("bar", {"x": "x", "y": "y", "log": "x"}, "log = 'x': expected y, none"),
         ("bar", {"x": "x", "y": "y", "stack": True, "log": "y"}, "stack"),
         ("bar", {"x": "x", "y": "y", "stack": True, "low": "y", "high": "y"}, "stack"),

@@ -99,6 +99,10 @@ def _settings(sheet: _Sheet) -> dict[str, Any]:
         "lines.linewidth": line,
         "lines.markersize": 3.4 * line,
         "patch.linewidth": 0.4 * line,
+        # Fonts are embedded whole, as publishers ask for, and names inside do not depend on chance.
+        "pdf.fonttype": 42,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "ftlab",
         "text.parse_math": False,
         "xtick.labelsize": font - 1,
         "xtick.major.width": 0.5 * line,
@@ -117,7 +121,13 @@ def styled(width: str = "page") -> Iterator[None]:
 
 
 class Picture(Figure):
-    """A figure that notebooks show as it is."""
+    """A figure that notebooks show as it is.
+
+    Attributes:
+        sheet: The width that it is drawn for.
+    """
+
+    sheet = "page"
 
     def _repr_png_(self) -> bytes:
         return image(self, "png", 140)
@@ -204,6 +214,7 @@ class Canvas:
         self._panel = look.height or panel_height or usual
         self._panels = self._rows * (self._panel + title) + 0.35 * sheet.font / 8
         self.figure = new_figure(sheet.inches, self._panels)
+        self.figure.sheet = look.width
         grid = self.figure.subplots(self._rows, self.columns, sharex=True, sharey=True, squeeze=False)
         every = list(grid.flat)
         for spare in every[count:]:

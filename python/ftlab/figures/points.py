@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab.errors import ConfigError
-from ftlab.figures.data import MOST_GROUPS, Means, Table, finite, means
+from ftlab.figures.data import MOST_GROUPS, Means, Table, finite, interval_of, means
 from ftlab.figures.scales import (
     Log,
     base_of_powers,
@@ -55,7 +55,8 @@ def heading(what: str, *by: str) -> str:
 def melted(frame: Any, y: str | Sequence[str], color: str | None, order: Mapping[str, Sequence[Any]] | None) -> _Values:
     """Put several columns below each other, with their names as colours."""
     if isinstance(y, str):
-        return _Values(Table(frame, order), y, color, y)
+        table = Table(frame, order)
+        return _Values(table, y, color, table.key_of(y))
     import polars as pl
 
     columns = list(dict.fromkeys(y))
@@ -93,9 +94,8 @@ class _Values:
 
     def axis_name(self, look: Look) -> str:
         """Name of the values."""
-        if not self.parts:
-            return look.name(self.key)
-        return look.name(common_key(self.parts))
+        key = common_key(self.parts) if self.parts else self.key
+        return look.names.get(self.y, look.name(key))
 
     def named(self, look: Look) -> dict[str, str]:
         """Names with that of the values."""
@@ -123,20 +123,27 @@ class _Drawing:
     found: Means
     facets: list[Any]
     colors: list[Any]
+    given: tuple[str, ...]
 
     @property
     def means(self) -> list[float]:
-        """All values, with the ends of their intervals."""
+        """All means."""
+        return finite(point.mean for point in self.found.points.values())
+
+    @property
+    def ends(self) -> list[float]:
+        """All means, and the ends of their intervals."""
         return finite(end for point in self.found.points.values() for end in (point.mean, point.low, point.high))
 
     def title(self) -> str:
         """What the figure shows."""
         return heading(self.values.axis_name(self.look), self.look.name(self.x))
 
-    def notes(self, confidence: float | None, low: str | None, high: str | None) -> list[str]:
-        """What must be said under the figure; ``confidence`` is that of the intervals that are drawn."""
-        given = () if low is None or high is None or confidence is None else (low, high)
-        return self.found.notes(self.look.name, confidence=confidence, given=given)
+    def notes(self, confidence: float, *, intervals: bool) -> list[str]:
+        """What must be said under the figure, with or without intervals."""
+        if not intervals:
+            return self.found.notes(self.look.name, confidence=None)
+        return self.found.notes(self.look.name, confidence=confidence, given=self.given)
 
 
 def _prepared(
@@ -162,8 +169,10 @@ def _prepared(
     table.check(x, "x")
     facets = [None] if facet is None else table.values(facet, "facet")
     colors = [None] if values.color is None else table.values(values.color, "color")
+    low, high = interval_of(table, values.y, low, high)
     found = means(table, values.y, [facet, values.color, x], over=over, confidence=confidence, low=low, high=high)
-    return _Drawing(values, look, x, facet, found, facets, colors)
+    given = () if low is None or high is None else (low, high)
+    return _Drawing(values, look, x, facet, found, facets, colors, given)
 
 
 def line(
@@ -197,7 +206,8 @@ def line(
         y: Column of the values, or several of the same unit, which then are the colours.
         color: Column whose values have a line each.
         facet: Column whose values have a panel each.
-        low: Column of the lower ends of error bars that are known already; with ``high``.
+        low: Column of the lower ends of error bars that are known already; with ``high``. Default: ``low`` and
+            ``high`` where ``y`` is ``mean`` or ``improvement``, as in tables of ``ftlab.analysis``.
         high: Column of their upper ends.
         over: Columns that repetitions differ in.
         confidence: Of the intervals.
@@ -227,13 +237,12 @@ def line(
     table = drawing.values.table
     places = table.values(x, "x", most=None)
     numeric = table.is_number(x)
-    every = drawing.means
+    every = drawing.ends if error != "none" else drawing.means
+    chosen = 10 if spans_decades(drawing.means) else 0
     y_scale = scale_for(
         drawing.values.key,
         every,
-        wants_log(
-            log, "y", every, chosen=10 if spans_decades(finite(p.mean for p in drawing.found.points.values())) else 0
-        ),
+        wants_log(log, "y", drawing.means, chosen=chosen),
         drawing.values.named(look),
     )
     kind: Literal["bars", "band", "none"] = error if error != "auto" else "bars" if len(places) < _BAND_FROM else "band"
@@ -246,7 +255,7 @@ def line(
         canvas.label(x_text, y_scale.text)
         if drawing.values.color is not None:
             _legend(canvas, drawing, handles)
-        notes = drawing.notes(confidence if kind != "none" else None, low, high)
+        notes = drawing.notes(confidence, intervals=kind != "none")
         return canvas.finish(drawing.title(), notes)
 
 
@@ -452,11 +461,9 @@ def bar(
     if stack:
         drawing = _without_empty(drawing)
     intervals = not stack and error != "none"
-    every = _heights(drawing, places, stack=stack) if stack or not intervals else drawing.means
-    positive = [value for value in every if value > 0] if log == "y" else every
-    y_scale = scale_for(
-        drawing.values.key, positive, wants_log(log, "y", positive, chosen=0), drawing.values.named(look)
-    )
+    every = _tops(drawing, places) if stack else drawing.ends if intervals else drawing.means
+    base = wants_log(log, "y", drawing.means, chosen=0)
+    y_scale = scale_for(drawing.values.key, every, base, drawing.values.named(look))
     with styled(width):
         canvas = Canvas(look, facet, drawing.facets)
         if drawing.values.color is not None:
@@ -470,7 +477,7 @@ def bar(
             if any(value < 0 for value in every):
                 axes.axhline(0, color="black", linewidth=0.5 * canvas.line)
         _annotated(canvas, bars, annotate=annotate if not stack else bool(annotate))
-        notes = drawing.notes(confidence if intervals else None, low, high)
+        notes = drawing.notes(confidence, intervals=intervals)
         return canvas.finish(drawing.title(), notes)
 
 
@@ -484,10 +491,9 @@ def _without_empty(drawing: _Drawing) -> _Drawing:
     return replace(drawing, colors=used or drawing.colors[:1])
 
 
-def _heights(drawing: _Drawing, places: list[Any], *, stack: bool) -> list[float]:
+def _tops(drawing: _Drawing, places: list[Any]) -> list[float]:
+    """Heights of stacks."""
     points = drawing.found.points
-    if not stack:
-        return finite(point.mean for point in points.values())
     return [
         sum(points[facet, color, place].mean or 0 for color in drawing.colors if (facet, color, place) in points)
         for facet in drawing.facets

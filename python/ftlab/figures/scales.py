@@ -79,13 +79,11 @@ def wants_log(log: str | None, which: str, values: Sequence[float], *, chosen: i
     """
     if log is None:
         return chosen
-    if log == "none" or (which not in log and log != which):
-        return 0
-    if which == "value" and log != "value":
+    if which not in log:
         return 0
     least = min(values, default=1)
     if least <= 0:
-        raise ConfigError(f"log = {log!r}: the smallest value is {least:g}, expected numbers above 0")
+        raise ConfigError(f"log = {log!r}: the smallest value of {which} is {least:g}, expected numbers above 0")
     return 2 if base_of_powers(values) == 2 else 10  # noqa: PLR2004 - base
 
 
