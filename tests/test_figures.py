@@ -204,6 +204,9 @@ def test_tables_of_estimates_are_drawn_with_what_they_say() -> None:
     ]
     cells = figures.heatmap(table, x="ftl.over_provisioning", y="ftl.gc", value="mean")
     assert cells.axes[1].get_ylabel() == "read latency, p99 (µs)"
+    better = {**table, "improvement": table["mean"], "baseline": ["random"] * 4}
+    figure = figures.bar(better, x="ftl.over_provisioning", y="improvement", color="ftl.gc", names={"random": "chance"})
+    assert figure.axes[0].get_ylabel() == "improvement of read latency, p99 over chance"
     with pytest.raises(ftlab.ConfigError, match="several metrics, 'a', 'b'"):
         figures.bar({**table, "metric": ["a", "a", "b", "b"]}, x="ftl.over_provisioning", y="mean", color="ftl.gc")
 

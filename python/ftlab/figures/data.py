@@ -23,8 +23,8 @@ MOST_GROUPS = 24
 _SIZES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _PARTS = 5
-# Columns of tables of `ftlab.analysis`: what is measured, its mean and its interval.
-_METRIC, _MEAN, _ESTIMATES = "metric", "mean", ("mean", "improvement")
+# Columns of tables of `ftlab.analysis`: what is measured, what it is compared with, and what has an interval.
+_METRIC, _BASELINE, _MEAN, _ESTIMATES = "metric", "baseline", "mean", ("mean", "improvement")
 
 
 def to_polars(frame: Any) -> pl.DataFrame:
@@ -201,14 +201,25 @@ class Table:
             return column
         return column.cast(pl.String) if not column.dtype.is_nested() else column.map_elements(str, pl.String)
 
-    def key_of(self, name: str) -> str:
-        """The key that a column of values is about: that of the metric in tables of ``ftlab.analysis``."""
-        if name != _MEAN or _METRIC not in self.frame.columns:
-            return name
-        metrics = self.frame[_METRIC].drop_nulls().unique(maintain_order=True).to_list()
+    def about(self, name: str, named: Callable[[str], str]) -> tuple[str, str]:
+        """The key and the name of a column of values.
+
+        In tables of ``ftlab.analysis`` these are those of the metric, and an improvement is one of it over a baseline.
+
+        Raises:
+            ConfigError: There are several metrics.
+        """
+        if name not in _ESTIMATES or _METRIC not in self.frame.columns:
+            return name, named(name)
+        metrics = self.values(_METRIC, _METRIC, most=None)
         if len(metrics) > 1:
             raise ConfigError(f"the frame has several metrics, {', '.join(map(repr, metrics))}: filter it for one")
-        return str(metrics[0]) if metrics else name
+        metric = str(metrics[0])
+        if name == _MEAN:
+            return metric, named(metric)
+        bases = self.values(_BASELINE, _BASELINE, most=None) if _BASELINE in self.frame.columns else []
+        over = f" over {named(str(bases[0]))}" if len(bases) == 1 else ""
+        return name, f"improvement of {named(metric)}{over}"
 
     def values(self, name: str, role: str, most: int | None = MOST_GROUPS) -> list[Any]:
         """Give the distinct values of a column in their order.
