@@ -362,6 +362,12 @@ def test_percentiles_of_summaries_are_a_distribution(frame: pl.DataFrame) -> Non
 def test_a_histogram_of_distances_has_zero_in_the_middle_of_a_bin() -> None:
     distances = np.arange(-1023, 1024)
     counts = 1 + np.maximum(0, 1000 - np.abs(distances))
+    for bins in (None, 50, 1000):
+        figure = figures.histogram(
+            {"distance": distances, "count": counts}, x="distance", weight="count", log="none", bins=bins
+        )
+        shares = figure.axes[0].patches[0].get_data().values
+        assert shares == pytest.approx(shares[::-1]), "as symmetric as the counts"
     figure = figures.histogram({"distance": distances, "count": counts}, x="distance", weight="count", log="none")
     [axes] = figure.axes
     assert axes.get_xlabel() == "distance from the miss (pages)"
@@ -576,6 +582,11 @@ def test_what_is_no_frame_is_told(tmp_path: Path) -> None:
         figures.line(many, x="x", y="y", color="s")
     with pytest.raises(ftlab.ConfigError, match="above 0"):
         figures.line({"x": [0, 1], "y": [1, 2]}, x="x", y="y", log="x")
+    apart = {"x": [1, 2], "y": [None, 2.0], "s": ["a", None]}
+    with pytest.raises(ftlab.ConfigError, match="all other columns"):
+        figures.line(apart, x="x", y="y", color="s")
+    with pytest.raises(ftlab.ConfigError, match="all other columns"):
+        figures.cdf(apart, x="y", color="s")
     figure = figures.line(GOOD, x="x", y="y")
     with pytest.raises(ftlab.ConfigError, match=r"found the ending \.jpg, expected \.pdf, \.svg, \.png"):
         figures.save(figure, tmp_path / "figure.jpg")

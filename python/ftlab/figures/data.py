@@ -395,7 +395,9 @@ def means(
             half = half_width(row["stdev"], count, confidence)
             ends_of = (mean - half, mean + half)
         points[tuple(row[name] for name in names)] = Point(mean, *ends_of, count)
-    counts = [point.count for point in points.values() if point.count] or [0]
+    counts = [point.count for point in points.values() if point.count]
+    if not counts:
+        raise ConfigError(f"{role}: no row has a value of {y!r} and of all other columns that are drawn")
     present = tuple(name for name in over if name in table.frame.columns)
     missing = frame.height - whole["y"].count()
     return Means(points, (min(counts), max(counts)), present, missing, frame.height)

@@ -14,6 +14,7 @@ from ftlab.figures.scales import (
     check_log,
     limits,
     scale_for,
+    sentence,
     spans_decades,
     text_width,
     texts_of,
@@ -48,8 +49,7 @@ def heading(what: str, *by: str) -> str:
     >>> heading("read latency, p99", "queue depth"), heading("hit ratio", "size", "scheme")
     ('Read latency, p99, by queue depth', 'Hit ratio by size and scheme')
     """
-    text = f"{what}{',' if ',' in what else ''} by {' and '.join(by)}"
-    return text[:1].upper() + text[1:]
+    return sentence(f"{what}{',' if ',' in what else ''} by {' and '.join(by)}")
 
 
 def melted(
@@ -286,7 +286,7 @@ def _draw_lines(
             xs = [place for place, _ in drawn]
             ys = [math.nan if point.mean is None else point.mean * factor for _, point in drawn]
             marker = MARKERS[at % len(MARKERS)] if len(drawn) <= _MARKERS_TO else None
-            # Colours come again before dashes do.
+            # Colours, markers and dashes go round at different paces: no two series have the same three.
             dash = DASHES[at % len(DASHES)] if len(drawing.colors) > 1 else "-"
             thin = 0.6 if len(drawn) > _THIN_FROM else 1.0
             style: dict[str, Any] = {
