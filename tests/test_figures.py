@@ -211,6 +211,16 @@ def test_tables_of_estimates_are_drawn_with_what_they_say() -> None:
         figures.bar({**table, "metric": ["a", "a", "b", "b"]}, x="ftl.over_provisioning", y="mean", color="ftl.gc")
 
 
+def test_comparisons_are_drawn_in_one_call(frame: pl.DataFrame) -> None:
+    table = ftlab.analysis.compare(frame, "ftl.gc", ["latency_ns.write.mean"], baseline="greedy")
+    figure = figures.line(table, x="ftl.over_provisioning", y="mean", color="ftl.gc", facet="workload")
+    direct = figures.line(frame, x="ftl.over_provisioning", y="latency_ns.write.mean", color="ftl.gc", facet="workload")
+    for one, other in zip(figure.axes, direct.axes, strict=True):
+        assert one.get_ylabel() == other.get_ylabel()
+        for ours, theirs in zip(one.get_lines(), other.get_lines(), strict=True):
+            assert np.asarray(ours.get_data(), float) == pytest.approx(np.asarray(theirs.get_data(), float))
+
+
 def test_many_places_have_a_band() -> None:
     rng = np.random.default_rng(3)
     table = {"x": np.repeat(np.arange(40), 4), "seed": np.tile(np.arange(4), 40), "y": rng.normal(10, 1, 160)}
@@ -547,7 +557,7 @@ GOOD = {
         ("line", {"x": "x", "y": ["y"], "color": "word"}, "color or several y"),
         ("line", {"x": "x", "y": []}, "no column is named"),
         ("line", {"x": "x", "y": "y", "low": "x"}, "both low and high"),
-        ("line", {"x": "x", "y": "y", "confidence": 95}, "confidence = 95: expected a number between 0 and 1"),
+        ("line", {"x": "x", "y": "y", "confidence": 95}, "confidence = 95: expected a share between 0 and 1"),
         ("line", {"x": "x", "y": "y", "log": "z"}, "log = 'z': expected x, y, xy, none"),
         ("line", {"x": "word", "y": "y", "log": "x"}, "'word' has names"),
         ("line", {"x": "x", "y": "y", "width": "wide"}, "width = 'wide': expected column, page, slide"),

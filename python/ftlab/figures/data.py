@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from ftlab.analysis.intervals import student
 from ftlab.errors import ConfigError
+from ftlab.studies.frame import to_polars
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -25,44 +26,6 @@ _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _PARTS = 5
 # Columns of tables of `ftlab.analysis`: what is measured, what it is compared with, and what has an interval.
 _METRIC, _BASELINE, _MEAN, _ESTIMATES = "metric", "baseline", "mean", ("mean", "improvement")
-
-
-def to_polars(frame: Any) -> pl.DataFrame:
-    """Take a frame of Polars, pandas or Arrow, a dictionary of columns, or a structured array of NumPy.
-
-    Raises:
-        ConfigError: It is none of these, or its columns cannot be read.
-    """
-    import numpy as np
-    import polars as pl
-
-    if isinstance(frame, pl.LazyFrame):
-        return frame.collect()
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    try:
-        if isinstance(frame, Mapping):
-            return pl.DataFrame([pl.Series(str(name), values, strict=False) for name, values in frame.items()])
-        if isinstance(frame, np.ndarray) and frame.dtype.names is not None:
-            return pl.DataFrame([pl.Series(name, np.ascontiguousarray(frame[name])) for name in frame.dtype.names])
-        if hasattr(frame, "column_names"):
-            arrow = pl.from_arrow(frame)
-            return arrow if isinstance(arrow, pl.DataFrame) else arrow.to_frame()
-        if hasattr(frame, "columns") and hasattr(frame, "to_numpy"):
-            return pl.DataFrame([_from_pandas(str(name), frame[name]) for name in frame.columns])
-    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise ConfigError(f"the frame cannot be read: {error}") from error
-    kind = type(frame).__name__
-    raise ConfigError(f"found {kind}, expected a frame of Polars or pandas, an Arrow table, or a dictionary of columns")
-
-
-def _from_pandas(name: str, column: Any) -> pl.Series:
-    import numpy as np
-    import polars as pl
-
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb":
-        return pl.Series(name, column.to_numpy())
-    return pl.Series(name, list(column.to_numpy(dtype=object, na_value=None)), strict=False)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -125,7 +88,7 @@ class Table:
         """Take a frame.
 
         Args:
-            frame: See :func:`to_polars`.
+            frame: See :func:`ftlab.studies.frame.to_polars`.
             order: The order of values by column, in place of :func:`in_order`.
 
         Raises:
@@ -359,8 +322,6 @@ def means(
     """
     import polars as pl
 
-    from ftlab.figures.student import half_width
-
     if (low is None) != (high is None):
         raise ConfigError("give both low and high, or neither")
     values = table.numbers(y, role)
@@ -392,7 +353,7 @@ def means(
             if mean is not None and None not in ends_of and not ends_of[0] <= mean <= ends_of[1]:
                 raise ConfigError(f"{y} = {mean:g} is outside its interval, {ends_of[0]:g} to {ends_of[1]:g}")
         elif count > 1:
-            half = half_width(row["stdev"], count, confidence)
+            half = student(count - 1, confidence) * row["stdev"] / math.sqrt(count)
             ends_of = (mean - half, mean + half)
         points[tuple(row[name] for name in names)] = Point(mean, *ends_of, count)
     counts = [point.count for point in points.values() if point.count]

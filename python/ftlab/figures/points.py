@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ftlab.analysis.tables import check_confidence
 from ftlab.errors import ConfigError
 from ftlab.figures.data import MOST_GROUPS, Means, Table, finite, interval_of, means
 from ftlab.figures.scales import (
@@ -163,8 +164,7 @@ def _prepared(
     low: str | None,
     high: str | None,
 ) -> _Drawing:
-    if not 0 < confidence < 1:
-        raise ConfigError(f"confidence = {confidence}: expected a number between 0 and 1, such as 0.95")
+    check_confidence(confidence)
     if isinstance(over, str):
         over = [over]
     values = melted(frame, y, color, order, look)

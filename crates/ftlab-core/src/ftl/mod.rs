@@ -6,20 +6,29 @@ use crate::flash::Flash;
 use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::geometry::Lpn;
-use crate::metrics::summary::GcSummary;
+use crate::metrics::summary::{GcSummary, MapCacheSummary};
 use crate::schemes::Scheme;
 
 pub mod allocator;
 pub mod gc;
+pub mod map_only;
 pub mod page;
 
 /// The translation layers that a device file can name.
-pub const SCHEMES: [Scheme; 1] = [Scheme {
-    key: "ftl.kind",
-    name: "page",
-    summary: "Page mapping: any logical page may be anywhere; the whole table is in DRAM.",
-    source: "A. Ban, US patent 5,404,485 (1995), with page granularity",
-}];
+pub const SCHEMES: [Scheme; 2] = [
+    Scheme {
+        key: "ftl.kind",
+        name: "page",
+        summary: "Page mapping: any logical page may be anywhere. `map_cache.kind` says where the table is.",
+        source: "A. Ban, US patent 5,404,485 (1995), with page granularity",
+    },
+    Scheme {
+        key: "ftl.kind",
+        name: "map_only",
+        summary: "The mapping cache alone: what lookups cost, added up one after the other. No data, no collection, no clock.",
+        source: "the model of the IEEK paper 2012-50-3-10",
+    },
+];
 
 /// A host access to one NAND page's worth of logical space, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +43,8 @@ pub struct PageOp {
     pub sectors: u32,
     /// Stream of the request.
     pub stream: u16,
+    /// Mapping units of the same request that follow this access.
+    pub rest: u32,
 }
 
 impl PageOp {
@@ -47,7 +58,7 @@ impl PageOp {
 }
 
 /// What a translation layer has counted since the last [`Ftl::reset_counters`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct FtlCounters {
     /// Garbage collection.
     pub gc: GcSummary,
@@ -55,6 +66,8 @@ pub struct FtlCounters {
     pub unmapped_reads: u64,
     /// Units written in part whose rest was read first.
     pub read_modify_writes: u64,
+    /// The mapping cache, when there is one.
+    pub map_cache: Option<MapCacheSummary>,
 }
 
 /// A flash translation layer.

@@ -136,7 +136,7 @@ impl Books {
     ) -> Summary {
         let geometry = flash.geometry();
         let timed = busy.is_some();
-        let FtlCounters { gc, unmapped_reads, read_modify_writes } = ftl.counters();
+        let FtlCounters { gc, unmapped_reads, read_modify_writes, map_cache } = ftl.counters();
         let span = self.last_completion.since(self.first_arrival);
         let seconds = span.0 as f64 / 1e12;
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -180,6 +180,7 @@ impl Books {
                 .map(|busy| ByCause::from_counts(busy.by_cause_ps.map(|ps| ((ps + 500) / 1000) as u64))),
             write_amplification: write_amplification(flash, host.write_pages),
             gc,
+            map_cache,
             wear: wear(config, flash, geometry),
             parallelism: busy.map(|busy| ParallelismSummary {
                 mean_busy_channels: mean_over_span(busy.channels_ps),
