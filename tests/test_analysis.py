@@ -580,7 +580,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda f: compare(f.drop("status"), "gc", "y"), "no column 'status'"),
     (lambda f: compare(f.with_columns(status=pl.lit("error")), "gc", "y"), "of 8 runs none is done"),
     (lambda f: compare(f.with_columns(y=pl.lit(None, pl.Float64)), "gc", "y"), "no run has a value"),
-    (lambda _: compare(7, "gc", "y"), "expected the table of a study, found int"),
+    (lambda _: compare(7, "gc", "y"), "found int, expected a frame"),
     (lambda f: improvement(f, "gc", "y"), "which way is better"),
     (lambda f: improvement(f, "gc", "y", scheme="fifa", better="smaller"), "scheme = 'fifa': .* 'fifo'"),
     (lambda f: improvement(f.with_columns(y=-pl.col("y")), "gc", "y", better="smaller"), "negative"),

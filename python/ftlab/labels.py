@@ -6,7 +6,11 @@ read badly has a name of its own in ``_NAMES``. So a key that is new has a decen
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Label(NamedTuple):
@@ -73,7 +77,11 @@ _NAMES = {
     "latency_max_ns": "latency, largest",
     "latency_mean_ns": "latency, mean",
     "lba": "logical address",
+    "map_cache.fetch_bytes": "entries fetched into the mapping cache",
     "map_cache.kind": "mapping cache",
+    "map_cache.mean_miss_penalty_ns": "mapping penalty of a miss, mean",
+    "map_cache.mean_penalty_ns": "mapping penalty, mean",
+    "map_cache.used_bytes": "mapping cache memory in use",
     "memory.bytes_per_page": "memory for each page",
     "memory.table_bytes": "memory of tables",
     "op": "operation",
@@ -215,8 +223,8 @@ def name(key: str) -> str:
 
     >>> name("latency_ns.read.p99"), name("write_amplification.total"), name("flash.programs.gc")
     ('read latency, p99', 'write amplification', 'flash programs, GC')
-    >>> name("workload.request_bytes"), name("ftl.over_provisioning"), name("map_cache.hit_ratio")
-    ('request size', 'over-provisioning', 'mapping cache hit ratio')
+    >>> name("workload.request_bytes"), name("ftl.over_provisioning"), name("map_cache.penalty_ns.fetch")
+    ('request size', 'over-provisioning', 'mapping cache penalty, fetch')
     """
     if key in _NAMES:
         return _NAMES[key]
@@ -228,8 +236,8 @@ def name(key: str) -> str:
         return _NAMES[parts[-1]]
     if parts[-1] == "kind" and len(parts) > 1:
         return section or _words(parts[0])
-    if parts[0] == "flash" and len(parts) > 2:  # noqa: PLR2004 - command and cause
-        return ", ".join([f"flash {_words(parts[1])}", *_last(parts[2:])])
+    if section and len(parts) > 2:  # noqa: PLR2004 - such as a command and a cause
+        return ", ".join([f"{section} {_words(parts[1])}", *_last(parts[2:])])
     last = _words(parts[-1])
     if last == "bytes" and len(parts) > 1:
         last = "size"
@@ -290,3 +298,26 @@ def _number(value: float) -> str:
         # Years, block numbers and the like have four digits: no separator.
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"  # noqa: PLR2004
     return f"{value:.4g}"
+
+
+def common_key(keys: Sequence[str]) -> str:
+    """The leading parts that keys have in common; the first key when there are none.
+
+    >>> common_key(["write_amplification.host", "write_amplification.gc"])
+    'write_amplification'
+    """
+    columns = zip(*(key.split(".") for key in keys), strict=False)
+    shared = [parts[0] for parts in itertools.takewhile(lambda parts: len(set(parts)) == 1, columns)]
+    return ".".join(shared) or keys[0]
+
+
+def part_text(key: str, common: str) -> str:
+    """What a key says beyond the leading parts that it has in common with others.
+
+    >>> part_text("write_amplification.gc", "write_amplification"), part_text("host.reads", "host.writes")
+    ('GC', 'reads')
+    """
+    rest = key.removeprefix(f"{common}.")
+    if rest == key:
+        return name(key)
+    return ", ".join(_LAST.get(part) or _words(part) for part in rest.split("."))

@@ -31,6 +31,17 @@ Interval = tuple[float, float]
 _FEWEST_TO_RESAMPLE = 3
 
 
+def student(freedom: float, confidence: float) -> float:
+    """Give how many standard errors a confidence interval of Student's reaches to either side.
+
+    >>> round(student(2, 0.95), 4)
+    4.3027
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
 @dataclass(frozen=True)
 class Estimator:
     """How intervals are made.
@@ -55,9 +66,7 @@ class Estimator:
             raise ConfigError(f"resamples = {self.resamples}: expected 100 or more")
 
     def _t(self, freedom: float) -> float:
-        from scipy.special import stdtrit
-
-        return float(stdtrit(freedom, (1 + self.confidence) / 2))
+        return student(freedom, self.confidence)
 
     def mean(self, values: NDArray[np.float64]) -> Interval | None:
         """Interval of a mean; ``None`` for fewer than two values."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
+from ftlab.studies.frame import to_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -152,7 +153,7 @@ def _read(
         raise ConfigError('the run kept no time series: run with series="auto", a study with options.series = "auto"')
     clocks: dict[str, NDArray[Any]] = {}
     if isinstance(series, dict) or hasattr(series, "columns"):
-        table = tables.as_polars(series)
+        table = to_polars(series)
         tables.columns(table, [column], "column")
         if not table[column].dtype.is_numeric():
             raise ConfigError(f"column {column!r}: expected numbers, found {str(table[column].dtype).lower()}")

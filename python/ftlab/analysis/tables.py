@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ftlab.errors import ConfigError
+from ftlab.studies.frame import to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,36 +106,6 @@ def choice(name: str, value: str, choices: Sequence[str]) -> None:
         raise ConfigError(f"{name} = {value!r}: expected one of {', '.join(choices)}{hint}")
 
 
-def as_polars(frame: Any) -> pl.DataFrame:
-    """Give a table of Polars, pandas, Arrow or a dictionary of columns as one of Polars.
-
-    Raises:
-        ConfigError: It is no table.
-    """
-    import polars as pl
-
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    if isinstance(frame, pl.LazyFrame):
-        return frame.collect()
-    names = list(frame) if isinstance(frame, dict) else getattr(frame, "column_names", getattr(frame, "columns", None))
-    if names is None:
-        raise ConfigError(f"expected the table of a study, found {type(frame).__name__}")
-    try:
-        return pl.DataFrame({str(name): _listed(frame[name]) for name in names}, strict=False)
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(f"the table cannot be read: {error}") from error
-
-
-def _listed(column: Any) -> list[Any]:
-    """Give a column as Python's own values, whichever library holds it."""
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(column, method):
-            values: list[Any] = getattr(column, method)()
-            return values
-    return list(column)
-
-
 def columns(frame: pl.DataFrame, names: Iterable[str], what: str) -> None:
     """Refuse names that are no columns.
 
@@ -156,7 +127,7 @@ def done(frame: Any) -> pl.DataFrame:
     """
     import polars as pl
 
-    table = as_polars(frame)
+    table = to_polars(frame)
     runs = table.filter(pl.col("status") == "done") if "status" in table.columns else table
     if runs.is_empty():
         raise ConfigError(f"nothing to analyse: of {table.height} runs none is done" if table.height else "no runs")

@@ -13,6 +13,7 @@ import click
 from ftlab.cli import FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES
 from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table
+from ftlab.cli.plot import plot
 from ftlab.errors import ConfigError
 from ftlab.studies import Store, Study, Watch, run_study
 from ftlab.units import count_text, iops_text, time_text
@@ -145,8 +146,8 @@ def study() -> None:
     """Grids of runs: executed in parallel, stored, resumed, queried, analysed."""
 
 
-for analysis in ANALYSES:
-    study.add_command(analysis)
+for command in (*ANALYSES, plot):
+    study.add_command(command)
 
 
 @study.command()
