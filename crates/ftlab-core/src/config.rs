@@ -604,6 +604,11 @@ pub struct MapCacheConfig {
     pub balanced: bool,
     /// Whose recency says whether it would (`bsb`).
     pub rank: RankBy,
+    /// Share of memory for the write buffer of single entries (`sftl`).
+    pub sparse_fraction: f64,
+    /// A page that leaves memory with at most this many changed entries leaves them in the write buffer (`sftl`). 32
+    /// take as much there as the bit maps of a page of 4 KiB.
+    pub sparse_entries: u32,
 }
 
 impl Default for MapCacheConfig {
@@ -632,6 +637,8 @@ impl Default for MapCacheConfig {
             decision_interval: 1,
             balanced: true,
             rank: RankBy::Distinct,
+            sparse_fraction: 0.1,
+            sparse_entries: 32,
         }
     }
 }
@@ -1126,7 +1133,7 @@ impl DeviceConfig {
 
     fn validate_map_cache(&self) -> Result<(), ConfigError> {
         let (m, usual) = (&self.map_cache, MapCacheConfig::default());
-        use MapCacheKind::{Bsb, Dftl, FullPage, HalfPage, Ideal, Tafp};
+        use MapCacheKind::{Bsb, Dftl, FullPage, HalfPage, Ideal, Sftl, Tafp};
         // Keys that would change nothing are mistakes: name, whether it was changed, which kinds look at it.
         let runs = [FullPage, HalfPage, Tafp, Bsb].as_slice();
         for (key, changed, kinds) in [
@@ -1145,6 +1152,8 @@ impl DeviceConfig {
             ("decision_interval", m.decision_interval != usual.decision_interval, &[Bsb]),
             ("balanced", m.balanced != usual.balanced, &[Bsb]),
             ("rank", m.rank != usual.rank, &[Bsb]),
+            ("sparse_fraction", m.sparse_fraction.to_bits() != usual.sparse_fraction.to_bits(), &[Sftl]),
+            ("sparse_entries", m.sparse_entries != usual.sparse_entries, &[Sftl]),
         ] {
             if changed && !kinds.contains(&m.kind) {
                 let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -1204,6 +1213,16 @@ impl DeviceConfig {
         if m.decision_interval == 0 {
             return refuse("map_cache.decision_interval", 0, "must be at least 1");
         }
+        if !(0.0..=0.5).contains(&m.sparse_fraction) {
+            return refuse("map_cache.sparse_fraction", m.sparse_fraction, "must be from 0 to 0.5");
+        }
+        if m.sparse_entries == 0 {
+            return refuse(
+                "map_cache.sparse_entries",
+                0,
+                "must be at least 1 (sparse_fraction = 0: no buffer)",
+            );
+        }
         let header = if m.charge_headers { 8 } else { 0 };
         let most = |window: CandidateWindow| match window {
             CandidateWindow::Forward(bytes) => u64::from(bytes + ENTRY_BYTES),
@@ -1215,6 +1234,7 @@ impl DeviceConfig {
             HalfPage => page / 2 + header,
             Tafp => most(CandidateWindow::Forward(m.window_bytes)) + header,
             Bsb => m.candidates.iter().map(|window| most(*window)).max().unwrap_or(0) + header,
+            Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             _ => u64::from(m.entry_bytes),
         };
         if m.bytes < least {

@@ -108,7 +108,7 @@ fn map_caches() -> impl Strategy<Value = Value> {
 }
 
 /// Schemes that always write all that they have changed of a translation page.
-const WITHOUT_COALESCING: [&str; 0] = [];
+const WITHOUT_COALESCING: [&str; 1] = ["sftl"];
 
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 fn requests() -> impl Strategy<Value = Vec<Request>> {
