@@ -609,6 +609,9 @@ pub struct MapCacheConfig {
     /// A page that leaves memory with at most this many changed entries leaves them in the write buffer (`sftl`). 32
     /// take as much there as the bit maps of a page of 4 KiB.
     pub sparse_entries: u32,
+    /// By how many translation pages memory must have fewer, or more again, for accesses to count as sequential, or not
+    /// (`tpftl`); 0 is without selective prefetching. 3 is the paper's.
+    pub selective_threshold: u32,
 }
 
 impl Default for MapCacheConfig {
@@ -639,6 +642,7 @@ impl Default for MapCacheConfig {
             rank: RankBy::Distinct,
             sparse_fraction: 0.1,
             sparse_entries: 32,
+            selective_threshold: 3,
         }
     }
 }
@@ -1133,7 +1137,7 @@ impl DeviceConfig {
 
     fn validate_map_cache(&self) -> Result<(), ConfigError> {
         let (m, usual) = (&self.map_cache, MapCacheConfig::default());
-        use MapCacheKind::{Bsb, Dftl, FullPage, HalfPage, Ideal, Sftl, Tafp};
+        use MapCacheKind::{Bsb, Dftl, FullPage, HalfPage, Ideal, Sftl, Tafp, Tpftl};
         // Keys that would change nothing are mistakes: name, whether it was changed, which kinds look at it.
         let runs = [FullPage, HalfPage, Tafp, Bsb].as_slice();
         for (key, changed, kinds) in [
@@ -1154,6 +1158,7 @@ impl DeviceConfig {
             ("rank", m.rank != usual.rank, &[Bsb]),
             ("sparse_fraction", m.sparse_fraction.to_bits() != usual.sparse_fraction.to_bits(), &[Sftl]),
             ("sparse_entries", m.sparse_entries != usual.sparse_entries, &[Sftl]),
+            ("selective_threshold", m.selective_threshold != usual.selective_threshold, &[Tpftl]),
         ] {
             if changed && !kinds.contains(&m.kind) {
                 let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -1235,6 +1240,7 @@ impl DeviceConfig {
             Tafp => most(CandidateWindow::Forward(m.window_bytes)) + header,
             Bsb => m.candidates.iter().map(|window| most(*window)).max().unwrap_or(0) + header,
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
+            Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
             _ => u64::from(m.entry_bytes),
         };
         if m.bytes < least {

@@ -24,6 +24,7 @@ mod half_page;
 mod lru;
 pub(crate) mod sftl;
 mod tafp;
+pub(crate) mod tpftl;
 pub mod translation;
 mod units;
 
@@ -274,4 +275,6 @@ map_caches! {
     bsb::Bsb, "balanced score board, IEEK paper 2012-50-3-10";
     /// Whole translation pages, compressed by runs of consecutive physical addresses; few changes wait in a buffer.
     sftl::Sftl, "Jiang, Zhang, Yuan, Hu, Chen, MSST 2011";
+    /// Entries that hang together by translation page; prefetching by request and by what came before, batched updates.
+    tpftl::Tpftl, "Zhou, Wu, Huang, He, Zhou, Xie, EuroSys 2015";
 }
