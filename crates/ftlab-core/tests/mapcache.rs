@@ -182,7 +182,7 @@ fn a_board_of_one_window_is_that_window() {
 /// What every scheme needs beside its name, in a drive with `bytes` of memory for entries.
 fn of_kind(kind: MapCacheKind, bytes: u64) -> Value {
     // A whole page fits as well.
-    let page = if matches!(kind, MapCacheKind::Sftl) { 4096 } else { 0 };
+    let page = if matches!(kind, MapCacheKind::Sftl | MapCacheKind::Cdftl) { 4096 } else { 0 };
     json!({ "kind": kind.name(), "bytes": bytes + page })
 }
 

@@ -18,6 +18,7 @@ use crate::geometry::Lpn;
 use crate::schemes::Scheme;
 
 mod bsb;
+mod cdftl;
 mod dftl;
 mod full_page;
 mod half_page;
@@ -277,4 +278,6 @@ map_caches! {
     sftl::Sftl, "Jiang, Zhang, Yuan, Hu, Chen, MSST 2011";
     /// Entries that hang together by translation page; prefetching by request and by what came before, batched updates.
     tpftl::Tpftl, "Zhou, Wu, Huang, He, Zhou, Xie, EuroSys 2015";
+    /// Single entries over whole translation pages, which take the changes of entries that leave.
+    cdftl::Cdftl, "Qin, Wang, Liu, Shao, RTAS 2011";
 }
