@@ -137,6 +137,13 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
                 sectors * 512
             )
         }
+        "bpftrace" => {
+            if out.is_empty() {
+                let _ = writeln!(out, "TIME(ns) DEVICE RWBS SECTOR SECTORS COMM");
+            }
+            let rwbs = if read { "R" } else { "WS" };
+            writeln!(out, "{ns} 259,{stream} {rwbs} {lba} {sectors} kworker/1:2H")
+        }
         "fiu" => {
             let op = if read { 'R' } else { 'W' };
             let hash = lba.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -9,6 +9,7 @@ pub(crate) mod biotracer;
 pub(crate) mod blkparse;
 pub(crate) mod blkreplay;
 pub(crate) mod blktrace;
+pub(crate) mod bpftrace;
 pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod disksim;
@@ -47,6 +48,7 @@ pub static FORMATS: &[&Format] = &[
     &biotracer::FORMAT,
     &opencas::FORMAT,
     &biosnoop::FORMAT,
+    &bpftrace::FORMAT,
     &fiu::FORMAT,
     &vscsi::FORMAT,
     &blktrace::FORMAT,
@@ -303,6 +305,24 @@ mod tests {
         assert_eq!(detect(Input::from_bytes("t", text), Some("disksim")).unwrap().name, "disksim");
         let decimal = b"100 0 8 8 1\n200.5 0 16 8 0\n".to_vec();
         assert_eq!(detect(Input::from_bytes("t", decimal), None).unwrap().name, "disksim");
+    }
+
+    #[test]
+    fn biosnoop_of_bpftrace_is_told_from_that_of_bcc() {
+        for header in [
+            "TIME(ms)     COMM             PID    LAT(ms)\n",
+            "TIME(ms)     DISK    COMM             PID    LAT(ms)\n",
+            "TIME(ms)     DISK ID        COMM             PID    LAT(ms)\n             MAJOR MINOR\n",
+        ] {
+            let text =
+                format!("Attaching 4 probes...\n{header}611          bash             4179        10\n");
+            let input = || Input::from_bytes("t.txt", text.clone().into_bytes());
+            let format = detect(input(), None).unwrap();
+            assert_eq!(format.name, "biosnoop");
+            let error = format.reader(input()).unwrap().fill(&mut Vec::new(), 10).unwrap_err();
+            assert_eq!((error.line, error.column), (Some(2), Some(1)));
+            assert!(error.expected.contains("biosnoop.bt of bpftrace does not print"), "{error}");
+        }
     }
 
     #[test]
