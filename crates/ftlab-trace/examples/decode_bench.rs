@@ -45,11 +45,12 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
             let time = 128_166_372_003_061_629 + ns / 100;
             writeln!(out, "{time},hm,{stream},{op},{},{},{}", lba * 512, sectors * 512, ns % 90_000)
         }
-        "disksim" => writeln!(
+        "disksim" | "flashsim" => writeln!(
             out,
-            "{}.{:06} {stream} {lba} {sectors} {}",
+            "{}.{:06} {stream} {lba} {} {}",
             ns / 1_000_000,
             ns % 1_000_000,
+            if format == "flashsim" { sectors.div_ceil(8) } else { sectors },
             u8::from(read)
         ),
         "mqsim" | "ssdsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),

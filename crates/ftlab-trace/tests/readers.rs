@@ -383,6 +383,8 @@ fn every_fault_names_line_column_text_and_expectation() {
         ("disksim", "1.0 0 0 4294967296 0\n", 1, 9, "4294967296"),
         ("disksim", "1.0 0 0 \0 0\n", 1, 9, "\0"),
         ("ssdsim", "1 0 0 8 2\n", 1, 9, "2"),
+        ("flashsim", "1.0 0 0 8 2\n", 1, 11, "2"),
+        ("flashsim", "1.0 0 0 536870912 1\n", 1, 9, "536870912"),
         ("blkparse", "  8,0 3 1 0.0 697 D R 8 + 0 [a]\n", 1, 27, "0"),
         ("blkparse", "8,0 3 1 0.0 697 D XW 8 + 8 [a]\n", 1, 19, "XW"),
         ("blkparse", "8,0 3 1 0.0 697 D W 8 + 8 [a]\nnonsense\n", 2, 1, "nonsense"),

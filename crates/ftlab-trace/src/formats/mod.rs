@@ -15,6 +15,7 @@ pub(crate) mod csv;
 pub(crate) mod disksim;
 pub(crate) mod fio_iolog;
 pub(crate) mod fiu;
+pub(crate) mod flashsim;
 pub(crate) mod hp_srt;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
@@ -37,6 +38,7 @@ pub static FORMATS: &[&Format] = &[
     &spc::FORMAT,
     &msr::FORMAT,
     &disksim::FORMAT,
+    &flashsim::FORMAT,
     &mqsim::FORMAT,
     &ssdsim::FORMAT,
     &blkparse::FORMAT,
@@ -303,6 +305,11 @@ mod tests {
         assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("mqsim")).unwrap().name, "mqsim");
         assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("ssdsim")).unwrap().name, "ssdsim");
         assert_eq!(detect(Input::from_bytes("t", text), Some("disksim")).unwrap().name, "disksim");
+        let pages = flashsim::FORMAT.example.as_bytes().to_vec();
+        let error = detect(Input::from_bytes("t", pages.clone()), None).unwrap_err();
+        assert!(error.expected.contains("several formats (disksim, flashsim)"), "{error}");
+        let sectors = b"700.5 0 8 8 0\n700.5 0 16 8 0\n700.5 0 24 8 0\n".to_vec();
+        assert_eq!(detect(Input::from_bytes("t", [pages, sectors].concat()), None).unwrap().name, "disksim");
         let decimal = b"100 0 8 8 1\n200.5 0 16 8 0\n".to_vec();
         assert_eq!(detect(Input::from_bytes("t", decimal), None).unwrap().name, "disksim");
     }
