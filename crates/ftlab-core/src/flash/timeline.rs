@@ -177,7 +177,7 @@ impl Timeline {
             ended: Vec::new(),
             finished: Vec::new(),
             spans: Spans::new(config),
-            ledger: Ledger::new(log),
+            ledger: Ledger::new(units as usize, geometry.channels as usize, log),
         }
     }
 
@@ -382,7 +382,7 @@ impl Timeline {
         let state = &mut self.channels[channel as usize];
         let unit = std::mem::replace(&mut state.using, NONE);
         let since = state.since;
-        self.ledger.channel_busy_ps += u128::from(self.now.since(since).0);
+        self.ledger.channel_busy_ps[channel as usize] += self.now.since(since).0;
         self.units[unit as usize].transfer = (since, self.now);
         if self.units[unit as usize].phase == Phase::BusIn {
             self.start_array(unit);
@@ -413,7 +413,8 @@ impl Timeline {
     #[inline]
     fn account(&mut self, unit: u32, node: u32, end: Time) {
         let cause = self.submission(node).cause();
-        self.ledger.busy_ps[cause as usize] += u128::from(end.since(self.units[unit as usize].started).0);
+        let unit_of = unit as usize;
+        self.ledger.busy_ps[unit_of][cause as usize] += end.since(self.units[unit_of].started).0;
         if self.ledger.log.is_some() {
             self.note(unit, node, end);
         }
