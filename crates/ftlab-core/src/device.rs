@@ -221,7 +221,7 @@ fn run_timed<F: Ftl, C: Clock>(
     let (units_ps, channels_ps) =
         (std::mem::take(&mut ledger.busy_ps), std::mem::take(&mut ledger.channel_busy_ps));
     let busy = BusyTimes { units_ps, channels_ps, port_bytes, idle_from };
-    close(config, drive, &intake, books, Some(busy), result)
+    close(config, drive, &intake, books, Some(&busy), result)
 }
 
 /// Audit the drive and write its summary.
@@ -230,7 +230,7 @@ fn close<F: Ftl, P: FlashPort>(
     drive: Drive<'_, F, P>,
     intake: &Intake,
     mut books: Books,
-    busy: Option<BusyTimes>,
+    busy: Option<&BusyTimes>,
     result: Result<(), RunError>,
 ) -> Outcome {
     let Drive { ftl, flash, oracle, .. } = drive;

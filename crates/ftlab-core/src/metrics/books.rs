@@ -156,7 +156,7 @@ impl Books {
         ftl: &F,
         flash: &Flash<P>,
         intake: IntakeCounts,
-        busy: Option<BusyTimes>,
+        busy: Option<&BusyTimes>,
     ) -> Summary {
         let geometry = flash.geometry();
         let timed = busy.is_some();
@@ -182,7 +182,6 @@ impl Books {
             },
             ..self.host.clone()
         };
-        let busy = busy.as_ref();
         let table_bytes =
             flash.nand.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {
