@@ -6,7 +6,11 @@ read badly has a name of its own in ``_NAMES``. So a key that is new has a decen
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Label(NamedTuple):
@@ -290,3 +294,26 @@ def _number(value: float) -> str:
         # Years, block numbers and the like have four digits: no separator.
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"  # noqa: PLR2004
     return f"{value:.4g}"
+
+
+def common_key(keys: Sequence[str]) -> str:
+    """The leading parts that keys have in common; the first key when there are none.
+
+    >>> common_key(["write_amplification.host", "write_amplification.gc"])
+    'write_amplification'
+    """
+    columns = zip(*(key.split(".") for key in keys), strict=False)
+    shared = [parts[0] for parts in itertools.takewhile(lambda parts: len(set(parts)) == 1, columns)]
+    return ".".join(shared) or keys[0]
+
+
+def part_text(key: str, common: str) -> str:
+    """What a key says beyond the leading parts that it has in common with others.
+
+    >>> part_text("write_amplification.gc", "write_amplification"), part_text("host.reads", "host.writes")
+    ('GC', 'reads')
+    """
+    rest = key.removeprefix(f"{common}.")
+    if rest == key:
+        return name(key)
+    return ", ".join(_LAST.get(part) or _words(part) for part in rest.split("."))

@@ -143,13 +143,11 @@ class Result:
         if series is not None:
             series.write_parquet(folder / "series.parquet")
         if series is not None and series.height:
-            from matplotlib import rc_context
+            from ftlab.figures import save
 
             figure = self.plot()
-            # The same run gives the same files: no dates, no random names inside.
-            with rc_context({"svg.hashsalt": "ftlab"}):
-                figure.savefig(folder / "plot.png", dpi=150)
-                figure.savefig(folder / "plot.svg", metadata={"Date": None})
+            for form in ("png", "svg"):
+                save(figure, folder / f"plot.{form}", dpi=150)
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the summary document."""

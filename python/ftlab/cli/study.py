@@ -12,6 +12,7 @@ import click
 
 from ftlab.cli import FAILED, INTERRUPTED
 from ftlab.cli.output import console, json_option, print_json, print_lines, table
+from ftlab.cli.plot import plot
 from ftlab.errors import ConfigError
 from ftlab.studies import Store, Study, Watch, run_study
 from ftlab.units import count_text, iops_text, time_text
@@ -165,6 +166,9 @@ def _print_all(frame: pl.DataFrame, *, as_json: bool, as_csv: bool) -> None:
 @click.group()
 def study() -> None:
     """Grids of runs: executed in parallel, stored, resumed, queried."""
+
+
+study.add_command(plot)
 
 
 @study.command()

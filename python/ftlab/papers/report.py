@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import html
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ftlab.figures import save
 from ftlab.papers.frame import VERDICTS, Done, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
@@ -111,23 +110,11 @@ def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) ->
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(parts) + "\n</body></html>\n"
 
 
-def _save(figure: Figure, path: Path) -> bytes:
-    """Save a figure in all its forms, without dates, and give its SVG."""
-    import matplotlib as mpl
-
-    dates: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    with mpl.rc_context({"svg.hashsalt": "ftlab", "pdf.fonttype": 42}):
-        for form, metadata in dates.items():
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=form, dpi=200, metadata=metadata)
-            path.with_suffix(f".{form}").write_bytes(drawn.getvalue())
-    return path.with_suffix(".svg").read_bytes()
-
-
 def write_report(done: Done, tables: Sequence[Table], figures: Mapping[str, Figure]) -> None:
     """Write ``report.md``, ``report.html`` and ``figures`` into the folder of a paper."""
-    folder = done.folder / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    pictures = {name: _save(figure, folder / name) for name, figure in figures.items()}
+    pictures = {}
+    for name, figure in figures.items():
+        files = {path.suffix: path for path in save(figure, done.folder / "figures" / name)}
+        pictures[name] = files[".svg"].read_bytes()
     (done.folder / "report.md").write_text(_markdown(done, tables, list(figures)), encoding="utf-8")
     (done.folder / "report.html").write_text(_html(done, tables, pictures), encoding="utf-8")
