@@ -124,10 +124,9 @@ class Result:
             files["workload.toml"] = self.workload.to_toml()
         elif isinstance(self.workload, Trace):
             files["trace.txt"] = f"{self.workload.path.resolve()}\n"
-            keys = self.workload.keys()
-            if len(keys) > 1:
+            if len(self.workload.keys()) > 1:
                 # The path alone would not repeat the run.
-                files["workload.toml"] = Workload(**keys).to_toml()
+                files["workload.toml"] = self.workload.to_toml()
         return files
 
     def write(self, folder: str | os.PathLike[str]) -> None:

@@ -6,13 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ftlab.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
     import polars as pl
 
     from ftlab.result import Result

@@ -55,7 +55,8 @@ def _cell(x: float, y: float, width: float, share: float, text: str, title: str)
     return (
         f'<g class="cell"><title>{escape(title)}</title>'
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{_HIGH}" fill="{_color(share)}" stroke="#8a97a6"/>'
-        f'<text x="{x + width / 2:g}" y="{y + _HIGH / 2 + 4:g}" text-anchor="middle" fill="{ink}">{escape(text)}</text></g>'
+        f'<text x="{x + width / 2:g}" y="{y + _HIGH / 2 + 4:g}" text-anchor="middle" fill="{ink}">'
+        f"{escape(text)}</text></g>"
     )
 
 
@@ -110,7 +111,7 @@ def draw(
     channel_high = rows * (die_high + _GAP) - _GAP
     most = _ceiling(max(per_unit, default=0.0))
     wide = _LABEL + across * (die_wide + _GAP)
-    drawn = []
+    drawn: list[str] = []
     if rows == 1:
         heads = (
             f'<text x="{_LABEL + die * (die_wide + _GAP) + die_wide / 2:g}" y="13" text-anchor="middle">'

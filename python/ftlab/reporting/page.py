@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ftlab import labels
+from ftlab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,10 @@ Cell = str | Num
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a page; columns beyond the first hold numbers, unless ``words`` names them."""
+    """A table of a page.
+
+    Columns beyond the first hold numbers, unless ``words`` names them. ``query`` gives the same from the store.
+    """
 
     title: str
     columns: Sequence[str]
@@ -52,6 +56,7 @@ class Table:
     note: str = ""
     words: Sequence[str] = ()
     id: str = ""
+    query: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,12 +124,23 @@ class Numbers:
         return key in self.values
 
     def __getitem__(self, key: str) -> Any:
-        """The value of a key."""
-        return self.values[key]
+        """The value of a key.
+
+        Raises:
+            InputError: The summary has none.
+        """
+        try:
+            return self.values[key]
+        except KeyError:
+            raise InputError(f"summary.json: has no {key}, which this ftlab writes") from None
+
+    def get(self, key: str) -> Any:
+        """The value of a key; ``None`` where the summary has none."""
+        return self.values.get(key)
 
     def num(self, key: str) -> Num:
         """Show a value."""
-        value = self.values[key]
+        value = self[key]
         text = ("no", "yes")[value] if isinstance(value, bool) else labels.value_text(key, value)
         return Num(text, key, raw_text(value), key)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ftlab import labels
-from ftlab.errors import InputError
+from ftlab.errors import FtlabError, InputError
 from ftlab.reporting.drawing import Shape, draw
 from ftlab.reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, Table, clean, raw_text, render
 from ftlab.units import bytes_text, count_text
@@ -87,7 +87,7 @@ def _flat(summary: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _measured(numbers: Numbers, key: str) -> bool:
-    """Whether a number says something: latencies of operations that did not occur, and rates without a clock, do not."""
+    """Whether a number says something: rates without a clock, and latencies of what did not occur, do not."""
     if key not in numbers:
         return False
     if key.startswith("latency_ns."):
@@ -109,7 +109,7 @@ def _latency(numbers: Numbers) -> list[Table]:
         rows: list[list[Cell]] = [
             [op, *(numbers.num(f"{prefix}.{name}") for name in ("count", *_STATISTICS))]
             for op, prefix in ops
-            if f"{prefix}.count" in numbers and numbers[f"{prefix}.count"]
+            if numbers.get(f"{prefix}.count")
         ]
         if len(rows) == 2:  # noqa: PLR2004 - one operation, which is all of them
             rows = rows[1:]
@@ -119,7 +119,7 @@ def _latency(numbers: Numbers) -> list[Table]:
 
 
 def _causes(numbers: Numbers, key: str) -> list[str]:
-    return [cause for cause in CAUSES if f"{key}.{cause}" in numbers and numbers[f"{key}.{cause}"]]
+    return [cause for cause in CAUSES if numbers.get(f"{key}.{cause}")]
 
 
 def _work(numbers: Numbers) -> Table:
@@ -127,9 +127,7 @@ def _work(numbers: Numbers) -> Table:
     kinds = {"busy_ns": "die time"} if "busy_ns.total" in numbers else {}
     shares = {key: f"{name}, share" for key, name in kinds.items()}
     counts = {f"flash.{kind}": text for kind, text in _COMMANDS.items() if numbers[f"flash.{kind}.total"]}
-    amplification = (
-        {"write_amplification": "write amplification"} if "write_amplification.total" in numbers else {}
-    )
+    amplification = {"write_amplification": "write amplification"} if "write_amplification.total" in numbers else {}
     columns = {**kinds, **amplification, **counts}
     present = [cause for cause in CAUSES if any(cause in _causes(numbers, key) for key in columns)]
 
@@ -221,12 +219,19 @@ class _Series:
         data = _points(self._at(self.groups), [float(np.max(values[group])) for group in self.groups])
         return {"name": name, "data": data, "dots": True, "at": 1}
 
+    def smallest(self, column: str, name: str) -> dict[str, Any]:
+        values = self.columns[column]
+        return {
+            "name": name,
+            "data": _points(self._at(self.groups), [float(np.min(values[group])) for group in self.groups]),
+        }
+
     @property
     def note(self) -> str:
         """How many intervals a point stands for."""
         text = f"From series.parquet, {count_text(self.size)} intervals"
         if self.size > MOST_POINTS:
-            text += f"; each point is the mean of about {self.size / len(self.groups):.0f}, or the largest of them"
+            text += f"; each point stands for about {self.size / len(self.groups):.0f} of them"
         return f"{text}."
 
 
@@ -239,31 +244,26 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
         amplification = s.line("write_amplification", s.columns["writes"], "mean over time")
         iops = s.line("iops", s.spans, "mean over time")
         latency = [*s.line("latency_mean_ns", s.completed, "mean"), s.largest("latency_max_ns", "largest")]
-        free = [{"name": "free blocks", "data": _points(s._at(s.groups), [  # noqa: SLF001 - one module
-            float(np.min(s.columns["free_blocks"][group])) for group in s.groups])}]  # fmt: skip
+        free = [s.smallest("free_blocks", "free blocks")]
     except KeyError as error:
         raise InputError(f"series.parquet: has no column {error}, which `ftlab run --out` writes") from error
     charts = []
+
+    def add(id: str, title: str, y: Axis, lines: list[dict[str, Any]], note: str = "") -> None:
+        charts.append(Chart(f"series-{id}", f"{title} over time", s.x, y, lines, s.note + note, "series"))
+
     if "write_amplification.total" in numbers:
         total = numbers["write_amplification.total"]
         ends = s.columns[s.x.key][[0, -1]]
         whole = {"name": "whole run", "data": _points(ends, [total, total]), "dashed": True, "color": "#57606a"}
-        charts.append(
-            Chart("series-wa", "Write amplification over time", s.x, Axis("write_amplification.total"),
-                  [*amplification, whole], s.note, "series")  # fmt: skip
-        )
+        add("wa", "Write amplification", Axis("write_amplification.total"), [*amplification, whole])
     if s.timed:
-        charts.append(Chart("series-iops", "Throughput over time", s.x, Axis("host.iops"), iops, s.note, "series"))
+        add("iops", "Throughput", Axis("host.iops"), iops)
         positive = latency_mean[latency_mean > 0]
         wide = positive.size and float(np.max(latency_max)) > _WIDE_RANGE * float(np.min(positive))
-        charts.append(
-            Chart("series-latency", "Latency over time", s.x, Axis("latency_ns", "latency", "log" if wide else "linear"),
-                  latency, s.note, "series")  # fmt: skip
-        )
-    charts.append(
-        Chart("series-free", "Free blocks over time", s.x, Axis("free_blocks", "free blocks"), free,
-              f"{s.note} Blocks of the whole drive that are erased and not in use.", "series")  # fmt: skip
-    )
+        add("latency", "Latency", Axis("latency_ns", "latency", "log" if wide else "linear"), latency)
+    told = " Blocks of the whole drive that are erased and not in use."
+    add("free", "Free blocks", Axis("free_blocks", "free blocks"), free, told)
     return charts
 
 
@@ -297,7 +297,7 @@ def _latencies(path: Path) -> dict[str, Any]:
 def _distribution(run: RunData, numbers: Numbers) -> Chart | None:
     if "latency_ns.all.count" not in numbers:
         return None
-    series = []
+    series: list[dict[str, Any]] = []
     if run.requests is not None:
         note = "From requests.parquet, every request: end_ns - start_ns."
         for op, values in _latencies(run.requests).items():
@@ -330,7 +330,7 @@ def _distribution(run: RunData, numbers: Numbers) -> Chart | None:
 
 def _by_cause(numbers: Numbers) -> Chart | None:
     kinds = {"busy_ns": "die time", **{f"flash.{kind}": text for kind, text in _COMMANDS.items()}}
-    kinds = {key: text for key, text in kinds.items() if numbers.values.get(f"{key}.total")}
+    kinds = {key: text for key, text in kinds.items() if numbers.get(f"{key}.total")}
     if not kinds:
         return None
     series = []
@@ -412,25 +412,31 @@ def _command(run: RunData, numbers: Numbers) -> str:
 
 def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) -> list[tuple[str, str]]:
     g = device["geometry"]
-    per_die = f"{shape.planes} plane{'s' * (shape.planes != 1)} a die, {g['blocks_per_plane']:,} blocks of {g['pages_per_block']} pages a plane"
+    planes = f"{shape.planes} plane{'s' * (shape.planes != 1)} a die"
+    blocks = f"{g['blocks_per_plane']:,} blocks of {g['pages_per_block']} pages a plane"
     size = shape.channels * shape.dies_per_channel * shape.planes * g["blocks_per_plane"]
     size *= g["pages_per_block"] * g["page_bytes"]
     counts = ((shape.channels, "channel"), (shape.ways, "way"), (shape.dies, "die"))
     dies = " x ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in counts)
-    flash = f"{dies}; {per_die}; {bytes_text(size)} of flash"
+    flash = f"{dies}; {planes}, {blocks}; {bytes_text(size)} of flash"
     rows = [("Device", f"{numbers['device']}: {device.get('description', '')}".rstrip(": ")), ("Flash", flash)]
     parts = [device["ftl"]["kind"], device["ftl"].get("gc", "")]
     rows.append(("Translation layer", f"{parts[0]} mapping, {parts[1]} collection" if parts[1] else parts[0]))
     about = ""
     if run.workload is not None:
-        about = str(tomllib.loads(run.workload).get("description", ""))
+        try:
+            about = str(tomllib.loads(run.workload).get("description", ""))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"workload.toml: expected what `ftlab run --out` wrote: {error}") from error
     rows.append(("Workload", f"{numbers['workload']}: {about}".rstrip(": ")))
     if run.trace is not None:
         rows.append(("Trace", run.trace))
     if "stand_in.stands_for" in numbers:
-        stands_for, recording = numbers["stand_in.stands_for"], numbers.values.get("stand_in.recording")
+        stands_for, recording = numbers["stand_in.stands_for"], numbers.get("stand_in.recording")
         told = f"generated, not recorded; it stands for {stands_for}"
-        rows.append(("Stand-in", told if recording is None else f"the recording {stands_for} ran instead ({recording})"))
+        rows.append(
+            ("Stand-in", told if recording is None else f"the recording {stands_for} ran instead ({recording})")
+        )
     rows += [("Seed", str(numbers["seed"])), ("ftlab", f"{numbers['version']}")]
     if run.options.get("engine"):
         rows.append(("Engine", str(run.options["engine"])))
@@ -453,32 +459,38 @@ def run_page(run: RunData, title: str | None = None) -> str:
     try:
         device = tomllib.loads(run.device)
         shape = Shape.of(device)
+        what = _what(run, numbers, device, shape)
+    except FtlabError:
+        raise
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise InputError(f"device.toml: expected what `ftlab run --out` wrote: {error}") from error
     try:
         charts = [*_series_charts(run, numbers)]
         distribution, causes = _distribution(run, numbers), _by_cause(numbers)
-        tables = [*_latency(numbers), _work(numbers)]
+        latency, work, drawings = _latency(numbers), _work(numbers), _drawings(numbers, shape)
         sections = [table for part in _SECTIONS if (table := _section(numbers, part)) is not None]
-    except KeyError as error:
-        raise InputError(f"summary.json: has no {error}: written by another version of ftlab") from error
+    except FtlabError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        message = f"summary.json: expected what this ftlab writes: {type(error).__name__}: {error}"
+        raise InputError(message) from error
     shown = [chart for chart in (distribution, causes, *charts) if chart is not None]
     rest = {key: value for key, value in numbers.values.items() if key != "wall_seconds"}
     return render(
         "run.html",
         {"charts": [chart.plain() for chart in shown]},
         title=title or f"{numbers['workload']} on {numbers['device']}",
-        partial=bool(numbers.values.get("partial")),
+        partial=bool(numbers.get("partial")),
         stand_in="stand_in.stands_for" in numbers and "stand_in.recording" not in numbers,
         head=_head(numbers),
-        what=_what(run, numbers, device, shape),
-        latency=[table for table in tables if table.id != "work"],
-        work=tables[-1],
+        what=what,
+        latency=latency,
+        work=work,
         sections=sections,
         distribution=distribution,
         causes=causes,
         series=charts,
-        drawings=_drawings(numbers, shape),
+        drawings=drawings,
         command=_command(run, numbers) if run.workload is not None or run.trace is not None else None,
         device=run.device,
         workload=run.workload,

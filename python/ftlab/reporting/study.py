@@ -79,7 +79,7 @@ def _quoted(name: str) -> str:
 
 
 def _query(names: Sequence[str], condition: str = "") -> str:
-    return f"SELECT {', '.join(map(_quoted, names))} FROM study{condition}"
+    return f"SELECT {', '.join(map(_quoted, names))} FROM study{condition}"  # noqa: S608 - quoted
 
 
 def _grid(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
@@ -117,7 +117,8 @@ def _data(frame: pl.DataFrame, axes: Sequence[str], metrics: Sequence[str]) -> d
             column["values"] = values
         columns.append(column)
     first = next((name for name in _FIRST if name in metrics), metrics[0] if metrics else None)
-    x, color = _chosen(frame, axes)
+    done = _done(frame)
+    x, color = _chosen(done if done.height else frame, axes)
     return {
         "study": {
             "axes": list(axes),
@@ -161,16 +162,16 @@ def _errors(frame: pl.DataFrame, axes: Sequence[str]) -> Table | None:
     for row in failed.head(_MOST_ROWS).iter_rows(named=True):
         values = [f"{axis} = {labels.value_text(axis, row[axis])}" for axis in axes]
         rows.append([", ".join([*values, f"seed {row['seed']}"]), row["error"] or ""])
-    note = _query([*axes, "seed", "error"], " WHERE status = 'error'")
-    return Table("", ("run", "error"), rows, note, words=("run", "error"))
+    query = _query([*axes, "seed", "error"], " WHERE status = 'error'")
+    return Table("", ("run", "error"), rows, words=("run", "error"), query=query)
 
 
 def _what(store: Store, study: StudyRecord, frame: pl.DataFrame, axes: Sequence[str]) -> list[tuple[str, str]]:
     records = store.records(run.key for run in study.runs)
     engines = sorted({record.description["engine"] for record in records.values()})
-    counts = {status: frame["status"].to_list().count(status) for status in ("done", "error", "missing")}
-    told = [f"{count_text(counts['done'])} done"]
-    told += [f"{count_text(counts[status])} {text}" for status, text in (("error", "failed"), ("missing", "missing")) if counts[status]]  # fmt: skip
+    status = frame["status"].to_list()
+    words = {"done": "done", "error": "failed", "missing": "missing"}
+    told = [f"{count_text(status.count(each))} {word}" for each, word in words.items() if each in status]
     rows = [("Runs", f"{count_text(frame.height)}: {', '.join(told)}")]
     for part in ("device", "workload"):
         if part in frame.columns and part not in axes:
@@ -232,4 +233,4 @@ def study_page(store: Store, name: str | None = None, title: str | None = None) 
 def _mean_query(axes: Sequence[str], metrics: Sequence[str]) -> str:
     metric = next((name for name in _FIRST if name in metrics), metrics[0] if metrics else "host.completed")
     groups = "".join(f"{_quoted(axis)}, " for axis in axes if axis != "seed")
-    return f"SELECT {groups}avg({_quoted(metric)}), stddev({_quoted(metric)}), count(*) FROM study GROUP BY ALL"
+    return f"SELECT {groups}avg({_quoted(metric)}), stddev({_quoted(metric)}), count(*) FROM study GROUP BY ALL"  # noqa: S608 - quoted

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ftlab.errors import ConfigError
 from ftlab.reporting.data import RunData, from_folder, from_result, from_store
 from ftlab.result import Result
 from ftlab.studies import Store
 from ftlab.studies.store import write_atomically
+
+if TYPE_CHECKING:
+    import os
 
 _FILE = "report.html"
 
@@ -29,7 +32,8 @@ def _opened(source: Path) -> RunData | Store:
     inside = sorted(path.parent.name for mark in ("store.json", "summary.json") for path in source.glob(f"*/{mark}"))
     hint = f"; one level down there are: {', '.join(inside)}" if inside else ""
     raise ConfigError(
-        f"{source}: no results: it has neither summary.json (`ftlab run --out`) nor store.json (`ftlab study run`){hint}"
+        f"{source}: no results: it has neither summary.json (`ftlab run --out`) nor store.json "
+        f"(`ftlab study run`){hint}"
     )
 
 

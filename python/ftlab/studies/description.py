@@ -181,7 +181,8 @@ def _measured(
     needed, present = memory_bytes(device, verify=options["verify"]), machine_bytes()
     if present is not None and needed > present:
         raise MachineError(f"needs up to {bytes_text(needed)} of memory, this machine has {bytes_text(present)}")
-    source = workload_of(description).source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
+    workload = workload_of(description)
+    source = workload.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
     stand_in = description["stand_in"] and tuple(description["stand_in"])
     result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
     _check_contents(description)
