@@ -8,7 +8,7 @@ import io
 import json
 import re
 import shlex
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -95,6 +95,12 @@ def command(*words: str | Path) -> tuple[int, str, str]:
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = status_of([str(word) for word in words])
     return status, out.getvalue(), err.getvalue()
+
+
+def repeat(words: list[str], folder: Path) -> None:
+    with chdir(folder):
+        status, _, err = command(*words)
+    assert status == 0, err
 
 
 def page_of(folder: Path, *options: str) -> Page:
@@ -250,7 +256,7 @@ def saved(page: Page, folder: Path, names: tuple[str, ...]) -> list[str]:
 def test_the_command_on_the_page_repeats_the_run(page: Page, summary: dict[str, Any], tmp_path: Path) -> None:
     words = saved(page, tmp_path, ("device.toml", "workload.toml"))
     assert {"--seed", "--requests", "--verify", "--series-every", "--requests-log"} <= set(words)
-    assert ftlab(*words, cwd=tmp_path).status == 0
+    repeat(words, tmp_path)
     again = json.loads((tmp_path / "repeated" / "summary.json").read_text())
     assert {**again, "wall_seconds": 0} == {**summary, "wall_seconds": 0}
     # Its page is the same, byte for byte.
@@ -273,7 +279,7 @@ def test_a_run_of_a_trace_without_a_clock(tmp_path: Path) -> None:
     words = saved(page, tmp_path, ("device.toml", "workload.toml"))
     assert "--no-timing" in words
     assert str(trace) in page.text
-    assert ftlab(*words, cwd=tmp_path).status == 0
+    repeat(words, tmp_path)
     before, after = (json.loads((tmp_path / name / "summary.json").read_text()) for name in ("run", "repeated"))
     assert {**before, "wall_seconds": 0} == {**after, "wall_seconds": 0}
 
@@ -398,7 +404,7 @@ def test_a_run_of_a_store_has_a_page_of_its_own(store: Store, tmp_path: Path) ->
     assert key in page.text
     assert "series-wa" in {chart["id"] for chart in page.data["charts"]}
     words = saved(page, tmp_path, ("device.toml", "workload.toml"))
-    assert ftlab(*words, cwd=tmp_path).status == 0
+    repeat(words, tmp_path)
     again = json.loads((tmp_path / "repeated" / "summary.json").read_text())
     expected = store.records()[key].summary
     assert expected is not None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CELL, _HIGH, _GAP, _LABEL, _HEAD, _MOST = 54, 26, 8, 118, 20, 640
 # From pale to dark blue, which stay apart in grey; text on the darker half is white.
 _PALE, _DARK = (237, 243, 250), (8, 64, 129)
-_WHITE_FROM = 0.5
+_WHITE_FROM = 0.7
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Shape:
         """Take the shape from a device file."""
         g = device["geometry"]
         return cls(g["channels"], g["ways"], g["dies"], g["planes"], bool(device["timing"]["independent_planes"]))
+
+    def heading(self, die: int) -> str:
+        """The same where there is little room."""
+        return "{}.{}".format(*divmod(die, self.dies)) if self.dies > 1 else self.die_name(die)
 
     @property
     def dies_per_channel(self) -> int:
@@ -115,10 +119,12 @@ def draw(
     if rows == 1:
         heads = (
             f'<text x="{_LABEL + die * (die_wide + _GAP) + die_wide / 2:g}" y="13" text-anchor="middle">'
-            f"{escape(shape.die_name(die))}</text>"
+            f"{escape(shape.heading(die))}</text>"
             for die in range(across)
         )
         drawn += heads
+        if shape.dies > 1:
+            drawn.append(f'<text x="{_LABEL - 8}" y="13" text-anchor="end" class="dim">way.die</text>')
     top = float(_HEAD if rows == 1 else 0)
     for channel in range(shape.channels):
         middle = top + channel_high / 2

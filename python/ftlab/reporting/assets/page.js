@@ -115,12 +115,12 @@
     if (each.dots) {
       return {
         type: "scatter", name: each.name, data: each.data, symbol, symbolSize: each.size ?? 3.5, itemStyle: { color },
-        cursor: each.pick ? "pointer" : "default", emphasis: { disabled: !each.pick }, silent: false, z: 2,
+        cursor: each.pick ? "pointer" : "default", emphasis: { disabled: !each.pick }, z: each.pick ? 4 : 2,
       };
     }
     return {
       type: "line", name: each.name, data: each.data, showSymbol: Boolean(each.marked), symbol, symbolSize: 8,
-      lineStyle: { color, width: each.faint ? 1 : 2, opacity: each.faint ? 0.45 : 1, type: dash },
+      lineStyle: { color, width: each.bare ? 0 : each.faint ? 1 : 2, opacity: each.faint ? 0.45 : 1, type: dash },
       itemStyle: { color }, emphasis: { disabled: true }, z: each.faint ? 1 : 3, step: each.step,
       connectNulls: false,
     };
@@ -134,13 +134,16 @@
       triangle: '<path d="M14 2l4 8h-8z"/>', diamond: '<path d="M14 1l4 5l-4 5l-4-5z"/>',
     };
     const mark = each.dots || each.marked ? `<g fill="${color}">${shapes[symbol] ?? shapes.circle}</g>` : "";
-    const line = each.dots ? "" : `<line x1="0" x2="28" y1="6" y2="6" stroke="${color}" stroke-width="${each.faint ? 1 : 2}" ${pattern}/>`;
+    const line = each.dots || each.bare ? "" : `<line x1="0" x2="28" y1="6" y2="6" stroke="${color}" stroke-width="${each.faint ? 1 : 2}" ${pattern}/>`;
     return `<svg width="28" height="12" aria-hidden="true">${line}${mark}</svg>`;
   };
+
+  const boxes = (id) => [...document.querySelectorAll(`[data-legend="${id}"] input`)];
 
   const legend = (spec, chart) => {
     const place = document.querySelector(`[data-legend="${spec.id}"]`);
     place.replaceChildren();
+    if (spec.legend) place.append(`${spec.legend}:`);
     for (const each of spec.series) {
       const label = document.createElement("label");
       const box = document.createElement("input");
@@ -230,6 +233,10 @@
           if (other.spec.id === spec.id || (spec.group && other.spec.group === spec.group)) {
             other.chart.dispatchAction({ type: "restore" });
             other.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
+            // Going back is about the zoom: what was switched off stays off.
+            boxes(other.spec.id).forEach((box, at) => {
+              if (!box.checked) other.chart.dispatchAction({ type: "legendUnSelect", name: other.spec.series[at].name });
+            });
           }
         }
       });

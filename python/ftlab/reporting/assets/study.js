@@ -19,6 +19,7 @@
 
   const choice = (label, options, chosen) => {
     const box = document.createElement("select");
+    box.setAttribute("aria-label", label);
     for (const [value, shown] of options) box.add(new Option(shown, value, value === chosen, value === chosen));
     const outer = document.createElement("label");
     outer.append(label, box);
@@ -82,7 +83,8 @@
         return { value: [position, mean], told: list.length > 1 ? [`mean of ${list.length} runs`] : [] };
       });
       const called = color ? shownAs(color, group) : "mean";
-      series.push({ name: called, data: means, marked: true, at: index });
+      // Between names there is nothing that a line could lead through.
+      series.push({ name: called, data: means, marked: true, at: index, bare: scale === "category" || x === "seed" });
       if (most > 1) {
         series.push({
           name: color ? `${called}, each run` : "each run", dots: true, size: 5, at: index, pick: true,
@@ -99,7 +101,7 @@
     const place = document.querySelector('[data-chart="study"]');
     place.setAttribute("aria-label", title);
     const chart = draw({
-      id: "study", kind: "lines", trigger: "item", series,
+      id: "study", kind: "lines", trigger: "item", series, legend: color ? values(color).name : "",
       x: { ...values(x), scale, log2, ticks, values: xs, far: true },
       y: {
         ...values(metric), far: !pick.zero.checked,
@@ -107,7 +109,7 @@
       },
     });
     const averaged = grouping.filter((key) => key !== x && key !== color && unique(key, chosen).length > 1);
-    const mixed = averaged.length ? ` Lines are means over ${averaged.map((key) => values(key).name).join(", ")}.` : "";
+    const mixed = averaged.length ? ` Large marks are means over ${averaged.map((key) => values(key).name).join(", ")}.` : "";
     document.getElementById("study-note").textContent =
       `${chosen.length} runs; ${metric} against ${x}${color ? `, coloured by ${color}` : ""}.${mixed}`
       + only.map((told) => ` Only ${told}.`).join("");
