@@ -95,10 +95,9 @@ def plot(
     named: tuple[str, ...],
     **given: Any,
 ) -> None:
-    r"""Draw a figure of a study in the store DIR: docs/figures.md.
+    """Draw a figure of a study in the store DIR: docs/figures.md.
 
-    \b
-    ftlab study plot out/spare --x ftl.over_provisioning --y write_amplification.total --color ftl.gc --out figure.pdf
+    Such as: --x ftl.over_provisioning --y write_amplification.total --color ftl.gc --out figure
     """
     draw = _KINDS[kind]
     options = {name: value for name, value in given.items() if value not in {None, ()}}

@@ -99,6 +99,10 @@ def _settings(sheet: _Sheet) -> dict[str, Any]:
         "lines.linewidth": line,
         "lines.markersize": 3.4 * line,
         "patch.linewidth": 0.4 * line,
+        # Fonts are embedded whole, as publishers ask for, and names inside do not depend on chance.
+        "pdf.fonttype": 42,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "ftlab",
         "text.parse_math": False,
         "xtick.labelsize": font - 1,
         "xtick.major.width": 0.5 * line,
@@ -117,10 +121,16 @@ def styled(width: str = "page") -> Iterator[None]:
 
 
 class Picture(Figure):
-    """A figure that notebooks show as it is."""
+    """A figure that notebooks show as it is.
+
+    Attributes:
+        sheet: The width that it is drawn for.
+    """
+
+    sheet = "page"
 
     def _repr_png_(self) -> bytes:
-        return image(self, "png", 120)
+        return image(self, "png", 140)
 
 
 def new_figure(width_inches: float, height_inches: float) -> Picture:
@@ -201,8 +211,10 @@ class Canvas:
         usual = sheet.panel if count == 1 else sheet.small_panel
         title = 0 if facet is None else 1.6 * sheet.font / 72
         # Room for ticks and labels is not that of the panel.
-        self._panels = self._rows * ((look.height or panel_height or usual) + title) + 0.35 * sheet.font / 8
+        self._panel = look.height or panel_height or usual
+        self._panels = self._rows * (self._panel + title) + 0.35 * sheet.font / 8
         self.figure = new_figure(sheet.inches, self._panels)
+        self.figure.sheet = look.width
         grid = self.figure.subplots(self._rows, self.columns, sharex=True, sharey=True, squeeze=False)
         every = list(grid.flat)
         for spare in every[count:]:
@@ -241,11 +253,15 @@ class Canvas:
 
     def label(self, x: str, y: str) -> None:
         """Write the labels of the axes where they are needed."""
+        size = self.font
+        up = "\n".join(wrapped(y, self._panel * 72, size))
         for at, axes in enumerate(self.axes):
-            if at + self.columns >= len(self.axes):
-                axes.set_xlabel(x)
-            if at % self.columns == 0:
-                axes.set_ylabel(y)
+            axes.set_xlabel(x if at + self.columns >= len(self.axes) else "")
+            axes.set_ylabel(up if at % self.columns == 0 else "")
+
+    def make_room(self, points: float) -> None:
+        """Make the figure higher by what stands under the panels."""
+        self._panels += points / 72
 
     def legend(self, handles: list[Any], texts: list[str], title: str) -> None:
         """Keep the entries of the legend, which stands beside or below the panels."""
@@ -305,7 +321,8 @@ class Canvas:
         box = legend.get_window_extent(self._renderer())
         if self.look.width != "column" and box.width / self.figure.dpi <= inches * 0.3:
             return legend, True
-        for columns in range(min(len(texts), 6), 0, -1):
+        # As many columns as fit, and no more than fill their rows.
+        for columns in dict.fromkeys(math.ceil(len(texts) / rows) for rows in range(1, len(texts) + 1)):
             legend.remove()
             legend = self._legend(handles, texts, title, columns)
             if legend.get_window_extent(self._renderer()).width / self.figure.dpi <= inches or columns == 1:
@@ -326,15 +343,19 @@ class Canvas:
         )
 
     def _wrapped(self, text: str, size: float) -> list[str]:
-        room = (self._sheet.inches - 0.1) * 72
-        lines: list[str] = []
-        for word in text.split():
-            longer = f"{lines[-1]} {word}" if lines else word
-            if lines and text_width(longer, size) <= room:
-                lines[-1] = longer
-            else:
-                lines.append(word)
-        return lines
+        return wrapped(text, (self._sheet.inches - 0.1) * 72, size)
+
+
+def wrapped(text: str, room: float, size: float) -> list[str]:
+    """Break a text into lines that are no wider than ``room`` points, where it has spaces."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def sentence(text: str) -> str:

@@ -23,6 +23,8 @@ MOST_GROUPS = 24
 _SIZES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _PARTS = 5
+# Columns of tables of `ftlab.analysis`: what is measured, its mean and its interval.
+_METRIC, _MEAN, _ESTIMATES = "metric", "mean", ("mean", "improvement")
 
 
 def to_polars(frame: Any) -> pl.DataFrame:
@@ -199,6 +201,15 @@ class Table:
             return column
         return column.cast(pl.String) if not column.dtype.is_nested() else column.map_elements(str, pl.String)
 
+    def key_of(self, name: str) -> str:
+        """The key that a column of values is about: that of the metric in tables of ``ftlab.analysis``."""
+        if name != _MEAN or _METRIC not in self.frame.columns:
+            return name
+        metrics = self.frame[_METRIC].drop_nulls().unique(maintain_order=True).to_list()
+        if len(metrics) > 1:
+            raise ConfigError(f"the frame has several metrics, {', '.join(map(repr, metrics))}: filter it for one")
+        return str(metrics[0]) if metrics else name
+
     def values(self, name: str, role: str, most: int | None = MOST_GROUPS) -> list[Any]:
         """Give the distinct values of a column in their order.
 
@@ -277,35 +288,28 @@ class Means:
         return notes
 
 
-def _fixed(table: Table, keys: Sequence[str | None], over: Sequence[str]) -> None:
-    """Refuse to average over what nobody named."""
+def _varying(frame: pl.DataFrame, keys: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Columns that have several values where the keys have one."""
     import polars as pl
 
+    counts = [pl.col(name).n_unique() for name in names]
+    found = frame.group_by(keys).agg(counts) if keys else frame.select(counts)
+    return [name for name in names if found[name].max() not in {None, 1}]
+
+
+def _fixed(table: Table, keys: Sequence[str | None], over: Sequence[str]) -> None:
+    """Refuse to average over what nobody named."""
     frame = table.frame
     used = [key for key in dict.fromkeys(keys) if key is not None]
-    named = {*used, *over}
-    axes = frame.columns[: frame.columns.index(_STATUS)] if _STATUS in frame.columns else []
     repeated = [name for name in over if name in frame.columns and name not in used]
-    varying: list[str] = []
-    if axes:
-        rest = [name for name in axes if name not in named]
-        counts = (
-            frame.group_by(used).agg(pl.col(name).n_unique() for name in rest)
-            if used
-            else frame.select(pl.col(name).n_unique() for name in rest)
-        )
-        varying = [name for name in rest if counts[name].max() not in {None, 1}]
-    elif repeated:
-        same = [*used, *repeated]
-        if frame.select(same).n_unique() == frame.height:
-            return
-        words = [
-            name
-            for name, kind in frame.schema.items()
-            if name not in named and not kind.is_float() and not kind.is_nested()
-        ]
-        counts = frame.group_by(same).agg(pl.col(name).n_unique() for name in words)
-        varying = [name for name in words if counts[name].max() not in {None, 1}][:_PARTS]
+    # In the frame of a study the axes stand first.
+    end = next((name for name in (_STATUS, *repeated) if name in frame.columns), None)
+    axes = frame.columns[: frame.columns.index(end)] if end is not None else []
+    varying = _varying(frame, used, [name for name in axes if name not in {*used, *over}])
+    same = [*used, *repeated]
+    if not varying and repeated and frame.select(same).n_unique() < frame.height:
+        words = [name for name, kind in frame.schema.items() if not kind.is_float() and not kind.is_nested()]
+        varying = _varying(frame, same, [name for name in words if name not in {*used, *over}])[:1]
         if not varying:
             raise ConfigError(f"several rows have the same {', '.join(same)}: filter the frame")
     if varying:
@@ -348,8 +352,11 @@ def means(
 
     if (low is None) != (high is None):
         raise ConfigError("give both low and high, or neither")
-    _fixed(table, keys, over)
     values = table.numbers(y, role)
+    for name in over:
+        if name != "seed":
+            table.check(name, "over")
+    _fixed(table, keys, over)
     columns = [
         (pl.lit(None) if key is None else table.column(key, "key")).alias(f"k{at}") for at, key in enumerate(keys)
     ]
@@ -371,6 +378,8 @@ def means(
             if count > 1:
                 raise ConfigError(f"several rows fall on one point, and intervals of {low!r} cannot be averaged")
             ends_of = tuple(next(iter(row[end]), None) for end in ("low", "high"))  # type: ignore[assignment]
+            if mean is not None and None not in ends_of and not ends_of[0] <= mean <= ends_of[1]:
+                raise ConfigError(f"{y} = {mean:g} is outside its interval, {ends_of[0]:g} to {ends_of[1]:g}")
         elif count > 1:
             half = half_width(row["stdev"], count, confidence)
             ends_of = (mean - half, mean + half)
@@ -379,6 +388,12 @@ def means(
     present = tuple(name for name in over if name in table.frame.columns)
     missing = frame.height - whole["y"].count()
     return Means(points, (min(counts), max(counts)), present, missing, frame.height)
+
+
+def interval_of(table: Table, y: str, low: str | None, high: str | None) -> tuple[str | None, str | None]:
+    """Columns of the interval: those named, else those of a table of ``ftlab.analysis``."""
+    known = low is None and high is None and y in _ESTIMATES and {"low", "high"} <= set(table.frame.columns)
+    return ("low", "high") if known else (low, high)
 
 
 def finite(values: Iterable[float | None]) -> list[float]:

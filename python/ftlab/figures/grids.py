@@ -93,7 +93,9 @@ def heatmap(
     base = wants_log(log, "value", every, chosen=chosen)
     if base and center is not None:
         raise ConfigError("center: a logarithmic scale has none; leave out center or log")
-    scale = scale_for(value, every, base and 10, look.names)
+    key = table.key_of(value)
+    what = look.names.get(value, look.name(key))
+    scale = scale_for(key, every, base and 10, {**look.names, key: what})
     with styled(width):
         canvas = Canvas(look, facet, facets, panel_height=_height(look.width, len(rows), many=len(facets) > 1))
         colors = _norm(every, scale, center)
@@ -141,7 +143,7 @@ def heatmap(
         notes = found.over_what(look.name)
         if empty:
             notes.append(f"Hatched: no value ({empty} of {len(columns) * len(rows) * len(facets)}).")
-        return canvas.finish(heading(look.name(value), look.name(x), look.name(y)), notes)
+        return canvas.finish(heading(what, look.name(x), look.name(y)), notes)
 
 
 def _height(width: str, rows: int, *, many: bool) -> float:

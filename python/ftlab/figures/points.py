@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab.errors import ConfigError
-from ftlab.figures.data import MOST_GROUPS, Means, Table, finite, means
+from ftlab.figures.data import MOST_GROUPS, Means, Table, finite, interval_of, means
 from ftlab.figures.scales import (
     Log,
     base_of_powers,
@@ -36,6 +36,8 @@ _ERRORS = ("auto", "bars", "band", "none")
 _BAND_FROM, _MARKERS_TO, _THIN_FROM = 25, 60, 200
 # What stands on a logarithmic axis begins so far below the smallest value.
 _FOOT = 3
+# Names along an axis are broken into lines of so many letters' height.
+_LONGEST = 10
 # Columns that are drawn together become rows of these.
 _PART, _VALUE = "ftlab:part", "ftlab:value"
 
@@ -53,7 +55,8 @@ def heading(what: str, *by: str) -> str:
 def melted(frame: Any, y: str | Sequence[str], color: str | None, order: Mapping[str, Sequence[Any]] | None) -> _Values:
     """Put several columns below each other, with their names as colours."""
     if isinstance(y, str):
-        return _Values(Table(frame, order), y, color, y)
+        table = Table(frame, order)
+        return _Values(table, y, color, table.key_of(y))
     import polars as pl
 
     columns = list(dict.fromkeys(y))
@@ -91,9 +94,8 @@ class _Values:
 
     def axis_name(self, look: Look) -> str:
         """Name of the values."""
-        if not self.parts:
-            return look.name(self.key)
-        return look.name(common_key(self.parts))
+        key = common_key(self.parts) if self.parts else self.key
+        return look.names.get(self.y, look.name(key))
 
     def named(self, look: Look) -> dict[str, str]:
         """Names with that of the values."""
@@ -121,20 +123,27 @@ class _Drawing:
     found: Means
     facets: list[Any]
     colors: list[Any]
+    given: tuple[str, ...]
 
     @property
     def means(self) -> list[float]:
-        """All values, with the ends of their intervals."""
+        """All means."""
+        return finite(point.mean for point in self.found.points.values())
+
+    @property
+    def ends(self) -> list[float]:
+        """All means, and the ends of their intervals."""
         return finite(end for point in self.found.points.values() for end in (point.mean, point.low, point.high))
 
     def title(self) -> str:
         """What the figure shows."""
         return heading(self.values.axis_name(self.look), self.look.name(self.x))
 
-    def notes(self, confidence: float | None, low: str | None, high: str | None) -> list[str]:
-        """What must be said under the figure; ``confidence`` is that of the intervals that are drawn."""
-        given = () if low is None or high is None or confidence is None else (low, high)
-        return self.found.notes(self.look.name, confidence=confidence, given=given)
+    def notes(self, confidence: float, *, intervals: bool) -> list[str]:
+        """What must be said under the figure, with or without intervals."""
+        if not intervals:
+            return self.found.notes(self.look.name, confidence=None)
+        return self.found.notes(self.look.name, confidence=confidence, given=self.given)
 
 
 def _prepared(
@@ -160,8 +169,10 @@ def _prepared(
     table.check(x, "x")
     facets = [None] if facet is None else table.values(facet, "facet")
     colors = [None] if values.color is None else table.values(values.color, "color")
+    low, high = interval_of(table, values.y, low, high)
     found = means(table, values.y, [facet, values.color, x], over=over, confidence=confidence, low=low, high=high)
-    return _Drawing(values, look, x, facet, found, facets, colors)
+    given = () if low is None or high is None else (low, high)
+    return _Drawing(values, look, x, facet, found, facets, colors, given)
 
 
 def line(
@@ -195,7 +206,8 @@ def line(
         y: Column of the values, or several of the same unit, which then are the colours.
         color: Column whose values have a line each.
         facet: Column whose values have a panel each.
-        low: Column of the lower ends of error bars that are known already; with ``high``.
+        low: Column of the lower ends of error bars that are known already; with ``high``. Default: ``low`` and
+            ``high`` where ``y`` is ``mean`` or ``improvement``, as in tables of ``ftlab.analysis``.
         high: Column of their upper ends.
         over: Columns that repetitions differ in.
         confidence: Of the intervals.
@@ -225,13 +237,12 @@ def line(
     table = drawing.values.table
     places = table.values(x, "x", most=None)
     numeric = table.is_number(x)
-    every = drawing.means
+    every = drawing.ends if error != "none" else drawing.means
+    chosen = 10 if spans_decades(drawing.means) else 0
     y_scale = scale_for(
         drawing.values.key,
         every,
-        wants_log(
-            log, "y", every, chosen=10 if spans_decades(finite(p.mean for p in drawing.found.points.values())) else 0
-        ),
+        wants_log(log, "y", drawing.means, chosen=chosen),
         drawing.values.named(look),
     )
     kind: Literal["bars", "band", "none"] = error if error != "auto" else "bars" if len(places) < _BAND_FROM else "band"
@@ -244,7 +255,7 @@ def line(
         canvas.label(x_text, y_scale.text)
         if drawing.values.color is not None:
             _legend(canvas, drawing, handles)
-        notes = drawing.notes(confidence if kind != "none" else None, low, high)
+        notes = drawing.notes(confidence, intervals=kind != "none")
         return canvas.finish(drawing.title(), notes)
 
 
@@ -319,18 +330,28 @@ def _finish_x(canvas: Canvas, drawing: _Drawing, places: list[Any], *, numeric: 
 
 def name_places(canvas: Canvas, key: str, places: list[Any], look: Look) -> None:
     """Write the values of a column along the horizontal axis, turned if they need it."""
+    from ftlab.figures.canvas import wrapped
+
     text, texts = texts_of(key, places, look.names)
+    size = canvas.font - 1
     slot = canvas.room[0] / max(1, len(places))
-    widest = max(text_width(each, canvas.font - 1) for each in texts)
+    lines, turned = [wrapped(each, slot * 0.92, size) for each in texts], 0
+    if max(text_width(line, size) for each in lines for line in each) > slot * 0.92 or max(map(len, lines)) > 2:  # noqa: PLR2004 - lines
+        lines, turned = [[each] for each in texts], 35
+        longest = max(text_width(each, size) for each in texts)
+        if slot < 1.3 * canvas.font or longest > _LONGEST * size:
+            # Upright, in as many lines as fit beside each other.
+            turned, most = 90, max(1, int(slot / (1.3 * size)))
+            lines = [wrapped(each, max(1.2 * longest / most, _LONGEST * size), size) for each in texts]
+        widest = max(text_width(line, size) for each in lines for line in each)
+        canvas.make_room(max(0.0, widest * math.sin(math.radians(turned)) - 3 * size))
     for axes in canvas.axes:
-        axes.set_xticks(range(len(places)), texts)
+        axes.set_xticks(range(len(places)), ["\n".join(each) for each in lines])
         axes.set_xlim(-0.5, len(places) - 0.5)
-        if widest > slot * 0.92:
-            steep = slot < 1.3 * canvas.font
-            axes.tick_params(axis="x", labelrotation=90 if steep else 35)
-            for tick in axes.get_xticklabels():
-                tick.set(ha="center" if steep else "right", rotation_mode="default" if steep else "anchor")
-        axes.tick_params(axis="x", length=0)
+        axes.tick_params(axis="x", length=0, labelrotation=turned)
+        for tick in axes.get_xticklabels() if turned else ():
+            steep = turned == 90  # noqa: PLR2004 - degrees
+            tick.set(ha="center" if steep else "right", rotation_mode="default" if steep else "anchor")
         axes.grid(visible=False, axis="x")
         axes.set_xlabel(text)
 
@@ -440,11 +461,9 @@ def bar(
     if stack:
         drawing = _without_empty(drawing)
     intervals = not stack and error != "none"
-    every = _heights(drawing, places, stack=stack) if stack or not intervals else drawing.means
-    positive = [value for value in every if value > 0] if log == "y" else every
-    y_scale = scale_for(
-        drawing.values.key, positive, wants_log(log, "y", positive, chosen=0), drawing.values.named(look)
-    )
+    every = _tops(drawing, places) if stack else drawing.ends if intervals else drawing.means
+    base = wants_log(log, "y", drawing.means, chosen=0)
+    y_scale = scale_for(drawing.values.key, every, base, drawing.values.named(look))
     with styled(width):
         canvas = Canvas(look, facet, drawing.facets)
         if drawing.values.color is not None:
@@ -458,7 +477,7 @@ def bar(
             if any(value < 0 for value in every):
                 axes.axhline(0, color="black", linewidth=0.5 * canvas.line)
         _annotated(canvas, bars, annotate=annotate if not stack else bool(annotate))
-        notes = drawing.notes(confidence if intervals else None, low, high)
+        notes = drawing.notes(confidence, intervals=intervals)
         return canvas.finish(drawing.title(), notes)
 
 
@@ -472,10 +491,9 @@ def _without_empty(drawing: _Drawing) -> _Drawing:
     return replace(drawing, colors=used or drawing.colors[:1])
 
 
-def _heights(drawing: _Drawing, places: list[Any], *, stack: bool) -> list[float]:
+def _tops(drawing: _Drawing, places: list[Any]) -> list[float]:
+    """Heights of stacks."""
     points = drawing.found.points
-    if not stack:
-        return finite(point.mean for point in points.values())
     return [
         sum(points[facet, color, place].mean or 0 for color in drawing.colors if (facet, color, place) in points)
         for facet in drawing.facets
@@ -547,6 +565,7 @@ def _annotated(canvas: Canvas, bars: list[tuple[Axes, Any, float]], *, annotate:
         return
     heights = [patch.get_y() + patch.get_height() for _, patch, _ in bars]
     texts = [f"{height:.3g}" if abs(height) < 1000 else f"{height:,.0f}" for height in heights]  # noqa: PLR2004 - digits
+    texts = [text.replace("-", "\N{MINUS SIGN}") for text in texts]
     size = canvas.font - 2
     axes = bars[0][0]
     left, right = axes.get_xlim()

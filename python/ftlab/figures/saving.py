@@ -22,11 +22,10 @@ FORMS = tuple(_METADATA)
 
 def image(figure: Figure, form: str, dpi: float = DPI) -> bytes:
     """Give a figure as a file: ``"pdf"`` and ``"svg"`` with their fonts, or ``"png"``."""
-    import matplotlib as mpl
+    from ftlab.figures.canvas import Picture, styled
 
     drawn = io.BytesIO()
-    # Names inside do not depend on chance; fonts are embedded whole, as publishers ask for.
-    with mpl.rc_context({"svg.hashsalt": "ftlab", "svg.fonttype": "path", "pdf.fonttype": 42}):
+    with styled(figure.sheet if isinstance(figure, Picture) else "page"):
         figure.savefig(drawn, format=form, dpi=dpi, metadata=_METADATA[form])
     return drawn.getvalue()
 

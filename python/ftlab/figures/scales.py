@@ -26,6 +26,7 @@ _ALIKE = 0.15
 # Sizes within this span share a unit.
 _ONE_UNIT = 4096
 _FEW_TICKS = 12
+_ALIGNED = 3
 _PLAIN_DECADES = range(-3, 5)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # Axes of positive numbers begin at 0 unless all of them are larger than this part of the largest.
@@ -78,13 +79,11 @@ def wants_log(log: str | None, which: str, values: Sequence[float], *, chosen: i
     """
     if log is None:
         return chosen
-    if log == "none" or (which not in log and log != which):
-        return 0
-    if which == "value" and log != "value":
+    if which not in log:
         return 0
     least = min(values, default=1)
     if least <= 0:
-        raise ConfigError(f"log = {log!r}: the smallest value is {least:g}, expected numbers above 0")
+        raise ConfigError(f"log = {log!r}: the smallest value of {which} is {least:g}, expected numbers above 0")
     return 2 if base_of_powers(values) == 2 else 10  # noqa: PLR2004 - base
 
 
@@ -177,9 +176,11 @@ def _plain() -> Any:
 
 def text_width(text: str, size: float) -> float:
     """How wide a text is, in points."""
-    from matplotlib.textpath import TextPath
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
 
-    return float(TextPath((0, 0), text.replace("$", r"\$"), size=size).get_extents().width) if text.strip() else 0.0
+    wide, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)
+    return float(wide)
 
 
 def scale_for(key: str, values: Sequence[float], base: int, names: Mapping[str, str]) -> Scale:
@@ -213,14 +214,21 @@ def texts_of(key: str, values: Sequence[Any], names: Mapping[str, str]) -> tuple
 
     >>> texts_of("workload.request_bytes", [4096, 16384], {})
     ('request size (KiB)', ['4', '16'])
+    >>> texts_of("ftl.over_provisioning", [0.15, 0.5], {})
+    ('over-provisioning', ['0.15', '0.50'])
     """
     text = names.get(key, name(key))
     numbers = [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
     positive = [abs(value) for value in numbers if value]
     if len(numbers) == len(values) and positive and max(positive) <= _ONE_UNIT * min(positive):
         shown = label(key, min(positive))
-        if shown.unit:
-            texts = [names.get(str(v), f"{v * shown.scale:.6g}") for v in values]
+        if shown.unit or any(isinstance(value, float) for value in values):
+            texts = [f"{value * shown.scale:.6g}" for value in values]
+            digits = max(len(each.partition(".")[2]) for each in texts)
+            if digits <= _ALIGNED and not any("e" in each for each in texts):
+                # 0.15 and 0.50
+                texts = [f"{value * shown.scale:.{digits}f}" for value in values]
+            texts = [names.get(str(value), each) for value, each in zip(values, texts, strict=True)]
             return shown._replace(text=text).axis, texts
     return text, [named(key, value, names) for value in values]
 

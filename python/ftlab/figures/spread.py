@@ -251,10 +251,9 @@ def _bins(every: Array, total: float, wanted: int | None, base: int) -> _Bins:
         span = most - least + 1
         if wanted is None and span <= _MOST_BINS:
             return _Bins(np.arange(least - 0.5, most + 1), each=True)
-        # Bins of whole numbers have as many of them each, and one is in the middle of a bin: 0 if it is there.
+        # Bins of whole numbers have as many of them each, and 0 is in the middle of one.
         step = max(1.0, math.ceil(span / (wanted or _MOST_BINS)))
-        middle = 0.0 if least <= 0 <= most else least
-        first = middle - step / 2 - step * math.ceil(max(0.0, middle - step / 2 + 0.5 - least) / step)
+        first = -step / 2 - step * math.ceil((-step / 2 - least + 0.5) / step) if least < 0 <= most else least - 0.5
         return _Bins(np.arange(first, most + step, step))
     count = wanted or int(np.clip(math.ceil(2 * total ** (1 / 3)), 10, _MOST_BINS))
     return _Bins(np.linspace(least, most, count + 1))
