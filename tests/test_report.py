@@ -322,6 +322,22 @@ def test_names_of_users_are_text(tmp_path: Path) -> None:
         loads_nothing(page)
 
 
+def test_stand_ins_and_runs_that_ended_early_are_marked(tmp_path: Path) -> None:
+    page = Page(package.report(package.run("cave-8x4", package.Workload.load("like-oltp"), requests=300),
+                               out=tmp_path / "stand-in.html"))  # fmt: skip
+    assert "The workload is a stand-in" in page.text
+    assert "it stands for OLTP" in page.text
+    assert "Partial" not in page.text
+    device = package.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "geometry.pages_per_block=16")
+    rows = {"op": ["w", "w"], "lba": [0, 1 << 40], "sectors": [8, 8]}
+    with pytest.raises(package.InputError) as caught:
+        package.run(device, rows)
+    assert caught.value.result is not None
+    text = package.report(caught.value.result, out=tmp_path / "partial.html").read_text()
+    assert "Partial: the run ended before its workload did" in text
+    assert "The workload is a stand-in" not in text
+
+
 # Studies
 
 

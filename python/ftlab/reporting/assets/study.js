@@ -170,7 +170,14 @@
   const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
 
   [...table.tHead.rows[0].cells].forEach((head, index) => {
-    head.querySelector("button")?.addEventListener("click", () => {
+    // No buttons: browsers leave them out where a heading comes again on the next sheet of paper.
+    const sort = head.querySelector(".sort");
+    sort?.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      sort.click();
+    });
+    sort?.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
