@@ -12,6 +12,7 @@ from ftlab._native import __version__
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.recording import Recording, record
+from ftlab.reporting import report
 from ftlab.result import Result
 from ftlab.running import run
 from ftlab.statistics import Fit, TraceStats, fit, trace_stats
@@ -37,6 +38,7 @@ __all__ = [
     "figures",
     "fit",
     "record",
+    "report",
     "run",
     "study",
     "trace_stats",

@@ -162,7 +162,7 @@ _SUFFIXES: tuple[tuple[str, str, float], ...] = (
     ("_share", "ratio", 1),
 )
 # How a quantity is shown: size and name of its units, the largest first.
-_STEPS: dict[str, tuple[tuple[float, str], ...]] = {
+STEPS: dict[str, tuple[tuple[float, str], ...]] = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")),
     "B": ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")),
     "B/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")),
@@ -263,7 +263,7 @@ def label(key: str, largest: float | None = None) -> Label:
     base, factor = quantity(key)
     if base == "ratio":
         return Label(name(key), "", 1.0)
-    steps = _STEPS[base]
+    steps = STEPS[base]
     size, unit = steps[-1]
     if largest is not None:
         # Four digits of requests a second read better than a broken thousand of them.

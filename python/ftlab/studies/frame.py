@@ -20,16 +20,16 @@ _NOT_RESULTS = ("wall_seconds",)
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Give the values of a document by dotted key.
+    """Give the values of a document by dotted key. Lists, such as the busy time of every die, are no columns.
 
-    >>> flatten({"seed": 1, "gc": {"collections": 7}})
+    >>> flatten({"seed": 1, "gc": {"collections": 7}, "parallelism": {"die_busy_ns": [1, 2]}})
     {'seed': 1, 'gc.collections': 7}
     """
     flat: dict[str, Any] = {}
     for key, value in document.items():
         if isinstance(value, dict):
             flat |= flatten(value, f"{prefix}{key}.")
-        else:
+        elif not isinstance(value, list):
             flat[f"{prefix}{key}"] = value
     return flat
 

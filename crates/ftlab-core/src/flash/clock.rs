@@ -60,17 +60,21 @@ pub trait Clock: FlashPort {
 /// What commands have cost.
 #[derive(Debug)]
 pub struct Ledger {
-    /// Unit time by cause, in picoseconds.
-    pub busy_ps: [u128; CAUSES],
-    /// Channel time, in picoseconds.
-    pub channel_busy_ps: u128,
+    /// Time of each unit by cause, in picoseconds.
+    pub busy_ps: Vec<[u64; CAUSES]>,
+    /// Time of each channel, in picoseconds.
+    pub channel_busy_ps: Vec<u64>,
     /// Commands that have run since the log was last emptied, if one is kept.
     pub log: Option<Vec<CommandRecord>>,
 }
 
 impl Ledger {
-    pub(super) fn new(log: bool) -> Self {
-        Self { busy_ps: [0; CAUSES], channel_busy_ps: 0, log: log.then(Vec::new) }
+    pub(super) fn new(units: usize, channels: usize, log: bool) -> Self {
+        Self {
+            busy_ps: vec![[0; CAUSES]; units],
+            channel_busy_ps: vec![0; channels],
+            log: log.then(Vec::new),
+        }
     }
 }
 

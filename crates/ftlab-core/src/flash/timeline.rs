@@ -228,7 +228,7 @@ impl Timeline {
             ended: Vec::new(),
             finished: Vec::new(),
             spans: Spans::new(config),
-            ledger: Ledger::new(log),
+            ledger: Ledger::new(units as usize, geometry.channels as usize, log),
         }
     }
 
@@ -487,7 +487,7 @@ impl Timeline {
         let unit = std::mem::replace(&mut state.using, NONE);
         let since = state.since;
         let wanted = state.is_wanted();
-        self.ledger.channel_busy_ps += u128::from(self.now.since(since).0);
+        self.ledger.channel_busy_ps[channel as usize] += self.now.since(since).0;
         self.units[unit as usize].transfer = (since, self.now);
         if self.units[unit as usize].phase == Phase::BusIn {
             self.start_array(unit);
@@ -521,7 +521,8 @@ impl Timeline {
     #[inline]
     fn account(&mut self, unit: u32, node: u32, end: Time) {
         let cause = self.submission(node).cause_index();
-        self.ledger.busy_ps[cause] += u128::from(end.since(self.units[unit as usize].started).0);
+        let unit_of = unit as usize;
+        self.ledger.busy_ps[unit_of][cause] += end.since(self.units[unit_of].started).0;
         if self.ledger.log.is_some() {
             self.note(unit, node, end);
         }
