@@ -172,11 +172,16 @@ def test_every_device_preset_runs() -> None:
             "ftl.over_provisioning=0.2",
         )
         more = ("--set", "precondition.free_blocks=4", "--set", "ftl.gc_choices=4")
+        # A model of the mapping cache alone holds no data that could be verified.
+        checked = () if device["name"] == "map-cache-model" else ("--verify",)
         ran = ftlab(
-            "run", device["name"], *small, *more, "--workload", "uniform", "--requests", "500", "--verify", "--json"
+            "run", device["name"], *small, *more, "--workload", "uniform", "--requests", "500", *checked, "--json"
         )
         assert ran.status == 0, (device["name"], ran.err)
-        assert ran.json["verify"]["mismatches"] == 0
+        if checked:
+            assert ran.json["verify"]["mismatches"] == 0
+        else:
+            assert ran.json["map_cache"]["lookups"] == 500
 
 
 def test_every_workload_preset_runs() -> None:

@@ -204,8 +204,21 @@ def test_tables_of_estimates_are_drawn_with_what_they_say() -> None:
     ]
     cells = figures.heatmap(table, x="ftl.over_provisioning", y="ftl.gc", value="mean")
     assert cells.axes[1].get_ylabel() == "read latency, p99 (µs)"
+    better = {**table, "improvement": table["mean"], "baseline": ["random"] * 4}
+    figure = figures.bar(better, x="ftl.over_provisioning", y="improvement", color="ftl.gc", names={"random": "chance"})
+    assert figure.axes[0].get_ylabel() == "improvement of read latency, p99 over chance"
     with pytest.raises(ftlab.ConfigError, match="several metrics, 'a', 'b'"):
         figures.bar({**table, "metric": ["a", "a", "b", "b"]}, x="ftl.over_provisioning", y="mean", color="ftl.gc")
+
+
+def test_comparisons_are_drawn_in_one_call(frame: pl.DataFrame) -> None:
+    table = ftlab.analysis.compare(frame, "ftl.gc", ["latency_ns.write.mean"], baseline="greedy")
+    figure = figures.line(table, x="ftl.over_provisioning", y="mean", color="ftl.gc", facet="workload")
+    direct = figures.line(frame, x="ftl.over_provisioning", y="latency_ns.write.mean", color="ftl.gc", facet="workload")
+    for one, other in zip(figure.axes, direct.axes, strict=True):
+        assert one.get_ylabel() == other.get_ylabel()
+        for ours, theirs in zip(one.get_lines(), other.get_lines(), strict=True):
+            assert np.asarray(ours.get_data(), float) == pytest.approx(np.asarray(theirs.get_data(), float))
 
 
 def test_many_places_have_a_band() -> None:
@@ -359,6 +372,12 @@ def test_percentiles_of_summaries_are_a_distribution(frame: pl.DataFrame) -> Non
 def test_a_histogram_of_distances_has_zero_in_the_middle_of_a_bin() -> None:
     distances = np.arange(-1023, 1024)
     counts = 1 + np.maximum(0, 1000 - np.abs(distances))
+    for bins in (None, 50, 1000):
+        figure = figures.histogram(
+            {"distance": distances, "count": counts}, x="distance", weight="count", log="none", bins=bins
+        )
+        shares = figure.axes[0].patches[0].get_data().values
+        assert shares == pytest.approx(shares[::-1]), "as symmetric as the counts"
     figure = figures.histogram({"distance": distances, "count": counts}, x="distance", weight="count", log="none")
     [axes] = figure.axes
     assert axes.get_xlabel() == "distance from the miss (pages)"
@@ -538,7 +557,7 @@ GOOD = {
         ("line", {"x": "x", "y": ["y"], "color": "word"}, "color or several y"),
         ("line", {"x": "x", "y": []}, "no column is named"),
         ("line", {"x": "x", "y": "y", "low": "x"}, "both low and high"),
-        ("line", {"x": "x", "y": "y", "confidence": 95}, "confidence = 95: expected a number between 0 and 1"),
+        ("line", {"x": "x", "y": "y", "confidence": 95}, "confidence = 95: expected a share between 0 and 1"),
         ("line", {"x": "x", "y": "y", "log": "z"}, "log = 'z': expected x, y, xy, none"),
         ("line", {"x": "word", "y": "y", "log": "x"}, "'word' has names"),
         ("line", {"x": "x", "y": "y", "width": "wide"}, "width = 'wide': expected column, page, slide"),
@@ -573,6 +592,11 @@ def test_what_is_no_frame_is_told(tmp_path: Path) -> None:
         figures.line(many, x="x", y="y", color="s")
     with pytest.raises(ftlab.ConfigError, match="above 0"):
         figures.line({"x": [0, 1], "y": [1, 2]}, x="x", y="y", log="x")
+    apart = {"x": [1, 2], "y": [None, 2.0], "s": ["a", None]}
+    with pytest.raises(ftlab.ConfigError, match="all other columns"):
+        figures.line(apart, x="x", y="y", color="s")
+    with pytest.raises(ftlab.ConfigError, match="all other columns"):
+        figures.cdf(apart, x="y", color="s")
     figure = figures.line(GOOD, x="x", y="y")
     with pytest.raises(ftlab.ConfigError, match=r"found the ending \.jpg, expected \.pdf, \.svg, \.png"):
         figures.save(figure, tmp_path / "figure.jpg")

@@ -51,6 +51,12 @@ LOAD: dict[str, Any] = {
     "request_bytes": {"4KiB": 1, "16KiB": 1}, "mean_interarrival_us": 700, "streams": 2,
 }  # fmt: skip
 
+
+def cached(kind: str, **keys: Any) -> dict[str, Any]:
+    """A small mapping cache, which misses."""
+    return {f"map_cache.{key}": value for key, value in {"kind": kind, "bytes": 16384, **keys}.items()}
+
+
 # key -> another value, and what else it needs to matter
 CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "geometry.channels": (4, {}),
@@ -71,6 +77,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "timing.transfer_spare": (False, {}),
     "timing.independent_planes": (True, {}),
     "cell.rated_pe_cycles": (2000, {}),
+    "ftl.kind": ("map_only", {**cached("bsb"), "precondition.kind": "none"}),
     "ftl.over_provisioning": (0.8, {}),
     "ftl.logical_bytes": (16 << 20, {"ftl.over_provisioning": None}),
     "ftl.logical_pages": (5000, {"ftl.over_provisioning": None}),
@@ -90,6 +97,19 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "ftl.wear_leveling_threshold": (5, {}),
     "ftl.free_block": ("next_fit", {"ftl.wear_leveling": "none"}),
     "ftl.plane_choice": ("most_free", {"ftl.gc_open_block": "shared"}),
+    "map_cache.kind": ("half_page", cached("full_page")),
+    "map_cache.bytes": (8192, cached("full_page")),
+    "map_cache.entry_bytes": (8, cached("dftl", bytes=4096)),
+    "map_cache.protected_fraction": (0.5, cached("dftl", bytes=4096)),
+    "map_cache.window_bytes": (32, cached("tafp", bytes=4096)),
+    "map_cache.window_inclusive": (True, cached("tafp", bytes=4096)),
+    "map_cache.charge_headers": (True, cached("tafp", bytes=4096)),
+    "map_cache.flush_coalesce": (True, cached("tafp", bytes=4096)),
+    "map_cache.candidates": (["tafp_16", "half_page"], cached("bsb")),
+    "map_cache.score_weight": (0.9, cached("bsb")),
+    "map_cache.decision_interval": (50, cached("bsb")),
+    "map_cache.balanced": (False, cached("bsb")),
+    "map_cache.rank": ("units", cached("bsb")),
     "host.arrival": ("closed", {"host.outstanding": 0}),
     "host.queue_depth": (8, {"host.arrival": "closed", "host.outstanding": 0}),
     "host.time_scale": (0.5, {}),
@@ -106,7 +126,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
 # Decide something that this trace does not ask for; each has a test of its own.
 ELSEWHERE = {"cell.kind", "cell.page_order", "host.out_of_range", "host.unsorted_times", "precondition.layout"}
 # One value so far.
-SINGLE = {"ftl.kind", "map_cache.kind", "buffer.kind", "nvm.kind", "name", "description"}
+SINGLE = {"buffer.kind", "nvm.kind", "name", "description"}
 
 
 def sections(keys: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,8 +1,8 @@
 //! `make bench`: the same work every time, with a hash of its result and its ratio to a stated limit.
 //!
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
-//! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites` or
-//! `--only reference` does one part.
+//! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
+//! `--only reference` or `--only mapping` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod limit;
@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::mapcache::MapCacheKind;
 use ftlab_validation::{load, load_source, settings};
 use limit::Limit;
 
@@ -36,6 +37,9 @@ fn main() {
     }
     if wanted("reference") {
         reference_drive(&scale);
+    }
+    if wanted("mapping") {
+        mapping_caches(&scale);
     }
 }
 
@@ -184,5 +188,34 @@ fn reference_drive(scale: &Scale) {
             "    the reference takes {REFERENCE_SECONDS} s: {:.0} times as fast (asked for: 50)",
             REFERENCE_SECONDS / seconds
         );
+    }
+}
+
+/// Lookups in every mapping cache, without flash, on a footprint of a million pages.
+fn mapping_caches(scale: &Scale) {
+    const PAGES: u64 = 1_000_000;
+    println!("mapping caches, a million pages, 256 KiB, half of the accesses write");
+    for (workload, keys) in [
+        ("uniform", settings(&[("read_fraction", &0.5)])),
+        ("zipf", settings(&[("read_fraction", &0.5)])),
+        ("sequential", settings(&[("read_fraction", &0.5)])),
+    ] {
+        let mut keys = keys;
+        keys.extend(settings(&[("requests", &(scale.requests / 4)), ("footprint_bytes", &(PAGES * 4096))]));
+        for kind in MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal) {
+            let floor = match kind {
+                MapCacheKind::Dftl | MapCacheKind::FullPage => 8.0,
+                _ => 4.0,
+            };
+            let device = settings(&[("map_cache.kind", &kind.name()), ("map_cache.bytes", &(256 << 10))]);
+            let (seconds, outcome) = best(scale, || run("map-cache-model", &device, workload, &keys, false));
+            let hit_ratio = outcome.summary.map_cache.as_ref().map_or(0.0, |map_cache| map_cache.hit_ratio);
+            println!(
+                "    {workload}, {}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",
+                kind.name(),
+                (scale.requests / 4) as f64 / seconds / 1e6,
+                hash(&outcome)
+            );
+        }
     }
 }

@@ -7,7 +7,7 @@
 1000
 """
 
-from ftlab import figures
+from ftlab import analysis, figures
 from ftlab._native import __version__
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
@@ -34,6 +34,7 @@ __all__ = [
     "TraceStats",
     "Workload",
     "__version__",
+    "analysis",
     "figures",
     "fit",
     "record",

@@ -77,7 +77,11 @@ _NAMES = {
     "latency_max_ns": "latency, largest",
     "latency_mean_ns": "latency, mean",
     "lba": "logical address",
+    "map_cache.fetch_bytes": "entries fetched into the mapping cache",
     "map_cache.kind": "mapping cache",
+    "map_cache.mean_miss_penalty_ns": "mapping penalty of a miss, mean",
+    "map_cache.mean_penalty_ns": "mapping penalty, mean",
+    "map_cache.used_bytes": "mapping cache memory in use",
     "memory.bytes_per_page": "memory for each page",
     "memory.table_bytes": "memory of tables",
     "op": "operation",
@@ -219,8 +223,8 @@ def name(key: str) -> str:
 
     >>> name("latency_ns.read.p99"), name("write_amplification.total"), name("flash.programs.gc")
     ('read latency, p99', 'write amplification', 'flash programs, GC')
-    >>> name("workload.request_bytes"), name("ftl.over_provisioning"), name("map_cache.hit_ratio")
-    ('request size', 'over-provisioning', 'mapping cache hit ratio')
+    >>> name("workload.request_bytes"), name("ftl.over_provisioning"), name("map_cache.penalty_ns.fetch")
+    ('request size', 'over-provisioning', 'mapping cache penalty, fetch')
     """
     if key in _NAMES:
         return _NAMES[key]
@@ -232,8 +236,8 @@ def name(key: str) -> str:
         return _NAMES[parts[-1]]
     if parts[-1] == "kind" and len(parts) > 1:
         return section or _words(parts[0])
-    if parts[0] == "flash" and len(parts) > 2:  # noqa: PLR2004 - command and cause
-        return ", ".join([f"flash {_words(parts[1])}", *_last(parts[2:])])
+    if section and len(parts) > 2:  # noqa: PLR2004 - such as a command and a cause
+        return ", ".join([f"{section} {_words(parts[1])}", *_last(parts[2:])])
     last = _words(parts[-1])
     if last == "bytes" and len(parts) > 1:
         last = "size"

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::flash::cell::{CellKind, PageClass, PageOrder, page_classes};
 use crate::ftl::gc::VictimKind;
 use crate::host::request::SECTOR_BYTES;
+use crate::mapcache::{ENTRY_BYTES, MapCacheKind};
 use crate::quantity;
 
 /// A drive: what a device file says. Sections that are left out take their defaults, but `geometry` has none.
@@ -234,6 +235,8 @@ pub enum FtlKind {
     /// Page mapping: any logical page may be anywhere.
     #[default]
     Page,
+    /// The mapping cache alone: what lookups cost, added up one after the other. No data, no collection, no clock.
+    MapOnly,
 }
 
 /// Where a page is written, channel > way > die.
@@ -499,21 +502,152 @@ impl JsonSchema for AllocationOrder {
     }
 }
 
-/// Kinds of mapping cache.
+/// A window that the score board may choose: `"tafp_8"` and the like, `"half_page"` or `"full_page"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CandidateWindow {
+    /// `tafp` with this many bytes.
+    Forward(u32),
+    /// `half_page`.
+    Half,
+    /// `full_page`.
+    Full,
+}
+
+impl CandidateWindow {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "half_page" => Some(Self::Half),
+            "full_page" => Some(Self::Full),
+            _ => {
+                let bytes = text.strip_prefix("tafp_")?.parse().ok()?;
+                (bytes > 0 && bytes % ENTRY_BYTES == 0).then_some(Self::Forward(bytes))
+            }
+        }
+    }
+}
+
+impl fmt::Display for CandidateWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forward(bytes) => write!(f, "tafp_{bytes}"),
+            Self::Half => f.write_str("half_page"),
+            Self::Full => f.write_str("full_page"),
+        }
+    }
+}
+
+impl Serialize for CandidateWindow {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CandidateWindow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| {
+            de::Error::custom(format!(
+                "{text:?} is no window: expected \"full_page\", \"half_page\", or \"tafp_N\" with N bytes, a multiple of 4"
+            ))
+        })
+    }
+}
+
+impl JsonSchema for CandidateWindow {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CandidateWindow".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^(full_page|half_page|tafp_[0-9]+)$" })
+    }
+}
+
+/// Whose recency `bsb` compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum MapCacheKind {
-    /// The whole table is in DRAM and costs nothing.
+pub enum RankBy {
+    /// That of the translation page for `full_page`, of the half for `half_page`, of the run for `tafp_N`.
     #[default]
-    Ideal,
+    Distinct,
+    /// That of the run for every window.
+    Units,
 }
 
 /// Where the mapping table lives.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MapCacheConfig {
     /// The kind of mapping cache.
     pub kind: MapCacheKind,
+    /// Memory for entries; needed by every kind but `ideal`. The directory of translation pages is not counted.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub bytes: u64,
+    /// Bytes of memory that an entry takes (`dftl`, `cdftl`): 4 for the physical address alone, 8 with the logical one.
+    pub entry_bytes: u32,
+    /// Share of the entries in the protected segment (`dftl`); 0 is plain LRU.
+    pub protected_fraction: f64,
+    /// Bytes of further entries that a miss brings (`tafp`).
+    pub window_bytes: u32,
+    /// Whether the entry asked for counts among the bytes of the window (`tafp`, `bsb`).
+    pub window_inclusive: bool,
+    /// Whether each run of entries takes 8 bytes more, for its place and state (`full_page`, `half_page`, `tafp`, `bsb`).
+    pub charge_headers: bool,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+    /// The windows to choose from (`bsb`).
+    pub candidates: Vec<CandidateWindow>,
+    /// What a score is multiplied by at each access (`bsb`): 0.999 forgets half of it in 693 accesses.
+    pub score_weight: f64,
+    /// Accesses from one choice of a window to the next (`bsb`); 1 is a choice at every miss.
+    pub decision_interval: u32,
+    /// Whether a window gets points only for what it would still have in memory (`bsb`).
+    pub balanced: bool,
+    /// Whose recency says whether it would (`bsb`).
+    pub rank: RankBy,
+    /// Share of memory for the write buffer of single entries (`sftl`).
+    pub sparse_fraction: f64,
+    /// A page that leaves memory with at most this many changed entries leaves them in the write buffer (`sftl`). 32
+    /// take as much there as the bit maps of a page of 4 KiB.
+    pub sparse_entries: u32,
+    /// By how many translation pages memory must have fewer, or more again, for accesses to count as sequential, or not
+    /// (`tpftl`); 0 is without selective prefetching. 3 is the paper's.
+    pub selective_threshold: u32,
+    /// Share of memory for single entries, the rest being for whole pages (`cdftl`).
+    pub entry_fraction: f64,
+}
+
+impl Default for MapCacheConfig {
+    fn default() -> Self {
+        use CandidateWindow::{Forward, Full, Half};
+        Self {
+            kind: MapCacheKind::Ideal,
+            bytes: 0,
+            entry_bytes: ENTRY_BYTES,
+            protected_fraction: 0.8,
+            window_bytes: 64,
+            window_inclusive: false,
+            charge_headers: false,
+            flush_coalesce: false,
+            candidates: vec![
+                Forward(8),
+                Forward(16),
+                Forward(32),
+                Forward(64),
+                Forward(128),
+                Forward(256),
+                Half,
+                Full,
+            ],
+            score_weight: 0.999,
+            decision_interval: 1,
+            balanced: true,
+            rank: RankBy::Distinct,
+            sparse_fraction: 0.1,
+            sparse_entries: 32,
+            selective_threshold: 3,
+            entry_fraction: 0.25,
+        }
+    }
 }
 
 /// Kinds of volatile write buffer.
@@ -785,7 +919,18 @@ impl DeviceConfig {
 
     /// Open blocks that a plane may have at a time.
     pub fn open_blocks_per_plane(&self) -> u32 {
-        self.ftl.streams + u32::from(self.ftl.gc_open_block == GcOpenBlock::Separate)
+        self.ftl.streams
+            + u32::from(self.ftl.gc_open_block == GcOpenBlock::Separate)
+            + u32::from(self.map_cache.kind != MapCacheKind::Ideal)
+    }
+
+    /// Mapping units that translation pages take. Call after [`validate`](Self::validate).
+    pub fn translation_units(&self) -> u64 {
+        if self.map_cache.kind == MapCacheKind::Ideal {
+            return 0;
+        }
+        let slots = self.geometry.page_bytes / self.unit_bytes();
+        self.logical_pages().div_ceil(self.geometry.page_bytes / u64::from(ENTRY_BYTES)) * slots
     }
 
     /// Check every value, alone and against the others.
@@ -795,6 +940,7 @@ impl DeviceConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_geometry()?;
         self.validate_timing()?;
+        self.validate_map_cache()?;
         self.validate_ftl()?;
         self.validate_host()
     }
@@ -951,7 +1097,7 @@ impl DeviceConfig {
             );
         }
         if f.plane_choice == PlaneChoice::MostFree && self.open_blocks_per_plane() > 1 {
-            let expected = "compares the one open block of each plane: needs ftl.streams = 1 and ftl.gc_open_block = \"shared\"";
+            let expected = "compares the one open block of each plane: needs ftl.streams = 1, ftl.gc_open_block = \"shared\" and map_cache.kind = \"ideal\"";
             return refuse("ftl.plane_choice", "\"most_free\"", expected);
         }
         let slots = g.page_bytes / self.unit_bytes();
@@ -964,12 +1110,23 @@ impl DeviceConfig {
         if logical == 0 {
             return refuse(key, logical, "the drive would have no logical page");
         }
-        if logical > usable {
+        if logical > MAX_UNITS {
+            let expected = format!("at most {MAX_UNITS}: mapping units are counted in 32 bits");
+            return refuse(key, format!("{logical} logical mapping units"), expected);
+        }
+        let translation = self.translation_units();
+        if logical + translation > usable && self.ftl.kind != FtlKind::MapOnly {
             let physical = u64::from(g.blocks_per_plane) * per_block * self.planes();
             let expected = format!(
-                "at most {usable} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
-                 {reserve} for open blocks and ftl.gc_low_free_blocks",
-                g.blocks_per_plane
+                "at most {} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
+                 {reserve} for open blocks and ftl.gc_low_free_blocks{}",
+                usable.saturating_sub(translation),
+                g.blocks_per_plane,
+                if translation > 0 {
+                    format!(", and translation pages take {translation}")
+                } else {
+                    String::new()
+                }
             );
             return refuse(key, format!("{logical} logical mapping units"), expected);
         }
@@ -977,6 +1134,126 @@ impl DeviceConfig {
         if high >= u64::from(g.blocks_per_plane) {
             let expected = format!("must stay below the {} blocks of a plane", g.blocks_per_plane);
             return refuse("ftl.gc_low_free_blocks", f.gc_low_free_blocks, expected);
+        }
+        Ok(())
+    }
+
+    fn validate_map_cache(&self) -> Result<(), ConfigError> {
+        let (m, usual) = (&self.map_cache, MapCacheConfig::default());
+        use MapCacheKind::{Bsb, Cdftl, Dftl, FullPage, HalfPage, Ideal, Sftl, Tafp, Tpftl};
+        // Keys that would change nothing are mistakes: name, whether it was changed, which kinds look at it.
+        let runs = [FullPage, HalfPage, Tafp, Bsb].as_slice();
+        for (key, changed, kinds) in [
+            ("entry_bytes", m.entry_bytes != usual.entry_bytes, [Dftl, Cdftl].as_slice()),
+            (
+                "protected_fraction",
+                m.protected_fraction.to_bits() != usual.protected_fraction.to_bits(),
+                &[Dftl],
+            ),
+            ("window_bytes", m.window_bytes != usual.window_bytes, &[Tafp]),
+            ("window_inclusive", m.window_inclusive, &[Tafp, Bsb]),
+            ("charge_headers", m.charge_headers, runs),
+            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb, Cdftl]),
+            ("candidates", m.candidates != usual.candidates, &[Bsb]),
+            ("score_weight", m.score_weight.to_bits() != usual.score_weight.to_bits(), &[Bsb]),
+            ("decision_interval", m.decision_interval != usual.decision_interval, &[Bsb]),
+            ("balanced", m.balanced != usual.balanced, &[Bsb]),
+            ("rank", m.rank != usual.rank, &[Bsb]),
+            ("sparse_fraction", m.sparse_fraction.to_bits() != usual.sparse_fraction.to_bits(), &[Sftl]),
+            ("sparse_entries", m.sparse_entries != usual.sparse_entries, &[Sftl]),
+            ("selective_threshold", m.selective_threshold != usual.selective_threshold, &[Tpftl]),
+            ("entry_fraction", m.entry_fraction.to_bits() != usual.entry_fraction.to_bits(), &[Cdftl]),
+        ] {
+            if changed && !kinds.contains(&m.kind) {
+                let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                let expected = format!(
+                    "has no effect with map_cache.kind = \"{}\": it is a key of {}",
+                    m.kind.name(),
+                    kinds.join(", ")
+                );
+                return refuse(&format!("map_cache.{key}"), "a value", expected);
+            }
+        }
+        if m.kind == Ideal {
+            if m.bytes != 0 {
+                let expected = "has no effect with map_cache.kind = \"ideal\": the whole table is in memory";
+                return refuse("map_cache.bytes", m.bytes, expected);
+            }
+            if self.ftl.kind == FtlKind::MapOnly {
+                let expected = "is the mapping cache alone: choose map_cache.kind";
+                return refuse("ftl.kind", "\"map_only\"", expected);
+            }
+            return Ok(());
+        }
+        if self.ftl.kind == FtlKind::MapOnly && self.precondition.kind != PreconditionKind::None {
+            let expected = "there is no flash to age with ftl.kind = \"map_only\": choose \"none\"";
+            return refuse("precondition.kind", format!("{:?}", self.precondition.kind), expected);
+        }
+        let page = self.geometry.page_bytes;
+        if page > 1 << 20 {
+            let expected = "translation pages are NAND pages of at most 1 MiB";
+            return refuse("geometry.page_bytes", page, expected);
+        }
+        if m.entry_bytes != 4 && m.entry_bytes != 8 {
+            return refuse("map_cache.entry_bytes", m.entry_bytes, "must be 4 or 8");
+        }
+        if !(0.0..1.0).contains(&m.protected_fraction) {
+            return refuse("map_cache.protected_fraction", m.protected_fraction, "must be from 0 to below 1");
+        }
+        let forward = |key: &str, bytes: u32| {
+            if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) || u64::from(bytes) > page / 2 {
+                let expected = format!("must be a multiple of 4, from 4 to half a page ({})", page / 2);
+                return refuse(key, bytes, expected);
+            }
+            Ok(())
+        };
+        forward("map_cache.window_bytes", m.window_bytes)?;
+        if m.kind == Bsb && m.candidates.is_empty() {
+            return refuse("map_cache.candidates", "[]", "needs a window to choose");
+        }
+        for candidate in &m.candidates {
+            if let CandidateWindow::Forward(bytes) = candidate {
+                forward("map_cache.candidates", *bytes)?;
+            }
+        }
+        if !(m.score_weight > 0.0 && m.score_weight < 1.0) {
+            return refuse("map_cache.score_weight", m.score_weight, "must be above 0 and below 1");
+        }
+        if m.decision_interval == 0 {
+            return refuse("map_cache.decision_interval", 0, "must be at least 1");
+        }
+        if !(0.0..=0.5).contains(&m.sparse_fraction) {
+            return refuse("map_cache.sparse_fraction", m.sparse_fraction, "must be from 0 to 0.5");
+        }
+        if m.sparse_entries == 0 {
+            return refuse(
+                "map_cache.sparse_entries",
+                0,
+                "must be at least 1 (sparse_fraction = 0: no buffer)",
+            );
+        }
+        if !(m.entry_fraction > 0.0 && m.entry_fraction < 1.0) {
+            return refuse("map_cache.entry_fraction", m.entry_fraction, "must be above 0 and below 1");
+        }
+        let header = if m.charge_headers { 8 } else { 0 };
+        let most = |window: CandidateWindow| match window {
+            CandidateWindow::Forward(bytes) => u64::from(bytes + ENTRY_BYTES),
+            CandidateWindow::Half => page / 2,
+            CandidateWindow::Full => page,
+        };
+        let least = match m.kind {
+            FullPage => page + header,
+            HalfPage => page / 2 + header,
+            Tafp => most(CandidateWindow::Forward(m.window_bytes)) + header,
+            Bsb => m.candidates.iter().map(|window| most(*window)).max().unwrap_or(0) + header,
+            Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
+            Cdftl => page + u64::from(m.entry_bytes),
+            Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
+            _ => u64::from(m.entry_bytes),
+        };
+        if m.bytes < least {
+            let expected = format!("must be at least {least}: what one miss brings");
+            return refuse("map_cache.bytes", m.bytes, expected);
         }
         Ok(())
     }

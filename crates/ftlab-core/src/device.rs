@@ -11,12 +11,14 @@ use crate::flash::port::{Count, FlashPort};
 use crate::flash::timeline::Timeline;
 use crate::ftl::Ftl;
 use crate::ftl::gc::Victims;
+use crate::ftl::map_only::MapOnlyFtl;
 use crate::ftl::page::PageFtl;
 use crate::geometry::Geometry;
 use crate::host::intake::Intake;
 use crate::host::request::{SourceError, SourceFactory};
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
+use crate::mapcache::MapCacheKind;
 use crate::metrics::Observer;
 use crate::metrics::books::{Books, BusyTimes};
 use crate::metrics::series::{Series, SeriesEvery};
@@ -155,8 +157,28 @@ pub fn simulate(
     match config.ftl.kind {
         FtlKind::Page => {
             let geometry = Geometry::new(config);
-            let ftl = PageFtl::<Victims>::new(config, &geometry, options.seed);
-            run(config, &geometry, ftl, workload, options, control, observer)
+            let (seed, verify) = (options.seed, options.verify);
+            if config.map_cache.kind == MapCacheKind::Ideal {
+                let ftl = PageFtl::<Victims, false>::new(config, &geometry, seed, verify);
+                run(config, &geometry, ftl, workload, options, control, observer)
+            } else {
+                let ftl = PageFtl::<Victims, true>::new(config, &geometry, seed, verify);
+                run(config, &geometry, ftl, workload, options, control, observer)
+            }
+        }
+        FtlKind::MapOnly => {
+            if options.verify {
+                return Err(RunError::Config(ConfigError {
+                    key: "ftl.kind".into(),
+                    found: "\"map_only\"".into(),
+                    expected: "holds no data that could be verified: run it without, or choose \"page\""
+                        .into(),
+                }));
+            }
+            let geometry = Geometry::new(config).without_flash();
+            let ftl = MapOnlyFtl::new(config, &geometry).expect("validated: there is a mapping cache");
+            let options = RunOptions { timing: false, ..options.clone() };
+            run(config, &geometry, ftl, workload, &options, control, observer)
         }
     }
 }
@@ -272,7 +294,7 @@ mod tests {
         let control = RunControl::default();
         let source = Box::new(VecSource::new(requests.to_vec()));
         let intake = Intake::new(source, config, Splitter::new(&geometry).sectors(), None);
-        let ftl = PageFtl::<Victims>::new(config, &geometry, 1);
+        let ftl = PageFtl::<Victims>::new(config, &geometry, 1, false);
         let flash = Flash::new(config, &geometry, false, Count);
         let mut log = Log::default();
         let options = RunOptions::default();

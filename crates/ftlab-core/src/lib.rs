@@ -6,6 +6,7 @@ pub mod flash;
 pub mod ftl;
 pub mod geometry;
 pub mod host;
+pub mod mapcache;
 pub mod metrics;
 pub mod quantity;
 pub mod rng;

@@ -18,5 +18,6 @@ pub fn all() -> Vec<Scheme> {
     let mut schemes = Vec::new();
     schemes.extend(crate::ftl::SCHEMES);
     schemes.extend(crate::ftl::gc::schemes());
+    schemes.extend(crate::mapcache::schemes());
     schemes
 }

@@ -55,11 +55,18 @@ fn a_drive_with_it_keeps_its_tables_in_order() {
         let config = device(merged(merged(small(), json!({ "ftl": { "gc": "fifo" } })), shape));
         let geometry = Geometry::new(&config);
         let mut flash = Flash::new(&config, &geometry, false, Count);
-        let mut ftl = PageFtl::<SecondChance>::new(&config, &geometry, 1);
+        let mut ftl = PageFtl::<SecondChance>::new(&config, &geometry, 1, false);
         let mut rng = Rng::new(1, "guide");
         for step in 0..20_000 {
             let lpn = Lpn(rng.below(u64::from(geometry.logical_units)) as u32);
-            let op = PageOp { lpn, units: 1, first_sector: 0, sectors: geometry.sectors_per_unit, stream: 0 };
+            let op = PageOp {
+                lpn,
+                units: 1,
+                first_sector: 0,
+                sectors: geometry.sectors_per_unit,
+                stream: 0,
+                rest: 0,
+            };
             if rng.below(10) == 0 {
                 ftl.trim(&mut flash, &op, ()).unwrap();
             } else {

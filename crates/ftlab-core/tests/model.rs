@@ -10,6 +10,7 @@ use ftlab_core::config::AllocationOrder;
 use ftlab_core::device::{RunError, RunOptions};
 use ftlab_core::ftl::gc::VictimKind;
 use ftlab_core::host::request::{Op, Request};
+use ftlab_core::mapcache::MapCacheKind;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -40,18 +41,20 @@ fn drives() -> impl Strategy<Value = Value> {
         proptest::sample::select(vec!["open", "closed"]),
         (1..9_u32, proptest::sample::select(vec!["half", "full"]), 0..2_u32),
         proptest::sample::select(vec!["none", "fill", "steady"]),
-        any::<bool>(),
+        (any::<bool>(), map_caches()),
     );
     (shape, ftl, rest).prop_map(|(shape, ftl, rest)| {
         let (channels, ways, dies, planes, blocks, pages, slot_shift, summary) = shape;
         let (gc, order, striping, plane_choice, open_block, when, free, wear, numbers) = ftl;
         let (mut streams, high, low, tie) = numbers;
-        let (cell, (copyback, independent, command, spare), arrival, (depth, duplex, link), precondition, blocks_layout) =
+        let (cell, (copyback, independent, command, spare), arrival, (depth, duplex, link), precondition, (blocks_layout, map_cache)) =
             rest;
         // Single units on pages of several leave most of each page empty until collection packs them: that takes
         // space, and blocks of more than a few pages.
         let pages = if slot_shift == 0 { pages } else { pages + 2 };
         let mut open_block = open_block;
+        let cached = map_cache["kind"] != "ideal";
+        let plane_choice = if cached { "ordered" } else { plane_choice };
         if plane_choice == "most_free" {
             (streams, open_block) = (1, "shared");
         }
@@ -74,10 +77,38 @@ fn drives() -> impl Strategy<Value = Value> {
             "precondition": { "kind": precondition, "max_drive_writes": 8,
                 "layout": if blocks_layout && streams == 1 && slot_shift == 0 { "blocks" } else { "written" } },
         });
+        if cached {
+            // Many translation pages on a small drive: pages of 512 bytes, and blocks for what they take.
+            value["geometry"]["page_bytes"] = json!(512 << slot_shift);
+            value["geometry"]["mapping_unit_bytes"] = json!(512);
+            value["geometry"]["blocks_per_plane"] = json!(blocks + 10);
+        }
+        value["map_cache"] = map_cache;
         value["host"][if arrival == "open" { "outstanding" } else { "queue_depth" }] = json!(depth);
         value
     })
 }
+
+/// Every mapping cache, most with little memory.
+fn map_caches() -> impl Strategy<Value = Value> {
+    let kinds: Vec<&str> = MapCacheKind::ALL.iter().map(|kind| kind.name()).collect();
+    (proptest::sample::select(kinds), 0..3_usize, any::<bool>()).prop_map(|(kind, size, coalesce)| {
+        if kind == "ideal" {
+            return json!({ "kind": kind });
+        }
+        let mut map_cache = json!({ "kind": kind, "bytes": ([4096, 5000, 16_000][size]) });
+        if !WITHOUT_COALESCING.contains(&kind) {
+            map_cache["flush_coalesce"] = json!(coalesce);
+        }
+        if kind == "dftl" || kind == "tpftl" {
+            map_cache["bytes"] = json!(([40, 100, 1000][size]));
+        }
+        map_cache
+    })
+}
+
+/// Schemes that always write all that they have changed of a translation page.
+const WITHOUT_COALESCING: [&str; 2] = ["sftl", "tpftl"];
 
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 fn requests() -> impl Strategy<Value = Vec<Request>> {
@@ -165,8 +196,12 @@ proptest! {
     #![proptest_config(cases(1500))]
 
     #[test]
-    fn reads_return_the_last_write(value in drives(), requests in requests()) {
+    fn reads_return_the_last_write(value in drives(), mut requests in requests()) {
         let config = device(value);
+        let sectors = config.logical_pages() * config.unit_bytes() / 512;
+        for request in &mut requests {
+            request.sectors = request.sectors.min(sectors as u32);
+        }
         let timed = RunOptions { verify: true, ..RunOptions::default() };
         let (outcome, log) = run_with(&config, &requests, &timed);
         prop_assert_eq!(&outcome.error, &None::<RunError>);

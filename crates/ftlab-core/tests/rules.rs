@@ -121,7 +121,7 @@ fn a_copy_in_bulk_is_the_same_as_one_by_one() {
 }
 
 fn page_op(lpn: u32) -> PageOp {
-    PageOp { lpn: Lpn(lpn), units: 1, first_sector: 0, sectors: 8, stream: 0 }
+    PageOp { lpn: Lpn(lpn), units: 1, first_sector: 0, sectors: 8, stream: 0, rest: 0 }
 }
 
 /// Random overwrites by a deterministic walk over `pages` logical pages.
@@ -135,7 +135,7 @@ fn an_erase_waits_for_every_copy_out_of_its_block() {
         let config = device(merged(small(), json!({ "timing": { "copyback": copyback } })));
         let geometry = Geometry::new(&config);
         let mut flash = Flash::new(&config, &geometry, false, Record::default());
-        let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1);
+        let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
         for op in walk(geometry.logical_units, 1000) {
             ftl.write(&mut flash, &op, 0).unwrap();
         }
@@ -177,7 +177,7 @@ fn a_power_cut_stops_at_its_command_and_leaves_the_array_as_it_was() {
         let geometry = Geometry::new(&config);
         for cut in (0..3000).step_by(37) {
             let mut flash = Flash::new(&config, &geometry, false, Cut { commands_left: cut });
-            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1);
+            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
             let stopped =
                 walk(geometry.logical_units, 4000).find_map(|op| ftl.write(&mut flash, &op, ()).err());
             assert_eq!(stopped.map(|error| *error), Some(RunError::PowerCut));
@@ -204,7 +204,7 @@ fn tables_agree_after_every_step() {
             let config = device(merged(small(), changes));
             let geometry = Geometry::new(&config);
             let mut flash = Flash::new(&config, &geometry, false, Count);
-            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1);
+            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
             for (step, op) in walk(geometry.logical_units, 1500).enumerate() {
                 if step % 7 == 3 {
                     ftl.trim(&mut flash, &op, ()).unwrap();

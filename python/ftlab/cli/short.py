@@ -24,6 +24,10 @@ _EXPLANATIONS = {
         "comes from requests smaller than a flash page: without a write buffer each programs a page of its own."
     ),
     "collections": "Blocks cleaned, and the valid pages that had to be copied out of each of them first.",
+    "mapping cache": (
+        "The table of where data lies is in flash, and memory holds a part of it: what is missing is read first, and "
+        "changed parts are written back. The time is what that takes on an idle drive, for each lookup."
+    ),
     "wear": "How often blocks were erased; flash endures a limited number of erases.",
     "die time": "What the flash dies were busy with: the share that is not the host's is the price of the above.",
     "parallelism": "How many channels (buses) and dies worked at the same time, on average.",
@@ -57,11 +61,19 @@ def facts(result: Result) -> list[tuple[str, str]]:
         text = f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}"
         lines.append(("throughput", f"{text} over {time_text(summary['simulated_ns'])} of simulated time"))
     amplification = summary.get("write_amplification")
-    if amplification:
+    if amplification and amplification["total"]:
         lines.append(("write amplification", f"{amplification['total']:.3f} = {_by_cause(amplification, 3)}"))
     copied = gc["pages_copied"] / gc["collections"] if gc["collections"] else 0
     text = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
     lines.append(("collections", text if gc["collections"] else "none"))
+    cache = summary.get("map_cache")
+    if cache:
+        hits = f"{100 * cache['hit_ratio']:.2f} % of {count_text(cache['lookups'])} lookups hit"
+        cost = f"{time_text(cache['mean_penalty_ns'])} for each on average"
+        flash = (
+            f"{count_text(cache['flash_reads'])} reads and {count_text(cache['flash_programs'])} programs of its pages"
+        )
+        lines.append(("mapping cache", f"{cache['kind']}, {bytes_text(cache['bytes'])}: {hits}, {cost}; {flash}"))
     share = wear.get("rated_share_used")
     text = f"erases per block: mean {wear['erase_mean']:.2f}, min {wear['erase_min']}, max {wear['erase_max']}"
     lines.append(("wear", text + (f" ({100 * share:.3g} % of the rated cycles)" if share is not None else "")))

@@ -228,7 +228,7 @@ class Canvas:
                 alone = isinstance(values[at], str)
                 axes.set_title(text if alone else f"{look.name(facet)}: {text}")
         self._reserved = 0.0
-        self._legends: list[tuple[list[Any], list[str], str]] = []
+        self._entries: tuple[list[Any], list[str], str] | None = None
 
     @property
     def font(self) -> float:
@@ -243,7 +243,7 @@ class Canvas:
     @property
     def room(self) -> tuple[float, float]:
         """Width and height of a panel inside its axes, in points, about."""
-        legend = 0.22 if self._legends and self.look.width != "column" else 0.0
+        legend = 0.22 if self._entries and self.look.width != "column" else 0.0
         width = (self._sheet.inches * (1 - legend - self._reserved) / self.columns) * 72 - 4.5 * self.font
         return width, self._panels / self._rows * 72 - 4.5 * self.font
 
@@ -265,7 +265,7 @@ class Canvas:
 
     def legend(self, handles: list[Any], texts: list[str], title: str) -> None:
         """Keep the entries of the legend, which stands beside or below the panels."""
-        self._legends.append((handles, texts, title))
+        self._entries = handles, texts, title
 
     def finish(self, title: str, notes: Sequence[str]) -> Picture:
         """Put title, legend and note around the panels, and give the figure."""
@@ -276,8 +276,8 @@ class Canvas:
         top = len(lines) * (self.font + 1) * 1.3 / 72 + (pad if lines else 0)
         bottom = len(note) * self.font * _NOTE * 1.25 / 72 + (2 * pad if note else 0)
         legend, box, beside, below = None, None, 0.0, 0.0
-        if self._legends:
-            legend, on_the_right = self._placed()
+        if self._entries is not None:
+            legend, on_the_right = self._placed(*self._entries)
             box = legend.get_window_extent(self._renderer())
             if on_the_right:
                 beside = box.width / figure.dpi + pad
@@ -313,9 +313,8 @@ class Canvas:
     def _renderer(self) -> Any:
         return self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
 
-    def _placed(self) -> tuple[Legend, bool]:
+    def _placed(self, handles: list[Any], texts: list[str], title: str) -> tuple[Legend, bool]:
         """Make the legend: right of wide figures if it leaves them room, else below in as many columns as fit."""
-        handles, texts, title = self._legends[0]
         inches = self._sheet.inches
         legend = self._legend(handles, texts, title, 1)
         box = legend.get_window_extent(self._renderer())
@@ -356,12 +355,3 @@ def wrapped(text: str, room: float, size: float) -> list[str]:
         else:
             lines.append(word)
     return lines
-
-
-def sentence(text: str) -> str:
-    """A text with a capital at its beginning.
-
-    >>> sentence("write amplification by over-provisioning")
-    'Write amplification by over-provisioning'
-    """
-    return text[:1].upper() + text[1:]

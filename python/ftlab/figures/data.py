@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from ftlab.analysis.intervals import student
 from ftlab.errors import ConfigError
+from ftlab.studies.frame import to_polars
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -23,46 +24,8 @@ MOST_GROUPS = 24
 _SIZES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _PARTS = 5
-# Columns of tables of `ftlab.analysis`: what is measured, its mean and its interval.
-_METRIC, _MEAN, _ESTIMATES = "metric", "mean", ("mean", "improvement")
-
-
-def to_polars(frame: Any) -> pl.DataFrame:
-    """Take a frame of Polars, pandas or Arrow, a dictionary of columns, or a structured array of NumPy.
-
-    Raises:
-        ConfigError: It is none of these, or its columns cannot be read.
-    """
-    import numpy as np
-    import polars as pl
-
-    if isinstance(frame, pl.LazyFrame):
-        return frame.collect()
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    try:
-        if isinstance(frame, Mapping):
-            return pl.DataFrame([pl.Series(str(name), values, strict=False) for name, values in frame.items()])
-        if isinstance(frame, np.ndarray) and frame.dtype.names is not None:
-            return pl.DataFrame([pl.Series(name, np.ascontiguousarray(frame[name])) for name in frame.dtype.names])
-        if hasattr(frame, "column_names"):
-            arrow = pl.from_arrow(frame)
-            return arrow if isinstance(arrow, pl.DataFrame) else arrow.to_frame()
-        if hasattr(frame, "columns") and hasattr(frame, "to_numpy"):
-            return pl.DataFrame([_from_pandas(str(name), frame[name]) for name in frame.columns])
-    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise ConfigError(f"the frame cannot be read: {error}") from error
-    kind = type(frame).__name__
-    raise ConfigError(f"found {kind}, expected a frame of Polars or pandas, an Arrow table, or a dictionary of columns")
-
-
-def _from_pandas(name: str, column: Any) -> pl.Series:
-    import numpy as np
-    import polars as pl
-
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb":
-        return pl.Series(name, column.to_numpy())
-    return pl.Series(name, list(column.to_numpy(dtype=object, na_value=None)), strict=False)
+# Columns of tables of `ftlab.analysis`: what is measured, what it is compared with, and what has an interval.
+_METRIC, _BASELINE, _MEAN, _ESTIMATES = "metric", "baseline", "mean", ("mean", "improvement")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -125,7 +88,7 @@ class Table:
         """Take a frame.
 
         Args:
-            frame: See :func:`to_polars`.
+            frame: See :func:`ftlab.studies.frame.to_polars`.
             order: The order of values by column, in place of :func:`in_order`.
 
         Raises:
@@ -201,14 +164,25 @@ class Table:
             return column
         return column.cast(pl.String) if not column.dtype.is_nested() else column.map_elements(str, pl.String)
 
-    def key_of(self, name: str) -> str:
-        """The key that a column of values is about: that of the metric in tables of ``ftlab.analysis``."""
-        if name != _MEAN or _METRIC not in self.frame.columns:
-            return name
-        metrics = self.frame[_METRIC].drop_nulls().unique(maintain_order=True).to_list()
+    def about(self, name: str, named: Callable[[str], str]) -> tuple[str, str]:
+        """The key and the name of a column of values.
+
+        In tables of ``ftlab.analysis`` these are those of the metric, and an improvement is one of it over a baseline.
+
+        Raises:
+            ConfigError: There are several metrics.
+        """
+        if name not in _ESTIMATES or _METRIC not in self.frame.columns:
+            return name, named(name)
+        metrics = self.values(_METRIC, _METRIC, most=None)
         if len(metrics) > 1:
             raise ConfigError(f"the frame has several metrics, {', '.join(map(repr, metrics))}: filter it for one")
-        return str(metrics[0]) if metrics else name
+        metric = str(metrics[0])
+        if name == _MEAN:
+            return metric, named(metric)
+        bases = self.values(_BASELINE, _BASELINE, most=None) if _BASELINE in self.frame.columns else []
+        over = f" over {named(str(bases[0]))}" if len(bases) == 1 else ""
+        return name, f"improvement of {named(metric)}{over}"
 
     def values(self, name: str, role: str, most: int | None = MOST_GROUPS) -> list[Any]:
         """Give the distinct values of a column in their order.
@@ -348,8 +322,6 @@ def means(
     """
     import polars as pl
 
-    from ftlab.figures.student import half_width
-
     if (low is None) != (high is None):
         raise ConfigError("give both low and high, or neither")
     values = table.numbers(y, role)
@@ -381,10 +353,12 @@ def means(
             if mean is not None and None not in ends_of and not ends_of[0] <= mean <= ends_of[1]:
                 raise ConfigError(f"{y} = {mean:g} is outside its interval, {ends_of[0]:g} to {ends_of[1]:g}")
         elif count > 1:
-            half = half_width(row["stdev"], count, confidence)
+            half = student(count - 1, confidence) * row["stdev"] / math.sqrt(count)
             ends_of = (mean - half, mean + half)
         points[tuple(row[name] for name in names)] = Point(mean, *ends_of, count)
-    counts = [point.count for point in points.values() if point.count] or [0]
+    counts = [point.count for point in points.values() if point.count]
+    if not counts:
+        raise ConfigError(f"{role}: no row has a value of {y!r} and of all other columns that are drawn")
     present = tuple(name for name in over if name in table.frame.columns)
     missing = frame.height - whole["y"].count()
     return Means(points, (min(counts), max(counts)), present, missing, frame.height)

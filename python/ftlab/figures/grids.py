@@ -93,9 +93,9 @@ def heatmap(
     base = wants_log(log, "value", every, chosen=chosen)
     if base and center is not None:
         raise ConfigError("center: a logarithmic scale has none; leave out center or log")
-    key = table.key_of(value)
-    what = look.names.get(value, look.name(key))
-    scale = scale_for(key, every, base and 10, {**look.names, key: what})
+    key, what = table.about(value, look.name)
+    what = look.names.get(value, what)
+    scale = scale_for(key, every, base and 10, {key: what})
     with styled(width):
         canvas = Canvas(look, facet, facets, panel_height=_height(look.width, len(rows), many=len(facets) > 1))
         colors = _norm(every, scale, center)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ftlab.analysis.tables import check_confidence
 from ftlab.errors import ConfigError
 from ftlab.figures.data import MOST_GROUPS, Means, Table, finite, interval_of, means
 from ftlab.figures.scales import (
@@ -14,6 +15,7 @@ from ftlab.figures.scales import (
     check_log,
     limits,
     scale_for,
+    sentence,
     spans_decades,
     text_width,
     texts_of,
@@ -48,15 +50,17 @@ def heading(what: str, *by: str) -> str:
     >>> heading("read latency, p99", "queue depth"), heading("hit ratio", "size", "scheme")
     ('Read latency, p99, by queue depth', 'Hit ratio by size and scheme')
     """
-    text = f"{what}{',' if ',' in what else ''} by {' and '.join(by)}"
-    return text[:1].upper() + text[1:]
+    return sentence(f"{what}{',' if ',' in what else ''} by {' and '.join(by)}")
 
 
-def melted(frame: Any, y: str | Sequence[str], color: str | None, order: Mapping[str, Sequence[Any]] | None) -> _Values:
+def melted(
+    frame: Any, y: str | Sequence[str], color: str | None, order: Mapping[str, Sequence[Any]] | None, look: Look
+) -> _Values:
     """Put several columns below each other, with their names as colours."""
     if isinstance(y, str):
         table = Table(frame, order)
-        return _Values(table, y, color, table.key_of(y))
+        key, name = table.about(y, look.name)
+        return _Values(table, y, color, key, look.names.get(y, name))
     import polars as pl
 
     columns = list(dict.fromkeys(y))
@@ -77,29 +81,29 @@ def melted(frame: Any, y: str | Sequence[str], color: str | None, order: Mapping
         )
         for each in columns
     ]
-    return _Values(
-        Table(pl.concat(parts), {**(order or {}), _PART: columns}), _VALUE, _PART, columns[0], tuple(columns)
-    )
+    both = Table(pl.concat(parts), {**(order or {}), _PART: columns})
+    return _Values(both, _VALUE, _PART, columns[0], look.name(common_key(columns)), tuple(columns))
 
 
 @dataclass(frozen=True)
 class _Values:
-    """What is drawn: a frame, its column of values, its colours, and the key that names the axis."""
+    """What is drawn.
+
+    Attributes:
+        table: The frame.
+        y: The column of values.
+        color: The column of colours.
+        key: The key of the values, which says their unit.
+        name: Their name.
+        parts: The columns that are drawn together, if there are several.
+    """
 
     table: Table
     y: str
     color: str | None
     key: str
+    name: str
     parts: tuple[str, ...] = ()
-
-    def axis_name(self, look: Look) -> str:
-        """Name of the values."""
-        key = common_key(self.parts) if self.parts else self.key
-        return look.names.get(self.y, look.name(key))
-
-    def named(self, look: Look) -> dict[str, str]:
-        """Names with that of the values."""
-        return {**look.names, self.key: self.axis_name(look)}
 
     def color_text(self, look: Look, value: Any) -> str:
         """Text of a legend entry."""
@@ -137,7 +141,7 @@ class _Drawing:
 
     def title(self) -> str:
         """What the figure shows."""
-        return heading(self.values.axis_name(self.look), self.look.name(self.x))
+        return heading(self.values.name, self.look.name(self.x))
 
     def notes(self, confidence: float, *, intervals: bool) -> list[str]:
         """What must be said under the figure, with or without intervals."""
@@ -160,11 +164,10 @@ def _prepared(
     low: str | None,
     high: str | None,
 ) -> _Drawing:
-    if not 0 < confidence < 1:
-        raise ConfigError(f"confidence = {confidence}: expected a number between 0 and 1, such as 0.95")
+    check_confidence(confidence)
     if isinstance(over, str):
         over = [over]
-    values = melted(frame, y, color, order)
+    values = melted(frame, y, color, order, look)
     table = values.table
     table.check(x, "x")
     facets = [None] if facet is None else table.values(facet, "facet")
@@ -243,7 +246,7 @@ def line(
         drawing.values.key,
         every,
         wants_log(log, "y", drawing.means, chosen=chosen),
-        drawing.values.named(look),
+        {drawing.values.key: drawing.values.name},
     )
     kind: Literal["bars", "band", "none"] = error if error != "auto" else "bars" if len(places) < _BAND_FROM else "band"
     with styled(width):
@@ -283,7 +286,7 @@ def _draw_lines(
             xs = [place for place, _ in drawn]
             ys = [math.nan if point.mean is None else point.mean * factor for _, point in drawn]
             marker = MARKERS[at % len(MARKERS)] if len(drawn) <= _MARKERS_TO else None
-            # Colours come again before dashes do.
+            # Colours, markers and dashes go round at different paces: no two series have the same three.
             dash = DASHES[at % len(DASHES)] if len(drawing.colors) > 1 else "-"
             thin = 0.6 if len(drawn) > _THIN_FROM else 1.0
             style: dict[str, Any] = {
@@ -463,7 +466,7 @@ def bar(
     intervals = not stack and error != "none"
     every = _tops(drawing, places) if stack else drawing.ends if intervals else drawing.means
     base = wants_log(log, "y", drawing.means, chosen=0)
-    y_scale = scale_for(drawing.values.key, every, base, drawing.values.named(look))
+    y_scale = scale_for(drawing.values.key, every, base, {drawing.values.key: drawing.values.name})
     with styled(width):
         canvas = Canvas(look, facet, drawing.facets)
         if drawing.values.color is not None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Log = Literal["x", "y", "xy", "value", "none"]
-_LOGS = ("x", "y", "xy", "value", "none")
 
 # A grid of powers has at least so many values, and so large a span.
 _LEAST_POWERS, _LEAST_SPAN = 3, 4
@@ -111,26 +110,20 @@ class Scale:
         self, axes: Axes, which: Literal["x", "y"], values: Sequence[float], room: float, *, measured: bool = False
     ) -> None:
         """Choose the ticks: at the values themselves if they are few, fit into ``room`` points and are not measured."""
-        from matplotlib import ticker
+        from matplotlib import rcParams, ticker
 
-        axis = axes.xaxis if which == "x" else axes.yaxis
+        axis, size = axes.xaxis if which == "x" else axes.yaxis, float(rcParams["xtick.labelsize"])
         if self.base:
             axes.set_xscale("log", base=self.base) if which == "x" else axes.set_yscale("log", base=self.base)
         distinct = sorted(set(values))
-        size = 7.0
-        ticks = axis.get_tick_params().get("labelsize", size)
-        size = float(ticks) if isinstance(ticks, (int, float)) else size
         if not measured and 1 < len(distinct) <= _FEW_TICKS and self._fit(distinct, room, size, which):
             axis.set_major_locator(ticker.FixedLocator(distinct))
             axis.set_minor_locator(ticker.NullLocator())
         elif self.base:
             narrow = self.base == 10 and bool(distinct) and distinct[-1] < _WIDE * distinct[0]  # noqa: PLR2004 - base
             subs = (1.0, 2.0, 5.0) if narrow else (1.0,)
-            axis.set_major_locator(
-                ticker.LogLocator(
-                    base=self.base, subs=subs, numticks=max(3, int(room / (4.5 if which == "x" else 3.0) / size))
-                )
-            )
+            most = max(3, int(room / (4.5 if which == "x" else 3.0) / size))
+            axis.set_major_locator(ticker.LogLocator(base=self.base, subs=subs, numticks=most))
             axis.set_minor_formatter(ticker.NullFormatter())
             if narrow:
                 axis.set_minor_locator(ticker.NullLocator())
@@ -231,6 +224,15 @@ def texts_of(key: str, values: Sequence[Any], names: Mapping[str, str]) -> tuple
             texts = [names.get(str(value), each) for value, each in zip(values, texts, strict=True)]
             return shown._replace(text=text).axis, texts
     return text, [named(key, value, names) for value in values]
+
+
+def sentence(text: str) -> str:
+    """A text with a capital at its beginning.
+
+    >>> sentence("write amplification by over-provisioning")
+    'Write amplification by over-provisioning'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def named(key: str, value: Any, names: Mapping[str, str]) -> str:

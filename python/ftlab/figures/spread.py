@@ -16,6 +16,7 @@ from ftlab.figures.scales import (
     Scale,
     check_log,
     scale_for,
+    sentence,
     spans_decades,
     wants_log,
 )
@@ -97,6 +98,8 @@ def _groups(table: Table, x: str, weight: str | None, color: str | None, facet: 
     together = whole.group_by("facet", "color", "x").agg(pl.col("weight").sum()).filter(pl.col("weight") > 0)
     for (one, other), part in together.sort("x").group_by(["facet", "color"], maintain_order=True):
         values[one, other] = part["x"].to_numpy(), part["weight"].to_numpy()
+    if not values:
+        raise ConfigError(f"x: no row has a value of {x!r} and of all other columns that are drawn")
     return _Groups(facets, colors, values, frame.height - whole.height, frame.height)
 
 
@@ -173,7 +176,7 @@ def cdf(
     Raises:
         ConfigError: A column is missing, has no values or none that can be drawn, or an option makes no sense.
     """
-    from ftlab.figures.canvas import MARKERS, Canvas, Look, sentence, styled
+    from ftlab.figures.canvas import MARKERS, Canvas, Look, styled
 
     check_log(log)
     look = Look(title, note, width, height, log, dict(names or {}))
@@ -252,7 +255,9 @@ def _bins(every: Array, total: float, wanted: int | None, base: int) -> _Bins:
         if wanted is None and span <= _MOST_BINS:
             return _Bins(np.arange(least - 0.5, most + 1), each=True)
         # Bins of whole numbers have as many of them each, and 0 is in the middle of one.
-        step = max(1.0, math.ceil(span / (wanted or _MOST_BINS)))
+        step = max(1, math.ceil(span / (wanted or _MOST_BINS)))
+        # An odd number has a middle.
+        step += least < 0 <= most and step % 2 == 0
         first = -step / 2 - step * math.ceil((-step / 2 - least + 0.5) / step) if least < 0 <= most else least - 0.5
         return _Bins(np.arange(first, most + step, step))
     count = wanted or int(np.clip(math.ceil(2 * total ** (1 / 3)), 10, _MOST_BINS))
@@ -299,7 +304,7 @@ def histogram(
     Raises:
         ConfigError: A column is missing, has no values or none that can be drawn, or an option makes no sense.
     """
-    from ftlab.figures.canvas import Canvas, Look, sentence, styled
+    from ftlab.figures.canvas import Canvas, Look, styled
 
     check_log(log)
     if bins is not None and not 1 <= bins <= _MOST_EDGES:
@@ -392,7 +397,7 @@ def _counted(
     positive = tops[tops > 0]
     least, most = float(positive.min()), float(positive.max())
     tall = wants_log(look.log, "y", [least, most], chosen=10 if most >= _TALL * least else 0)
-    up = Scale("count", "values" if counts else "share of values", 1.0, tall)
+    up = Scale("count", "number of values" if counts else "share of values", 1.0, tall)
     across = Scale(x, x, 1.0, 0) if places is not None else scale_for(x, ends, base, look.names)
     return _Counted(found, places, cut, heights, across, up, least, most)
 

@@ -21,8 +21,8 @@ pub enum Step {
 
 /// A port that keeps time.
 ///
-/// Order of calls: the host submits through the translation layer, watches the tickets, calls `settle`, then `step`,
-/// then looks at `finished`. Equal times leave in the order in which they were scheduled. All methods are required.
+/// Order of calls: the host submits through the translation layer, watches the tickets, calls `step`, then
+/// looks at `finished`. Equal times leave in the order in which they were scheduled. All methods are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -43,10 +43,8 @@ pub trait Clock: FlashPort {
     /// Watchers whose tickets ended in the last step; the caller empties it.
     fn finished(&mut self) -> &mut Vec<u32>;
 
-    /// Start what has become able to start. Call after submitting and before `step`.
-    fn settle(&mut self);
-
-    /// Go to the next event and let it happen. `None` when there is none.
+    /// Start what has become able to start, go to the next event that concerns the host, and let it happen. `None` when
+    /// there is none.
     fn step(&mut self) -> Option<Step>;
 
     /// When all that was submitted has ended.

@@ -285,9 +285,6 @@ impl Clock for Direct {
     }
 
     #[inline]
-    fn settle(&mut self) {}
-
-    #[inline]
     fn step(&mut self) -> Option<Step> {
         let mut first = 0;
         for timer in 1..self.timers.len() {

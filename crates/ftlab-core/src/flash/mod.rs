@@ -132,7 +132,7 @@ pub struct Flash<P> {
 impl<P: FlashPort> Flash<P> {
     /// Erased flash of a validated configuration.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
-        let classes = page_classes(config.cell.kind, config.cell.page_order, geometry.pages_per_block());
+        let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
         Self {
             nand: NandArray::new(geometry, verify),
@@ -216,6 +216,19 @@ impl<P: FlashPort> Flash<P> {
         self.nand.check_read(page, cause)?;
         self.admit(Command::Read, cause)?;
         let submission = self.submission(Command::Read, cause, page, self.bus_bytes(sectors));
+        Ok(self.port.submit(submission, after))
+    }
+
+    /// Read some bytes of a page of translation over the bus.
+    ///
+    /// # Errors
+    /// When the page was never written.
+    pub fn read_translation(&mut self, page: PageAt, bytes: u32, after: P::Ticket) -> Outcome<P::Ticket> {
+        let cause = Cause::Map;
+        self.nand.check_read(page, cause)?;
+        self.admit(Command::Read, cause)?;
+        let spare = bytes.div_ceil(SECTOR_BYTES) * self.spare_per_sector;
+        let submission = self.submission(Command::Read, cause, page, bytes + spare);
         Ok(self.port.submit(submission, after))
     }
 

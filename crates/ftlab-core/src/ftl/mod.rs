@@ -6,20 +6,30 @@ use crate::flash::Flash;
 use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::geometry::Lpn;
-use crate::metrics::summary::GcSummary;
+use crate::mapcache::translation::Translation;
+use crate::metrics::summary::{GcSummary, MapCacheSummary};
 use crate::schemes::Scheme;
 
 pub mod allocator;
 pub mod gc;
+pub mod map_only;
 pub mod page;
 
 /// The translation layers that a device file can name.
-pub const SCHEMES: [Scheme; 1] = [Scheme {
-    key: "ftl.kind",
-    name: "page",
-    summary: "Page mapping: any logical page may be anywhere; the whole table is in DRAM.",
-    source: "A. Ban, US patent 5,404,485 (1995), with page granularity",
-}];
+pub const SCHEMES: [Scheme; 2] = [
+    Scheme {
+        key: "ftl.kind",
+        name: "page",
+        summary: "Page mapping: any logical page may be anywhere. `map_cache.kind` says where the table is.",
+        source: "A. Ban, US patent 5,404,485 (1995), with page granularity",
+    },
+    Scheme {
+        key: "ftl.kind",
+        name: "map_only",
+        summary: "The mapping cache alone: what lookups cost, added up one after the other. No data, no collection, no clock.",
+        source: "the model of the IEEK paper 2012-50-3-10",
+    },
+];
 
 /// A host access to one NAND page's worth of logical space, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +44,8 @@ pub struct PageOp {
     pub sectors: u32,
     /// Stream of the request.
     pub stream: u16,
+    /// Mapping units of the same request that follow this access.
+    pub rest: u32,
 }
 
 impl PageOp {
@@ -47,7 +59,7 @@ impl PageOp {
 }
 
 /// What a translation layer has counted since the last [`Ftl::reset_counters`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct FtlCounters {
     /// Garbage collection.
     pub gc: GcSummary,
@@ -55,6 +67,8 @@ pub struct FtlCounters {
     pub unmapped_reads: u64,
     /// Units written in part whose rest was read first.
     pub read_modify_writes: u64,
+    /// The mapping cache, when there is one.
+    pub map_cache: Option<MapCacheSummary>,
 }
 
 /// A flash translation layer.
@@ -62,7 +76,7 @@ pub struct FtlCounters {
 /// It decides what happens to flash and in which order, at the moment of the call; the port decides when. Calls come
 /// in the order in which the drive serves accesses. The ticket returned stands for the end of the access: data in the
 /// host's hands, or durable. Background work (collection) is put in its place among the commands and not waited for.
-/// Only the translation layer changes the array. Required: all methods but `prefetch`.
+/// Only the translation layer changes the array. Required: all methods but `prefetch` and `map_cache`.
 pub trait Ftl {
     /// Read an access's units; those that are not mapped cost nothing.
     ///
@@ -113,6 +127,11 @@ pub trait Ftl {
     /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         let _ = (nand, lpn, stage);
+    }
+
+    /// The mapping cache, when there is one.
+    fn map_cache(&self) -> Option<&Translation> {
+        None
     }
 
     /// Counters since the last reset.

@@ -3,6 +3,11 @@
 //! Every access to a die first looks whether one of its planes is short of free blocks and collects there, one victim
 //! at a time and planes in turn. A write then takes the next page of an open block of the plane that allocation
 //! names. Copies of collection stay in their plane.
+//!
+//! With a mapping cache (`CACHED`) the table is in flash as well: translation pages are units behind the logical ones,
+//! so that the table of units is their directory too, and blocks of their own take them. They are collected as data
+//! are. Data that collection moves change entries in memory where they are there; for the others their translation
+//! pages are written, each once, after the collection.
 
 use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping, WearLeveling};
 use crate::device::RunError;
@@ -13,6 +18,8 @@ use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
 use crate::ftl::gc::{VictimPolicy, Victims};
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::mapcache::translation::Translation;
+use crate::mapcache::{Intent, Lookup, MapOp};
 use crate::rng::Rng;
 use crate::table;
 
@@ -25,7 +32,7 @@ const MAX_SLOTS: usize = 16;
 #[derive(Debug)]
 struct Plane {
     free: FreeBlocks,
-    /// One for each stream, then one for copies unless they share the first.
+    /// One for each stream, then one for copies unless they share the first, then one for translation pages.
     open: Vec<OpenBlock>,
     erases: u32,
 }
@@ -58,15 +65,19 @@ struct Die {
     oldest_open: u32,
 }
 
-/// The page-mapping translation layer, over the victim policy `V`.
+/// The page-mapping translation layer, over the victim policy `V`; `CACHED`: with a mapping cache.
 #[derive(Debug)]
-pub struct PageFtl<V = Victims> {
+pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     geometry: Geometry,
     config: FtlConfig,
     copyback: bool,
     high_free_blocks: u32,
     gc_slot: OpenSlot,
+    /// Where each logical unit is, then each unit of a translation page.
     map: Vec<u32>,
+    translation: Option<Translation>,
+    /// Blocks of translation pages.
+    map_blocks: Vec<bool>,
     planes: Vec<Plane>,
     rooms: Vec<Room>,
     dies: Vec<Die>,
@@ -78,9 +89,15 @@ pub struct PageFtl<V = Victims> {
     survivors: Vec<Ppn>,
 }
 
-impl<V: VictimPolicy> PageFtl<V> {
+impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     /// An empty drive of a validated configuration.
-    pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64) -> Self {
+    ///
+    /// # Panics
+    /// When `CACHED` is not what the configuration says.
+    pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64, verify: bool) -> Self {
+        let translation = Translation::new(config, verify);
+        assert_eq!(translation.is_some(), CACHED, "map_cache.kind and the type agree");
+        let units = u64::from(geometry.logical_units) + config.translation_units();
         let ftl = config.ftl.clone();
         let slots = config.open_blocks_per_plane() as usize;
         let plane = || Plane { free: FreeBlocks::new(geometry, &ftl), open: vec![None; slots], erases: 0 };
@@ -94,8 +111,14 @@ impl<V: VictimPolicy> PageFtl<V> {
         Self {
             copyback: config.timing.copyback,
             high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
-            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { slots - 1 } else { 0 },
-            map: table::filled(geometry.logical_units as usize, UNMAPPED),
+            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate {
+                slots - 1 - usize::from(CACHED)
+            } else {
+                0
+            },
+            map: table::filled(units as usize, UNMAPPED),
+            translation,
+            map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
             rooms: vec![Room { pages, newest: u32::MAX, opened: u32::MAX }; geometry.planes() as usize],
             dies: vec![die; geometry.dies() as usize],
@@ -107,6 +130,137 @@ impl<V: VictimPolicy> PageFtl<V> {
             geometry: geometry.clone(),
             config: ftl,
         }
+    }
+
+    /// Start again after a power cut, from what flash holds: `self` is what was in memory, of which only the configuration
+    /// is used (and what translation pages hold, which is kept there instead of in the array).
+    ///
+    /// The spare area of every programmed page is read, with cause `recovery`; of several pages of a unit, the one that was
+    /// programmed last has its data. Blocks that were being filled are filled on. Translation pages that do not have what
+    /// is found are written again. Trims are not in flash: what was trimmed may come back.
+    ///
+    /// # Errors
+    /// When flash was made without verification, and so does not know in which order it was programmed; and as a write.
+    pub fn mount<P: FlashPort>(
+        self,
+        config: &DeviceConfig,
+        seed: u64,
+        flash: &mut Flash<P>,
+    ) -> Outcome<Self> {
+        if !flash.nand.verifies() {
+            let text = "a mount needs the order in which pages were programmed, which flash keeps with verification only";
+            return Err(Box::new(RunError::Rule(text.into())));
+        }
+        let mut new = Self::new(config, &self.geometry, seed, true);
+        if let (Some(new), Some(old)) = (&mut new.translation, self.translation) {
+            new.inherit(old);
+        }
+        new.find_data(flash)?;
+        for plane in (0..new.geometry.planes()).map(PlaneId) {
+            new.find_blocks(flash, plane)?;
+        }
+        let Self { translation, map, geometry, .. } = &mut new;
+        if let Some(translation) = translation {
+            translation.find_outdated(&map[..geometry.logical_units as usize]);
+        }
+        new.settle(flash)?;
+        Ok(new)
+    }
+
+    /// Where every unit is, by the spare areas.
+    fn find_data<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+        let ready = flash.port.ready();
+        flash.nand.forget_validity();
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            for index in 0..flash.nand.next_page(block) {
+                let page = PageAt { block, index };
+                if !flash.nand.is_written(page) {
+                    continue;
+                }
+                flash.read(page, 0, Cause::Recovery, ready)?;
+                let first = self.geometry.unit(page).0;
+                for ppn in (first..first + self.geometry.slots_per_page).map(Ppn) {
+                    let Some(lpn) = flash.nand.lpn(ppn) else { continue };
+                    if CACHED && lpn.0 >= self.geometry.logical_units {
+                        self.map_blocks[block.index()] = true;
+                    }
+                    let known = self.lookup(lpn);
+                    if known.is_none_or(|known| flash.nand.order(known) < flash.nand.order(ppn)) {
+                        self.map[lpn.index()] = ppn.0;
+                    }
+                }
+            }
+        }
+        for entry in self.map.iter().filter(|entry| **entry != UNMAPPED) {
+            flash.nand.revive(Ppn(*entry));
+        }
+        Ok(())
+    }
+
+    /// Which blocks of `plane` are free, full, and being filled.
+    fn find_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<()> {
+        while self.planes[plane.index()].free.take().is_some() {}
+        let mut extra = Vec::new();
+        for row in 0..self.geometry.blocks_per_plane() {
+            let block = self.geometry.block(plane, row);
+            if flash.nand.next_page(block) == 0 {
+                self.planes[plane.index()].free.give(row, flash.nand.erases(block));
+            } else if self.is_full(&flash.nand, block) {
+                self.victims.on_seal(block, flash.nand.valid_units(block));
+            } else {
+                let mut slots = if self.holds_translation(block) {
+                    self.map_slot()..self.map_slot() + 1
+                } else {
+                    0..self.planes[plane.index()].open.len() - usize::from(CACHED)
+                };
+                // That for copies first: copies need a place before anything else does.
+                let open = &mut self.planes[plane.index()].open;
+                match slots.rfind(|slot| open[*slot].is_none()) {
+                    Some(slot) => open[slot] = Some(block),
+                    None => extra.push(block),
+                }
+            }
+        }
+        // Wear levelling may have had one more than there are places for.
+        for block in extra {
+            self.pad(flash, block, Cause::Recovery)?;
+        }
+        if self.planes[plane.index()].free.is_empty() {
+            self.finish_collection(flash, plane)?;
+        }
+        let die = self.geometry.die_of(plane);
+        if self.planes[plane.index()].free.len() <= self.config.gc_low_free_blocks {
+            self.dies[die.index()].low |= 1 << (plane.0 - self.geometry.first_plane(die).0);
+        }
+        if let Some(block) = self.planes[plane.index()].open[0] {
+            let room = &mut self.rooms[plane.index()];
+            (room.newest, room.opened) = (block.0, flash.nand.sequence(block));
+        }
+        self.measure_room(&flash.nand, plane);
+        if self.config.plane_choice == PlaneChoice::MostFree {
+            self.compare_rooms(die, self.geometry.first_plane(die));
+        }
+        Ok(())
+    }
+
+    /// The power went while the last free block of `plane` was taking copies: what was left of their victim fits there still.
+    fn finish_collection<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<()> {
+        let pages = |valid: u32| valid.div_ceil(self.geometry.slots_per_page);
+        let slot_for =
+            |block: BlockId| if self.holds_translation(block) { self.map_slot() } else { self.gc_slot };
+        let fits = |block: &BlockId| {
+            let valid = flash.nand.valid_units(*block);
+            let room = self.planes[plane.index()].open[slot_for(*block)]
+                .map_or(0, |open| self.geometry.data_pages_per_block - flash.nand.next_page(open));
+            self.is_full(&flash.nand, *block) && pages(valid) <= room
+        };
+        let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let victim = blocks.filter(fits).min_by_key(|block| flash.nand.valid_units(*block));
+        if let Some((victim, slot)) = victim.map(|victim| (victim, slot_for(victim))) {
+            self.victims.remove(victim, flash.nand.valid_units(victim));
+            self.empty_block(flash, plane, victim, slot, Cause::Recovery)?;
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -214,6 +368,9 @@ impl<V: VictimPolicy> PageFtl<V> {
     fn open(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
         let block = self.geometry.block(plane, row);
         nand.open(block);
+        if CACHED {
+            self.map_blocks[block.index()] = slot == self.map_slot();
+        }
         self.planes[plane.index()].open[slot] = Some(block);
         let room = &mut self.rooms[plane.index()];
         (room.newest, room.opened) = (block.0, nand.sequence(block));
@@ -283,10 +440,173 @@ impl<V: VictimPolicy> PageFtl<V> {
         Ok(())
     }
 
-    /// Collect in `die` until none of its planes is short of free blocks, or nothing can be gained.
+    /// Where translation pages are written.
+    #[inline]
+    fn map_slot(&self) -> OpenSlot {
+        self.planes[0].open.len() - 1
+    }
+
+    fn holds_translation(&self, block: BlockId) -> bool {
+        CACHED && self.map_blocks[block.index()]
+    }
+
+    /// The first unit of a translation page, among all units.
+    fn unit_of_translation(&self, tpn: u32) -> Lpn {
+        Lpn(self.geometry.logical_units + tpn * self.geometry.slots_per_page)
+    }
+
+    /// Look up the entries of an access's units. The ticket is that of the moment when they are known.
+    #[inline(always)]
+    fn translate<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        intent: Intent,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut after = after;
+        if CACHED {
+            for index in 0..op.units {
+                after = self.translate_one(flash, op, index, intent, after)?;
+            }
+        }
+        Ok(after)
+    }
+
+    fn translate_one<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        index: u32,
+        intent: Intent,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let Some(translation) = &mut self.translation else { return Ok(after) };
+        let lookup = Lookup { lpn: Lpn(op.lpn.0 + index), intent, rest: op.rest + op.units - 1 - index };
+        translation.lookup(lookup, &self.map[..self.geometry.logical_units as usize]);
+        if translation.ops.is_empty() {
+            return Ok(after);
+        }
+        let ops = std::mem::take(&mut translation.ops);
+        let mut done = after;
+        // One after the other: memory must have room before it is filled.
+        for op in &ops {
+            done = match *op {
+                MapOp::Fetch { tpn, bytes } => self.read_translation(flash, tpn, bytes, done)?,
+                MapOp::WriteBack { tpn, rest_bytes } => {
+                    let read = if rest_bytes > 0 {
+                        self.read_translation(flash, tpn, rest_bytes, done)?
+                    } else {
+                        done
+                    };
+                    self.write_translation(flash, tpn, read)?
+                }
+            };
+        }
+        if let Some(translation) = &mut self.translation {
+            translation.ops = ops;
+        }
+        self.settle(flash)?;
+        Ok(done)
+    }
+
+    /// Read a part of a translation page; one that was never written says that nothing is mapped, and costs nothing.
+    fn read_translation<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        tpn: u32,
+        bytes: u32,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let Some(ppn) = self.lookup(self.unit_of_translation(tpn)) else { return Ok(after) };
+        if let Some(translation) = &mut self.translation {
+            translation.counts.flash_reads += 1;
+        }
+        flash.read_translation(self.geometry.page_of(ppn), bytes, after)
+    }
+
+    /// Write a translation page. What collection moves for it stays pending.
+    fn write_translation<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        tpn: u32,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let slot = self.map_slot();
+        let turns = self.order.len();
+        let mut chosen = None;
+        for step in 0..turns {
+            let plane = self.order.at((tpn + step) % turns);
+            let die = self.geometry.die_of(plane);
+            if self.dies[die.index()].low != 0 {
+                self.collect_die(flash, die)?;
+            }
+            if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
+                chosen = Some((plane, block));
+                break;
+            }
+        }
+        let Some((plane, block)) = chosen else {
+            return Err(self.full(self.order.at(tpn % turns), "translation pages"));
+        };
+        let slots = self.geometry.slots_per_page;
+        let first = self.unit_of_translation(tpn);
+        // Looked up after collection, which may have moved it.
+        let old = self.lookup(first);
+        let mut units = [Lpn(0); MAX_SLOTS];
+        for (at, unit) in (0..slots).zip(&mut units) {
+            *unit = Lpn(first.0 + at);
+        }
+        let page = PageAt { block, index: flash.nand.next_page(block) };
+        let mut done = flash.program(page, &units[..slots as usize], Cause::Map, after)?;
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
+        let new = self.geometry.unit(page);
+        for at in 0..slots {
+            if let Some(old) = old {
+                self.invalidate(flash, Ppn(old.0 + at))?;
+            }
+            self.map[(first.0 + at) as usize] = new.0 + at;
+        }
+        if let Some(translation) = &mut self.translation {
+            translation.counts.flash_programs += 1;
+            translation.written(tpn, &self.map);
+        }
+        Ok(done)
+    }
+
+    /// Write the translation pages of moved data whose entries are not in memory. Collections on the way may move more.
+    fn settle<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+        let ready = flash.port.ready();
+        // A drive with too little spare space would collect for translation pages for ever.
+        let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.map.len() as u64;
+        while let Some(tpn) = self.translation.as_mut().and_then(Translation::next_pending) {
+            let bytes = self.geometry.page_bytes;
+            let read = self.read_translation(flash, tpn, bytes, ready)?;
+            if let Some(translation) = &mut self.translation {
+                translation.counts.gc_updates += 1;
+                translation.cache.rewritten(tpn);
+            }
+            self.write_translation(flash, tpn, read)?;
+            left -= 1;
+            if left == 0 {
+                return Err(self.full(self.order.at(tpn % self.order.len()), "translation pages"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Collect in `die`, and write the translation pages that this takes.
     #[cold]
     #[inline(never)]
     fn collect<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> Outcome<()> {
+        self.collect_die(flash, die)?;
+        if CACHED { self.settle(flash) } else { Ok(()) }
+    }
+
+    /// Collect in `die` until none of its planes is short of free blocks, or nothing can be gained.
+    fn collect_die<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> Outcome<()> {
         let count = self.geometry.planes_per_die();
         let first = self.geometry.first_plane(die);
         let mut untried = self.dies[die.index()].low;
@@ -322,7 +642,15 @@ impl<V: VictimPolicy> PageFtl<V> {
         }
         self.counters.gc.collections += 1;
         self.counters.gc.pages_copied += u64::from(valid);
-        self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
+        if self.holds_translation(victim) {
+            if let Some(translation) = &mut self.translation {
+                translation.counts.collections += 1;
+                translation.counts.pages_copied += u64::from(valid);
+            }
+            self.empty_block(flash, plane, victim, self.map_slot(), Cause::Map)?;
+        } else {
+            self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
+        }
         self.level_wear(flash, plane)?;
         if let Some(next) = self.victims.likely_next(plane) {
             flash.nand.prefetch_block(next);
@@ -367,6 +695,18 @@ impl<V: VictimPolicy> PageFtl<V> {
                 done = self.seal(flash, plane, slot, block, done)?;
             }
             copied = flash.port.join(copied, done);
+        }
+        if let (true, Some(translation)) = (CACHED, &mut self.translation) {
+            if self.map_blocks[victim.index()] {
+                let pages = u64::from(survivors.len() as u32 / self.geometry.slots_per_page);
+                translation.counts.flash_reads += pages;
+                translation.counts.flash_programs += pages;
+            } else {
+                // Their old places still name them.
+                for lpn in survivors.iter().filter_map(|ppn| flash.nand.lpn(*ppn)) {
+                    translation.moved(lpn, &self.map[..self.geometry.logical_units as usize]);
+                }
+            }
         }
         self.survivors = survivors;
         flash.erase(victim, cause, copied)?;
@@ -438,28 +778,29 @@ impl<V: VictimPolicy> PageFtl<V> {
         }
         let Some(row) = self.planes[plane.index()].free.take_most_worn() else { return Ok(()) };
         self.victims.remove(coldest, flash.nand.valid_units(coldest));
+        let slot = if self.holds_translation(coldest) { self.map_slot() } else { self.gc_slot };
         // The worn block takes cold data only; the open block for copies waits meanwhile.
-        let waiting = self.planes[plane.index()].open[self.gc_slot].take();
-        self.open(&mut flash.nand, plane, self.gc_slot, row);
-        self.empty_block(flash, plane, coldest, self.gc_slot, Cause::WearLevel)?;
-        let worn = std::mem::replace(&mut self.planes[plane.index()].open[self.gc_slot], waiting);
+        let waiting = self.planes[plane.index()].open[slot].take();
+        self.open(&mut flash.nand, plane, slot, row);
+        self.empty_block(flash, plane, coldest, slot, Cause::WearLevel)?;
+        let worn = std::mem::replace(&mut self.planes[plane.index()].open[slot], waiting);
         if let Some(worn) = worn {
             // Cold data rarely fill a block to the last page, and only full blocks are collected.
             if waiting.is_none() {
-                self.planes[plane.index()].open[self.gc_slot] = Some(worn);
+                self.planes[plane.index()].open[slot] = Some(worn);
             } else {
-                self.pad(flash, worn)?;
+                self.pad(flash, worn, Cause::WearLevel)?;
             }
         }
         Ok(())
     }
 
     /// Fill the rest of `block` with pages without data, and seal it.
-    fn pad<P: FlashPort>(&mut self, flash: &mut Flash<P>, block: BlockId) -> Outcome<()> {
+    fn pad<P: FlashPort>(&mut self, flash: &mut Flash<P>, block: BlockId, cause: Cause) -> Outcome<()> {
         let ready = flash.port.ready();
         while !self.is_full(&flash.nand, block) {
             let page = PageAt { block, index: flash.nand.next_page(block) };
-            flash.program(page, &[], Cause::WearLevel, ready)?;
+            flash.program(page, &[], cause, ready)?;
         }
         if self.config.summary_page {
             flash.program_metadata(PageAt { block, index: self.geometry.data_pages_per_block }, ready)?;
@@ -487,6 +828,7 @@ impl<V: VictimPolicy> PageFtl<V> {
         slot: OpenSlot,
         after: P::Ticket,
     ) -> Outcome<P::Ticket> {
+        let after = self.translate(flash, op, Intent::Write, after)?;
         let (plane, block) = self.place(flash, op.lpn, slot)?;
         // Looked up after collection, which may have moved it.
         let old = self.lookup(op.lpn);
@@ -498,16 +840,17 @@ impl<V: VictimPolicy> PageFtl<V> {
         }
         let page = PageAt { block, index: flash.nand.next_page(block) };
         let mut done = flash.program(page, std::slice::from_ref(&op.lpn), Cause::Host, after)?;
+        let new = self.geometry.unit(page);
+        flash.store(new, op.first_sector..op.first_sector + op.sectors, old);
         // Sealed before the old data become stale: they may be in the same block.
         if page.index + 1 == self.geometry.data_pages_per_block {
             done = self.seal(flash, plane, slot, block, done)?;
         }
-        let new = self.geometry.unit(page);
-        flash.store(new, op.first_sector..op.first_sector + op.sectors, old);
         if let Some(old) = old {
             self.invalidate(flash, old)?;
         }
         self.map[op.lpn.index()] = new.0;
+        self.entry_changed(op.lpn, old);
         self.measure_room(&flash.nand, plane);
         Ok(done)
     }
@@ -521,8 +864,8 @@ impl<V: VictimPolicy> PageFtl<V> {
         after: P::Ticket,
     ) -> Outcome<P::Ticket> {
         let per_unit = self.geometry.sectors_per_unit;
+        let mut after = self.translate(flash, op, Intent::Write, after)?;
         let (plane, block) = self.place(flash, op.lpn, slot)?;
-        let mut after = after;
         // Old data are looked up after collection, which may have moved them.
         let mut old = [None; MAX_SLOTS];
         let mut units = [Lpn(0); MAX_SLOTS];
@@ -547,21 +890,36 @@ impl<V: VictimPolicy> PageFtl<V> {
         }
         let page = PageAt { block, index: flash.nand.next_page(block) };
         let mut done = flash.program(page, units, Cause::Host, after)?;
+        let first = self.geometry.unit(page);
+        for (index, old) in (0..).zip(old) {
+            flash.store(Ppn(first.0 + index), op.sectors_of(index, per_unit), *old);
+        }
         // Sealed before the old data become stale: they may be in the same block.
         if page.index + 1 == self.geometry.data_pages_per_block {
             done = self.seal(flash, plane, slot, block, done)?;
         }
-        let first = self.geometry.unit(page);
         for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
             let new = Ppn(first.0 + index);
-            flash.store(new, op.sectors_of(index, per_unit), *old);
             if let Some(old) = old {
                 self.invalidate(flash, *old)?;
             }
             self.map[lpn.index()] = new.0;
+            self.entry_changed(*lpn, *old);
+        }
+        if CACHED {
+            self.settle(flash)?;
         }
         self.measure_room(&flash.nand, plane);
         Ok(done)
+    }
+
+    /// The host has changed the entry of `lpn`, which was `old`.
+    #[inline(always)]
+    fn entry_changed(&mut self, lpn: Lpn, old: Option<Ppn>) {
+        if let (true, Some(translation)) = (CACHED, &mut self.translation) {
+            let old = old.map_or(UNMAPPED, |ppn| ppn.0);
+            translation.changed(lpn, old, &self.map[..self.geometry.logical_units as usize]);
+        }
     }
 
     /// A plane that can take a page of `lpn`, and its open block.
@@ -577,6 +935,12 @@ impl<V: VictimPolicy> PageFtl<V> {
             let die = self.geometry.die_of(self.order.at(turn));
             if self.dies[die.index()].low != 0 {
                 self.collect(flash, die)?;
+                // The translation pages that collection writes may take what it has freed.
+                let mut again = if CACHED { self.geometry.blocks_per_plane() } else { 0 };
+                while again > 0 && self.dies[die.index()].low != 0 {
+                    self.collect(flash, die)?;
+                    again -= 1;
+                }
             }
             let plane = self.plane_for(&flash.nand, turn, lpn);
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
@@ -647,14 +1011,14 @@ impl<T: Copy> PageReads<T> {
     }
 }
 
-impl<V: VictimPolicy> Ftl for PageFtl<V> {
+impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
     fn read<P: FlashPort>(
         &mut self,
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
     ) -> Outcome<P::Ticket> {
-        let mut reads = PageReads::new(after);
+        let mut reads = PageReads::new(self.translate(flash, op, Intent::Read, after)?);
         if self.config.gc_when == GcWhen::OnAccess {
             for index in 0..op.units {
                 let Some(ppn) = self.lookup(Lpn(op.lpn.0 + index)) else { continue };
@@ -701,13 +1065,19 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
         after: P::Ticket,
     ) -> Outcome<P::Ticket> {
         let per_unit = self.geometry.sectors_per_unit;
+        let mut after = after;
         for index in 0..op.units {
             let lpn = Lpn(op.lpn.0 + index);
-            if op.sectors_of(index, per_unit).len() as u32 == per_unit
-                && let Some(ppn) = self.lookup(lpn)
-            {
+            if op.sectors_of(index, per_unit).len() as u32 != per_unit {
+                continue;
+            }
+            if CACHED {
+                after = self.translate_one(flash, op, index, Intent::Trim, after)?;
+            }
+            if let Some(ppn) = self.lookup(lpn) {
                 self.invalidate(flash, ppn)?;
                 self.map[lpn.index()] = UNMAPPED;
+                self.entry_changed(lpn, Some(ppn));
             }
         }
         Ok(after)
@@ -751,6 +1121,11 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
             self.open_block(&mut flash.nand, plane, 0, 1);
             self.measure_room(&flash.nand, plane);
         }
+        if CACHED {
+            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.shape.pages()) {
+                self.write_translation(flash, tpn, ready)?;
+            }
+        }
         Ok(())
     }
 
@@ -768,12 +1143,20 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
         }
     }
 
+    fn map_cache(&self) -> Option<&Translation> {
+        self.translation.as_ref()
+    }
+
     fn counters(&self) -> FtlCounters {
-        self.counters.clone()
+        let map_cache = self.translation.as_ref().map(Translation::summary);
+        FtlCounters { map_cache, ..self.counters.clone() }
     }
 
     fn reset_counters(&mut self) {
         self.counters = FtlCounters::default();
+        if let Some(translation) = &mut self.translation {
+            translation.reset();
+        }
     }
 
     fn free_blocks(&self) -> u64 {
@@ -815,12 +1198,21 @@ impl<V: VictimPolicy> Ftl for PageFtl<V> {
                 self.free_blocks()
             ));
         }
-        Ok(())
+        match &self.translation {
+            Some(translation) => translation.verify(&self.map),
+            None => Ok(()),
+        }
     }
 
     fn table_bytes(&self) -> u64 {
         let planes: u64 =
             self.planes.iter().map(|plane| plane.free.table_bytes() + plane.open.capacity() as u64 * 8).sum();
-        self.map.len() as u64 * 4 + planes + self.victims.table_bytes() + self.survivors.capacity() as u64 * 4
+        let translation = self.translation.as_ref().map_or(0, Translation::table_bytes);
+        self.map.len() as u64 * 4
+            + planes
+            + self.victims.table_bytes()
+            + self.survivors.capacity() as u64 * 4
+            + self.map_blocks.len() as u64
+            + translation
     }
 }

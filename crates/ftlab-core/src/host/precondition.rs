@@ -149,7 +149,7 @@ impl<F: Ftl> Aging<'_, '_, F> {
     }
 
     fn write(&mut self, lpn: Lpn, units: u32, sectors: u32) -> Result<(), RunError> {
-        let page = PageOp { lpn, units, first_sector: 0, sectors, stream: 0 };
+        let page = PageOp { lpn, units, first_sector: 0, sectors, stream: 0, rest: 0 };
         let lba = u64::from(lpn.0) * u64::from(self.drive.flash.geometry().sectors_per_unit);
         self.drive.access(Op::Write, lba, &page, ()).map_err(|error| *error)?;
         self.written += u64::from(units);

@@ -71,6 +71,7 @@ impl Iterator for Pages {
             first_sector,
             sectors,
             stream: self.stream,
+            rest: (self.left - sectors).div_ceil(1 << unit_shift),
         };
         let at = self.lba;
         self.lba += u64::from(sectors);

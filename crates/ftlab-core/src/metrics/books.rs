@@ -7,6 +7,7 @@ use crate::ftl::{Ftl, FtlCounters};
 use crate::geometry::{BlockId, Geometry};
 use crate::host::intake::IntakeCounts;
 use crate::host::request::{Op, Request, SECTOR_BYTES};
+use crate::mapcache::translation::Translation;
 use crate::metrics::latency::Latency;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
@@ -126,7 +127,7 @@ impl Books {
             && recorder.is_due(self.host.completed, now)
         {
             let totals = Self::totals(&self.host, ftl, flash);
-            recorder.row(now, &totals);
+            recorder.row(now, totals);
         }
     }
 
@@ -140,13 +141,14 @@ impl Books {
             programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
             erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
             free_blocks: ftl.free_blocks(),
+            map_cache: ftl.map_cache().map(Translation::totals),
         }
     }
 
     /// The series, its last interval cut short.
     pub(crate) fn series<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>) -> Option<Series> {
         let totals = Self::totals(&self.host, ftl, flash);
-        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, &totals))
+        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, totals))
     }
 
     /// Everything known so far. `partial` and what the caller alone knows are left for it to fill in.
@@ -160,7 +162,7 @@ impl Books {
     ) -> Summary {
         let geometry = flash.geometry();
         let timed = busy.is_some();
-        let FtlCounters { gc, unmapped_reads, read_modify_writes } = ftl.counters();
+        let FtlCounters { gc, unmapped_reads, read_modify_writes, map_cache } = ftl.counters();
         let span = self.last_completion.since(self.first_arrival);
         let seconds = span.0 as f64 / 1e12;
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -201,6 +203,7 @@ impl Books {
                 .map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64))),
             write_amplification: write_amplification(flash, host.write_pages),
             gc,
+            map_cache,
             wear: wear(config, flash, geometry),
             parallelism: busy.map(|busy| {
                 busy.parallelism(busy.idle_from.max(self.last_completion).since(self.first_arrival))

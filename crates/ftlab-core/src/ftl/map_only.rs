@@ -1,0 +1,120 @@
+//! The mapping cache alone: cost of lookups, and nothing else.
+//!
+//! The model of the IEEK paper 2012-50-3-10: every access looks up its entry and pays what the cache asks for, one after
+//! the other. There are no data, no queue and no collection, and all translation pages exist from the start. Schemes
+//! that look at physical addresses see those of an endless log: at first each unit lies at its own number, and every
+//! write goes to the next place.
+
+use crate::config::DeviceConfig;
+use crate::device::RunError;
+use crate::flash::Flash;
+use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::port::FlashPort;
+use crate::ftl::{Ftl, FtlCounters, PageOp};
+use crate::geometry::{Geometry, Lpn};
+use crate::mapcache::translation::Translation;
+use crate::mapcache::{Intent, Lookup};
+
+/// See the module.
+#[derive(Debug)]
+pub struct MapOnlyFtl {
+    translation: Translation,
+    /// Physical addresses, for schemes that look at them.
+    table: Vec<u32>,
+    next: u32,
+    sectors_per_unit: u32,
+    counters: FtlCounters,
+}
+
+impl MapOnlyFtl {
+    /// For a validated configuration; `None` when its table is in memory.
+    pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Option<Self> {
+        let translation = Translation::new(config, false)?;
+        let units = geometry.logical_units;
+        let table = if translation.cache.wants_table() { (0..units).collect() } else { Vec::new() };
+        Some(Self {
+            translation,
+            table,
+            next: units,
+            sectors_per_unit: geometry.sectors_per_unit,
+            counters: FtlCounters::default(),
+        })
+    }
+
+    #[inline]
+    fn look_up(&mut self, op: &PageOp, index: u32, intent: Intent) {
+        let lpn = Lpn(op.lpn.0 + index);
+        let rest = op.rest + op.units - 1 - index;
+        self.translation.lookup(Lookup { lpn, intent, rest }, &self.table);
+        if intent == Intent::Read || self.table.is_empty() {
+            return;
+        }
+        let old = self.table[lpn.index()];
+        self.table[lpn.index()] = if intent == Intent::Trim { u32::MAX } else { self.next };
+        // A log without an end would run out of numbers: it goes round, far behind what is looked at together.
+        self.next = if self.next >= u32::MAX - 1 { 0 } else { self.next + 1 };
+        self.translation.cache.changed(lpn, old, &self.table);
+    }
+}
+
+impl Ftl for MapOnlyFtl {
+    fn read<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+        for index in 0..op.units {
+            self.look_up(op, index, Intent::Read);
+        }
+        Ok(after)
+    }
+
+    fn write<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+        for index in 0..op.units {
+            self.look_up(op, index, Intent::Write);
+        }
+        Ok(after)
+    }
+
+    fn trim<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+        for index in 0..op.units {
+            if op.sectors_of(index, self.sectors_per_unit).len() as u32 == self.sectors_per_unit {
+                self.look_up(op, index, Intent::Trim);
+            }
+        }
+        Ok(after)
+    }
+
+    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket> {
+        Ok(after)
+    }
+
+    /// There is no flash to fill.
+    fn fill_blocks<P: FlashPort>(&mut self, _: &mut Flash<P>) -> Outcome<()> {
+        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
+    }
+
+    fn map_cache(&self) -> Option<&Translation> {
+        Some(&self.translation)
+    }
+
+    fn counters(&self) -> FtlCounters {
+        FtlCounters { map_cache: Some(self.translation.summary()), ..self.counters.clone() }
+    }
+
+    fn reset_counters(&mut self) {
+        self.translation.reset();
+    }
+
+    fn free_blocks(&self) -> u64 {
+        0
+    }
+
+    fn most_free_blocks(&self) -> u32 {
+        0
+    }
+
+    fn verify(&self, _: &NandArray) -> Result<(), String> {
+        self.translation.cache.check()
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.translation.table_bytes() + self.table.capacity() as u64 * 4
+    }
+}

@@ -1,0 +1,216 @@
+//! DFTL: single entries on demand, in a segmented LRU order.
+//!
+//! An entry comes into the probationary segment; asked for again, it goes to the protected one, whose least recent entry
+//! makes room for it by going back. The least recent probationary entry leaves. With `protected_fraction = 0` the order
+//! is plain LRU.
+
+use crate::config::MapCacheConfig;
+use crate::geometry::Lpn;
+use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::{ENTRY_BYTES, Lookup, MapCache, MapOp, Shape};
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    lpn: u32,
+    protected: bool,
+    dirty: bool,
+    /// Neighbours among the changed entries of the translation page.
+    before: u32,
+    after: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Dftl {
+    shape: Shape,
+    entry_bytes: u32,
+    capacity: u32,
+    protected_capacity: u32,
+    coalesce: bool,
+    entries: Vec<Entry>,
+    links: Links,
+    protected: List,
+    probationary: List,
+    /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
+    entry_of: Vec<u32>,
+    /// For each translation page one of its changed entries.
+    changed: Vec<u32>,
+}
+
+impl Dftl {
+    /// Empty, for a drive of this shape.
+    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
+        let capacity =
+            (config.bytes / u64::from(config.entry_bytes)).min(u64::from(shape.logical_units)) as u32;
+        Self {
+            shape,
+            entry_bytes: config.entry_bytes,
+            capacity,
+            // One entry at least can leave.
+            protected_capacity: ((f64::from(capacity) * config.protected_fraction) as u32).min(capacity - 1),
+            coalesce: config.flush_coalesce,
+            entries: Vec::new(),
+            links: Links::default(),
+            protected: List::new(),
+            probationary: List::new(),
+            entry_of: vec![0; shape.logical_units as usize],
+            changed: vec![NONE; shape.pages() as usize],
+        }
+    }
+
+    #[inline]
+    fn find(&self, lpn: Lpn) -> u32 {
+        self.entry_of[lpn.index()].wrapping_sub(1)
+    }
+
+    #[inline]
+    fn promote(&mut self, node: u32) {
+        if self.entries[node as usize].protected {
+            self.protected.touch(&mut self.links, node);
+            return;
+        }
+        if self.protected_capacity == 0 {
+            self.probationary.touch(&mut self.links, node);
+            return;
+        }
+        self.probationary.remove(&mut self.links, node);
+        if self.protected.len == self.protected_capacity {
+            let demoted = self.protected.oldest;
+            self.protected.remove(&mut self.links, demoted);
+            self.entries[demoted as usize].protected = false;
+            self.probationary.enter(&mut self.links, demoted);
+        }
+        self.protected.enter(&mut self.links, node);
+        self.entries[node as usize].protected = true;
+    }
+
+    #[inline]
+    fn set_dirty(&mut self, node: u32) {
+        let entry = self.entries[node as usize];
+        if entry.dirty {
+            return;
+        }
+        let head = &mut self.changed[self.shape.tpn(Lpn(entry.lpn)) as usize];
+        let after = std::mem::replace(head, node);
+        if after != NONE {
+            self.entries[after as usize].before = node;
+        }
+        self.entries[node as usize] = Entry { dirty: true, before: NONE, after, ..entry };
+    }
+
+    fn set_clean(&mut self, node: u32) {
+        let Entry { lpn, before, after, .. } = self.entries[node as usize];
+        match before {
+            NONE => self.changed[self.shape.tpn(Lpn(lpn)) as usize] = after,
+            before => self.entries[before as usize].after = after,
+        }
+        if after != NONE {
+            self.entries[after as usize].before = before;
+        }
+        self.entries[node as usize].dirty = false;
+    }
+
+    fn clean(&mut self, tpn: u32) {
+        while self.changed[tpn as usize] != NONE {
+            self.set_clean(self.changed[tpn as usize]);
+        }
+    }
+
+    /// A node for a new entry: an unused one, or that of the entry that leaves.
+    fn make_room(&mut self, ops: &mut Vec<MapOp>) -> u32 {
+        if (self.entries.len() as u32) < self.capacity {
+            let node = self.entries.len() as u32;
+            self.entries.push(Entry { lpn: 0, protected: false, dirty: false, before: NONE, after: NONE });
+            self.links.reach(node);
+            return node;
+        }
+        // There is one: the protected segment never takes all.
+        let node = self.probationary.oldest;
+        let Entry { lpn, dirty, .. } = self.entries[node as usize];
+        if dirty {
+            let tpn = self.shape.tpn(Lpn(lpn));
+            ops.push(MapOp::WriteBack { tpn, rest_bytes: self.shape.page_bytes() - ENTRY_BYTES });
+            if self.coalesce {
+                self.clean(tpn);
+            } else {
+                self.set_clean(node);
+            }
+        }
+        self.probationary.remove(&mut self.links, node);
+        self.entry_of[lpn as usize] = 0;
+        node
+    }
+}
+
+impl MapCache for Dftl {
+    fn lookup(&mut self, lookup: Lookup, _: &[u32], ops: &mut Vec<MapOp>) -> bool {
+        let found = self.find(lookup.lpn);
+        if found != NONE {
+            self.promote(found);
+            if lookup.changes() {
+                self.set_dirty(found);
+            }
+            return true;
+        }
+        let node = self.make_room(ops);
+        ops.push(MapOp::Fetch { tpn: self.shape.tpn(lookup.lpn), bytes: ENTRY_BYTES });
+        self.entries[node as usize] =
+            Entry { lpn: lookup.lpn.0, protected: false, dirty: false, before: NONE, after: NONE };
+        self.entry_of[lookup.lpn.index()] = node + 1;
+        self.probationary.enter(&mut self.links, node);
+        if lookup.changes() {
+            self.set_dirty(node);
+        }
+        false
+    }
+
+    fn moved(&mut self, lpn: Lpn, _: &[u32]) -> bool {
+        let found = self.find(lpn);
+        if found != NONE {
+            self.set_dirty(found);
+        }
+        found != NONE
+    }
+
+    fn rewritten(&mut self, tpn: u32) {
+        if self.coalesce {
+            self.clean(tpn);
+        }
+    }
+
+    fn is_dirty(&self, lpn: Lpn) -> bool {
+        let found = self.find(lpn);
+        found != NONE && self.entries[found as usize].dirty
+    }
+
+    fn used_bytes(&self) -> u64 {
+        u64::from(self.protected.len + self.probationary.len) * u64::from(self.entry_bytes)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let nodes = self.protected.iter(&self.links).chain(self.probationary.iter(&self.links));
+        let mut counted = 0;
+        for node in nodes {
+            counted += 1;
+            let lpn = self.entries[node as usize].lpn;
+            if self.find(Lpn(lpn)) != node {
+                return Err(format!("the entry of logical unit {lpn} is not found in its place"));
+            }
+        }
+        let told = self.entry_of.iter().filter(|node| **node != 0).count();
+        if counted != self.entries.len() || told != counted || counted > self.capacity as usize {
+            return Err(format!(
+                "{counted} entries in order, {told} to be found, {} kept, {} at most",
+                self.entries.len(),
+                self.capacity
+            ));
+        }
+        Ok(())
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.links.table_bytes()
+            + (self.entries.capacity() * size_of::<Entry>()) as u64
+            + (self.entry_of.capacity() + self.changed.capacity()) as u64 * 4
+    }
+}

@@ -1,0 +1,312 @@
+//! Orders of recency: doubly linked lists over numbered nodes, every step O(1).
+
+/// No node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The neighbours of every node. Several lists may share them: a node is in one list at a time.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    /// Towards the most recent, towards the least recent.
+    of: Vec<(u32, u32)>,
+}
+
+impl Links {
+    /// Make room for nodes up to `node`.
+    pub(super) fn reach(&mut self, node: u32) {
+        if self.of.len() <= node as usize {
+            self.of.resize(node as usize + 1, (NONE, NONE));
+        }
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.of.capacity() as u64 * 8
+    }
+}
+
+/// Nodes from the most to the least recent.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) newest: u32,
+    pub(super) oldest: u32,
+    pub(super) len: u32,
+}
+
+impl List {
+    pub(super) const fn new() -> Self {
+        Self { newest: NONE, oldest: NONE, len: 0 }
+    }
+
+    /// Enter `node`, which is in no list, as the most recent.
+    #[inline]
+    pub(super) fn enter(&mut self, links: &mut Links, node: u32) {
+        links.of[node as usize] = (NONE, self.newest);
+        match self.newest {
+            NONE => self.oldest = node,
+            newest => links.of[newest as usize].0 = node,
+        }
+        self.newest = node;
+        self.len += 1;
+    }
+
+    /// Enter `node`, which is in no list, as the least recent.
+    pub(super) fn enter_oldest(&mut self, links: &mut Links, node: u32) {
+        links.of[node as usize] = (self.oldest, NONE);
+        match self.oldest {
+            NONE => self.newest = node,
+            oldest => links.of[oldest as usize].1 = node,
+        }
+        self.oldest = node;
+        self.len += 1;
+    }
+
+    /// Take `node` out.
+    #[inline]
+    pub(super) fn remove(&mut self, links: &mut Links, node: u32) {
+        let (newer, older) = links.of[node as usize];
+        match newer {
+            NONE => self.newest = older,
+            newer => links.of[newer as usize].1 = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => links.of[older as usize].0 = newer,
+        }
+        self.len -= 1;
+    }
+
+    /// Make `node` the most recent.
+    #[inline]
+    pub(super) fn touch(&mut self, links: &mut Links, node: u32) {
+        if self.newest != node {
+            self.remove(links, node);
+            self.enter(links, node);
+        }
+    }
+
+    /// From the most to the least recent.
+    pub(super) fn iter(&self, links: &Links) -> impl Iterator<Item = u32> {
+        let mut at = self.newest;
+        std::iter::from_fn(move || {
+            let node = at;
+            (node != NONE).then(|| {
+                at = links.of[node as usize].1;
+                node
+            })
+        })
+    }
+
+    /// The one before `node`, more recent.
+    #[inline]
+    pub(super) fn newer(links: &Links, node: u32) -> u32 {
+        links.of[node as usize].0
+    }
+
+    /// The one after `node`, less recent.
+    #[inline]
+    pub(super) fn older(links: &Links, node: u32) -> u32 {
+        links.of[node as usize].1
+    }
+}
+
+/// A list that knows for each node between which of a few fixed ranks it stands.
+#[derive(Debug)]
+pub(super) struct RankedList {
+    pub(super) list: List,
+    /// Ascending, each at least 1.
+    ranks: Vec<u32>,
+    /// The last node with a rank below `ranks[i]`, when the list is long enough to have others.
+    last: Vec<u32>,
+    /// For each node, how many of `ranks` are at most its rank.
+    segment: Vec<u8>,
+}
+
+impl RankedList {
+    pub(super) fn new(mut ranks: Vec<u32>) -> Self {
+        ranks.sort_unstable();
+        let last = vec![NONE; ranks.len()];
+        Self { list: List::new(), ranks, last, segment: Vec::new() }
+    }
+
+    pub(super) fn reach(&mut self, node: u32) {
+        if self.segment.len() <= node as usize {
+            self.segment.resize(node as usize + 1, 0);
+        }
+    }
+
+    /// Whether `node` has a rank below `rank`, one of those given at the start.
+    #[inline]
+    pub(super) fn is_below(&self, node: u32, rank: u32) -> bool {
+        let segment = usize::from(self.segment[node as usize]);
+        segment == 0 || self.ranks[segment - 1] < rank
+    }
+
+    pub(super) fn enter(&mut self, links: &mut Links, node: u32) {
+        self.list.enter(links, node);
+        self.segment[node as usize] = 0;
+        for at in 0..self.ranks.len() {
+            if self.list.len <= self.ranks[at] {
+                // Full now, with its last node at the end of the list.
+                if self.list.len == self.ranks[at] {
+                    self.last[at] = self.list.oldest;
+                }
+            } else {
+                let pushed = self.last[at];
+                self.segment[pushed as usize] += 1;
+                self.last[at] = List::newer(links, pushed);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, links: &mut Links, node: u32) {
+        let segment = usize::from(self.segment[node as usize]);
+        for at in segment..self.ranks.len() {
+            if self.list.len < self.ranks[at] {
+                break;
+            }
+            // What stands behind the boundary moves up over it.
+            let next = List::older(links, self.last[at]);
+            if next == NONE {
+                self.last[at] = NONE;
+            } else {
+                self.segment[next as usize] -= 1;
+                self.last[at] = next;
+            }
+        }
+        self.list.remove(links, node);
+    }
+
+    #[inline]
+    pub(super) fn touch(&mut self, links: &mut Links, node: u32) {
+        if self.list.newest == node {
+            return;
+        }
+        // Only the boundaries that the node passes change: one node is pushed over each of them, unless it is the node
+        // itself that stood last.
+        let segment = usize::from(self.segment[node as usize]);
+        for at in 0..segment {
+            let pushed = self.last[at];
+            self.segment[pushed as usize] += 1;
+            // With a rank of 1 the newest is pushed, and the node takes its place.
+            self.last[at] = if self.ranks[at] == 1 { node } else { List::newer(links, pushed) };
+        }
+        for at in segment..self.ranks.len() {
+            if self.last[at] == node {
+                self.last[at] = List::newer(links, node);
+            }
+        }
+        self.segment[node as usize] = 0;
+        self.list.touch(links, node);
+    }
+
+    /// Recount every node's place.
+    pub(super) fn check(&self, links: &Links) -> Result<(), String> {
+        for (rank, node) in (0..).zip(self.list.iter(links)) {
+            let right = self.ranks.iter().filter(|bound| **bound <= rank).count();
+            let told = usize::from(self.segment[node as usize]);
+            if told != right {
+                return Err(format!("the node of rank {rank} stands in segment {told} instead of {right}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most recent keys, up to a number of them.
+#[derive(Debug)]
+pub(super) struct Recent {
+    capacity: u32,
+    links: Links,
+    list: List,
+    key_of: Vec<u32>,
+    /// For each key its node plus 1, or 0.
+    node_of: Vec<u32>,
+}
+
+impl Recent {
+    /// `capacity` of the keys 0 to `keys` - 1.
+    pub(super) fn new(capacity: u32, keys: u32) -> Self {
+        let capacity = capacity.min(keys).max(1);
+        let mut links = Links::default();
+        links.reach(capacity - 1);
+        Self {
+            capacity,
+            links,
+            list: List::new(),
+            key_of: Vec::with_capacity(capacity as usize),
+            node_of: vec![0; keys as usize],
+        }
+    }
+
+    #[inline]
+    pub(super) fn has(&self, key: u32) -> bool {
+        self.node_of[key as usize] != 0
+    }
+
+    #[inline]
+    pub(super) fn touch(&mut self, key: u32) {
+        match self.node_of[key as usize] {
+            0 if self.list.len < self.capacity => {
+                let node = self.list.len;
+                self.key_of.push(key);
+                self.node_of[key as usize] = node + 1;
+                self.list.enter(&mut self.links, node);
+            }
+            0 => {
+                let node = self.list.oldest;
+                self.node_of[self.key_of[node as usize] as usize] = 0;
+                self.key_of[node as usize] = key;
+                self.node_of[key as usize] = node + 1;
+                self.list.touch(&mut self.links, node);
+            }
+            node => self.list.touch(&mut self.links, node - 1),
+        }
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.links.table_bytes() + (self.key_of.capacity() + self.node_of.capacity()) as u64 * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn ranks_agree_with_a_walk_after_any_steps() {
+        for ranks in [vec![1], vec![1, 2], vec![3, 5, 5, 9], vec![2, 40]] {
+            let mut rng = Rng::new(3, "ranks");
+            let (mut links, mut list) = (Links::default(), RankedList::new(ranks.clone()));
+            links.reach(31);
+            list.reach(31);
+            let mut inside = [false; 32];
+            for _ in 0..4000 {
+                let node = rng.below(32) as u32;
+                if !inside[node as usize] {
+                    list.enter(&mut links, node);
+                    inside[node as usize] = true;
+                } else if rng.below(3) == 0 {
+                    list.remove(&mut links, node);
+                    inside[node as usize] = false;
+                } else {
+                    list.touch(&mut links, node);
+                }
+                list.check(&links).unwrap();
+                for (rank, node) in (0..).zip(list.list.iter(&links)) {
+                    for bound in &ranks {
+                        assert_eq!(list.is_below(node, *bound), rank < *bound);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_most_recent_keys_stay() {
+        let mut recent = Recent::new(2, 10);
+        for key in [1, 2, 1, 3] {
+            recent.touch(key);
+        }
+        assert!(recent.has(1) && recent.has(3) && !recent.has(2));
+    }
+}

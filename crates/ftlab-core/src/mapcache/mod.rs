@@ -1,0 +1,283 @@
+//! Mapping caches: which part of a table that lives in flash is in memory.
+//!
+//! A scheme is one file with one type that implements [`MapCache`], and one line in the list at the end of this file
+//! (and `mod`, as for every Rust file). From that line come its name in device files, its row in `ftlab schemes`, and
+//! its place in every test that loops over the list.
+//!
+//! The table itself is kept by the translation layer and is the truth. A scheme says what its choices cost
+//! ([`MapOp`]), and can corrupt nothing: with verification, the translation layer keeps what its translation pages
+//! hold in flash, and finds a scheme that loses a change.
+
+use std::fmt::Debug;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{DeviceConfig, FtlKind};
+use crate::geometry::Lpn;
+use crate::schemes::Scheme;
+
+mod bsb;
+mod cdftl;
+mod dftl;
+mod full_page;
+mod half_page;
+mod lru;
+pub(crate) mod sftl;
+mod tafp;
+pub(crate) mod tpftl;
+pub mod translation;
+mod units;
+
+/// How translation pages divide the logical space: `tpn = lpn / entries`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Logical units of the drive.
+    pub logical_units: u32,
+    /// Base-2 logarithm of the entries in a translation page.
+    pub shift: u32,
+    /// Mapping units of a NAND page, a power of two.
+    pub slots: u32,
+    /// Planes that data written in order go round; 1 for the endless log of `ftl.kind = "map_only"`.
+    pub planes: u32,
+}
+
+/// Bytes of an entry in a translation page: the physical address; the logical one follows from its place.
+pub const ENTRY_BYTES: u32 = 4;
+
+impl Shape {
+    /// For the drive that a validated configuration describes: a translation page is a NAND page.
+    pub fn new(config: &DeviceConfig) -> Self {
+        let entries = config.geometry.page_bytes as u32 / ENTRY_BYTES;
+        let g = &config.geometry;
+        let (slots, planes) = match config.ftl.kind {
+            FtlKind::MapOnly => (1, 1),
+            FtlKind::Page => {
+                ((g.page_bytes / config.unit_bytes()) as u32, g.channels * g.ways * g.dies * g.planes)
+            }
+        };
+        Self { logical_units: config.logical_pages() as u32, shift: entries.trailing_zeros(), slots, planes }
+    }
+
+    /// Entries in a translation page, a power of two.
+    pub const fn entries(self) -> u32 {
+        1 << self.shift
+    }
+
+    /// Bytes of a translation page.
+    pub const fn page_bytes(self) -> u32 {
+        self.entries() * ENTRY_BYTES
+    }
+
+    /// Translation pages of the drive. The last may be in use only in part; it is read and written whole.
+    pub const fn pages(self) -> u32 {
+        self.logical_units.div_ceil(1 << self.shift)
+    }
+
+    /// The translation page of a logical unit.
+    #[inline]
+    pub const fn tpn(self, lpn: Lpn) -> u32 {
+        lpn.0 >> self.shift
+    }
+
+    /// First logical unit of a translation page.
+    #[inline]
+    pub const fn first(self, tpn: u32) -> Lpn {
+        Lpn(tpn << self.shift)
+    }
+
+    /// Last logical unit of a translation page.
+    #[inline]
+    pub const fn last(self, tpn: u32) -> Lpn {
+        let last = (tpn << self.shift) + (self.entries() - 1);
+        if last < self.logical_units { Lpn(last) } else { Lpn(self.logical_units - 1) }
+    }
+}
+
+/// Why an entry is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// To read the data.
+    Read,
+    /// To write the data: the old place is needed to make it stale, and the entry will change.
+    Write,
+    /// To forget the data: as a write.
+    Trim,
+}
+
+/// A look into the mapping table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookup {
+    /// Whose entry is needed.
+    pub lpn: Lpn,
+    /// What for.
+    pub intent: Intent,
+    /// Logical units of the same host request that follow this one.
+    pub rest: u32,
+}
+
+impl Lookup {
+    /// Whether the entry will change.
+    #[inline]
+    pub fn changes(self) -> bool {
+        self.intent != Intent::Read
+    }
+}
+
+/// What a scheme asks of flash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapOp {
+    /// Read `bytes` of a translation page, to answer a lookup.
+    Fetch {
+        /// The translation page.
+        tpn: u32,
+        /// Bytes that cross the bus.
+        bytes: u32,
+    },
+    /// Write a translation page. `rest_bytes` of its old version are read first: what memory does not hold of it; with
+    /// 0, all is known and nothing is read.
+    WriteBack {
+        /// The translation page.
+        tpn: u32,
+        /// Bytes of the old version that cross the bus.
+        rest_bytes: u32,
+    },
+}
+
+/// What a scheme tells of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Insight {
+    /// How often each fetch window was chosen, by name.
+    pub windows: Vec<(String, u64)>,
+    /// Scores of the windows now, by name.
+    pub scores: Vec<(String, f64)>,
+    /// Bytes of memory by kind of content.
+    pub content_bytes: Vec<(String, u64)>,
+}
+
+/// A mapping cache.
+///
+/// Order of calls: [`lookup`](Self::lookup) for every access of the host, before the data; after a write or trim, when
+/// the table has changed, [`changed`](Self::changed) for the same entry; collection and lookups for other entries of the
+/// same access may come in between. When collection has moved data,
+/// [`moved`](Self::moved) for each, and [`rewritten`](Self::rewritten) for the translation pages that were written for
+/// those that are not in memory. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none); it is
+/// empty where the drive does not keep one and [`wants_table`](Self::wants_table) is false. Nothing may be allocated for
+/// each lookup once warm. Required: `lookup`, `moved`, `is_dirty`, `used_bytes` and `check`.
+pub trait MapCache: Debug + Send {
+    /// Find the entry of `lookup.lpn`, and append to `ops` what that takes, in order. True for a hit: nothing had to be
+    /// fetched. After a lookup that changes the entry, the entry in memory is newer than the one in flash.
+    fn lookup(&mut self, lookup: Lookup, table: &[u32], ops: &mut Vec<MapOp>) -> bool;
+
+    /// The entry that was just looked up for a write or trim has changed to what `table` says; before, it was `old`.
+    fn changed(&mut self, lpn: Lpn, old: u32, table: &[u32]) {
+        let _ = (lpn, old, table);
+    }
+
+    /// Collection has moved the data of `lpn` (`table` says where to). True when its entry is in memory: it is changed
+    /// there, and newer than in flash from now on. False when it must be changed in flash.
+    fn moved(&mut self, lpn: Lpn, table: &[u32]) -> bool;
+
+    /// The translation page was written for entries that are not in memory. A scheme may count on its own changes of that
+    /// page having gone along, or keep them as they are.
+    fn rewritten(&mut self, tpn: u32) {
+        let _ = tpn;
+    }
+
+    /// Whether the entry is newer in memory than in flash.
+    fn is_dirty(&self, lpn: Lpn) -> bool;
+
+    /// Bytes of memory in use, as the scheme counts them; at most `map_cache.bytes` after a lookup.
+    fn used_bytes(&self) -> u64;
+
+    /// Whether it looks at physical addresses.
+    fn wants_table(&self) -> bool {
+        false
+    }
+
+    /// What it tells of itself.
+    fn insight(&self) -> Insight {
+        Insight::default()
+    }
+
+    /// Recount its tables.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    fn check(&self) -> Result<(), String>;
+
+    /// Bytes of its tables in this program, which differ from what it would take in a drive.
+    fn table_bytes(&self) -> u64;
+}
+
+macro_rules! map_caches {
+    ($($(#[doc = $doc:literal])+ $file:ident :: $kind:ident, $source:literal;)+) => {
+        /// The mapping caches that a device file can name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum MapCacheKind {
+            /// The whole table is in memory and costs nothing.
+            #[default]
+            Ideal,
+            $($(#[doc = $doc])+ $kind,)+
+        }
+
+        impl MapCacheKind {
+            /// Every kind.
+            pub const ALL: &[MapCacheKind] = &[MapCacheKind::Ideal, $(MapCacheKind::$kind),+];
+
+            /// Its name in device files and reports.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    MapCacheKind::Ideal => "ideal",
+                    $(MapCacheKind::$kind => stringify!($file),)+
+                }
+            }
+
+            /// The cache of a validated configuration; `None` for `ideal`.
+            pub fn build(config: &DeviceConfig, shape: Shape) -> Option<Box<dyn MapCache>> {
+                match config.map_cache.kind {
+                    MapCacheKind::Ideal => None,
+                    $(MapCacheKind::$kind => Some(Box::new($file::$kind::new(&config.map_cache, shape))),)+
+                }
+            }
+        }
+
+        /// For `ftlab schemes`.
+        pub(crate) fn schemes() -> Vec<Scheme> {
+            vec![
+                Scheme {
+                    key: "map_cache.kind",
+                    name: "ideal",
+                    summary: "The whole table is in memory and costs nothing.",
+                    source: "the usual assumption",
+                },
+                $(Scheme {
+                    key: "map_cache.kind",
+                    name: stringify!($file),
+                    summary: concat!($($doc),+).trim_ascii(),
+                    source: $source,
+                },)+
+            ]
+        }
+    };
+}
+
+map_caches! {
+    /// Single entries on demand, in a segmented LRU order.
+    dftl::Dftl, "Gupta, Kim, Urgaonkar, ASPLOS 2009";
+    /// Whole translation pages.
+    full_page::FullPage, "the baseline of the IEEK paper 2012-50-3-10";
+    /// Aligned halves of translation pages.
+    half_page::HalfPage, "the baseline of the IEEK paper 2012-50-3-10";
+    /// The entry and `window_bytes` of the ones that follow, within the translation page.
+    tafp::Tafp, "translation-page-aware forward prefetching, IEEK paper 2012-50-3-10";
+    /// The window that a balanced score board likes best at each miss.
+    bsb::Bsb, "balanced score board, IEEK paper 2012-50-3-10";
+    /// Whole translation pages, compressed by runs of consecutive physical addresses; few changes wait in a buffer.
+    sftl::Sftl, "Jiang, Zhang, Yuan, Hu, Chen, MSST 2011";
+    /// Entries that hang together by translation page; prefetching by request and by what came before, batched updates.
+    tpftl::Tpftl, "Zhou, Wu, Huang, He, Zhou, Xie, EuroSys 2015";
+    /// Single entries over whole translation pages, which take the changes of entries that leave.
+    cdftl::Cdftl, "Qin, Wang, Liu, Shao, RTAS 2011";
+}

@@ -1,0 +1,266 @@
+//! The table in flash: a mapping cache, what its choices cost, and what translation pages hold.
+
+use crate::config::DeviceConfig;
+use crate::geometry::Lpn;
+use crate::mapcache::{Lookup, MapCache, MapCacheKind, MapOp, Shape};
+use crate::metrics::series::MapTotals;
+use crate::metrics::summary::{MapCacheSummary, MapPenalty};
+use crate::time::{Rate, Time};
+
+/// What steps on translation pages take where nothing else is going on (equations 2 to 4 of the IEEK paper
+/// 2012-50-3-10): command, array and transfer.
+#[derive(Debug, Clone, Copy)]
+struct Prices {
+    read: Time,
+    program: Time,
+    bus: Rate,
+}
+
+impl Prices {
+    fn new(config: &DeviceConfig) -> Self {
+        let timing = &config.timing;
+        let classes = config.cell.kind.classes();
+        // Translation pages come to lie on pages of every class.
+        let mean = |times: &crate::config::ClassTimes| {
+            let sum: f64 = classes.iter().filter_map(|class| times.get(*class)).sum();
+            Time::from_us(sum / classes.len() as f64 + timing.command_us)
+        };
+        Self {
+            read: mean(&timing.read_us),
+            program: mean(&timing.program_us),
+            bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
+        }
+    }
+
+    fn read(&self, bytes: u32) -> u128 {
+        (self.read + self.bus.span(bytes.into())).0.into()
+    }
+
+    fn program(&self, bytes: u32) -> u128 {
+        (self.program + self.bus.span(bytes.into())).0.into()
+    }
+}
+
+/// Counted since the last reset.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MapCounts {
+    pub(crate) lookups: u64,
+    pub(crate) hits: u64,
+    pub(crate) fetches: u64,
+    pub(crate) fetch_bytes: u64,
+    pub(crate) write_backs: u64,
+    pub(crate) rest_reads: u64,
+    /// Picoseconds by equations.
+    pub(crate) fetch_ps: u128,
+    pub(crate) program_ps: u128,
+    pub(crate) rest_ps: u128,
+    /// Translation pages written for data that collection moved.
+    pub(crate) gc_updates: u64,
+    /// Commands that went to flash.
+    pub(crate) flash_reads: u64,
+    pub(crate) flash_programs: u64,
+    /// Victims that held translation pages, and the pages copied out of them.
+    pub(crate) collections: u64,
+    pub(crate) pages_copied: u64,
+}
+
+/// A mapping cache over a table in flash.
+#[derive(Debug)]
+pub struct Translation {
+    pub(crate) cache: Box<dyn MapCache>,
+    pub(crate) shape: Shape,
+    /// What the last lookup takes.
+    pub(crate) ops: Vec<MapOp>,
+    pub(crate) counts: MapCounts,
+    kind: MapCacheKind,
+    capacity_bytes: u64,
+    prices: Prices,
+    /// With verification: what the translation pages in flash hold.
+    persisted: Option<Vec<u32>>,
+    /// Translation pages to be written because collection moved data, each once.
+    pending: Vec<u32>,
+    is_pending: Vec<bool>,
+}
+
+impl Translation {
+    /// For a validated configuration; `None` when the table is in memory.
+    pub(crate) fn new(config: &DeviceConfig, verify: bool) -> Option<Self> {
+        let shape = Shape::new(config);
+        let cache = MapCacheKind::build(config, shape)?;
+        Some(Self {
+            cache,
+            shape,
+            ops: Vec::with_capacity(64),
+            counts: MapCounts::default(),
+            kind: config.map_cache.kind,
+            capacity_bytes: config.map_cache.bytes,
+            prices: Prices::new(config),
+            persisted: verify.then(|| vec![u32::MAX; shape.logical_units as usize]),
+            pending: Vec::with_capacity(shape.pages() as usize),
+            is_pending: vec![false; shape.pages() as usize],
+        })
+    }
+
+    /// Look up an entry. What it takes is in `ops` then.
+    #[inline]
+    pub(crate) fn lookup(&mut self, lookup: Lookup, table: &[u32]) {
+        self.ops.clear();
+        self.counts.lookups += 1;
+        let hit = self.cache.lookup(lookup, table, &mut self.ops);
+        self.counts.hits += u64::from(hit);
+        for at in 0..self.ops.len() {
+            self.account(self.ops[at]);
+        }
+    }
+
+    fn account(&mut self, op: MapOp) {
+        let counts = &mut self.counts;
+        match op {
+            MapOp::Fetch { bytes, .. } => {
+                counts.fetches += 1;
+                counts.fetch_bytes += u64::from(bytes);
+                counts.fetch_ps += self.prices.read(bytes);
+            }
+            MapOp::WriteBack { rest_bytes, .. } => {
+                counts.write_backs += 1;
+                counts.program_ps += self.prices.program(self.shape.page_bytes());
+                if rest_bytes > 0 {
+                    counts.rest_reads += 1;
+                    counts.rest_ps += self.prices.read(rest_bytes);
+                }
+            }
+        }
+    }
+
+    /// The host has changed the entry that was looked up for it; before, it was `old`.
+    #[inline]
+    pub(crate) fn changed(&mut self, lpn: Lpn, old: u32, table: &[u32]) {
+        self.cache.changed(lpn, old, table);
+        // Since the lookup, its translation page may have been written, or memory may have needed the place.
+        if !self.cache.is_dirty(lpn) {
+            self.moved(lpn, table);
+        }
+    }
+
+    /// Collection has moved the data of `lpn`.
+    #[inline]
+    pub(crate) fn moved(&mut self, lpn: Lpn, table: &[u32]) {
+        if !self.cache.moved(lpn, table) {
+            let tpn = self.shape.tpn(lpn);
+            if !std::mem::replace(&mut self.is_pending[tpn as usize], true) {
+                self.pending.push(tpn);
+            }
+        }
+    }
+
+    /// The next translation page that has to be written because collection moved data.
+    pub(crate) fn next_pending(&mut self) -> Option<u32> {
+        let tpn = self.pending.pop()?;
+        self.is_pending[tpn as usize] = false;
+        Some(tpn)
+    }
+
+    /// Start counting at zero; what memory holds stays.
+    pub(crate) fn reset(&mut self) {
+        self.counts = MapCounts::default();
+    }
+
+    /// A translation page was written: flash holds every entry of it that is not newer in memory.
+    pub(crate) fn written(&mut self, tpn: u32, table: &[u32]) {
+        if let Some(persisted) = &mut self.persisted {
+            for lpn in self.shape.first(tpn).0..=self.shape.last(tpn).0 {
+                if !self.cache.is_dirty(Lpn(lpn)) {
+                    persisted[lpn as usize] = table[lpn as usize];
+                }
+            }
+        }
+    }
+
+    /// After a power cut: flash holds what it held.
+    pub(crate) fn inherit(&mut self, before: Self) {
+        self.persisted = before.persisted;
+    }
+
+    /// After a power cut: translation pages that do not say what `table` says have to be written.
+    pub(crate) fn find_outdated(&mut self, table: &[u32]) {
+        let Some(persisted) = &self.persisted else { return };
+        for tpn in 0..self.shape.pages() {
+            let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
+            if persisted[entries.clone()] != table[entries] {
+                self.is_pending[tpn as usize] = true;
+                self.pending.push(tpn);
+            }
+        }
+    }
+
+    /// Recount the cache, and compare what flash and memory say of the table with the table.
+    pub(crate) fn verify(&self, table: &[u32]) -> Result<(), String> {
+        let name = self.kind.name();
+        self.cache.check().map_err(|text| format!("mapping cache {name}: {text}"))?;
+        for (lpn, persisted) in (0..).zip(self.persisted.iter().flatten()) {
+            let newer_in_memory = self.cache.is_dirty(Lpn(lpn));
+            if !newer_in_memory && *persisted != table[lpn as usize] {
+                return Err(format!(
+                    "mapping cache {name}: the translation page in flash maps logical unit {lpn} to {persisted} instead of {}, \
+                     and memory does not know better",
+                    table[lpn as usize]
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// For time series.
+    pub(crate) fn totals(&self) -> MapTotals {
+        let counts = &self.counts;
+        MapTotals {
+            lookups: counts.lookups,
+            hits: counts.hits,
+            fetches: counts.fetches,
+            fetch_bytes: counts.fetch_bytes,
+            penalty_ns: (counts.fetch_ps + counts.program_ps + counts.rest_ps) as f64 / 1000.0,
+            insight: self.cache.insight(),
+        }
+    }
+
+    pub(crate) fn summary(&self) -> MapCacheSummary {
+        let counts = &self.counts;
+        let ns = |ps: u128| ps as f64 / 1000.0;
+        let total = ns(counts.fetch_ps + counts.program_ps + counts.rest_ps);
+        let per = |count: u64| if count > 0 { total / count as f64 } else { 0.0 };
+        let insight = self.cache.insight();
+        MapCacheSummary {
+            kind: self.kind.name(),
+            bytes: self.capacity_bytes,
+            used_bytes: self.cache.used_bytes(),
+            translation_pages: self.shape.pages(),
+            lookups: counts.lookups,
+            hits: counts.hits,
+            hit_ratio: if counts.lookups > 0 { counts.hits as f64 / counts.lookups as f64 } else { 0.0 },
+            flash_reads: counts.flash_reads,
+            flash_programs: counts.flash_programs,
+            mean_penalty_ns: per(counts.lookups),
+            mean_miss_penalty_ns: per(counts.lookups - counts.hits),
+            penalty_ns: MapPenalty {
+                total,
+                fetch: ns(counts.fetch_ps),
+                program: ns(counts.program_ps),
+                rest: ns(counts.rest_ps),
+            },
+            fetches: counts.fetches,
+            fetch_bytes: counts.fetch_bytes,
+            write_backs: counts.write_backs,
+            rest_reads: counts.rest_reads,
+            gc_updates: counts.gc_updates,
+            collections: counts.collections,
+            pages_copied: counts.pages_copied,
+            windows: insight.windows.into_iter().collect(),
+            scores: insight.scores.into_iter().collect(),
+            content_bytes: insight.content_bytes.into_iter().collect(),
+        }
+    }
+
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.cache.table_bytes() + self.pending.capacity() as u64 * 4 + self.is_pending.len() as u64
+    }
+}

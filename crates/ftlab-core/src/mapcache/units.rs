@@ -1,0 +1,459 @@
+//! Runs of entries, each fetched by one miss: what full page, half page, forward prefetching and the score board share.
+//!
+//! Source: IEEK paper 2012-50-3-10, sections 3 and 4 of the specification drawn from it.
+
+use crate::config::MapCacheConfig;
+use crate::geometry::Lpn;
+use crate::mapcache::lru::{Links, NONE, RankedList};
+use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapOp, Shape};
+
+/// What a miss fetches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Window {
+    /// The entry and this many of those that follow, within its translation page.
+    Forward(u32),
+    /// The aligned half of the translation page.
+    Half,
+    /// The whole translation page.
+    Full,
+}
+
+impl Window {
+    /// `tafp` with a window of `bytes`; `inclusive`: the entry asked for is one of them.
+    pub(super) const fn forward(bytes: u32, inclusive: bool) -> Self {
+        Window::Forward(bytes / ENTRY_BYTES - inclusive as u32)
+    }
+
+    /// Bytes that it takes in memory where nothing cuts it.
+    pub(super) const fn bytes(self, shape: Shape) -> u32 {
+        match self {
+            Window::Forward(more) => (more + 1) * ENTRY_BYTES,
+            Window::Half => shape.page_bytes() / 2,
+            Window::Full => shape.page_bytes(),
+        }
+    }
+
+    /// Whether it would have brought `lpn`, had `origin` missed.
+    pub(super) const fn covers(self, shape: Shape, origin: Lpn, lpn: Lpn) -> bool {
+        let page = shape.tpn(origin) == shape.tpn(lpn);
+        match self {
+            Window::Forward(more) => page && lpn.0 >= origin.0 && lpn.0 - origin.0 <= more,
+            Window::Half => page && half(shape, origin) == half(shape, lpn),
+            Window::Full => page,
+        }
+    }
+}
+
+/// Which half of its translation page an entry is in.
+#[inline]
+pub(super) const fn half(shape: Shape, lpn: Lpn) -> u32 {
+    lpn.0 >> (shape.shift - 1) & 1
+}
+
+/// Bytes that `charge_headers` adds to a run: first entry 4, flags 1, window 1, padding 2.
+const HEADER_BYTES: u32 = 8;
+
+/// A run of entries in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unit {
+    pub(super) low: u32,
+    pub(super) high: u32,
+    /// Whose miss fetched it.
+    pub(super) origin: u32,
+    dirty: bool,
+    /// Neighbours among the forward runs of its translation page.
+    before: u32,
+    after: u32,
+}
+
+/// The runs of a translation page.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    whole: u32,
+    halves: [u32; 2],
+    /// One of its forward runs.
+    first: u32,
+}
+
+/// Runs in LRU order, within a number of bytes.
+#[derive(Debug)]
+pub(super) struct Units {
+    pub(super) shape: Shape,
+    capacity: u64,
+    used: u64,
+    header_bytes: u32,
+    coalesce: bool,
+    units: Vec<Unit>,
+    unused: Vec<u32>,
+    links: Links,
+    pub(super) order: RankedList,
+    pages: Vec<Page>,
+    /// For each entry in a forward run, that run plus 1. Only what was touched takes memory.
+    run_of: Vec<u32>,
+    /// A bit for each entry in a forward run or a half.
+    present: Vec<u64>,
+    words: usize,
+}
+
+impl Units {
+    /// None yet. The order will know of each run whether its rank is below each of `ranks`.
+    pub(super) fn new(config: &MapCacheConfig, shape: Shape, ranks: Vec<u32>) -> Self {
+        let words = (shape.entries() as usize).div_ceil(64);
+        Self {
+            shape,
+            capacity: config.bytes,
+            used: 0,
+            header_bytes: if config.charge_headers { HEADER_BYTES } else { 0 },
+            coalesce: config.flush_coalesce,
+            units: Vec::new(),
+            unused: Vec::new(),
+            links: Links::default(),
+            order: RankedList::new(ranks),
+            pages: vec![Page { whole: NONE, halves: [NONE; 2], first: NONE }; shape.pages() as usize],
+            // Zeros from the system: no memory before it is touched.
+            run_of: vec![0; shape.logical_units as usize],
+            present: vec![0; shape.pages() as usize * words],
+            words,
+        }
+    }
+
+    /// Look up; a miss fetches `window`. The scheme `chose` it.
+    #[inline]
+    pub(super) fn lookup(&mut self, lookup: Lookup, window: Window, ops: &mut Vec<MapOp>) -> bool {
+        let unit = self.find(lookup.lpn);
+        if unit == NONE {
+            self.fetch(lookup, window, ops);
+            return false;
+        }
+        self.hit(unit, lookup.changes());
+        true
+    }
+
+    /// The run that has the entry of `lpn`, or `NONE`.
+    #[inline]
+    pub(super) fn find(&self, lpn: Lpn) -> u32 {
+        let page = &self.pages[self.shape.tpn(lpn) as usize];
+        if page.whole != NONE {
+            return page.whole;
+        }
+        let halved = page.halves[half(self.shape, lpn) as usize];
+        if halved != NONE || page.first == NONE {
+            return halved;
+        }
+        self.run_of[lpn.index()].wrapping_sub(1)
+    }
+
+    #[inline]
+    pub(super) fn unit(&self, unit: u32) -> &Unit {
+        &self.units[unit as usize]
+    }
+
+    #[inline]
+    pub(super) fn hit(&mut self, unit: u32, changes: bool) {
+        self.units[unit as usize].dirty |= changes;
+        self.order.touch(&mut self.links, unit);
+    }
+
+    /// The entry has changed in memory without an access of the host. False when it is not there.
+    pub(super) fn change(&mut self, lpn: Lpn) -> bool {
+        let unit = self.find(lpn);
+        if unit != NONE {
+            self.units[unit as usize].dirty = true;
+        }
+        unit != NONE
+    }
+
+    pub(super) fn is_dirty(&self, lpn: Lpn) -> bool {
+        let unit = self.find(lpn);
+        unit != NONE && self.units[unit as usize].dirty
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used
+    }
+
+    /// The run of the same translation page that is nearest to `lpn`, which is in none; the lower one of two that are
+    /// equally near.
+    pub(super) fn nearest(&self, lpn: Lpn) -> u32 {
+        let tpn = self.shape.tpn(lpn);
+        let offset = (lpn.0 - self.shape.first(tpn).0) as usize;
+        let bits = &self.present[tpn as usize * self.words..][..self.words];
+        let below = last_set_before(bits, offset);
+        let above = first_set_from(bits, offset);
+        let at = match (below, above) {
+            (Some(below), Some(above)) if offset - below <= above - offset => below,
+            (Some(below), None) => below,
+            (_, Some(above)) => above,
+            (None, None) => return NONE,
+        };
+        self.find(Lpn(self.shape.first(tpn).0 + at as u32))
+    }
+
+    /// Serve a miss.
+    pub(super) fn fetch(&mut self, lookup: Lookup, window: Window, ops: &mut Vec<MapOp>) {
+        let lpn = lookup.lpn;
+        let (shape, tpn) = (self.shape, self.shape.tpn(lpn));
+        let first = shape.first(tpn).0;
+        let last = shape.last(tpn).0;
+        let (low, high) = match window {
+            Window::Forward(more) => (lpn.0, lpn.0.saturating_add(more).min(last)),
+            Window::Half => {
+                let size = shape.entries() / 2;
+                let low = first + half(shape, lpn) * size;
+                (low, (low + (size - 1)).min(last))
+            }
+            Window::Full => (first, last),
+        };
+        let mut dirty = lookup.changes();
+        let mut cut = high;
+        if let Window::Forward(_) = window {
+            // Cut before the first entry that is in memory already.
+            let bits = &self.present[tpn as usize * self.words..][..self.words];
+            if let Some(next) = first_set_from(bits, (lpn.0 - first) as usize) {
+                cut = high.min(first + next as u32 - 1);
+            }
+        } else {
+            dirty |= self.absorb(tpn, low, high);
+        }
+        let high = cut;
+        let bytes = (high - low + 1) * ENTRY_BYTES;
+        self.make_room(u64::from(bytes + self.header_bytes), ops);
+        ops.push(MapOp::Fetch { tpn, bytes });
+        self.enter(window, Unit { low, high, origin: lpn.0, dirty, before: NONE, after: NONE });
+    }
+
+    /// Take the entries `low` to `high` out of the runs that have them: they go into a larger one. True when any of them is
+    /// newer than in flash.
+    fn absorb(&mut self, tpn: u32, low: u32, high: u32) -> bool {
+        let mut dirty = false;
+        for at in 0..2 {
+            let unit = self.pages[tpn as usize].halves[at];
+            if unit != NONE && self.units[unit as usize].low >= low && self.units[unit as usize].high <= high
+            {
+                dirty |= self.units[unit as usize].dirty;
+                self.leave(unit);
+            }
+        }
+        let mut unit = self.pages[tpn as usize].first;
+        while unit != NONE {
+            let Unit { low: from, high: to, after, dirty: changed, .. } = self.units[unit as usize];
+            if from <= high && to >= low {
+                dirty |= changed;
+                if from >= low && to <= high {
+                    self.leave(unit);
+                } else {
+                    // A forward run over the middle of the page keeps what lies outside of the half.
+                    self.cut(unit, low, high);
+                }
+            }
+            unit = after;
+        }
+        dirty
+    }
+
+    fn cut(&mut self, unit: u32, low: u32, high: u32) {
+        let old = self.units[unit as usize];
+        self.mark(old.low.max(low), old.high.min(high), 0);
+        let new = &mut self.units[unit as usize];
+        if old.low < low {
+            new.high = low - 1;
+        } else {
+            new.low = high + 1;
+        }
+        let dropped = (old.high - old.low) - (new.high - new.low);
+        self.used -= u64::from(dropped * ENTRY_BYTES);
+    }
+
+    /// Let the least recent runs go until `need` more bytes fit.
+    fn make_room(&mut self, need: u64, ops: &mut Vec<MapOp>) {
+        while self.used + need > self.capacity && self.order.list.oldest != NONE {
+            let unit = self.order.list.oldest;
+            let Unit { low, high, dirty, .. } = self.units[unit as usize];
+            if dirty {
+                let tpn = self.shape.tpn(Lpn(low));
+                let whole = low == self.shape.first(tpn).0 && high == self.shape.last(tpn).0;
+                let bytes = (high - low + 1) * ENTRY_BYTES;
+                let rest_bytes = if whole { 0 } else { self.shape.page_bytes() - bytes };
+                ops.push(MapOp::WriteBack { tpn, rest_bytes });
+                if self.coalesce {
+                    self.clean(tpn);
+                }
+            }
+            self.leave(unit);
+        }
+    }
+
+    /// Every run of the translation page is as flash has it.
+    fn clean(&mut self, tpn: u32) {
+        let Page { whole, halves, first } = self.pages[tpn as usize];
+        for unit in [whole, halves[0], halves[1]] {
+            if unit != NONE {
+                self.units[unit as usize].dirty = false;
+            }
+        }
+        let mut unit = first;
+        while unit != NONE {
+            self.units[unit as usize].dirty = false;
+            unit = self.units[unit as usize].after;
+        }
+    }
+
+    /// The translation page was written for other entries.
+    pub(super) fn rewritten(&mut self, tpn: u32) {
+        if self.coalesce {
+            self.clean(tpn);
+        }
+    }
+
+    fn enter(&mut self, window: Window, mut unit: Unit) {
+        let node = self.unused.pop().unwrap_or(self.units.len() as u32);
+        let tpn = self.shape.tpn(Lpn(unit.low));
+        let page = &mut self.pages[tpn as usize];
+        match window {
+            Window::Full => page.whole = node,
+            Window::Half => page.halves[half(self.shape, Lpn(unit.low)) as usize] = node,
+            Window::Forward(_) => {
+                unit.after = page.first;
+                if unit.after != NONE {
+                    self.units[unit.after as usize].before = node;
+                }
+                page.first = node;
+            }
+        }
+        let (low, high) = (unit.low, unit.high);
+        self.used += u64::from((high - low + 1) * ENTRY_BYTES + self.header_bytes);
+        if node as usize == self.units.len() {
+            self.units.push(unit);
+            self.links.reach(node);
+            self.order.reach(node);
+        } else {
+            self.units[node as usize] = unit;
+        }
+        match window {
+            Window::Full => {}
+            Window::Half => self.mark_present(low, high, true),
+            Window::Forward(_) => self.mark(low, high, node + 1),
+        }
+        self.order.enter(&mut self.links, node);
+    }
+
+    fn leave(&mut self, node: u32) {
+        let Unit { low, high, before, after, .. } = self.units[node as usize];
+        let page = &mut self.pages[self.shape.tpn(Lpn(low)) as usize];
+        let at = half(self.shape, Lpn(low)) as usize;
+        if page.whole == node {
+            page.whole = NONE;
+        } else if page.halves[at] == node {
+            page.halves[at] = NONE;
+            self.mark_present(low, high, false);
+        } else {
+            match before {
+                NONE => page.first = after,
+                before => self.units[before as usize].after = after,
+            }
+            if after != NONE {
+                self.units[after as usize].before = before;
+            }
+            self.mark(low, high, 0);
+        }
+        self.used -= u64::from((high - low + 1) * ENTRY_BYTES + self.header_bytes);
+        self.order.remove(&mut self.links, node);
+        self.unused.push(node);
+    }
+
+    fn mark(&mut self, low: u32, high: u32, run: u32) {
+        self.run_of[low as usize..=high as usize].fill(run);
+        self.mark_present(low, high, run != 0);
+    }
+
+    fn mark_present(&mut self, low: u32, high: u32, present: bool) {
+        let tpn = self.shape.tpn(Lpn(low));
+        let first = self.shape.first(tpn).0;
+        let bits = &mut self.present[tpn as usize * self.words..][..self.words];
+        let (mut at, end) = ((low - first) as usize, (high - first) as usize + 1);
+        while at < end {
+            let span = (64 - at % 64).min(end - at);
+            let mask = (u64::MAX >> (64 - span)) << (at % 64);
+            if present {
+                bits[at / 64] |= mask;
+            } else {
+                bits[at / 64] &= !mask;
+            }
+            at += span;
+        }
+    }
+
+    /// Bytes of memory by kind of run.
+    pub(super) fn insight(&self) -> Insight {
+        let mut content = [("full_page", 0), ("half_page", 0), ("forward", 0)];
+        for node in self.order.list.iter(&self.links) {
+            let unit = self.unit(node);
+            let page = &self.pages[self.shape.tpn(Lpn(unit.low)) as usize];
+            let at = if page.whole == node {
+                0
+            } else if page.halves.contains(&node) {
+                1
+            } else {
+                2
+            };
+            content[at].1 += u64::from((unit.high - unit.low + 1) * ENTRY_BYTES + self.header_bytes);
+        }
+        let content_bytes = content.into_iter().filter(|(_, bytes)| *bytes > 0);
+        Insight {
+            content_bytes: content_bytes.map(|(name, bytes)| (name.into(), bytes)).collect(),
+            ..Insight::default()
+        }
+    }
+
+    /// No entry is in two runs, and the bytes in use are those of the runs.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.order.check(&self.links)?;
+        let mut used = 0;
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for node in self.order.list.iter(&self.links) {
+            let Unit { low, high, .. } = *self.unit(node);
+            used += u64::from((high - low + 1) * ENTRY_BYTES + self.header_bytes);
+            runs.push((low, high));
+            for lpn in [low, high] {
+                if self.find(Lpn(lpn)) != node {
+                    return Err(format!("the entry of logical unit {lpn} is not found in its run"));
+                }
+            }
+        }
+        runs.sort_unstable();
+        if let Some(pair) = runs.windows(2).find(|pair| pair[0].1 >= pair[1].0) {
+            return Err(format!("the entry of logical unit {} is in two runs", pair[1].0));
+        }
+        if used != self.used || used > self.capacity {
+            return Err(format!("{} bytes counted, {used} in use, {} at most", self.used, self.capacity));
+        }
+        Ok(())
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.links.table_bytes()
+            + (self.units.capacity() * size_of::<Unit>() + self.pages.capacity() * size_of::<Page>()) as u64
+            + self.run_of.capacity() as u64 * 4
+            + self.present.capacity() as u64 * 8
+    }
+}
+
+fn first_set_from(bits: &[u64], from: usize) -> Option<usize> {
+    let mut at = from / 64;
+    let mut word = bits[at] & u64::MAX << (from % 64);
+    while word == 0 {
+        at += 1;
+        word = *bits.get(at)?;
+    }
+    Some(at * 64 + word.trailing_zeros() as usize)
+}
+
+fn last_set_before(bits: &[u64], before: usize) -> Option<usize> {
+    let mut at = before / 64;
+    let mut word = bits[at] & !(u64::MAX << (before % 64));
+    while word == 0 {
+        at = at.checked_sub(1)?;
+        word = bits[at];
+    }
+    Some(at * 64 + 63 - word.leading_zeros() as usize)
+}

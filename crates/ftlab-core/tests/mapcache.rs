@@ -1,0 +1,284 @@
+//! Mapping caches: hand-checked examples, what schemes have in common, and what must come out equal.
+
+mod common;
+
+use common::{device, run_with};
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::RunOptions;
+use ftlab_core::geometry::Lpn;
+use ftlab_core::host::request::{Op, Request};
+use ftlab_core::mapcache::{Intent, Lookup, MapCacheKind, MapOp, Shape};
+use ftlab_core::metrics::summary::MapCacheSummary;
+use ftlab_core::rng::Rng;
+use serde_json::{Value, json};
+
+/// The chip of the paper: 200 us to read, 1.6 ms to program, 25 ns a byte.
+fn chip(map_cache: &Value) -> DeviceConfig {
+    device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 64, "pages_per_block": 128, "page_bytes": 4096 },
+        "timing": { "read_us": 200, "program_us": 1600, "bus_mb_per_s": 40 },
+        "ftl": { "kind": "map_only", "over_provisioning": 0.25 },
+        "map_cache": map_cache,
+    }))
+}
+
+fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
+    let request = |(kind, lpn): &(char, u64)| Request {
+        arrival_ns: 0,
+        lba: lpn * 8,
+        sectors: 8,
+        op: if *kind == 'R' { Op::Read } else { Op::Write },
+        stream: 0,
+    };
+    accesses.iter().map(request).collect()
+}
+
+fn cost(config: &DeviceConfig, requests: &[Request]) -> MapCacheSummary {
+    let (outcome, _) = run_with(config, requests, &RunOptions::default());
+    assert_eq!(outcome.error, None);
+    outcome.summary.map_cache.unwrap()
+}
+
+/// The example of the specification, section 12: penalty of each access in microseconds, and hits.
+#[test]
+fn the_worked_example_holds_to_the_tenth_of_a_microsecond() {
+    let accesses =
+        [('R', 100), ('W', 103), ('R', 1022), ('R', 50), ('R', 98), ('W', 105), ('R', 100), ('W', 2000)];
+    let cases = [
+        (
+            json!({ "kind": "tafp", "window_bytes": 16, "bytes": 40 }),
+            vec![200.5, 0.0, 200.2, 2204.8, 200.5, 200.5, 0.0, 2204.8],
+            2,
+            5211.3,
+        ),
+        (
+            json!({ "kind": "half_page", "bytes": 4096 }),
+            vec![251.2, 0.0, 251.2, 0.0, 0.0, 0.0, 0.0, 251.2],
+            5,
+            753.6,
+        ),
+        (
+            json!({ "kind": "full_page", "bytes": 8192 }),
+            vec![302.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 302.4],
+            6,
+            604.8,
+        ),
+        (
+            json!({ "kind": "dftl", "protected_fraction": 0.0, "bytes": 12 }),
+            vec![200.1, 200.1, 200.1, 200.1, 2204.8, 200.1, 200.1, 200.1],
+            0,
+            3605.5,
+        ),
+    ];
+    for (map_cache, penalties, hits, total) in cases {
+        let config = chip(&map_cache);
+        let mut before = 0.0;
+        for (count, penalty) in (1..).zip(penalties) {
+            let told = cost(&config, &pages(&accesses[..count])).penalty_ns.total / 1000.0;
+            assert!(
+                (told - before - penalty).abs() < 0.051,
+                "{map_cache}, access {count}: {}",
+                told - before
+            );
+            before = told;
+        }
+        let all = cost(&config, &pages(&accesses));
+        assert!((all.penalty_ns.total / 1000.0 - total).abs() < 0.051, "{map_cache}: {all:?}");
+        assert_eq!((all.lookups, all.hits), (8, hits), "{map_cache}");
+    }
+}
+
+/// Section 5 of the specification: a miss with a clean victim, and with a changed one of the same kind.
+#[test]
+fn penalties_are_those_of_the_table() {
+    for (kind, bytes, clean, dirty) in [
+        (json!({ "kind": "dftl" }), 4, 200.1, 2204.8),
+        (json!({ "kind": "tafp", "window_bytes": 8 }), 12, 200.3, 2204.8),
+        (json!({ "kind": "tafp", "window_bytes": 16 }), 20, 200.5, 2204.8),
+        (json!({ "kind": "tafp", "window_bytes": 32 }), 36, 200.9, 2204.8),
+        (json!({ "kind": "tafp", "window_bytes": 64 }), 68, 201.7, 2204.8),
+        (json!({ "kind": "tafp", "window_bytes": 128 }), 132, 203.3, 2204.8),
+        (json!({ "kind": "tafp", "window_bytes": 256 }), 260, 206.5, 2204.8),
+        (json!({ "kind": "half_page" }), 2048, 251.2, 2204.8),
+        (json!({ "kind": "full_page" }), 4096, 302.4, 2004.8),
+    ] {
+        let mut map_cache = kind.clone();
+        map_cache["bytes"] = json!(bytes);
+        let config = chip(&map_cache);
+        let after = |op| {
+            let one = cost(&config, &pages(&[(op, 0)])).penalty_ns.total;
+            (cost(&config, &pages(&[(op, 0), ('R', 2048)])).penalty_ns.total - one) / 1000.0
+        };
+        assert!((after('R') - clean).abs() < 0.051, "{kind}: {}", after('R'));
+        assert!((after('W') - dirty).abs() < 0.051, "{kind}: {}", after('W'));
+    }
+}
+
+/// The score test of section 12.
+#[test]
+fn points_go_to_the_windows_that_reach() {
+    let points = |accesses: &[(char, u64)]| {
+        // A first choice by the smallest window, whose misses fetch little; without ageing to speak of.
+        let config = chip(&json!({ "kind": "bsb", "bytes": "64KiB", "score_weight": 0.999_999_999 }));
+        let scores = cost(&config, &pages(accesses)).scores;
+        let liked = scores.into_iter().filter(|(_, score)| *score > 0.5);
+        liked.map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    // The first access finds nothing near; the second reaches 12 entries ahead, then 1 back, then to the same entry.
+    let all = ["full_page", "half_page", "tafp_128", "tafp_16", "tafp_256", "tafp_32", "tafp_64", "tafp_8"];
+    assert_eq!(points(&[('R', 100)]), Vec::<String>::new());
+    assert_eq!(
+        points(&[('R', 100), ('R', 112)]),
+        ["full_page", "half_page", "tafp_128", "tafp_256", "tafp_64"]
+    );
+    assert_eq!(points(&[('R', 100), ('R', 99)]), ["full_page", "half_page"]);
+    assert_eq!(points(&[('R', 100), ('R', 100)]), all);
+}
+
+/// Accesses with runs, re-use and jumps.
+fn mixed(seed: u64, count: usize, space: u64) -> Vec<Request> {
+    let mut rng = Rng::new(seed, "accesses");
+    let mut at = 0;
+    (0..count)
+        .map(|_| {
+            at = match rng.below(8) {
+                0 => rng.below(space),
+                1 | 2 => rng.below(space / 8),
+                3 => (at + rng.below(40)) % space,
+                _ => (at + 1) % space,
+            };
+            let sectors = 8 * (1 + rng.below(4).min((space - at).saturating_sub(1)));
+            let op = [Op::Write, Op::Read, Op::Write, Op::Read, Op::Trim][rng.below(5) as usize];
+            Request { arrival_ns: 0, lba: at * 8, sectors: sectors as u32, op, stream: 0 }
+        })
+        .collect()
+}
+
+#[test]
+fn a_board_of_one_window_is_that_window() {
+    for (window, fixed) in [
+        ("tafp_8", json!({ "kind": "tafp", "window_bytes": 8 })),
+        ("tafp_64", json!({ "kind": "tafp", "window_bytes": 64 })),
+        ("half_page", json!({ "kind": "half_page" })),
+        ("full_page", json!({ "kind": "full_page" })),
+    ] {
+        for seed in 0..4 {
+            let requests = mixed(seed, 3000, 6000);
+            let of = |mut map_cache: Value| {
+                map_cache["bytes"] = json!("16KiB");
+                let summary = cost(&chip(&map_cache), &requests);
+                MapCacheSummary {
+                    kind: "",
+                    windows: std::collections::BTreeMap::new(),
+                    scores: std::collections::BTreeMap::new(),
+                    ..summary
+                }
+            };
+            assert_eq!(of(json!({ "kind": "bsb", "candidates": [window] })), of(fixed.clone()), "{window}");
+        }
+    }
+}
+
+/// What every scheme needs beside its name, in a drive with `bytes` of memory for entries.
+fn of_kind(kind: MapCacheKind, bytes: u64) -> Value {
+    // A whole page fits as well.
+    let page = if matches!(kind, MapCacheKind::Sftl | MapCacheKind::Cdftl) { 4096 } else { 0 };
+    json!({ "kind": kind.name(), "bytes": bytes + page })
+}
+
+fn schemes() -> impl Iterator<Item = MapCacheKind> {
+    MapCacheKind::ALL.iter().copied().filter(|kind| *kind != MapCacheKind::Ideal)
+}
+
+#[test]
+fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
+    for kind in schemes() {
+        let config = chip(&of_kind(kind, 1 << 20));
+        let mut requests: Vec<Request> = (0..6500)
+            .map(|lpn| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op: Op::Read, stream: 0 })
+            .collect();
+        let first = cost(&config, &requests);
+        requests.extend(mixed(5, 4000, 6000));
+        let all = cost(&config, &requests);
+        assert_eq!(all.lookups - all.hits, first.lookups - first.hits, "{kind:?}");
+        assert_eq!(all.write_backs, 0, "{kind:?}");
+        assert!((all.penalty_ns.total - first.penalty_ns.total).abs() < 1e-3, "{kind:?}");
+    }
+}
+
+/// The contract of the trait, step by step: bytes in use, hits, what is written back, against the plainest record.
+#[test]
+fn every_scheme_keeps_its_contract() {
+    for kind in schemes() {
+        for bytes in [4096_u64, 9000, 40_000] {
+            let config = chip(&of_kind(kind, bytes));
+            let bytes = config.map_cache.bytes;
+            let shape = Shape::new(&config);
+            let mut cache = MapCacheKind::build(&config, shape).unwrap();
+            let mut rng = Rng::new(9, "contract");
+            let units = config.logical_pages() as u32;
+            let mut table: Vec<u32> = (0..units).collect();
+            // What flash has, of which the cache may be ahead.
+            let mut persisted = table.clone();
+            let (mut next, mut at, mut ops) = (units, 0, Vec::new());
+            for step in 0..12_000 {
+                at = match rng.below(6) {
+                    0 => rng.below(units.into()) as u32,
+                    1 => rng.below(u64::from(units) / 10) as u32,
+                    _ => (at + 1) % units,
+                };
+                let lpn = Lpn(at);
+                if rng.below(50) == 0 {
+                    // Collection moves some data.
+                    table[at as usize] = next;
+                    next += 1;
+                    if !cache.moved(lpn, &table) {
+                        let tpn = shape.tpn(lpn);
+                        cache.rewritten(tpn);
+                        write(&mut persisted, &table, shape, tpn, |lpn| cache.is_dirty(lpn));
+                    }
+                }
+                let intent =
+                    [Intent::Read, Intent::Write, Intent::Write, Intent::Trim][rng.below(4) as usize];
+                ops.clear();
+                let hit = cache.lookup(Lookup { lpn, intent, rest: (rng.below(4)) as u32 }, &table, &mut ops);
+                let fetched = ops.iter().any(|op| matches!(op, MapOp::Fetch { .. }));
+                assert_eq!(hit, !fetched, "{kind:?}, step {step}: a hit fetches nothing, a miss something");
+                for op in &ops {
+                    if let MapOp::WriteBack { tpn, rest_bytes } = *op {
+                        assert!(rest_bytes < shape.page_bytes());
+                        write(&mut persisted, &table, shape, tpn, |lpn| cache.is_dirty(lpn));
+                    }
+                }
+                assert!(
+                    cache.used_bytes() <= bytes,
+                    "{kind:?}, step {step}: {} of {bytes}",
+                    cache.used_bytes()
+                );
+                if intent != Intent::Read {
+                    assert!(cache.is_dirty(lpn), "{kind:?}, step {step}: a changed entry is newer in memory");
+                    let old = table[at as usize];
+                    table[at as usize] = if intent == Intent::Trim { u32::MAX } else { next };
+                    next += 1;
+                    cache.changed(lpn, old, &table);
+                }
+                if step % 500 == 0 {
+                    cache.check().unwrap_or_else(|text| panic!("{kind:?}, step {step}: {text}"));
+                    for lpn in 0..units {
+                        let lost =
+                            persisted[lpn as usize] != table[lpn as usize] && !cache.is_dirty(Lpn(lpn));
+                        assert!(!lost, "{kind:?}, step {step}: the change of unit {lpn} is lost");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn write(persisted: &mut [u32], table: &[u32], shape: Shape, tpn: u32, is_dirty: impl Fn(Lpn) -> bool) {
+    for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
+        if !is_dirty(Lpn(lpn)) {
+            persisted[lpn as usize] = table[lpn as usize];
+        }
+    }
+}
