@@ -42,9 +42,6 @@ _TREND_POINTS = 40
 # A latency with more zeros than this is drawn on a logarithmic axis.
 _WIDE_RANGE = 20
 
-# Fewer requests than this have no 99.9th percentile of their own: the largest says it.
-_LEAST_FOR_P999 = 1_000
-
 # The numbers at the head of the page, as far as the run has them.
 _HEAD = (
     "host.completed",
@@ -270,12 +267,26 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
 # Latencies
 
 
-def _levels(count: int) -> np.ndarray[Any, Any]:
-    """Shares at which a distribution is drawn: evenly in its body, and closer and closer to 1 in its tail."""
-    body = np.linspace(0, 0.9, 91)
-    tails = [1 - 10.0**-decade * (10 - np.arange(1, 10) * 1.0) / 10 for decade in range(1, 9)]
-    levels = np.concatenate([body, *tails])
-    return np.append(levels[levels < 1 - 1 / max(count, 1)], 1 - 1 / max(count, 2))
+# A distribution is drawn at these shares: evenly in its body, and closer and closer to 1 in its tail.
+_LEVELS = np.concatenate([
+    np.linspace(0, 0.9, 91),
+    *(1 - 10.0**-decade * np.arange(9, 0, -1) / 10 for decade in range(1, 9)),
+])  # fmt: skip
+
+
+def _last_level(count: int) -> float:
+    """Where the largest of so many is drawn: on an axis that never reaches 1, half a request before it."""
+    return 1 - 0.5 / max(count, 1)
+
+
+def _quantiles(values: np.ndarray[Any, Any]) -> list[list[Any]]:
+    """Points of a distribution: the smallest value that a share of the sorted values does not exceed, and the share."""
+    levels = _LEVELS[_LEVELS * values.size <= values.size - 1]
+    # Not one rank higher because 0.9 times 10 is a bit more than 9.
+    ranks = np.maximum(np.ceil(levels * values.size - 1e-6).astype(int) - 1, 0)
+    latencies = clean(np.append(values[ranks], values[-1]))
+    shares = [*levels.tolist(), _last_level(values.size)]
+    return [[latency, round(_tail(share), 6)] for latency, share in zip(latencies, shares, strict=True)]
 
 
 def _tail(share: float) -> float:
@@ -301,17 +312,15 @@ def _distribution(run: RunData, numbers: Numbers) -> Chart | None:
     if run.requests is not None:
         note = "From requests.parquet, every request: end_ns - start_ns."
         for op, values in _latencies(run.requests).items():
-            levels = _levels(values.size)
-            at = values[np.minimum((levels * values.size).astype(int), values.size - 1)]
-            points = zip(clean(at), levels.tolist(), strict=True)
-            series.append({"name": op, "data": [[x, round(_tail(share), 6)] for x, share in points]})
+            series.append({"name": op, "data": _quantiles(values)})
     else:
         note = "From the percentiles of the summary; with --requests-log every request is drawn."
-        shares = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+        shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
         for op in _OPS[1:]:
             if count := numbers[f"latency_ns.{op}.count"]:
-                last = {"max": 1 - 1 / max(count, 2)} if count > _LEAST_FOR_P999 else {}
-                at = {**shares, **last}.items()
+                # A percentile that leaves no request above it is the largest.
+                known = {name: share for name, share in shares.items() if count * (1 - share) >= 1}
+                at = {"min": 0.0, **known, "max": _last_level(count)}.items()
                 data = [[numbers[f"latency_ns.{op}.{name}"], round(_tail(share), 6)] for name, share in at]
                 series.append({"name": op, "data": data, "marked": True})
     positive = all(point[0] > 0 for each in series for point in each["data"])
