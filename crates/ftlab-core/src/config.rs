@@ -604,7 +604,8 @@ pub struct MapCacheConfig {
     pub balanced: bool,
     /// Whose recency says whether it would (`bsb`).
     pub rank: RankBy,
-    /// Share of memory for the write buffer of single entries (`sftl`).
+    /// Share of memory for the write buffer of single entries (`sftl`), from 0 (none) to 0.5. It is described as small: a
+    /// tenth.
     pub sparse_fraction: f64,
     /// A page that leaves memory with at most this many changed entries leaves them in the write buffer (`sftl`). 32
     /// take as much there as the bit maps of a page of 4 KiB.
@@ -612,7 +613,8 @@ pub struct MapCacheConfig {
     /// By how many translation pages memory must have fewer, or more again, for accesses to count as sequential, or not
     /// (`tpftl`); 0 is without selective prefetching. 3 is the paper's.
     pub selective_threshold: u32,
-    /// Share of memory for single entries, the rest being for whole pages (`cdftl`).
+    /// Share of memory for single entries, the rest being for whole pages (`cdftl`). A quarter leaves room for several pages
+    /// in the smallest memories of the mapping-cache paper (16 KiB).
     pub entry_fraction: f64,
 }
 

@@ -206,6 +206,30 @@ fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
     }
 }
 
+/// Keys that a kind does not look at are refused, and values that no cache can have.
+#[test]
+fn keys_belong_to_their_kinds() {
+    for (kind, key, good, bad) in [
+        ("sftl", "sparse_fraction", json!(0.0), json!(0.6)),
+        ("sftl", "sparse_entries", json!(1), json!(0)),
+        ("tpftl", "selective_threshold", json!(0), Value::Null),
+        ("cdftl", "entry_fraction", json!(0.9), json!(1.0)),
+    ] {
+        let refused = |kind: &str, value: &Value| {
+            let mut config = chip(&json!({ "kind": kind, "bytes": "64KiB" }));
+            let mut map_cache = serde_json::to_value(&config.map_cache).unwrap();
+            map_cache[key] = value.clone();
+            config.map_cache = serde_json::from_value(map_cache).unwrap();
+            config.validate().err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(kind, &good), None);
+        assert!(refused("dftl", &good).unwrap().contains("has no effect"), "{key}");
+        if !bad.is_null() {
+            assert!(refused(kind, &bad).unwrap().contains(key), "{key}");
+        }
+    }
+}
+
 /// The contract of the trait, step by step: bytes in use, hits, what is written back, against the plainest record.
 #[test]
 fn every_scheme_keeps_its_contract() {
