@@ -97,7 +97,7 @@ bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits o
 	@$(BIN)/python benches/study.py
 
 test-long: $(VENV)/.built $(VENV)/.dev ## all tests with many more random cases, in a release build
-	@PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet
+	@PROPTEST_CASES=20000 FTLAB_LONG=1 cargo test --workspace --locked --release --quiet
 	@FTLAB_LONG=1 $(BIN)/pytest
 
 docs: $(VENV)/.built ## write the pages of docs/commands from the command line's own help

@@ -52,6 +52,7 @@ def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
     names = {path.name for path in out.iterdir()}
     expected = {
         "summary.json",
+        "run.json",
         "series.parquet",
         "device.toml",
         "workload.toml",

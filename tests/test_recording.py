@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections import Counter
@@ -222,27 +223,27 @@ def test_the_program_behind_it_makes_such_recordings(tmp_path: Path) -> None:
 @pytest.mark.skipif(not LONG, reason="make test-long")
 @pytest.mark.skipif(shutil.which("initdb") is None, reason="PostgreSQL is not installed")
 def test_postgresql(tmp_path: Path) -> None:
-    folder = Path(shutil.which("initdb") or "").resolve().parent
-    script = textwrap.dedent(f"""
-        set -e
-        export PATH={folder}:$PATH
-        cd {tmp_path}/pg
-        initdb -D data -A trust -U tester >/dev/null
-        pg_ctl -D data -w -l log -o "-k {tmp_path}/pg -h ''" start >/dev/null
-        pgbench -h {tmp_path}/pg -U tester -i -s 2 postgres >/dev/null 2>&1
-        pgbench -h {tmp_path}/pg -U tester -c 4 -j 2 -t 200 postgres
-        pg_ctl -D data -w stop >/dev/null
-    """)
-    (tmp_path / "pg").mkdir()
-    run = ["sh", "-c", script]
-    if os.geteuid() == 0:
-        # PostgreSQL refuses to run as root.
-        for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-            path.chmod(0o755)
-        shutil.chown(tmp_path / "pg", "nobody")
-        run = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *run]
-    done = ftlab.record(run, tmp_path / "pg.csv.zst", cache="64MiB", include=[tmp_path / "pg"])
-    assert done.status == 0
+    binaries = Path(shutil.which("initdb") or "").resolve().parent
+    # PostgreSQL refuses to run as root, and another user may not enter the folders of pytest: each session of pytest
+    # that starts closes them again.
+    with tempfile.TemporaryDirectory(prefix="ftlab-postgresql-") as folder:
+        script = textwrap.dedent(f"""
+            set -e
+            export PATH={binaries}:$PATH
+            cd {folder}
+            initdb -D data -A trust -U tester >/dev/null
+            pg_ctl -D data -w -l log -o "-k {folder} -h ''" start >/dev/null
+            pgbench -h {folder} -U tester -i -s 2 postgres >/dev/null 2>&1
+            pgbench -h {folder} -U tester -c 4 -j 2 -t 200 postgres
+            pg_ctl -D data -w stop >/dev/null
+        """)
+        run = ["sh", "-c", script]
+        if os.geteuid() == 0:
+            shutil.chown(folder, "nobody")
+            run = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *run]
+        done = ftlab.record(run, tmp_path / "pg.csv.zst", cache="64MiB", include=[folder])
+        log = Path(folder, "log")
+        assert done.status == 0, log.read_text() if log.exists() else "PostgreSQL did not start"
     # Four clients with 200 transactions each: each is durable, some together.
     assert done.flushes > 200
     assert done.writes > 1000

@@ -201,7 +201,7 @@ fn mapping_caches(scale: &Scale) {
         ("sequential", settings(&[("read_fraction", &0.5)])),
     ] {
         let mut keys = keys;
-        keys.extend(settings(&[("requests", &scale.requests), ("footprint_bytes", &(PAGES * 4096))]));
+        keys.extend(settings(&[("requests", &(scale.requests / 4)), ("footprint_bytes", &(PAGES * 4096))]));
         for kind in MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal) {
             let floor = match kind {
                 MapCacheKind::Dftl | MapCacheKind::FullPage => 8.0,
@@ -213,7 +213,7 @@ fn mapping_caches(scale: &Scale) {
             println!(
                 "    {workload}, {}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",
                 kind.name(),
-                scale.requests as f64 / seconds / 1e6,
+                (scale.requests / 4) as f64 / seconds / 1e6,
                 hash(&outcome)
             );
         }

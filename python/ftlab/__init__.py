@@ -7,10 +7,12 @@
 1000
 """
 
+from ftlab import analysis, figures
 from ftlab._native import __version__
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.recording import Recording, record
+from ftlab.reporting import report
 from ftlab.result import Result
 from ftlab.running import run
 from ftlab.statistics import Fit, TraceStats, fit, trace_stats
@@ -32,8 +34,11 @@ __all__ = [
     "TraceStats",
     "Workload",
     "__version__",
+    "analysis",
+    "figures",
     "fit",
     "record",
+    "report",
     "run",
     "study",
     "trace_stats",

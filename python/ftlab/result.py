@@ -42,6 +42,7 @@ class Result:
         series: Mapping[str, tuple[str, bytes]] | None,
         request_log: Path | None,
         interrupted: bool,
+        options: Mapping[str, Any] | None = None,
         keep: tempfile.TemporaryDirectory[str] | None = None,
     ) -> None:
         """Made by :func:`ftlab.run`."""
@@ -49,6 +50,7 @@ class Result:
         self.workload = workload
         self.summary: dict[str, Any] = json.loads(summary_json)
         self.interrupted = interrupted
+        self._options = dict(options or {})
         self._series = series
         self._request_log = request_log
         # A temporary request log lives as long as its result.
@@ -106,36 +108,45 @@ class Result:
 
         return plot(self)
 
+    def files(self) -> dict[str, str]:
+        """What the run was and what it measured, as text files by name.
+
+        ``summary.json``, ``run.json`` (seed and options), ``device.toml`` (every parameter, so that the run can be
+        repeated), ``workload.toml`` or ``trace.txt`` (the trace's path; with ``workload.toml`` if there is more to say
+        about reading it).
+        """
+        files = {
+            "summary.json": json.dumps(self.summary, indent=2) + "\n",
+            "run.json": json.dumps(self._options, indent=2) + "\n",
+            "device.toml": self.device.to_toml(),
+        }
+        if isinstance(self.workload, Workload):
+            files["workload.toml"] = self.workload.to_toml()
+        elif isinstance(self.workload, Trace):
+            files["trace.txt"] = f"{self.workload.path.resolve()}\n"
+            if len(self.workload.keys()) > 1:
+                # The path alone would not repeat the run.
+                files["workload.toml"] = self.workload.to_toml()
+        return files
+
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write the result into a directory.
 
-        ``summary.json``, ``device.toml`` (every parameter, so that the run can be repeated), ``workload.toml`` or
-        ``trace.txt`` (the trace's path; with ``workload.toml`` if there is more to say about reading it), and with a
-        time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
+        The files that :meth:`files` gives, and with a time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "summary.json").write_text(json.dumps(self.summary, indent=2) + "\n", encoding="utf-8")
-        (folder / "device.toml").write_text(self.device.to_toml(), encoding="utf-8")
-        if isinstance(self.workload, Workload):
-            (folder / "workload.toml").write_text(self.workload.to_toml(), encoding="utf-8")
-        elif isinstance(self.workload, Trace):
-            (folder / "trace.txt").write_text(f"{self.workload.path.resolve()}\n", encoding="utf-8")
-            keys = self.workload.keys()
-            if len(keys) > 1:
-                # The path alone would not repeat the run.
-                (folder / "workload.toml").write_text(Workload(**keys).to_toml(), encoding="utf-8")
+        for name, text in self.files().items():
+            (folder / name).write_text(text, encoding="utf-8")
         series = self.series
         if series is not None:
             series.write_parquet(folder / "series.parquet")
         if series is not None and series.height:
-            from matplotlib import rc_context
+            from ftlab.figures import save
 
             figure = self.plot()
-            # The same run gives the same files: no dates, no random names inside.
-            with rc_context({"svg.hashsalt": "ftlab"}):
-                figure.savefig(folder / "plot.png", dpi=150)
-                figure.savefig(folder / "plot.svg", metadata={"Date": None})
+            for form in ("png", "svg"):
+                save(figure, folder / f"plot.{form}", dpi=150)
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the summary document."""

@@ -235,6 +235,14 @@ def measure(
         series=outcome.series,
         request_log=log,
         interrupted=outcome.interrupted,
+        options={
+            "engine": _native.__engine__,
+            "seed": seed,
+            "requests": requests,
+            "verify": verify,
+            "timing": timing,
+            "series": series,
+        },
         keep=keep,
     )
     if folder is not None:

@@ -184,7 +184,7 @@ class TraceStats:
         Raises:
             InputError: The directory cannot be written.
         """
-        from matplotlib import rc_context
+        from ftlab.figures import save
 
         folder = Path(folder)
         try:
@@ -193,10 +193,8 @@ class TraceStats:
             for name, frame in self.frames.items():
                 frame.write_parquet(folder / f"{name}.parquet")
             figure = self.plot()
-            # The same requests give the same files: no dates, no random names inside.
-            with rc_context({"svg.hashsalt": "ftlab"}):
-                figure.savefig(folder / "plot.png", dpi=150)
-                figure.savefig(folder / "plot.svg", metadata={"Date": None})
+            for form in ("png", "svg"):
+                save(figure, folder / f"plot.{form}", dpi=150)
         except OSError as error:
             raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from error
 

@@ -93,6 +93,10 @@ class Trace(Transformable):
         }
         return {key: value for key, value in keys.items() if value is not None}
 
+    def to_toml(self) -> str:
+        """The text of a workload file with the same requests."""
+        return _native.Workload.from_json(to_json(self.keys()), "trace", self.name).to_toml()
+
     def source(self) -> _native.Source:
         """Open it."""
         volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()

@@ -582,7 +582,7 @@ pub struct MapCacheConfig {
     /// Memory for entries; needed by every kind but `ideal`. The directory of translation pages is not counted.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bytes: u64,
-    /// Bytes of memory that an entry takes (`dftl`): 4 for the physical address alone, 8 with the logical one.
+    /// Bytes of memory that an entry takes (`dftl`, `cdftl`): 4 for the physical address alone, 8 with the logical one.
     pub entry_bytes: u32,
     /// Share of the entries in the protected segment (`dftl`); 0 is plain LRU.
     pub protected_fraction: f64,
@@ -604,6 +604,18 @@ pub struct MapCacheConfig {
     pub balanced: bool,
     /// Whose recency says whether it would (`bsb`).
     pub rank: RankBy,
+    /// Share of memory for the write buffer of single entries (`sftl`), from 0 (none) to 0.5. It is described as small: a
+    /// tenth.
+    pub sparse_fraction: f64,
+    /// A page that leaves memory with at most this many changed entries leaves them in the write buffer (`sftl`). 32
+    /// take as much there as the bit maps of a page of 4 KiB.
+    pub sparse_entries: u32,
+    /// By how many translation pages memory must have fewer, or more again, for accesses to count as sequential, or not
+    /// (`tpftl`); 0 is without selective prefetching. 3 is the paper's.
+    pub selective_threshold: u32,
+    /// Share of memory for single entries, the rest being for whole pages (`cdftl`). A quarter leaves room for several pages
+    /// in the smallest memories of the mapping-cache paper (16 KiB).
+    pub entry_fraction: f64,
 }
 
 impl Default for MapCacheConfig {
@@ -632,6 +644,10 @@ impl Default for MapCacheConfig {
             decision_interval: 1,
             balanced: true,
             rank: RankBy::Distinct,
+            sparse_fraction: 0.1,
+            sparse_entries: 32,
+            selective_threshold: 3,
+            entry_fraction: 0.25,
         }
     }
 }
@@ -1126,11 +1142,11 @@ impl DeviceConfig {
 
     fn validate_map_cache(&self) -> Result<(), ConfigError> {
         let (m, usual) = (&self.map_cache, MapCacheConfig::default());
-        use MapCacheKind::{Bsb, Dftl, FullPage, HalfPage, Ideal, Tafp};
+        use MapCacheKind::{Bsb, Cdftl, Dftl, FullPage, HalfPage, Ideal, Sftl, Tafp, Tpftl};
         // Keys that would change nothing are mistakes: name, whether it was changed, which kinds look at it.
         let runs = [FullPage, HalfPage, Tafp, Bsb].as_slice();
         for (key, changed, kinds) in [
-            ("entry_bytes", m.entry_bytes != usual.entry_bytes, [Dftl].as_slice()),
+            ("entry_bytes", m.entry_bytes != usual.entry_bytes, [Dftl, Cdftl].as_slice()),
             (
                 "protected_fraction",
                 m.protected_fraction.to_bits() != usual.protected_fraction.to_bits(),
@@ -1139,12 +1155,16 @@ impl DeviceConfig {
             ("window_bytes", m.window_bytes != usual.window_bytes, &[Tafp]),
             ("window_inclusive", m.window_inclusive, &[Tafp, Bsb]),
             ("charge_headers", m.charge_headers, runs),
-            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb]),
+            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb, Cdftl]),
             ("candidates", m.candidates != usual.candidates, &[Bsb]),
             ("score_weight", m.score_weight.to_bits() != usual.score_weight.to_bits(), &[Bsb]),
             ("decision_interval", m.decision_interval != usual.decision_interval, &[Bsb]),
             ("balanced", m.balanced != usual.balanced, &[Bsb]),
             ("rank", m.rank != usual.rank, &[Bsb]),
+            ("sparse_fraction", m.sparse_fraction.to_bits() != usual.sparse_fraction.to_bits(), &[Sftl]),
+            ("sparse_entries", m.sparse_entries != usual.sparse_entries, &[Sftl]),
+            ("selective_threshold", m.selective_threshold != usual.selective_threshold, &[Tpftl]),
+            ("entry_fraction", m.entry_fraction.to_bits() != usual.entry_fraction.to_bits(), &[Cdftl]),
         ] {
             if changed && !kinds.contains(&m.kind) {
                 let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -1204,6 +1224,19 @@ impl DeviceConfig {
         if m.decision_interval == 0 {
             return refuse("map_cache.decision_interval", 0, "must be at least 1");
         }
+        if !(0.0..=0.5).contains(&m.sparse_fraction) {
+            return refuse("map_cache.sparse_fraction", m.sparse_fraction, "must be from 0 to 0.5");
+        }
+        if m.sparse_entries == 0 {
+            return refuse(
+                "map_cache.sparse_entries",
+                0,
+                "must be at least 1 (sparse_fraction = 0: no buffer)",
+            );
+        }
+        if !(m.entry_fraction > 0.0 && m.entry_fraction < 1.0) {
+            return refuse("map_cache.entry_fraction", m.entry_fraction, "must be above 0 and below 1");
+        }
         let header = if m.charge_headers { 8 } else { 0 };
         let most = |window: CandidateWindow| match window {
             CandidateWindow::Forward(bytes) => u64::from(bytes + ENTRY_BYTES),
@@ -1215,6 +1248,9 @@ impl DeviceConfig {
             HalfPage => page / 2 + header,
             Tafp => most(CandidateWindow::Forward(m.window_bytes)) + header,
             Bsb => m.candidates.iter().map(|window| most(*window)).max().unwrap_or(0) + header,
+            Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
+            Cdftl => page + u64::from(m.entry_bytes),
+            Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
             _ => u64::from(m.entry_bytes),
         };
         if m.bytes < least {

@@ -240,9 +240,10 @@ fn run_timed<F: Ftl, C: Clock>(
     let port = &mut drive.flash.port;
     let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
     let ledger = port.ledger();
-    let (by_cause_ps, channels_ps) = (ledger.busy_ps, ledger.channel_busy_ps);
-    let busy = BusyTimes { by_cause_ps, channels_ps, port_bytes, idle_from };
-    close(config, drive, &intake, books, Some(busy), result)
+    let (units_ps, channels_ps) =
+        (std::mem::take(&mut ledger.busy_ps), std::mem::take(&mut ledger.channel_busy_ps));
+    let busy = BusyTimes { units_ps, channels_ps, port_bytes, idle_from };
+    close(config, drive, &intake, books, Some(&busy), result)
 }
 
 /// Audit the drive and write its summary.
@@ -251,7 +252,7 @@ fn close<F: Ftl, P: FlashPort>(
     drive: Drive<'_, F, P>,
     intake: &Intake,
     mut books: Books,
-    busy: Option<BusyTimes>,
+    busy: Option<&BusyTimes>,
     result: Result<(), RunError>,
 ) -> Outcome {
     let Drive { ftl, flash, oracle, .. } = drive;

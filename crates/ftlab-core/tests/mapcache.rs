@@ -181,7 +181,9 @@ fn a_board_of_one_window_is_that_window() {
 
 /// What every scheme needs beside its name, in a drive with `bytes` of memory for entries.
 fn of_kind(kind: MapCacheKind, bytes: u64) -> Value {
-    json!({ "kind": kind.name(), "bytes": bytes })
+    // A whole page fits as well.
+    let page = if matches!(kind, MapCacheKind::Sftl | MapCacheKind::Cdftl) { 4096 } else { 0 };
+    json!({ "kind": kind.name(), "bytes": bytes + page })
 }
 
 fn schemes() -> impl Iterator<Item = MapCacheKind> {
@@ -204,12 +206,37 @@ fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
     }
 }
 
+/// Keys that a kind does not look at are refused, and values that no cache can have.
+#[test]
+fn keys_belong_to_their_kinds() {
+    for (kind, key, good, bad) in [
+        ("sftl", "sparse_fraction", json!(0.0), json!(0.6)),
+        ("sftl", "sparse_entries", json!(1), json!(0)),
+        ("tpftl", "selective_threshold", json!(0), Value::Null),
+        ("cdftl", "entry_fraction", json!(0.9), json!(1.0)),
+    ] {
+        let refused = |kind: &str, value: &Value| {
+            let mut config = chip(&json!({ "kind": kind, "bytes": "64KiB" }));
+            let mut map_cache = serde_json::to_value(&config.map_cache).unwrap();
+            map_cache[key] = value.clone();
+            config.map_cache = serde_json::from_value(map_cache).unwrap();
+            config.validate().err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(kind, &good), None);
+        assert!(refused("dftl", &good).unwrap().contains("has no effect"), "{key}");
+        if !bad.is_null() {
+            assert!(refused(kind, &bad).unwrap().contains(key), "{key}");
+        }
+    }
+}
+
 /// The contract of the trait, step by step: bytes in use, hits, what is written back, against the plainest record.
 #[test]
 fn every_scheme_keeps_its_contract() {
     for kind in schemes() {
         for bytes in [4096_u64, 9000, 40_000] {
             let config = chip(&of_kind(kind, bytes));
+            let bytes = config.map_cache.bytes;
             let shape = Shape::new(&config);
             let mut cache = MapCacheKind::build(&config, shape).unwrap();
             let mut rng = Rng::new(9, "contract");

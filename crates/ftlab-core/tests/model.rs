@@ -100,7 +100,7 @@ fn map_caches() -> impl Strategy<Value = Value> {
         if !WITHOUT_COALESCING.contains(&kind) {
             map_cache["flush_coalesce"] = json!(coalesce);
         }
-        if kind == "dftl" {
+        if kind == "dftl" || kind == "tpftl" {
             map_cache["bytes"] = json!(([40, 100, 1000][size]));
         }
         map_cache
@@ -108,7 +108,7 @@ fn map_caches() -> impl Strategy<Value = Value> {
 }
 
 /// Schemes that always write all that they have changed of a translation page.
-const WITHOUT_COALESCING: [&str; 0] = [];
+const WITHOUT_COALESCING: [&str; 2] = ["sftl", "tpftl"];
 
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 fn requests() -> impl Strategy<Value = Vec<Request>> {

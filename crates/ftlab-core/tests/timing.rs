@@ -151,6 +151,29 @@ fn closed_loop_keeps_its_queue_depth() {
     let parallelism = outcome.summary.parallelism.unwrap();
     assert!((parallelism.mean_busy_dies - 4.0).abs() < 1e-9, "{parallelism:?}");
     assert_eq!(outcome.summary.simulated_ns, 64 / 4 * 200_000);
+    // 64 writes of 200 us, one after the other to the eight dies.
+    assert_eq!(parallelism.die_busy_ns, [64 / 8 * 200_000; 8]);
+    assert_eq!(parallelism.span_ns, outcome.summary.simulated_ns);
+    assert_eq!(parallelism.channel_busy_ns, [0]);
+}
+
+/// One die is written more than the other: each has its own books, and together they have all.
+#[test]
+fn the_time_of_each_die_adds_up_to_the_time_by_cause() {
+    for ways in [1, 2] {
+        let shape = json!({ "geometry": { "channels": 2, "ways": ways }, "timing": { "bus_mb_per_s": 40 } });
+        let config = device(merged(small(), shape));
+        let rows: Vec<Request> = (0..99).map(|i| request(i as f64 * 5.0, Op::Write, i % 8 * 8, 8)).collect();
+        let (outcome, _) = run(&config, &rows);
+        let (busy, parallelism) = (outcome.summary.busy_ns.unwrap(), outcome.summary.parallelism.unwrap());
+        assert_eq!(parallelism.die_busy_ns.iter().sum::<u64>(), busy.total);
+        assert_ne!(parallelism.die_busy_ns[0], parallelism.die_busy_ns[parallelism.die_busy_ns.len() - 1]);
+        let mean = |ns: &[u64]| ns.iter().sum::<u64>() as f64 / parallelism.span_ns as f64;
+        assert!((mean(&parallelism.die_busy_ns) - parallelism.mean_busy_dies).abs() < 1e-6);
+        assert!((mean(&parallelism.channel_busy_ns) - parallelism.mean_busy_channels).abs() < 1e-6);
+        assert_eq!(parallelism.channel_busy_ns.len(), 2);
+        assert_eq!(outcome.summary.wear.die_erase_mean.len(), 2 * ways);
+    }
 }
 
 /// Commands a second at saturation, against what dies and bus can do.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ftlab_config::{Problem, Problems};
 use ftlab_core::device::{self, RunControl, RunOptions, simulate};
 use ftlab_core::metrics::Observer;
-use ftlab_core::metrics::series::{Series, SeriesEvery};
+use ftlab_core::metrics::series::{Column, Series, SeriesEvery};
 use ftlab_core::metrics::summary::StandInSummary;
 use ftlab_core::time::Time;
 use ftlab_trace::logs::{EventLog, Logs, RequestLog};
@@ -49,25 +49,17 @@ impl Outcome {
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(series) = &self.series else { return Ok(None) };
         let dict = PyDict::new(py);
-        let whole = |name, values: &[u64]| {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            dict.set_item(name, ("<u8", PyBytes::new(py, &bytes)))
-        };
-        let real = |name, values: &[f64]| {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            dict.set_item(name, ("<f8", PyBytes::new(py, &bytes)))
-        };
-        whole("simulated_ns", &series.simulated_ns)?;
-        whole("requests", &series.requests)?;
-        whole("reads", &series.reads)?;
-        whole("writes", &series.writes)?;
-        real("iops", &series.iops)?;
-        real("bytes_per_second", &series.bytes_per_second)?;
-        real("latency_mean_ns", &series.latency_mean_ns)?;
-        whole("latency_max_ns", &series.latency_max_ns)?;
-        real("write_amplification", &series.write_amplification)?;
-        whole("erases", &series.erases)?;
-        whole("free_blocks", &series.free_blocks)?;
+        for (name, column) in series.columns() {
+            let (kind, bytes): (_, Vec<u8>) = match column {
+                Column::Whole(values) => {
+                    ("<u8", values.iter().flat_map(|value| value.to_le_bytes()).collect())
+                }
+                Column::Real(values) => {
+                    ("<f8", values.iter().flat_map(|value| value.to_le_bytes()).collect())
+                }
+            };
+            dict.set_item(name, (kind, PyBytes::new(py, &bytes)))?;
+        }
         Ok(Some(dict))
     }
 

@@ -45,11 +45,12 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
             let time = 128_166_372_003_061_629 + ns / 100;
             writeln!(out, "{time},hm,{stream},{op},{},{},{}", lba * 512, sectors * 512, ns % 90_000)
         }
-        "disksim" => writeln!(
+        "disksim" | "flashsim" => writeln!(
             out,
-            "{}.{:06} {stream} {lba} {sectors} {}",
+            "{}.{:06} {stream} {lba} {} {}",
             ns / 1_000_000,
             ns % 1_000_000,
+            if format == "flashsim" { sectors.div_ceil(8) } else { sectors },
             u8::from(read)
         ),
         "mqsim" | "ssdsim" => writeln!(out, "{ns} {stream} {lba} {sectors} {}", u8::from(read)),
@@ -136,6 +137,13 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
                 "{time:<11} jbd2/sda1-8    1957    sd{stream:<7} {op} {lba:<10} {:<7} {latency:>7}",
                 sectors * 512
             )
+        }
+        "bpftrace" => {
+            if out.is_empty() {
+                let _ = writeln!(out, "TIME(ns) DEVICE RWBS SECTOR SECTORS COMM");
+            }
+            let rwbs = if read { "R" } else { "WS" };
+            writeln!(out, "{ns} 259,{stream} {rwbs} {lba} {sectors} kworker/1:2H")
         }
         "fiu" => {
             let op = if read { 'R' } else { 'W' };

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use ftlab_core::host::request::SourceError;
-use ftlab_core::metrics::series::Series;
+use ftlab_core::metrics::series::{Column, Series};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
@@ -106,35 +106,18 @@ impl Observer for RequestLog {
 /// When the file cannot be written.
 pub fn write_series(path: &Path, series: &Series) -> Result<(), SourceError> {
     let (path, file) = created(path)?;
-    let columns = [
-        ("simulated_ns", Kind::U64),
-        ("requests", Kind::U64),
-        ("reads", Kind::U64),
-        ("writes", Kind::U64),
-        ("iops", Kind::F64),
-        ("bytes_per_second", Kind::F64),
-        ("latency_mean_ns", Kind::F64),
-        ("latency_max_ns", Kind::U64),
-        ("write_amplification", Kind::F64),
-        ("erases", Kind::U64),
-        ("free_blocks", Kind::U64),
-    ];
+    let columns = series.columns();
+    let kinds: Vec<(&str, Kind)> = columns
+        .iter()
+        .map(|(name, column)| (*name, if matches!(column, Column::Whole(_)) { Kind::U64 } else { Kind::F64 }))
+        .collect();
     let write = || -> Result<(), String> {
-        let mut table = TableWriter::new(file, &columns)?;
+        let mut table = TableWriter::new(file, &kinds)?;
         for row in 0..series.simulated_ns.len() {
-            table.push([
-                Cell::Number(series.simulated_ns[row]),
-                Cell::Number(series.requests[row]),
-                Cell::Number(series.reads[row]),
-                Cell::Number(series.writes[row]),
-                Cell::Float(series.iops[row]),
-                Cell::Float(series.bytes_per_second[row]),
-                Cell::Float(series.latency_mean_ns[row]),
-                Cell::Number(series.latency_max_ns[row]),
-                Cell::Float(series.write_amplification[row]),
-                Cell::Number(series.erases[row]),
-                Cell::Number(series.free_blocks[row]),
-            ])?;
+            table.push(columns.iter().map(|(_, column)| match column {
+                Column::Whole(values) => Cell::Number(values[row]),
+                Column::Real(values) => Cell::Float(values[row]),
+            }))?;
         }
         table.finish()?.flush().map_err(|error| unwritten(&error))
     };
@@ -421,6 +404,7 @@ mod tests {
             write_amplification: vec![f64::NAN, 1.25],
             erases: vec![0, 1],
             free_blocks: vec![9, 8],
+            map_cache: vec![("map_hit_ratio".into(), vec![0.5, 0.75])],
         };
         write_series(&path, &series).unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
@@ -428,6 +412,7 @@ mod tests {
         assert_eq!(rows.len(), 2);
         let text = rows[1].to_string();
         assert!(text.contains("write_amplification: 1.25") && text.contains("free_blocks: 8"), "{text}");
+        assert!(text.contains("map_hit_ratio: 0.75"), "{text}");
     }
 
     #[test]

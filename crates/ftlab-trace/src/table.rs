@@ -105,9 +105,9 @@ impl<W: Write + Send> TableWriter<W> {
     }
 
     /// Add a row: a cell for each column, of its kind.
-    pub(crate) fn push<const N: usize>(&mut self, row: [Cell; N]) -> Result<(), String> {
-        debug_assert_eq!(N, self.columns.len());
-        for (column, cell) in self.columns.iter_mut().zip(row) {
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = Cell>) -> Result<(), String> {
+        let mut row = row.into_iter();
+        for (column, cell) in self.columns.iter_mut().zip(&mut row) {
             match (column, cell) {
                 (Values::Int64(values), Cell::Number(value)) => values.push(value.cast_signed()),
                 (Values::Int32(values), Cell::Number(value)) => values.push((value as u32).cast_signed()),
@@ -121,6 +121,7 @@ impl<W: Write + Send> TableWriter<W> {
                 _ => debug_assert!(false, "a cell of another kind than its column"),
             }
         }
+        debug_assert!(row.next().is_none(), "more cells than columns");
         self.rows += 1;
         if self.rows == ROWS_PER_GROUP { self.flush() } else { Ok(()) }
     }

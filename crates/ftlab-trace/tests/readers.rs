@@ -253,6 +253,24 @@ Skips: 0 forward (0 -   0.0%)
             request(1_999_000_000, Op::Flush, 0, 0, 0)
         ]
     );
+    let script = "Attaching 3 probes...\nTIME(ns) DEVICE RWBS SECTOR SECTORS COMM\n";
+    assert_eq!(
+        read_text(
+            "bpftrace",
+            &format!(
+                "{script}5 254,0 WFSM 8 16 jbd2/vda-8\n7 259,0 RA 64 8 Web Content 2\n9 254,0 FF 0 0 a\n\
+                 11 254,0 FWS 0 0 a\n12 254,0 N 0 0 smartd\n{script}13 254,0 DE 16 4096 a\n\n\n"
+            )
+        )
+        .unwrap(),
+        [
+            request(5, Op::Write, 8, 16, 0),
+            request(7, Op::Read, 64, 8, 1),
+            request(9, Op::Flush, 0, 0, 0),
+            request(11, Op::Flush, 0, 0, 0),
+            request(13, Op::Trim, 16, 4096, 0)
+        ]
+    );
     assert_eq!(
         read_text("blkreplay", "no licence; this\n0.5 ; 1 ; 2 ; W ; 0 ; 0\n").unwrap_err().line,
         Some(1),
@@ -365,6 +383,8 @@ fn every_fault_names_line_column_text_and_expectation() {
         ("disksim", "1.0 0 0 4294967296 0\n", 1, 9, "4294967296"),
         ("disksim", "1.0 0 0 \0 0\n", 1, 9, "\0"),
         ("ssdsim", "1 0 0 8 2\n", 1, 9, "2"),
+        ("flashsim", "1.0 0 0 8 2\n", 1, 11, "2"),
+        ("flashsim", "1.0 0 0 536870912 1\n", 1, 9, "536870912"),
         ("blkparse", "  8,0 3 1 0.0 697 D R 8 + 0 [a]\n", 1, 27, "0"),
         ("blkparse", "8,0 3 1 0.0 697 D XW 8 + 8 [a]\n", 1, 19, "XW"),
         ("blkparse", "8,0 3 1 0.0 697 D W 8 + 8 [a]\nnonsense\n", 2, 1, "nonsense"),
@@ -381,6 +401,10 @@ fn every_fault_names_line_column_text_and_expectation() {
         ("opencas", "ts_ns,op,lba_512,sectors\n5,X,0,8\n", 2, 3, "X"),
         ("biosnoop", "TIME(s) COMM PID LAT(ms)\n", 1, 1, "TIME(s) COMM PID LAT(ms)"),
         ("biosnoop", "TIME(s) COMM T SECTOR BYTES\n1 a R 8 512\n1 a R x 512\n", 3, 7, "x"),
+        ("bpftrace", "5 8,0 W 8 8 a\n", 1, 1, "5 8,0 W 8 8 a"),
+        ("bpftrace", "TIME(ns) DEVICE RWBS SECTOR SECTORS COMM\n5 8,0 Q 8 8 a\n", 2, 7, "Q"),
+        ("bpftrace", "TIME(ns) DEVICE RWBS SECTOR SECTORS COMM\n5 8,0 R 8 0 a\n", 2, 11, "0"),
+        ("bpftrace", "TIME(ns) DEVICE RWBS SECTOR SECTORS COMM\nLost 7 events\n", 2, 1, "Lost 7 events"),
         ("fiu", "5 1 a 8 16 W 6 0 98b9\n", 1, 18, "98b9"),
         ("mqsim", "1.5 0 0 8 0\n", 1, 2, ".5"),
         ("mqsim", "10 0 99999999999999999 8 0\n", 1, 6, "99999999999999999"),

@@ -32,6 +32,7 @@ _COMMANDS = {
     "trace": "ftlab.cli.trace",
     "study": "ftlab.cli.study",
     "papers": "ftlab.cli.papers",
+    "report": "ftlab.cli.report",
 }
 
 

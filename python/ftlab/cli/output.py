@@ -12,11 +12,23 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import polars as pl
     from rich.console import Console
     from rich.table import Table
 
 # Width of output that goes to a file or a pipe: wide enough for the tables, and the same everywhere.
 _FILE_COLUMNS = 110
+
+# What the short tables show of a summary, as far as the runs have it.
+HEADLINES = {
+    "write_amplification.total": "WA",
+    "host.iops": "IOPS",
+    "latency_ns.read.mean": "read mean",
+    "latency_ns.write.mean": "write mean",
+    "latency_ns.all.p99": "p99",
+    "map_cache.hit_ratio": "map hits",
+    "buffer.hit_ratio": "buffer hits",
+}
 
 transform_option = click.option(
     "--transform",
@@ -62,6 +74,23 @@ def print_lines(rendered: Table) -> None:
     with out.capture() as capture:
         out.print(rendered)
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def print_frame(frame: pl.DataFrame, *, as_json: bool, as_csv: bool) -> None:
+    """Print all of a frame: as JSON, as CSV, or as a table."""
+    if as_json:
+        print_json(frame.to_dicts())
+    elif as_csv:
+        from ftlab.studies.frame import plain
+
+        click.echo(plain(frame).write_csv(), nl=False)
+    else:
+        rows = [
+            ["-" if value is None else f"{value:g}" if isinstance(value, float) else str(value) for value in row]
+            for row in frame.iter_rows()
+        ]
+        numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
+        print_lines(table(frame.columns, rows, right=numbers))
 
 
 @contextmanager

@@ -1,135 +1,28 @@
-"""A result as a short table that a person reads in one look."""
+"""`ftlab report`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
-from rich.markup import escape
-
-from ftlab.cli.output import console, print_lines, table
-from ftlab.units import bytes_text, count_text, iops_text, rate_text, time_text
-
-if TYPE_CHECKING:
-    from ftlab.result import Result
-
-_EXPLANATIONS = {
-    "throughput": "Requests completed for each second of simulated time, and the data they moved.",
-    "latency": (
-        "From handing a request to the drive until it is done. p99 is the time that 99 of 100 requests stay below: "
-        "collections and queues show there first, while the median (p50) hardly moves."
-    ),
-    "write amplification": (
-        "Flash pages programmed for each page that the host wrote, and why. Flash cannot overwrite: the drive "
-        "gathers old copies and must move what is still valid (gc) before it can erase a block. A host share above 1 "
-        "comes from requests smaller than a flash page: without a write buffer each programs a page of its own."
-    ),
-    "collections": "Blocks cleaned, and the valid pages that had to be copied out of each of them first.",
-    "mapping cache": (
-        "The table of where data lies is in flash, and memory holds a part of it: what is missing is read first, and "
-        "changed parts are written back. The time is what that takes on an idle drive, for each lookup."
-    ),
-    "wear": "How often blocks were erased; flash endures a limited number of erases.",
-    "die time": "What the flash dies were busy with: the share that is not the host's is the price of the above.",
-    "parallelism": "How many channels (buses) and dies worked at the same time, on average.",
-    "preconditioning": "What the drive lived through before measuring: an empty drive would look far too good.",
-    "verified": "Every sector read was compared with the newest data written to it.",
-}
+import click
 
 
-def _by_cause(values: dict[str, float], digits: int) -> str:
-    parts = [f"{name} {value:.{digits}f}" for name, value in values.items() if name != "total" and value]
-    return " + ".join(parts)
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The page. Default: report.html in DIR.",
+)
+@click.option("--study", metavar="NAME", help="Which study of a store. Default: the newest.")
+@click.option("--run", metavar="KEY", help="A run of a store by its key, or how that begins, instead of a study.")
+@click.option("--title", metavar="TEXT", help="The title. Default: what was run.")
+def report(folder: Path, out: Path | None, study: str | None, run: str | None, title: str | None) -> None:
+    """Write a report of the results in DIR: one page of HTML that needs no network and no other file.
 
+    DIR is what `ftlab run --out DIR` or `ftlab study run --out DIR` wrote. Prints the path of the page.
+    """
+    from ftlab.reporting import report as write
 
-def _latency(summary: dict[str, Any]) -> Any:
-    names = ("mean", "p50", "p90", "p99", "p999", "max")
-    headings = ("latency", "requests", "mean", "p50", "p90", "p99", "p99.9", "max")
-    rows = [
-        (op, count_text(latency["count"]), *(time_text(latency[name]) for name in names))
-        for op, latency in summary["latency_ns"].items()
-        if latency["count"] and op != "all"
-    ]
-    return table(headings, rows, right=headings[1:])
-
-
-def facts(result: Result) -> list[tuple[str, str]]:
-    """The lines of the report: heading and text."""
-    summary = result.summary
-    host, gc, wear = summary["host"], summary["gc"], summary["wear"]
-    lines = []
-    if "latency_ns" in summary:
-        text = f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}"
-        lines.append(("throughput", f"{text} over {time_text(summary['simulated_ns'])} of simulated time"))
-    amplification = summary.get("write_amplification")
-    if amplification and amplification["total"]:
-        lines.append(("write amplification", f"{amplification['total']:.3f} = {_by_cause(amplification, 3)}"))
-    copied = gc["pages_copied"] / gc["collections"] if gc["collections"] else 0
-    text = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
-    lines.append(("collections", text if gc["collections"] else "none"))
-    cache = summary.get("map_cache")
-    if cache:
-        hits = f"{100 * cache['hit_ratio']:.2f} % of {count_text(cache['lookups'])} lookups hit"
-        cost = f"{time_text(cache['mean_penalty_ns'])} for each on average"
-        flash = (
-            f"{count_text(cache['flash_reads'])} reads and {count_text(cache['flash_programs'])} programs of its pages"
-        )
-        lines.append(("mapping cache", f"{cache['kind']}, {bytes_text(cache['bytes'])}: {hits}, {cost}; {flash}"))
-    share = wear.get("rated_share_used")
-    text = f"erases per block: mean {wear['erase_mean']:.2f}, min {wear['erase_min']}, max {wear['erase_max']}"
-    lines.append(("wear", text + (f" ({100 * share:.3g} % of the rated cycles)" if share is not None else "")))
-    busy = summary.get("busy_ns")
-    if busy and busy["total"]:
-        shares = (f"{name} {100 * ns / busy['total']:.1f} %" for name, ns in busy.items() if name != "total" and ns)
-        lines.append(("die time", ", ".join(shares)))
-    parallelism = summary.get("parallelism")
-    if parallelism:
-        shape = result.device.to_dict()["geometry"]
-        dies = shape["channels"] * shape["ways"] * shape["dies"]
-        if result.device.to_dict()["timing"]["independent_planes"]:
-            dies, what = dies * shape["planes"], "planes"
-        else:
-            what = "dies"
-        channels = f"{parallelism['mean_busy_channels']:.2f} of {shape['channels']} channels"
-        lines.append(("parallelism", f"{channels} and {parallelism['mean_busy_dies']:.2f} of {dies} {what} busy"))
-    before = summary.get("precondition")
-    if before:
-        unit = result.device.to_dict()["geometry"]
-        written = before["pages_written"] * (unit["mapping_unit_bytes"] or unit["page_bytes"])
-        reached = "" if before["reached"] else ", its goal was NOT reached within precondition.max_drive_writes"
-        lines.append(("preconditioning", f"{before['kind']}: {bytes_text(written)} written{reached}"))
-    verify = summary.get("verify")
-    if verify:
-        agree = "tables agree" if verify["tables_agree"] else "TABLES DISAGREE"
-        text = f"{count_text(verify['reads_checked'])} sectors read, {count_text(verify['mismatches'])} mismatches"
-        lines.append(("verified", f"{text}, {agree}"))
-    return lines
-
-
-def show(result: Result, *, explain: bool) -> None:
-    """Print a result."""
-    summary = result.summary
-    host = summary["host"]
-    out = console()
-    workload, device = escape(summary["workload"]), escape(summary["device"])
-    size = f"{bytes_text(result.device.logical_bytes)} of {bytes_text(result.device.physical_bytes)} flash"
-    out.print(f"[bold]{workload}[/bold] on [bold]{device}[/bold] ({size}), seed {summary['seed']}")
-    for heading, text in result.stand_in_rows():
-        out.print(f"[bold]{heading}[/bold]: {escape(text)}")
-    counts = [f"{count_text(host['requests'])} requests"]
-    counts += [f"{count_text(host[name])} {name}" for name in ("reads", "writes", "trims", "flushes") if host[name]]
-    counts += [f"{count_text(host[name])} {name}" for name in ("rejected", "unfinished") if host[name]]
-    if skipped := host.get("skipped_records"):
-        counts.append(f"{count_text(skipped)} bad records skipped")
-    out.print(", ".join(counts) + f"; simulated in {summary['wall_seconds']:.2f} s")
-    if result.partial:
-        out.print("[bold red]partial[/bold red]: the run ended before its workload did")
-    if "latency_ns" in summary:
-        out.print()
-        print_lines(_latency(summary))
-        if explain:
-            out.print(f"  [dim]{_EXPLANATIONS['latency']}[/dim]")
-    out.print()
-    for heading, text in facts(result):
-        out.print(f"[cyan]{heading:<20}[/cyan] {text}")
-        if explain:
-            out.print(f"  [dim]{_EXPLANATIONS[heading]}[/dim]\n")
+    click.echo(write(folder, out=out, study=study, run=run, title=title))

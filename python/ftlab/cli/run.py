@@ -26,7 +26,7 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     if as_json:
         print_json(result.summary)
         return
-    from ftlab.cli.report import show
+    from ftlab.cli.short import show
 
     show(result, explain=explain)
 

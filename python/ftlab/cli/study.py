@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab.cli import FAILED, INTERRUPTED
-from ftlab.cli.output import console, json_option, print_json, print_lines, table
+from ftlab.cli.analysis import COMMANDS as ANALYSES
+from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table
+from ftlab.cli.plot import plot
 from ftlab.errors import ConfigError
 from ftlab.studies import Store, Study, Watch, run_study
 from ftlab.units import count_text, iops_text, time_text
@@ -27,16 +29,6 @@ if TYPE_CHECKING:
 # Where studies go that name no directory.
 _HOME = Path("out/studies")
 
-# What the short tables show of a summary, as far as the runs have it.
-_SHOWN = {
-    "write_amplification.total": "WA",
-    "host.iops": "IOPS",
-    "latency_ns.read.mean": "read mean",
-    "latency_ns.write.mean": "write mean",
-    "latency_ns.all.p99": "p99",
-    "map_cache.hit_ratio": "map hits",
-    "buffer.hit_ratio": "buffer hits",
-}
 _RECENT_ROWS = 12
 _MOST_ERRORS = 10
 _MOST_ROWS = 200
@@ -50,7 +42,7 @@ def _text(name: str, value: Any) -> str:
     if name == "host.iops":
         return iops_text(value).removesuffix(" IOPS")
     if isinstance(value, float):
-        return f"{value:.3f}" if name in _SHOWN else f"{value:g}"
+        return f"{value:.3f}" if name in HEADLINES else f"{value:g}"
     if isinstance(value, int) and not isinstance(value, bool) and "." in name:
         return count_text(value)
     return str(value)
@@ -107,7 +99,7 @@ class _Live(Watch):
     def _render(self) -> Any:
         from rich.console import Group
 
-        shown = [name for name in _SHOWN if any(_get(record.summary, name) for _, record in self._recent)]
+        shown = [name for name in HEADLINES if any(_get(record.summary, name) for _, record in self._recent)]
         rows = [
             [
                 *(_text("", value) for value in run.values),
@@ -118,7 +110,7 @@ class _Live(Watch):
             ]
             for run, record in self._recent
         ]
-        heads = [_SHOWN[name] for name in shown]
+        heads = [HEADLINES[name] for name in shown]
         names = [*self._axes, "seed", "status", *heads, "took"]
         return Group(table(names, rows, right=[*heads, "took"]), "", self._bars.get_renderable())
 
@@ -137,34 +129,25 @@ def watched() -> Iterator[Watch]:
 def _print_frame(frame: pl.DataFrame, axes: Sequence[str]) -> None:
     """Print the short table of a study."""
     # What is 0 everywhere, such as IOPS without timing, was not measured.
-    shown = [name for name in _SHOWN if name in frame.columns and any(frame[name].drop_nulls())]
+    shown = [name for name in HEADLINES if name in frame.columns and any(frame[name].drop_nulls())]
     names = list(dict.fromkeys([*axes, "seed", "status", *shown]))
-    heads = [_SHOWN.get(name, name) for name in names]
+    heads = [HEADLINES.get(name, name) for name in names]
     rows = [
-        [_text(name if name in _SHOWN else "", value) for name, value in zip(names, row, strict=True)]
+        [_text(name if name in HEADLINES else "", value) for name, value in zip(names, row, strict=True)]
         for row in frame.head(_MOST_ROWS).select(names).iter_rows()
     ]
-    print_lines(table(heads, rows, right=[_SHOWN[name] for name in shown]))
+    print_lines(table(heads, rows, right=[HEADLINES[name] for name in shown]))
     if frame.height > _MOST_ROWS:
         click.echo(f"... and {frame.height - _MOST_ROWS} more; --csv and --json have all", err=True)
 
 
-def _print_all(frame: pl.DataFrame, *, as_json: bool, as_csv: bool) -> None:
-    if as_json:
-        print_json(frame.to_dicts())
-    elif as_csv:
-        from ftlab.studies.frame import plain
-
-        click.echo(plain(frame).write_csv(), nl=False)
-    else:
-        rows = [[_text("", value) for value in row] for row in frame.iter_rows()]
-        numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
-        print_lines(table(frame.columns, rows, right=numbers))
-
-
 @click.group()
 def study() -> None:
-    """Grids of runs: executed in parallel, stored, resumed, queried."""
+    """Grids of runs: executed in parallel, stored, resumed, queried, analysed."""
+
+
+for command in (*ANALYSES, plot):
+    study.add_command(command)
 
 
 @study.command()
@@ -271,11 +254,11 @@ def show(folder: Path, name: str | None, query: str | None, as_csv: bool, as_jso
         raise click.UsageError("give either --csv or --json")
     store = Store(folder, create=False)
     if query is not None:
-        _print_all(store.sql(query, name), as_json=as_json, as_csv=as_csv)
+        print_frame(store.sql(query, name), as_json=as_json, as_csv=as_csv)
         return
     frame = store.frame(name)
     if as_csv or as_json:
-        _print_all(frame, as_json=as_json, as_csv=as_csv)
+        print_frame(frame, as_json=as_json, as_csv=as_csv)
     else:
         _print_frame(frame, store.study(name).axes)
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ftlab import figures
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
 from ftlab.workload import TRACES_VARIABLE
 
@@ -120,25 +121,22 @@ def _tables(results: Results) -> list[Table]:
 
 
 def _figures(results: Results) -> dict[str, Figure]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.5, 3.4), layout="constrained")
-    axis = figure.subplots()
-    names = [run for run in PUBLISHED if _measured(results, run, "mean") is not None]
-    for shift, label, color in ((-0.2, "published", "#999999"), (0.2, "measured", "#1f77b4")):
-        means = [
-            PUBLISHED[run].mean if label == "published" else _measured(results, run, "mean") or 0.0 for run in names
-        ]
-        bars = axis.bar([at + shift for at in range(len(names))], means, 0.38, label=label, color=color)
-        axis.bar_label(bars, fmt="%.3f", fontsize=7, padding=1)
-    axis.set_xticks(range(len(names)), [run.removeprefix("disksim-") for run in names])
-    if names:
-        axis.set_yscale("log")
-    axis.set_ylabel("mean response (ms)")
-    axis.set_title("Validation runs of the reference drive")
-    axis.legend(fontsize="small", loc="upper left")
-    axis.grid(visible=True, axis="y", alpha=0.3)
-    return {"mean-response": figure}
+    runs = [run for run in PUBLISHED if _measured(results, run, "mean") is not None]
+    rows = [
+        (run.removeprefix("disksim-"), source, mean)
+        for run in runs
+        for source, mean in (("published", PUBLISHED[run].mean), ("measured", _measured(results, run, "mean")))
+    ]
+    if not rows:
+        return {}
+    frame = {name: [row[at] for row in rows] for at, name in enumerate(("run", "source", "mean_response_ms"))}
+    names = {"mean_response_ms": "mean response", "source": ""}
+    title = "Validation runs of the reference drive"
+    return {
+        "mean-response": figures.bar(
+            frame, x="run", y="mean_response_ms", color="source", log="y", names=names, title=title
+        )
+    }
 
 
 PAPER = Paper(

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import base64
 import html
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ftlab.figures import save
 from ftlab.papers.frame import VERDICTS, Done, Table
+from ftlab.reporting.page import asset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
 _STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}"
-    "table{border-collapse:collapse;margin:1em 0;font-size:90%}"
-    "td,th{border-bottom:1px solid #ccc;padding:.25em .7em;text-align:left;vertical-align:top}"
-    "td.n{text-align:right;font-variant-numeric:tabular-nums}img{max-width:100%}"
-    ".reproduced{color:#17692c}.direction{color:#8a5a00}.not_reproduced{color:#a31515}"
+    "img{max-width:100%}.reproduced{color:#17692c}.direction{color:#8a5a00}.not_reproduced{color:#a31515}"
+    "td{min-width:4em}"
 )
 _WORDS = {"reproduced": "reproduced", "direction": "direction only", "not_reproduced": "not reproduced"}
 
@@ -88,7 +85,7 @@ def _cell(cell: float | str | None) -> str:
     text = html.escape(number(cell))
     if isinstance(cell, str) and cell in kinds:
         return f'<td class="{kinds[cell]}">{text}</td>'
-    is_number = cell is None or not isinstance(cell, str) or cell.replace(",", "").replace(".", "").isdigit()
+    is_number = not isinstance(cell, str) or cell == "-" or cell.replace(",", "").replace(".", "").isdigit()
     return f'<td class="n">{text}</td>' if is_number else f"<td>{text}</td>"
 
 
@@ -101,33 +98,27 @@ def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) ->
         entries = "".join(f"<li>{html.escape(item)}</li>" for item in items)
         parts.append(f"<h2>{heading}</h2><ul>{entries}</ul>")
     for table in (_claims_table(done), *tables):
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in table.columns)
+        head = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in table.columns)
         rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
-        parts.append(f"<h2>{html.escape(table.title)}</h2><table><tr>{head}</tr>\n{rows}</table>")
+        title_of = html.escape(table.title)
+        grid = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
+        wide = f'<div class="wide" tabindex="0" role="region" aria-label="{title_of}">{grid}</div>'
+        parts.append(f"<h2>{title_of}</h2>{wide}")
     for name, svg in pictures.items():
         source = base64.b64encode(svg).decode()
-        parts.append(f'<p><img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{source}"></p>')
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+        parts.append(f'<figure><img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{source}"></figure>')
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{title}</title><link rel="icon" href="data:,"><style>{asset("page.css")}{_STYLE}</style>'
+    )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(parts) + "\n</body></html>\n"
-
-
-def _save(figure: Figure, path: Path) -> bytes:
-    """Save a figure in all its forms, without dates, and give its SVG."""
-    import matplotlib as mpl
-
-    dates: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    with mpl.rc_context({"svg.hashsalt": "ftlab", "pdf.fonttype": 42}):
-        for form, metadata in dates.items():
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=form, dpi=200, metadata=metadata)
-            path.with_suffix(f".{form}").write_bytes(drawn.getvalue())
-    return path.with_suffix(".svg").read_bytes()
 
 
 def write_report(done: Done, tables: Sequence[Table], figures: Mapping[str, Figure]) -> None:
     """Write ``report.md``, ``report.html`` and ``figures`` into the folder of a paper."""
-    folder = done.folder / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    pictures = {name: _save(figure, folder / name) for name, figure in figures.items()}
+    pictures = {}
+    for name, figure in figures.items():
+        files = {path.suffix: path for path in save(figure, done.folder / "figures" / name)}
+        pictures[name] = files[".svg"].read_bytes()
     (done.folder / "report.md").write_text(_markdown(done, tables, list(figures)), encoding="utf-8")
     (done.folder / "report.html").write_text(_html(done, tables, pictures), encoding="utf-8")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ftlab import figures
 from ftlab.papers import theory
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.figure import Figure
 
 # Of raw flash. The source states 32 GiB; the others are the sizes around it in which drives are sold.
@@ -264,52 +267,55 @@ def _tables(results: Results) -> list[Table]:
 
 
 def _capacity_figure(results: Results) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.5, 3.8), layout="constrained")
-    axis = figure.subplots()
-    names = [str(gib) for gib in CAPACITIES_GIB]
-    nan = float("nan")
-    for label, values, style, color in (
-        ("random", _by_capacity(results, "random"), "o-", "#d95f02"),
-        ("sequential", _by_capacity(results, "sequential"), "s-", "#1f77b4"),
-        ("random, without end", _by_capacity(results, "random", "steady"), "^-", "#7570b3"),
-        ("theory, greedy, without end", [_theory(gib)[0] for gib in CAPACITIES_GIB], "x--", "#444444"),
-        ("theory, FIFO, without end", [_theory(gib)[1] for gib in CAPACITIES_GIB], "+:", "#999999"),
-    ):
-        axis.plot(names, [nan if value is None else value for value in values], style, color=color, label=label)
-    axis.axhline(2.84, color="#d95f02", linewidth=0.8, linestyle="-.", label="published mean, random")
-    axis.set_xlabel("capacity (GiB of flash)")
-    axis.set_ylabel("write amplification")
-    axis.set_title("Write amplification by capacity")
-    axis.set_ylim(bottom=0)
-    axis.grid(visible=True, alpha=0.3)
-    axis.legend(fontsize="small")
-    return figure
+    series: dict[str, Sequence[float | None]] = {
+        "random": _by_capacity(results, "random"),
+        "sequential": _by_capacity(results, "sequential"),
+        "random, without end": _by_capacity(results, "random", "steady"),
+        "theory, greedy, without end": [_theory(gib)[0] for gib in CAPACITIES_GIB],
+        "theory, FIFO, without end": [_theory(gib)[1] for gib in CAPACITIES_GIB],
+        "published mean, random": [2.84] * len(CAPACITIES_GIB),
+    }
+    return _drawn(
+        "flash_bytes",
+        [gib << 30 for gib in CAPACITIES_GIB],
+        series,
+        {"flash_bytes": "capacity of flash"},
+        "Write amplification by capacity",
+    )
 
 
 def _mixed_figure(results: Results) -> Figure:
-    from matplotlib.figure import Figure
+    measured = _mixed(results)
+    none, full = measured[0], measured[-1]
+    series: dict[str, Sequence[float | None]] = {
+        "measured": measured,
+        "measured, without end": _mixed(results, "mixed-steady"),
+        "if the price were in proportion": [
+            None if none is None or full is None else none + share * (full - none) for share in _SHARES
+        ],
+        "theory, all random, without end": [_theory(_MIXED_GIB)[0]] * len(_SHARES),
+    }
+    names = {"random_fraction": "random share of the writes"}
+    return _drawn("random_fraction", _SHARES, series, names, f"Mixed writes, {_MIXED_GIB} GiB")
 
-    figure = Figure(figsize=(5.5, 3.8), layout="constrained")
-    axis = figure.subplots()
-    values = [float("nan") if value is None else value for value in _mixed(results)]
-    percent = [100 * share for share in _SHARES]
-    axis.plot(percent, values, "o-", color="#d95f02", label="measured")
-    endless = [float("nan") if value is None else value for value in _mixed(results, "mixed-steady")]
-    axis.plot(percent, endless, "^-", color="#7570b3", label="measured, without end")
-    line = [values[0] + share * (values[-1] - values[0]) for share in _SHARES]
-    axis.plot(percent, line, "--", color="#999999", label="if the price were in proportion")
-    axis.axhline(
-        _theory(_MIXED_GIB)[0], color="#444444", linewidth=0.8, linestyle=":", label="theory, all random, without end"
+
+def _drawn(
+    key: str, places: Sequence[float], series: Mapping[str, Sequence[float | None]], names: dict[str, str], title: str
+) -> Figure:
+    rows = [
+        (place, name, value) for name, values in series.items() for place, value in zip(places, values, strict=True)
+    ]
+    frame = {name: [row[at] for row in rows] for at, name in enumerate((key, "series", "write_amplification"))}
+    return figures.line(
+        frame,
+        x=key,
+        y="write_amplification",
+        color="series",
+        order={"series": list(series)},
+        names={**names, "series": ""},
+        title=title,
+        note="",
     )
-    axis.set_xlabel("random share of the writes (%)")
-    axis.set_ylabel("write amplification")
-    axis.set_title(f"Mixed writes, {_MIXED_GIB} GiB")
-    axis.set_ylim(bottom=0)
-    axis.grid(visible=True, alpha=0.3)
-    axis.legend(fontsize="small")
-    return figure
 
 
 def _figures(results: Results) -> dict[str, Figure]:

@@ -160,6 +160,12 @@ def device_of(description: Description) -> Device:
     return Device(_native.Device.from_json(canonical(description["device"]), "device"))
 
 
+def workload_of(description: Description) -> _native.Workload:
+    """Make the workload of a run."""
+    workload = description["workload"]
+    return _native.Workload.from_json(canonical(workload["keys"]), "workload", workload["name"])
+
+
 def memory_of(description: Description) -> int:
     """Memory that a run needs at most, decoded traces not counted."""
     return memory_bytes(device_of(description), verify=description["options"]["verify"])
@@ -175,9 +181,8 @@ def _measured(
     needed, present = memory_bytes(device, verify=options["verify"]), machine_bytes()
     if present is not None and needed > present:
         raise MachineError(f"needs up to {bytes_text(needed)} of memory, this machine has {bytes_text(present)}")
-    workload = description["workload"]
-    native = _native.Workload.from_json(canonical(workload["keys"]), "workload", workload["name"])
-    source = native.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
+    workload = workload_of(description)
+    source = workload.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
     stand_in = description["stand_in"] and tuple(description["stand_in"])
     result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
     _check_contents(description)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ftlab.errors import ConfigError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
 
@@ -17,16 +20,16 @@ _NOT_RESULTS = ("wall_seconds",)
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Give the values of a document by dotted key.
+    """Give the values of a document by dotted key. Lists, such as the busy time of every die, are no columns.
 
-    >>> flatten({"seed": 1, "gc": {"collections": 7}})
+    >>> flatten({"seed": 1, "gc": {"collections": 7}, "parallelism": {"die_busy_ns": [1, 2]}})
     {'seed': 1, 'gc.collections': 7}
     """
     flat: dict[str, Any] = {}
     for key, value in document.items():
         if isinstance(value, dict):
             flat |= flatten(value, f"{prefix}{key}.")
-        else:
+        elif not isinstance(value, list):
             flat[f"{prefix}{key}"] = value
     return flat
 
@@ -100,3 +103,41 @@ def to_pandas(frame: pl.DataFrame) -> Any:
     import pandas as pd
 
     return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+
+
+def to_polars(frame: Any) -> pl.DataFrame:
+    """Take a frame of Polars, pandas or Arrow, a dictionary of columns, or a structured array of NumPy.
+
+    Raises:
+        ConfigError: It is none of these, or its columns cannot be read.
+    """
+    import numpy as np
+    import polars as pl
+
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    try:
+        if isinstance(frame, Mapping):
+            return pl.DataFrame([pl.Series(str(name), values, strict=False) for name, values in frame.items()])
+        if isinstance(frame, np.ndarray) and frame.dtype.names is not None:
+            return pl.DataFrame([pl.Series(name, np.ascontiguousarray(frame[name])) for name in frame.dtype.names])
+        if hasattr(frame, "column_names"):
+            arrow = pl.from_arrow(frame)
+            return arrow if isinstance(arrow, pl.DataFrame) else arrow.to_frame()
+        if hasattr(frame, "columns") and hasattr(frame, "to_numpy"):
+            return pl.DataFrame([_from_pandas(str(name), frame[name]) for name in frame.columns])
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise ConfigError(f"the frame cannot be read: {error}") from error
+    kind = type(frame).__name__
+    raise ConfigError(f"found {kind}, expected a frame of Polars or pandas, an Arrow table, or a dictionary of columns")
+
+
+def _from_pandas(name: str, column: Any) -> pl.Series:
+    import numpy as np
+    import polars as pl
+
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb":
+        return pl.Series(name, column.to_numpy())
+    return pl.Series(name, list(column.to_numpy(dtype=object, na_value=None)), strict=False)

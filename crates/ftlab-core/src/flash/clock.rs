@@ -21,8 +21,8 @@ pub enum Step {
 
 /// A port that keeps time.
 ///
-/// Order of calls: the host submits through the translation layer, watches the tickets, calls `settle`, then `step`,
-/// then looks at `finished`. Equal times leave in the order in which they were scheduled. All methods are required.
+/// Order of calls: the host submits through the translation layer, watches the tickets, calls `step`, then
+/// looks at `finished`. Equal times leave in the order in which they were scheduled. All methods are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -43,10 +43,8 @@ pub trait Clock: FlashPort {
     /// Watchers whose tickets ended in the last step; the caller empties it.
     fn finished(&mut self) -> &mut Vec<u32>;
 
-    /// Start what has become able to start. Call after submitting and before `step`.
-    fn settle(&mut self);
-
-    /// Go to the next event and let it happen. `None` when there is none.
+    /// Start what has become able to start, go to the next event that concerns the host, and let it happen. `None` when
+    /// there is none.
     fn step(&mut self) -> Option<Step>;
 
     /// When all that was submitted has ended.
@@ -62,17 +60,21 @@ pub trait Clock: FlashPort {
 /// What commands have cost.
 #[derive(Debug)]
 pub struct Ledger {
-    /// Unit time by cause, in picoseconds.
-    pub busy_ps: [u128; CAUSES],
-    /// Channel time, in picoseconds.
-    pub channel_busy_ps: u128,
+    /// Time of each unit by cause, in picoseconds.
+    pub busy_ps: Vec<[u64; CAUSES]>,
+    /// Time of each channel, in picoseconds.
+    pub channel_busy_ps: Vec<u64>,
     /// Commands that have run since the log was last emptied, if one is kept.
     pub log: Option<Vec<CommandRecord>>,
 }
 
 impl Ledger {
-    pub(super) fn new(log: bool) -> Self {
-        Self { busy_ps: [0; CAUSES], channel_busy_ps: 0, log: log.then(Vec::new) }
+    pub(super) fn new(units: usize, channels: usize, log: bool) -> Self {
+        Self {
+            busy_ps: vec![[0; CAUSES]; units],
+            channel_busy_ps: vec![0; channels],
+            log: log.then(Vec::new),
+        }
     }
 }
 

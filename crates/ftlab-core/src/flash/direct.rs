@@ -158,7 +158,7 @@ impl Direct {
             submitted: 0,
             finished: Vec::new(),
             spans: Spans::new(config),
-            ledger: Ledger::new(log),
+            ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
         }
     }
 
@@ -210,8 +210,8 @@ impl FlashPort for Direct {
         self.last.start[unit] = start;
         self.last.end[unit] = end;
         self.latest = unit;
-        self.ledger.busy_ps[submission.cause() as usize] += u128::from((end - start).0);
-        self.ledger.channel_busy_ps += u128::from((bus_in + bus_out).0);
+        self.ledger.busy_ps[unit][submission.cause() as usize] += (end - start).0;
+        self.ledger.channel_busy_ps[unit] += (bus_in + bus_out).0;
         if self.ledger.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
@@ -232,8 +232,8 @@ impl FlashPort for Direct {
         self.last.start[unit] = Time(end.0 - one.0);
         self.last.before[unit] = Time(end.0 - 2 * one.0);
         let bus = self.spans.bus_in(submission) + self.spans.bus_out(submission);
-        self.ledger.busy_ps[submission.cause() as usize] += u128::from(rest.0);
-        self.ledger.channel_busy_ps += u128::from(bus.0) * u128::from(count - 1);
+        self.ledger.busy_ps[unit][submission.cause() as usize] += rest.0;
+        self.ledger.channel_busy_ps[unit] += bus.0 * u64::from(count - 1);
         end
     }
 }
@@ -283,9 +283,6 @@ impl Clock for Direct {
     fn finished(&mut self) -> &mut Vec<u32> {
         &mut self.finished
     }
-
-    #[inline]
-    fn settle(&mut self) {}
 
     #[inline]
     fn step(&mut self) -> Option<Step> {

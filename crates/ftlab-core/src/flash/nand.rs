@@ -44,6 +44,10 @@ pub struct NandArray {
     openings: u32,
     /// With verification: the version of each physical sector.
     contents: Option<Vec<u32>>,
+    /// With verification: when each unit was programmed, in a count of programmed pages. Real spare areas have such a
+    /// number; it takes memory here that runs without power cuts need not spend.
+    orders: Option<Vec<u32>>,
+    programmed: u32,
 }
 
 impl NandArray {
@@ -57,6 +61,8 @@ impl NandArray {
             blocks: table::filled(geometry.blocks() as usize, Block::default()),
             openings: 0,
             contents,
+            orders: verify.then(|| table::filled(units, 0)),
+            programmed: 0,
             geometry: geometry.clone(),
         }
     }
@@ -102,6 +108,26 @@ impl NandArray {
     pub fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
         let spare = self.spare[ppn.index()];
         (spare < METADATA).then_some(Lpn(spare))
+    }
+
+    /// When `ppn` was programmed: later programs have higher numbers. 0 without verification.
+    #[inline]
+    pub fn order(&self, ppn: Ppn) -> u32 {
+        self.orders.as_ref().map_or(0, |orders| orders[ppn.index()])
+    }
+
+    /// The power was cut: which data are live was known in memory only.
+    pub(crate) fn forget_validity(&mut self) {
+        self.valid.fill(0);
+        for block in &mut self.blocks {
+            block.valid = 0;
+        }
+    }
+
+    /// The data of `ppn` are live: a mount has found out.
+    pub(crate) fn revive(&mut self, ppn: Ppn) {
+        self.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
+        self.blocks[self.geometry.block_of(ppn).index()].valid += 1;
     }
 
     /// Ask the processor for the state of `ppn`, which will be needed soon.
@@ -169,12 +195,16 @@ impl NandArray {
         }
     }
 
+    /// Whether `page` was programmed since the last erase of its block.
+    #[inline]
+    pub fn is_written(&self, page: PageAt) -> bool {
+        page.index < self.next_page(page.block) && self.spare[self.geometry.unit(page).index()] != UNWRITTEN
+    }
+
     /// Check that `page` may be read.
     #[inline]
     pub(super) fn check_read(&self, page: PageAt, cause: Cause) -> Outcome<()> {
-        if page.index >= self.next_page(page.block)
-            || self.spare[self.geometry.unit(page).index()] == UNWRITTEN
-        {
+        if !self.is_written(page) {
             return Err(self.refuse(Command::Read, page, cause, "the page was never written"));
         }
         Ok(())
@@ -302,7 +332,21 @@ impl NandArray {
             let from = self.geometry.unit(PageAt { index: next, ..page }).index();
             self.spare[from..self.geometry.unit(page).index()].fill(UNWRITTEN);
         }
+        if self.orders.is_some() {
+            self.number_pages(page, count);
+        }
         Ok(self.geometry.unit(page).index())
+    }
+
+    /// With verification: say when pages were programmed.
+    fn number_pages(&mut self, page: PageAt, count: u32) {
+        let slots = self.geometry.slots_per_page as usize;
+        let first = self.geometry.unit(page).index();
+        let Some(orders) = &mut self.orders else { return };
+        for page in orders[first..first + count as usize * slots].chunks_mut(slots) {
+            self.programmed += 1;
+            page.fill(self.programmed);
+        }
     }
 
     /// Erase a block.

@@ -47,7 +47,13 @@ impl Submission {
     /// Why.
     #[inline]
     pub const fn cause(self) -> Cause {
-        Cause::ALL[(self.what >> 8) as u8 as usize]
+        Cause::ALL[self.cause_index()]
+    }
+
+    /// Why, as an index.
+    #[inline]
+    pub const fn cause_index(self) -> usize {
+        (self.what >> 8) as u8 as usize
     }
 
     /// Class of the page, as an index.

@@ -17,8 +17,6 @@
 //! ready, and a later transfer never blocks an earlier one. Equal times leave in the order in which they were
 //! scheduled.
 
-use std::collections::VecDeque;
-
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
 use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
@@ -44,7 +42,9 @@ struct Node {
     generation: u32,
     /// Nodes that must end first.
     pending: u32,
-    /// First edge to those who wait for this one.
+    /// Who waits for this one: the last to come.
+    waiter: Option<Waiter>,
+    /// First edge to the others who wait for this one; most nodes have none.
     edges: u32,
     /// Unit of a command; `NONE` for a join.
     unit: u32,
@@ -68,6 +68,44 @@ enum Waiter {
     Watcher(u32),
 }
 
+/// A queue of numbers. Who comes after whom stands in a table of all who may be in it, so that it never grows.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    first: u32,
+    /// Of no meaning when the line is empty.
+    last: u32,
+}
+
+impl Line {
+    const EMPTY: Line = Line { first: NONE, last: NONE };
+
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.first == NONE
+    }
+
+    #[inline]
+    fn push(&mut self, member: u32, next: &mut [u32]) {
+        next[member as usize] = NONE;
+        if self.first == NONE {
+            self.first = member;
+        } else {
+            next[self.last as usize] = member;
+        }
+        self.last = member;
+    }
+
+    #[inline]
+    fn pop(&mut self, next: &[u32]) -> Option<u32> {
+        let first = self.first;
+        if first == NONE {
+            return None;
+        }
+        self.first = next[first as usize];
+        Some(first)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -82,14 +120,14 @@ enum Phase {
 #[derive(Debug)]
 struct Unit {
     /// Nodes of commands that have not started.
-    queue: VecDeque<u32>,
+    queue: Line,
     /// Node of the command under way; `NONE` when idle.
     current: u32,
+    /// The first of the commands that end when the one under way does: itself, or one that was before it in the queue.
+    row: u32,
     phase: Phase,
     started: Time,
     transfer: (Time, Time),
-    /// Commands that ended within the array phase under way, before `current`.
-    chained: Vec<u32>,
     channel: u32,
     submitted: u32,
     /// In the list of units to be started.
@@ -101,11 +139,18 @@ struct Channel {
     using: u32,
     since: Time,
     /// Units that have a command to send.
-    commands: VecDeque<u32>,
+    commands: Line,
     /// Units that have data to transfer.
-    data: VecDeque<u32>,
+    data: Line,
     /// In the list of channels to be granted.
     marked: bool,
+}
+
+impl Channel {
+    #[inline]
+    fn is_wanted(&self) -> bool {
+        !(self.commands.is_empty() && self.data.is_empty())
+    }
 }
 
 /// Keeps simulated time, for drives whose units share channels or not.
@@ -116,6 +161,10 @@ pub struct Timeline {
     units: Vec<Unit>,
     channels: Vec<Channel>,
     nodes: Vec<Node>,
+    /// The node after each in the queue of its unit.
+    next_node: Vec<u32>,
+    /// The unit after each in a line for its channel.
+    next_unit: Vec<u32>,
     free_nodes: Vec<u32>,
     edges: Vec<Edge>,
     free_edges: Vec<u32>,
@@ -148,12 +197,12 @@ impl Timeline {
             events: EventTree::new(TIMERS + units + geometry.channels),
             units: (0..units)
                 .map(|unit| Unit {
-                    queue: VecDeque::with_capacity(burst.min(most)),
+                    queue: Line::EMPTY,
                     current: NONE,
+                    row: NONE,
                     phase: Phase::Idle,
                     started: Time::ZERO,
                     transfer: (Time::ZERO, Time::ZERO),
-                    chained: Vec::new(),
                     channel: channel_of(unit),
                     submitted: 0,
                     marked: false,
@@ -163,21 +212,23 @@ impl Timeline {
                 .map(|_| Channel {
                     using: NONE,
                     since: Time::ZERO,
-                    commands: VecDeque::new(),
-                    data: VecDeque::new(),
+                    commands: Line::EMPTY,
+                    data: Line::EMPTY,
                     marked: false,
                 })
                 .collect(),
             nodes: Vec::with_capacity(most),
+            next_node: Vec::with_capacity(most),
+            next_unit: vec![NONE; units as usize],
             free_nodes: Vec::with_capacity(most),
             edges: Vec::with_capacity(most),
             free_edges: Vec::with_capacity(most),
-            starts: Vec::new(),
-            grants: Vec::new(),
+            starts: Vec::with_capacity(units as usize),
+            grants: Vec::with_capacity(geometry.channels as usize),
             ended: Vec::new(),
             finished: Vec::new(),
             spans: Spans::new(config),
-            ledger: Ledger::new(log),
+            ledger: Ledger::new(units as usize, geometry.channels as usize, log),
         }
     }
 
@@ -191,7 +242,18 @@ impl Timeline {
         let node = if let Some(node) = self.free_nodes.pop() {
             node
         } else {
-            self.nodes.push(Node { generation: 0, pending: 0, edges: NONE, unit, order, count, submission });
+            let waiter = None;
+            self.nodes.push(Node {
+                generation: 0,
+                pending: 0,
+                waiter,
+                edges: NONE,
+                unit,
+                order,
+                count,
+                submission,
+            });
+            self.next_node.push(NONE);
             self.nodes.len() as u32 - 1
         };
         let state = &mut self.nodes[node as usize];
@@ -200,6 +262,13 @@ impl Timeline {
         state.count = count;
         state.submission = submission;
         Ticket { node, generation: state.generation }
+    }
+
+    #[inline]
+    fn add_waiter(&mut self, to: u32, waiter: Waiter) {
+        if let Some(other) = self.nodes[to as usize].waiter.replace(waiter) {
+            self.add_edge(to, other);
+        }
     }
 
     fn add_edge(&mut self, from: u32, waiter: Waiter) {
@@ -218,39 +287,63 @@ impl Timeline {
     /// Let `ticket` hold back `node` unless it has ended.
     fn wait_for(&mut self, node: u32, ticket: Ticket) {
         if !self.has_ended(ticket) {
-            self.add_edge(ticket.node, Waiter::Node(node));
+            self.add_waiter(ticket.node, Waiter::Node(node));
             self.nodes[node as usize].pending += 1;
         }
     }
 
-    /// A node has ended: tell those who wait.
+    /// A node has ended: tell those who wait, the last to come first, and then those who wait for joins that have ended
+    /// by that.
+    #[inline]
     fn end(&mut self, node: u32) {
-        self.ended.push(node);
-        while let Some(node) = self.ended.pop() {
-            let state = &mut self.nodes[node as usize];
-            state.generation = state.generation.wrapping_add(1);
-            let mut at = std::mem::replace(&mut state.edges, NONE);
-            self.free_nodes.push(node);
-            while at != NONE {
-                let Edge { waiter, next } = self.edges[at as usize];
-                self.free_edges.push(at);
-                at = next;
+        let state = &mut self.nodes[node as usize];
+        state.generation = state.generation.wrapping_add(1);
+        self.free_nodes.push(node);
+        match state.waiter.take() {
+            None => {}
+            Some(Waiter::Watcher(watcher)) if state.edges == NONE => self.finished.push(watcher),
+            Some(waiter) => self.tell(node, waiter),
+        }
+    }
+
+    fn tell(&mut self, mut node: u32, mut waiter: Waiter) {
+        loop {
+            let mut at = std::mem::replace(&mut self.nodes[node as usize].edges, NONE);
+            loop {
                 match waiter {
                     Waiter::Watcher(watcher) => self.finished.push(watcher),
-                    Waiter::Node(waiting) => {
-                        let state = &mut self.nodes[waiting as usize];
-                        state.pending -= 1;
-                        if state.pending > 0 {
-                        } else if state.unit == NONE {
-                            self.ended.push(waiting);
-                        } else {
-                            let unit = state.unit;
-                            if self.units[unit as usize].phase == Phase::Idle {
-                                self.mark(unit);
-                            }
-                        }
-                    }
+                    Waiter::Node(waiting) => self.release(waiting),
                 }
+                if at == NONE {
+                    break;
+                }
+                self.free_edges.push(at);
+                Edge { waiter, next: at } = self.edges[at as usize];
+            }
+            loop {
+                let Some(join) = self.ended.pop() else { return };
+                let state = &mut self.nodes[join as usize];
+                state.generation = state.generation.wrapping_add(1);
+                self.free_nodes.push(join);
+                if let Some(next) = state.waiter.take() {
+                    (node, waiter) = (join, next);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// One of the nodes that `node` waits for has ended.
+    fn release(&mut self, node: u32) {
+        let state = &mut self.nodes[node as usize];
+        state.pending -= 1;
+        if state.pending > 0 {
+        } else if state.unit == NONE {
+            self.ended.push(node);
+        } else {
+            let unit = state.unit;
+            if self.units[unit as usize].phase == Phase::Idle {
+                self.mark(unit);
             }
         }
     }
@@ -277,27 +370,34 @@ impl Timeline {
         Time(one.0 * u64::from(count))
     }
 
-    /// Start the next command of an idle unit, if it may go.
-    fn start(&mut self, unit: u32) {
+    /// Start the next command of an idle unit, if it may go. `alone`: no other unit starts, and no channel is to be granted
+    /// before the next event.
+    fn start(&mut self, unit: u32, alone: bool) {
         let now = self.now;
         let state = &mut self.units[unit as usize];
-        if state.phase != Phase::Idle {
+        let node = state.queue.first;
+        if state.phase != Phase::Idle || node == NONE || self.nodes[node as usize].pending > 0 {
             return;
         }
-        let Some(&node) = state.queue.front() else { return };
-        if self.nodes[node as usize].pending > 0 {
-            return;
-        }
-        state.queue.pop_front();
+        state.queue.pop(&self.next_node);
         state.started = now;
         state.transfer = (now, now);
         state.current = node;
+        state.row = node;
         let submission = self.submission(node);
         let span = self.spans.bus_in(submission);
         if span == Time::ZERO {
             self.start_array(unit);
+            return;
+        }
+        let state = &mut self.units[unit as usize];
+        state.phase = Phase::BusIn;
+        let channel = state.channel;
+        let bus = &self.channels[channel as usize];
+        if alone && bus.using == NONE && !bus.is_wanted() {
+            // The same as asking for it and being the only one to be granted.
+            self.use_bus(channel, unit, span);
         } else {
-            self.units[unit as usize].phase = Phase::BusIn;
             self.ask_bus(unit);
         }
     }
@@ -307,15 +407,14 @@ impl Timeline {
     fn start_array(&mut self, unit: u32) {
         let mut node = self.units[unit as usize].current;
         let mut end = self.now + self.array_time(node);
-        while self.needs_no_bus(node) && self.nodes[node as usize].edges == NONE {
-            let Some(&next) = self.units[unit as usize].queue.front() else { break };
-            if !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
+        while self.needs_no_bus(node) && self.nodes[node as usize].waiter.is_none() {
+            let next = self.units[unit as usize].queue.first;
+            if next == NONE || !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
                 break;
             }
             self.account(unit, node, end);
             let state = &mut self.units[unit as usize];
-            state.queue.pop_front();
-            state.chained.push(node);
+            state.queue.pop(&self.next_node);
             state.started = end;
             state.transfer = (end, end);
             state.current = next;
@@ -347,9 +446,9 @@ impl Timeline {
         let has_data = phase == Phase::BusOut || self.submission(current).command() == Command::Program;
         let state = &mut self.channels[channel as usize];
         if has_data {
-            state.data.push_back(unit);
+            state.data.push(unit, &mut self.next_unit);
         } else {
-            state.commands.push_back(unit);
+            state.commands.push(unit, &mut self.next_unit);
         }
         if state.using == NONE {
             self.mark_channel(channel);
@@ -371,6 +470,11 @@ impl Timeline {
             Phase::BusIn => self.spans.bus_in(submission),
             _ => self.spans.bus_out(submission),
         };
+        self.use_bus(channel, unit, span);
+    }
+
+    #[inline]
+    fn use_bus(&mut self, channel: u32, unit: u32, span: Time) {
         let state = &mut self.channels[channel as usize];
         state.using = unit;
         state.since = self.now;
@@ -382,38 +486,43 @@ impl Timeline {
         let state = &mut self.channels[channel as usize];
         let unit = std::mem::replace(&mut state.using, NONE);
         let since = state.since;
-        self.ledger.channel_busy_ps += u128::from(self.now.since(since).0);
+        let wanted = state.is_wanted();
+        self.ledger.channel_busy_ps[channel as usize] += self.now.since(since).0;
         self.units[unit as usize].transfer = (since, self.now);
         if self.units[unit as usize].phase == Phase::BusIn {
             self.start_array(unit);
+            // No command has ended, so nobody else comes to want it now.
+            if wanted {
+                self.mark_channel(channel);
+            }
         } else {
             self.complete(unit);
+            self.mark_channel(channel);
         }
-        self.mark_channel(channel);
     }
 
     fn complete(&mut self, unit: u32) {
         let state = &mut self.units[unit as usize];
-        let node = std::mem::replace(&mut state.current, NONE);
+        let last = std::mem::replace(&mut state.current, NONE);
+        let mut node = state.row;
         state.phase = Phase::Idle;
-        self.account(unit, node, self.now);
-        if !self.units[unit as usize].chained.is_empty() {
-            // Nobody was waiting for them when they were chained; who has come since hears of them now.
-            let mut chained = std::mem::take(&mut self.units[unit as usize].chained);
-            for node in chained.drain(..) {
-                self.end(node);
-            }
-            self.units[unit as usize].chained = chained;
+        self.account(unit, last, self.now);
+        // Nobody was waiting for those ahead of the last when they were put in a row; who has come since hears of them now.
+        while node != last {
+            let next = self.next_node[node as usize];
+            self.end(node);
+            node = next;
         }
-        self.end(node);
+        self.end(last);
         self.mark(unit);
     }
 
     /// The command that a unit has been running since `started` ends at `end`.
     #[inline]
     fn account(&mut self, unit: u32, node: u32, end: Time) {
-        let cause = self.submission(node).cause();
-        self.ledger.busy_ps[cause as usize] += u128::from(end.since(self.units[unit as usize].started).0);
+        let cause = self.submission(node).cause_index();
+        let unit_of = unit as usize;
+        self.ledger.busy_ps[unit_of][cause] += end.since(self.units[unit_of].started).0;
         if self.ledger.log.is_some() {
             self.note(unit, node, end);
         }
@@ -450,11 +559,37 @@ impl Timeline {
         if after.node != NONE && self.nodes[after.node as usize].unit != unit {
             self.wait_for(ticket.node, after);
         }
-        self.units[unit as usize].queue.push_back(ticket.node);
-        if self.units[unit as usize].phase == Phase::Idle {
+        let state = &mut self.units[unit as usize];
+        state.queue.push(ticket.node, &mut self.next_node);
+        if state.phase == Phase::Idle {
             self.mark(unit);
         }
         ticket
+    }
+}
+
+impl Timeline {
+    /// Start what has become able to start.
+    #[inline]
+    fn settle(&mut self) {
+        let alone = self.starts.len() == 1 && self.grants.is_empty();
+        let mut at = 0;
+        while let Some(&unit) = self.starts.get(at) {
+            at += 1;
+            self.units[unit as usize].marked = false;
+            self.start(unit, alone);
+        }
+        self.starts.clear();
+        for at in 0..self.grants.len() {
+            let channel = self.grants[at];
+            let state = &mut self.channels[channel as usize];
+            state.marked = false;
+            let unit = state.commands.pop(&self.next_unit).or_else(|| state.data.pop(&self.next_unit));
+            if let Some(unit) = unit {
+                self.start_transfer(channel, unit);
+            }
+        }
+        self.grants.clear();
     }
 }
 
@@ -520,7 +655,7 @@ impl Clock for Timeline {
     #[inline]
     fn watch(&mut self, watch: &mut u32, ticket: Ticket, watcher: u32) {
         if !self.has_ended(ticket) {
-            self.add_edge(ticket.node, Waiter::Watcher(watcher));
+            self.add_waiter(ticket.node, Waiter::Watcher(watcher));
             *watch += 1;
         }
     }
@@ -535,42 +670,28 @@ impl Clock for Timeline {
         &mut self.finished
     }
 
-    #[inline]
-    fn settle(&mut self) {
-        let mut at = 0;
-        while let Some(&unit) = self.starts.get(at) {
-            at += 1;
-            self.units[unit as usize].marked = false;
-            self.start(unit);
-        }
-        self.starts.clear();
-        for at in 0..self.grants.len() {
-            let channel = self.grants[at];
-            let state = &mut self.channels[channel as usize];
-            state.marked = false;
-            if let Some(unit) = state.commands.pop_front().or_else(|| state.data.pop_front()) {
-                self.start_transfer(channel, unit);
-            }
-        }
-        self.grants.clear();
-    }
-
+    /// Goes on until a timer rings or somebody's ticket ends: nothing else concerns the host.
     #[inline]
     fn step(&mut self) -> Option<Step> {
-        let (time, source) = self.events.next()?;
-        debug_assert!(time >= self.now, "time never goes back");
-        self.events.consume(source);
-        self.now = time;
-        if source < TIMERS {
-            return Some(Step::Timer(source));
+        loop {
+            self.settle();
+            let (time, source) = self.events.next()?;
+            debug_assert!(time >= self.now, "time never goes back");
+            self.events.consume(source);
+            self.now = time;
+            if source < TIMERS {
+                return Some(Step::Timer(source));
+            }
+            let unit = source - TIMERS;
+            if (unit as usize) < self.units.len() {
+                self.array_done(unit);
+            } else {
+                self.transfer_done(unit - self.units.len() as u32);
+            }
+            if !self.finished.is_empty() {
+                return Some(Step::Flash);
+            }
         }
-        let unit = source - TIMERS;
-        if (unit as usize) < self.units.len() {
-            self.array_done(unit);
-        } else {
-            self.transfer_done(unit - self.units.len() as u32);
-        }
-        Some(Step::Flash)
     }
 
     /// The last event is the end of the last command.
@@ -583,7 +704,7 @@ impl Clock for Timeline {
     }
 
     fn table_bytes(&self) -> u64 {
-        (self.units.len() * (size_of::<Unit>() + 32 * size_of::<Node>())
+        (self.units.len() * (size_of::<Unit>() + 4 + 32 * (size_of::<Node>() + 4))
             + self.channels.len() * size_of::<Channel>()) as u64
     }
 }
@@ -592,6 +713,8 @@ impl Clock for Timeline {
 /// and replaced in log2(sources) steps without moving anything.
 #[derive(Debug)]
 struct EventTree {
+    /// Earlier than all in the tree, or empty. An event that is the next one when it is scheduled never enters the tree.
+    front: Key,
     /// `[1]` is the winner, leaves start at `leaves`.
     keys: Vec<Key>,
     leaves: usize,
@@ -612,6 +735,11 @@ impl Key {
     const EMPTY: Key = Key { time: u64::MAX, order: u64::MAX };
 
     #[inline]
+    fn source(self) -> u32 {
+        self.order as u32 & ((1 << SOURCE_BITS) - 1)
+    }
+
+    #[inline]
     fn rank(self) -> u128 {
         u128::from(self.time) << 64 | u128::from(self.order)
     }
@@ -623,34 +751,50 @@ impl EventTree {
     fn new(sources: u32) -> Self {
         assert!(sources < 1 << SOURCE_BITS, "validated: fewer units and channels");
         let leaves = (sources as usize).next_power_of_two();
-        Self { keys: vec![Key::EMPTY; 2 * leaves], leaves, scheduled: 0, happening: NONE }
+        Self { front: Key::EMPTY, keys: vec![Key::EMPTY; 2 * leaves], leaves, scheduled: 0, happening: NONE }
     }
 
     #[inline]
     fn next(&mut self) -> Option<(Time, u32)> {
+        if self.front.time != u64::MAX {
+            return Some((Time(self.front.time), self.front.source()));
+        }
         if self.happening != NONE {
             let source = std::mem::replace(&mut self.happening, NONE);
             self.replay(source, Key::EMPTY);
         }
-        let time = self.keys[1].time;
-        (time != u64::MAX).then(|| (Time(time), self.keys[1].order as u32 & ((1 << SOURCE_BITS) - 1)))
+        let first = self.keys[1];
+        (first.time != u64::MAX).then(|| (Time(first.time), first.source()))
     }
 
-    /// The event of `source` happens now.
+    /// The event of `source`, which is the next, happens now.
     #[inline]
     fn consume(&mut self, source: u32) {
-        self.happening = source;
+        if self.front.time == u64::MAX {
+            self.happening = source;
+        } else {
+            self.front = Key::EMPTY;
+        }
     }
 
     #[inline]
     fn schedule(&mut self, source: u32, at: Time) {
-        if source == self.happening {
-            self.happening = NONE;
-        } else {
-            debug_assert!(self.keys[self.leaves + source as usize] == Key::EMPTY, "one event a source");
-        }
         self.scheduled += 1;
-        self.replay(source, Key { time: at.0, order: self.scheduled << SOURCE_BITS | u64::from(source) });
+        let mut key = Key { time: at.0, order: self.scheduled << SOURCE_BITS | u64::from(source) };
+        if self.happening != NONE {
+            if source == self.happening {
+                self.happening = NONE;
+            }
+        } else if self.front.time != u64::MAX {
+            if key.time < self.front.time {
+                std::mem::swap(&mut key, &mut self.front);
+            }
+        } else if key.time < self.keys[1].time {
+            self.front = key;
+            return;
+        }
+        let source = key.source();
+        self.replay(source, key);
     }
 
     #[inline]

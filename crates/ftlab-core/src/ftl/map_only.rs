@@ -90,6 +90,10 @@ impl Ftl for MapOnlyFtl {
         Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
     }
 
+    fn map_cache(&self) -> Option<&Translation> {
+        Some(&self.translation)
+    }
+
     fn counters(&self) -> FtlCounters {
         FtlCounters { map_cache: Some(self.translation.summary()), ..self.counters.clone() }
     }

@@ -6,6 +6,7 @@ use crate::flash::Flash;
 use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::geometry::Lpn;
+use crate::mapcache::translation::Translation;
 use crate::metrics::summary::{GcSummary, MapCacheSummary};
 use crate::schemes::Scheme;
 
@@ -75,7 +76,7 @@ pub struct FtlCounters {
 /// It decides what happens to flash and in which order, at the moment of the call; the port decides when. Calls come
 /// in the order in which the drive serves accesses. The ticket returned stands for the end of the access: data in the
 /// host's hands, or durable. Background work (collection) is put in its place among the commands and not waited for.
-/// Only the translation layer changes the array. Required: all methods but `prefetch`.
+/// Only the translation layer changes the array. Required: all methods but `prefetch` and `map_cache`.
 pub trait Ftl {
     /// Read an access's units; those that are not mapped cost nothing.
     ///
@@ -126,6 +127,11 @@ pub trait Ftl {
     /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         let _ = (nand, lpn, stage);
+    }
+
+    /// The mapping cache, when there is one.
+    fn map_cache(&self) -> Option<&Translation> {
+        None
     }
 
     /// Counters since the last reset.

@@ -159,7 +159,6 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         }
         let mut until_control = CONTROL_INTERVAL;
         loop {
-            self.drive.flash.port.settle();
             match self.drive.flash.port.step() {
                 None => return Ok(()),
                 Some(Step::Timer(ARRIVAL)) => self.on_arrival(stop)?,

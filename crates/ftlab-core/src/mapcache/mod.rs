@@ -13,16 +13,19 @@ use std::fmt::Debug;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, FtlKind};
 use crate::geometry::Lpn;
 use crate::schemes::Scheme;
 
 mod bsb;
+mod cdftl;
 mod dftl;
 mod full_page;
 mod half_page;
 mod lru;
+pub(crate) mod sftl;
 mod tafp;
+pub(crate) mod tpftl;
 pub mod translation;
 mod units;
 
@@ -33,6 +36,10 @@ pub struct Shape {
     pub logical_units: u32,
     /// Base-2 logarithm of the entries in a translation page.
     pub shift: u32,
+    /// Mapping units of a NAND page, a power of two.
+    pub slots: u32,
+    /// Planes that data written in order go round; 1 for the endless log of `ftl.kind = "map_only"`.
+    pub planes: u32,
 }
 
 /// Bytes of an entry in a translation page: the physical address; the logical one follows from its place.
@@ -42,7 +49,14 @@ impl Shape {
     /// For the drive that a validated configuration describes: a translation page is a NAND page.
     pub fn new(config: &DeviceConfig) -> Self {
         let entries = config.geometry.page_bytes as u32 / ENTRY_BYTES;
-        Self { logical_units: config.logical_pages() as u32, shift: entries.trailing_zeros() }
+        let g = &config.geometry;
+        let (slots, planes) = match config.ftl.kind {
+            FtlKind::MapOnly => (1, 1),
+            FtlKind::Page => {
+                ((g.page_bytes / config.unit_bytes()) as u32, g.channels * g.ways * g.dies * g.planes)
+            }
+        };
+        Self { logical_units: config.logical_pages() as u32, shift: entries.trailing_zeros(), slots, planes }
     }
 
     /// Entries in a translation page, a power of two.
@@ -260,4 +274,10 @@ map_caches! {
     tafp::Tafp, "translation-page-aware forward prefetching, IEEK paper 2012-50-3-10";
     /// The window that a balanced score board likes best at each miss.
     bsb::Bsb, "balanced score board, IEEK paper 2012-50-3-10";
+    /// Whole translation pages, compressed by runs of consecutive physical addresses; few changes wait in a buffer.
+    sftl::Sftl, "Jiang, Zhang, Yuan, Hu, Chen, MSST 2011";
+    /// Entries that hang together by translation page; prefetching by request and by what came before, batched updates.
+    tpftl::Tpftl, "Zhou, Wu, Huang, He, Zhou, Xie, EuroSys 2015";
+    /// Single entries over whole translation pages, which take the changes of entries that leave.
+    cdftl::Cdftl, "Qin, Wang, Liu, Shao, RTAS 2011";
 }

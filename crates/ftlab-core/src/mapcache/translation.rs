@@ -3,6 +3,7 @@
 use crate::config::DeviceConfig;
 use crate::geometry::Lpn;
 use crate::mapcache::{Lookup, MapCache, MapCacheKind, MapOp, Shape};
+use crate::metrics::series::MapTotals;
 use crate::metrics::summary::{MapCacheSummary, MapPenalty};
 use crate::time::{Rate, Time};
 
@@ -65,7 +66,7 @@ pub(crate) struct MapCounts {
 
 /// A mapping cache over a table in flash.
 #[derive(Debug)]
-pub(crate) struct Translation {
+pub struct Translation {
     pub(crate) cache: Box<dyn MapCache>,
     pub(crate) shape: Shape,
     /// What the last lookup takes.
@@ -175,6 +176,23 @@ impl Translation {
         }
     }
 
+    /// After a power cut: flash holds what it held.
+    pub(crate) fn inherit(&mut self, before: Self) {
+        self.persisted = before.persisted;
+    }
+
+    /// After a power cut: translation pages that do not say what `table` says have to be written.
+    pub(crate) fn find_outdated(&mut self, table: &[u32]) {
+        let Some(persisted) = &self.persisted else { return };
+        for tpn in 0..self.shape.pages() {
+            let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
+            if persisted[entries.clone()] != table[entries] {
+                self.is_pending[tpn as usize] = true;
+                self.pending.push(tpn);
+            }
+        }
+    }
+
     /// Recount the cache, and compare what flash and memory say of the table with the table.
     pub(crate) fn verify(&self, table: &[u32]) -> Result<(), String> {
         let name = self.kind.name();
@@ -190,6 +208,19 @@ impl Translation {
             }
         }
         Ok(())
+    }
+
+    /// For time series.
+    pub(crate) fn totals(&self) -> MapTotals {
+        let counts = &self.counts;
+        MapTotals {
+            lookups: counts.lookups,
+            hits: counts.hits,
+            fetches: counts.fetches,
+            fetch_bytes: counts.fetch_bytes,
+            penalty_ns: (counts.fetch_ps + counts.program_ps + counts.rest_ps) as f64 / 1000.0,
+            insight: self.cache.insight(),
+        }
     }
 
     pub(crate) fn summary(&self) -> MapCacheSummary {

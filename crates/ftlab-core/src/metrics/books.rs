@@ -1,12 +1,13 @@
 //! The books of a run: what completed, how long it took, and the series over time.
 
 use crate::config::DeviceConfig;
-use crate::flash::Flash;
 use crate::flash::port::FlashPort;
+use crate::flash::{CAUSES, Flash};
 use crate::ftl::{Ftl, FtlCounters};
 use crate::geometry::{BlockId, Geometry};
 use crate::host::intake::IntakeCounts;
 use crate::host::request::{Op, Request, SECTOR_BYTES};
+use crate::mapcache::translation::Translation;
 use crate::metrics::latency::Latency;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
@@ -16,13 +17,37 @@ use crate::metrics::summary::{
 use crate::time::Time;
 
 /// Busy time of the parts, from a port that keeps time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct BusyTimes {
-    pub(crate) by_cause_ps: [u128; crate::flash::CAUSES],
-    pub(crate) channels_ps: u128,
+    /// Of each unit by cause.
+    pub(crate) units_ps: Vec<[u64; CAUSES]>,
+    pub(crate) channels_ps: Vec<u64>,
     pub(crate) port_bytes: u64,
     /// When the last command ended: collections may go on after the last completion.
     pub(crate) idle_from: Time,
+}
+
+impl BusyTimes {
+    fn by_cause_ps(&self) -> [u128; CAUSES] {
+        std::array::from_fn(|cause| self.units_ps.iter().map(|unit| u128::from(unit[cause])).sum())
+    }
+
+    /// Over `span`, from the first arrival until the drive is idle.
+    fn parallelism(&self, span: Time) -> ParallelismSummary {
+        let die_busy_ps: Vec<u64> = self.units_ps.iter().map(|unit| unit.iter().sum()).collect();
+        let mean = |ps: &[u64]| {
+            let total: u128 = ps.iter().map(|&ps| u128::from(ps)).sum();
+            if span.0 > 0 { total as f64 / span.0 as f64 } else { 0.0 }
+        };
+        let rounded = |ps: &[u64]| ps.iter().map(|&ps| Time(ps).as_ns()).collect();
+        ParallelismSummary {
+            mean_busy_channels: mean(&self.channels_ps),
+            mean_busy_dies: mean(&die_busy_ps),
+            span_ns: span.as_ns(),
+            channel_busy_ns: rounded(&self.channels_ps),
+            die_busy_ns: rounded(&die_busy_ps),
+        }
+    }
 }
 
 /// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
@@ -102,7 +127,7 @@ impl Books {
             && recorder.is_due(self.host.completed, now)
         {
             let totals = Self::totals(&self.host, ftl, flash);
-            recorder.row(now, &totals);
+            recorder.row(now, totals);
         }
     }
 
@@ -116,13 +141,14 @@ impl Books {
             programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
             erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
             free_blocks: ftl.free_blocks(),
+            map_cache: ftl.map_cache().map(Translation::totals),
         }
     }
 
     /// The series, its last interval cut short.
     pub(crate) fn series<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>) -> Option<Series> {
         let totals = Self::totals(&self.host, ftl, flash);
-        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, &totals))
+        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, totals))
     }
 
     /// Everything known so far. `partial` and what the caller alone knows are left for it to fill in.
@@ -132,7 +158,7 @@ impl Books {
         ftl: &F,
         flash: &Flash<P>,
         intake: IntakeCounts,
-        busy: Option<BusyTimes>,
+        busy: Option<&BusyTimes>,
     ) -> Summary {
         let geometry = flash.geometry();
         let timed = busy.is_some();
@@ -158,9 +184,6 @@ impl Books {
             },
             ..self.host.clone()
         };
-        let work_span =
-            busy.map_or(span, |busy| busy.idle_from.max(self.last_completion).since(self.first_arrival));
-        let mean_over_span = |ps: u128| if work_span.0 > 0 { ps as f64 / work_span.0 as f64 } else { 0.0 };
         let table_bytes =
             flash.nand.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {
@@ -177,14 +200,13 @@ impl Books {
             host_wait_ns: timed.then(|| self.wait_by_all()).flatten(),
             flash: FlashSummary::from_counts(&flash.counts),
             busy_ns: busy
-                .map(|busy| ByCause::from_counts(busy.by_cause_ps.map(|ps| ((ps + 500) / 1000) as u64))),
+                .map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64))),
             write_amplification: write_amplification(flash, host.write_pages),
             gc,
             map_cache,
             wear: wear(config, flash, geometry),
-            parallelism: busy.map(|busy| ParallelismSummary {
-                mean_busy_channels: mean_over_span(busy.channels_ps),
-                mean_busy_dies: mean_over_span(busy.by_cause_ps.iter().sum()),
+            parallelism: busy.map(|busy| {
+                busy.parallelism(busy.idle_from.max(self.last_completion).since(self.first_arrival))
             }),
             precondition: None,
             verify: None,
@@ -254,6 +276,16 @@ fn wear<P: FlashPort>(config: &DeviceConfig, flash: &Flash<P>, geometry: &Geomet
         erase_mean: mean,
         erase_max: most,
         erase_stdev: variance.sqrt(),
+        die_erase_mean: die_erase_mean(flash, geometry),
         rated_share_used: (rated > 0).then(|| f64::from(most) / f64::from(rated)),
     }
+}
+
+fn die_erase_mean<P: FlashPort>(flash: &Flash<P>, geometry: &Geometry) -> Vec<f64> {
+    let mut erases = vec![0_u64; geometry.dies() as usize];
+    for block in (0..geometry.blocks()).map(BlockId) {
+        erases[geometry.die_of(geometry.plane_of(block)).index()] += u64::from(flash.nand.erases(block));
+    }
+    let blocks = f64::from(geometry.blocks() / geometry.dies());
+    erases.into_iter().map(|erases| erases as f64 / blocks).collect()
 }

@@ -1,5 +1,6 @@
 //! Time series of a run: one row an interval.
 
+use crate::mapcache::Insight;
 use crate::time::Time;
 
 /// What an interval is counted in.
@@ -38,10 +39,60 @@ pub struct Series {
     pub erases: Vec<u64>,
     /// Free blocks of the whole drive at the end of the interval.
     pub free_blocks: Vec<u64>,
+    /// What a mapping cache tells, by name of the column; empty without one:
+    ///
+    /// - `map_hit_ratio`: hits / lookups in the interval; NaN when there were none
+    /// - `map_penalty_mean_ns`: mean penalty of a lookup in the interval; NaN when there were none
+    /// - `map_fetch_mean_bytes`: mean size of a fetch in the interval; NaN when there were none
+    /// - `map_window_NAME`: misses in the interval for which the window was chosen
+    /// - `map_score_NAME`: score of the window at the end of the interval
+    /// - `map_content_bytes_NAME`: bytes of memory with that kind of content at the end of the interval
+    pub map_cache: Vec<(String, Vec<f64>)>,
+}
+
+/// The values of a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Column<'a> {
+    /// Counts and times.
+    Whole(&'a [u64]),
+    /// Means and rates.
+    Real(&'a [f64]),
+}
+
+impl Series {
+    /// Every column with its name, in the order of the fields.
+    pub fn columns(&self) -> Vec<(&str, Column<'_>)> {
+        let mut columns = vec![
+            ("simulated_ns", Column::Whole(&self.simulated_ns)),
+            ("requests", Column::Whole(&self.requests)),
+            ("reads", Column::Whole(&self.reads)),
+            ("writes", Column::Whole(&self.writes)),
+            ("iops", Column::Real(&self.iops)),
+            ("bytes_per_second", Column::Real(&self.bytes_per_second)),
+            ("latency_mean_ns", Column::Real(&self.latency_mean_ns)),
+            ("latency_max_ns", Column::Whole(&self.latency_max_ns)),
+            ("write_amplification", Column::Real(&self.write_amplification)),
+            ("erases", Column::Whole(&self.erases)),
+            ("free_blocks", Column::Whole(&self.free_blocks)),
+        ];
+        columns.extend(self.map_cache.iter().map(|(name, values)| (name.as_str(), Column::Real(values))));
+        columns
+    }
+}
+
+/// What a mapping cache has come to at the end of an interval.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MapTotals {
+    pub(crate) lookups: u64,
+    pub(crate) hits: u64,
+    pub(crate) fetches: u64,
+    pub(crate) fetch_bytes: u64,
+    pub(crate) penalty_ns: f64,
+    pub(crate) insight: Insight,
 }
 
 /// Running totals at the end of an interval.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Totals {
     pub(crate) requests: u64,
     pub(crate) reads: u64,
@@ -51,10 +102,11 @@ pub(crate) struct Totals {
     pub(crate) programmed_units: u64,
     pub(crate) erases: u64,
     pub(crate) free_blocks: u64,
+    pub(crate) map_cache: Option<MapTotals>,
 }
 
 /// What one interval added up to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Row {
     end: Time,
     totals: Totals,
@@ -112,28 +164,29 @@ impl Recorder {
         completed >= self.next_requests || now >= self.next_time
     }
 
-    pub(crate) fn row(&mut self, now: Time, totals: &Totals) {
+    pub(crate) fn row(&mut self, now: Time, totals: Totals) {
+        let requests = totals.requests;
         self.push(now, totals);
         match self.every {
             SeriesEvery::Time(span) => {
                 let span = span.max(Time(1)).0;
                 self.next_time = Time((now.0 / span + 1).saturating_mul(span));
             }
-            SeriesEvery::Requests(_) => self.next_requests = totals.requests + self.requests,
+            SeriesEvery::Requests(_) => self.next_requests = requests + self.requests,
             SeriesEvery::Auto => {
                 if self.rows.len() >= AUTO_ROWS {
                     self.join_pairs();
                     self.requests *= 2;
                 }
-                self.next_requests = totals.requests + self.requests;
+                self.next_requests = requests + self.requests;
             }
         }
     }
 
-    fn push(&mut self, now: Time, totals: &Totals) {
+    fn push(&mut self, now: Time, totals: Totals) {
         self.rows.push(Row {
             end: now,
-            totals: *totals,
+            totals,
             latency_sum: std::mem::take(&mut self.latency_sum),
             latency_count: std::mem::take(&mut self.latency_count),
             latency_max: std::mem::take(&mut self.latency_max),
@@ -143,7 +196,7 @@ impl Recorder {
     fn join_pairs(&mut self) {
         let pairs = self.rows.len() / 2;
         for at in 0..pairs {
-            let (first, second) = (self.rows[2 * at], self.rows[2 * at + 1]);
+            let (first, second) = (self.rows[2 * at].clone(), self.rows[2 * at + 1].clone());
             self.rows[at] = Row {
                 latency_sum: first.latency_sum + second.latency_sum,
                 latency_count: first.latency_count + second.latency_count,
@@ -154,12 +207,13 @@ impl Recorder {
         self.rows.truncate(pairs);
     }
 
-    pub(crate) fn finish(mut self, end: Time, totals: &Totals) -> Series {
+    pub(crate) fn finish(mut self, end: Time, totals: Totals) -> Series {
         if self.rows.last().is_none_or(|row| row.totals.requests < totals.requests) && totals.requests > 0 {
             self.push(end, totals);
         }
         let mut series = Series::default();
-        let (mut before, mut start) = (Totals::default(), Time::ZERO);
+        let none = Totals::default();
+        let (mut before, mut start) = (&none, Time::ZERO);
         for row in &self.rows {
             let now = &row.totals;
             let seconds = row.end.since(start).0 as f64 / 1e12;
@@ -184,9 +238,47 @@ impl Recorder {
             });
             series.erases.push(now.erases - before.erases);
             series.free_blocks.push(now.free_blocks);
-            (before, start) = (*now, row.end);
+            (before, start) = (now, row.end);
         }
+        series.map_cache = self.map_columns();
         series
+    }
+
+    /// The columns of the mapping cache.
+    fn map_columns(&self) -> Vec<(String, Vec<f64>)> {
+        let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
+        let none = MapTotals::default();
+        let mut before = &none;
+        for (row, now) in self.rows.iter().filter_map(|row| row.totals.map_cache.as_ref()).enumerate() {
+            let mut enter =
+                |name: String, value: f64| match columns.iter_mut().find(|column| column.0 == name) {
+                    Some(column) => column.1.push(value),
+                    // What comes up later than the first row was nothing before.
+                    None => columns.push((name, [vec![0.0; row], vec![value]].concat())),
+                };
+            let ratio = |part: f64, whole: u64| if whole > 0 { part / whole as f64 } else { f64::NAN };
+            let lookups = now.lookups - before.lookups;
+            enter("map_hit_ratio".into(), ratio((now.hits - before.hits) as f64, lookups));
+            enter("map_penalty_mean_ns".into(), ratio(now.penalty_ns - before.penalty_ns, lookups));
+            let bytes = (now.fetch_bytes - before.fetch_bytes) as f64;
+            enter("map_fetch_mean_bytes".into(), ratio(bytes, now.fetches - before.fetches));
+            for (name, chosen) in &now.insight.windows {
+                let earlier = before.insight.windows.iter().find(|window| window.0 == *name);
+                enter(format!("map_window_{name}"), (chosen - earlier.map_or(0, |window| window.1)) as f64);
+            }
+            for (name, score) in &now.insight.scores {
+                enter(format!("map_score_{name}"), *score);
+            }
+            for (name, bytes) in &now.insight.content_bytes {
+                enter(format!("map_content_bytes_{name}"), *bytes as f64);
+            }
+            // What is no longer there is nothing.
+            for column in &mut columns {
+                column.1.resize(row + 1, 0.0);
+            }
+            before = now;
+        }
+        columns
     }
 }
 
@@ -205,10 +297,10 @@ mod tests {
             totals.programmed_units = 2 * n;
             recorder.latency(Time(1_000_000));
             if recorder.is_due(n, Time(n)) {
-                recorder.row(Time(n), &totals);
+                recorder.row(Time(n), totals.clone());
             }
         }
-        let series = recorder.finish(Time(100_000), &totals);
+        let series = recorder.finish(Time(100_000), totals);
         assert!((500..=1001).contains(&series.requests.len()), "{}", series.requests.len());
         assert_eq!(series.requests.last(), Some(&100_000));
         assert_eq!(series.writes.iter().sum::<u64>(), 100_000);

@@ -355,18 +355,26 @@ pub struct WearSummary {
     pub erase_max: u32,
     /// Population standard deviation.
     pub erase_stdev: f64,
+    /// Mean over the blocks of each die, in the order of channel, way, die.
+    pub die_erase_mean: Vec<f64>,
     /// `erase_max` as a share of `cell.rated_pe_cycles`. Absent when that is not stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rated_share_used: Option<f64>,
 }
 
-/// Mean numbers of busy parts, from the first arrival until the drive is idle.
+/// How busy the parts were, from the first arrival until the drive is idle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ParallelismSummary {
     /// Channels that transfer.
     pub mean_busy_channels: f64,
     /// Dies (or planes, where they work independently) that run a command.
     pub mean_busy_dies: f64,
+    /// From the first arrival until the drive is idle.
+    pub span_ns: u64,
+    /// How long each channel transferred.
+    pub channel_busy_ns: Vec<u64>,
+    /// How long each die ran commands, in the order of channel, way, die (then plane, where they work independently).
+    pub die_busy_ns: Vec<u64>,
 }
 
 /// What preconditioning did, and how far it got.

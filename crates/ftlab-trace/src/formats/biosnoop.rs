@@ -2,6 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
+use super::bpftrace::is_greeting;
 use super::{Format, Sample};
 use crate::numbering::Volumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, MAX_SECTORS, TextReader, sectors_of_bytes, shape_of};
@@ -16,7 +17,8 @@ pub(crate) static FORMAT: Format = Format {
             flush; T begins with R or W, or D for a discard, F for a flush; the disk becomes the stream, numbered in order \
             of appearance",
     cannot_say: "times finer than those of LAT (10 us); flushes and discards with most versions; bpftrace's own biosnoop.bt \
-                 has neither address nor size and cannot be read; response times are not used otherwise",
+                 has neither address nor size and cannot be read (examples/recording/block.bt takes its place); response \
+                 times are not used otherwise",
     argument: None,
     extensions: &["biosnoop"],
     example: "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)\n\
@@ -27,7 +29,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| {
         let mut parser = Biosnoop::default();
         shape_of(sample.lines, &mut parser);
-        parser.layout.is_some()
+        parser.layout.is_some() || parser.lacks_addresses
     },
     read: |input| Ok(Box::new(TextReader::new(input, Biosnoop::default()))),
     write: None,
@@ -77,9 +79,20 @@ impl Layout {
     }
 }
 
+/// Whether this is the header of bpftrace's biosnoop.bt, in any of its versions.
+fn lacks_addresses(header: &[u8]) -> bool {
+    let has = |wanted: &[u8]| header.split(u8::is_ascii_whitespace).any(|name| name == wanted);
+    header.starts_with(b"TIME(") && has(b"COMM") && has(b"PID") && has(b"LAT(ms)") && !has(b"SECTOR")
+}
+
+const WITHOUT_ADDRESSES: &str = "addresses and sizes, which biosnoop.bt of bpftrace does not print: record with \
+                                 examples/recording/block.bt of ftlab, with BCC's biosnoop, or with blktrace";
+
 #[derive(Default)]
 struct Biosnoop {
     layout: Option<Layout>,
+    /// Whether a header has been seen that has no place for them.
+    lacks_addresses: bool,
     disks: Volumes<Vec<u8>>,
 }
 
@@ -89,9 +102,14 @@ impl LineParser for Biosnoop {
         let start = line.position();
         // The header comes again where outputs have been put together.
         if self.layout.is_none() || line.peek() == b'T' {
-            let layout = Layout::of(line.skip_to_line_end());
-            self.layout = Some(layout.ok_or_else(|| {
-                Cursor::header(start, "a header with TIME(s), COMM, T, SECTOR and BYTES".into())
+            let header = line.skip_to_line_end();
+            if self.layout.is_none() && is_greeting(header) {
+                return Ok(None);
+            }
+            self.lacks_addresses |= lacks_addresses(header);
+            self.layout = Some(Layout::of(header).ok_or_else(|| {
+                let wanted = "a header with TIME(s), COMM, T, SECTOR and BYTES";
+                Cursor::header(start, if self.lacks_addresses { WITHOUT_ADDRESSES } else { wanted }.into())
             })?);
             return Ok(None);
         }

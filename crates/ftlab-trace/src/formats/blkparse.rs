@@ -101,9 +101,9 @@ impl Blkparse {
     }
 }
 
-/// The operation of `rwbs`; `None` for what moves no data and is no flush.
+/// The operation of `rwbs`, which stands at `at`; `None` for what moves no data and is no flush.
 #[inline(always)]
-fn op_of_rwbs(rwbs: &[u8]) -> Result<Option<Op>, ()> {
+pub(super) fn op_of_rwbs(rwbs: &[u8], at: usize) -> Result<Option<Op>, Fault> {
     let mut op = None;
     for letter in rwbs {
         match letter {
@@ -112,10 +112,34 @@ fn op_of_rwbs(rwbs: &[u8]) -> Result<Option<Op>, ()> {
             b'R' => op = Some(Op::Read),
             b'F' => op = op.or(Some(Op::Flush)),
             b'N' | b'A' | b'S' | b'M' | b'B' | b'E' | b'U' | b'V' => {}
-            _ => return Err(()),
+            _ => return Err(Cursor::shape(at, "an rwbs field of R, W, D, F or N with modifiers")),
         }
     }
     Ok(op)
+}
+
+/// Where an operation of `rwbs` goes; `None` for what moves no data and is no flush.
+#[inline(always)]
+pub(super) fn access(
+    rwbs: &[u8],
+    op: Option<Op>,
+    lba: u64,
+    sectors: u64,
+    extent: Extent,
+) -> Result<Option<(u64, u32, Op)>, Fault> {
+    match op {
+        Some(Op::Flush) => Ok(Some((0, 0, Op::Flush))),
+        // A write without data only flushes, if that.
+        Some(Op::Write) if sectors == 0 => {
+            let flushes = rwbs.iter().any(|letter| matches!(letter, b'F' | b'B'));
+            Ok(flushes.then_some((0, 0, Op::Flush)))
+        }
+        Some(op) => {
+            let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
+            Ok(Some((lba, sectors, op)))
+        }
+        None => Ok(None),
+    }
 }
 
 impl LineParser for Blkparse {
@@ -168,8 +192,7 @@ impl LineParser for Blkparse {
         line.blanks()?;
         let rwbs_at = line.position();
         let rwbs = line.token();
-        let op = op_of_rwbs(rwbs)
-            .map_err(|()| Cursor::shape(rwbs_at, "an rwbs field of R, W, D, F or N with modifiers"))?;
+        let op = op_of_rwbs(rwbs, rwbs_at)?;
         line.skip_blanks();
         let address_at = line.position();
         let mut size_at = address_at;
@@ -189,18 +212,8 @@ impl LineParser for Blkparse {
         if !line.at_line_end() {
             line.skip_to_line_end();
         }
-        let (lba, sectors, op) = match op {
-            Some(Op::Flush) => (0, 0, Op::Flush),
-            // A write without data only flushes, if that.
-            Some(Op::Write) if sectors == 0 && rwbs.iter().any(|letter| matches!(letter, b'F' | b'B')) => {
-                (0, 0, Op::Flush)
-            }
-            Some(Op::Write) if sectors == 0 => return Ok(None),
-            Some(op) => {
-                let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-                (lba, sectors, op)
-            }
-            None => return Ok(None),
+        let Some((lba, sectors, op)) = access(rwbs, op, lba, sectors, Extent { address_at, size_at })? else {
+            return Ok(None);
         };
         let arrival_ns = if WRAPPED_NS.contains(&time_ns) { self.previous_ns } else { time_ns };
         self.previous_ns = arrival_ns;

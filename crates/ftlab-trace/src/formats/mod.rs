@@ -9,11 +9,13 @@ pub(crate) mod biotracer;
 pub(crate) mod blkparse;
 pub(crate) mod blkreplay;
 pub(crate) mod blktrace;
+pub(crate) mod bpftrace;
 pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod disksim;
 pub(crate) mod fio_iolog;
 pub(crate) mod fiu;
+pub(crate) mod flashsim;
 pub(crate) mod hp_srt;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
@@ -36,6 +38,7 @@ pub static FORMATS: &[&Format] = &[
     &spc::FORMAT,
     &msr::FORMAT,
     &disksim::FORMAT,
+    &flashsim::FORMAT,
     &mqsim::FORMAT,
     &ssdsim::FORMAT,
     &blkparse::FORMAT,
@@ -47,6 +50,7 @@ pub static FORMATS: &[&Format] = &[
     &biotracer::FORMAT,
     &opencas::FORMAT,
     &biosnoop::FORMAT,
+    &bpftrace::FORMAT,
     &fiu::FORMAT,
     &vscsi::FORMAT,
     &blktrace::FORMAT,
@@ -301,8 +305,31 @@ mod tests {
         assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("mqsim")).unwrap().name, "mqsim");
         assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("ssdsim")).unwrap().name, "ssdsim");
         assert_eq!(detect(Input::from_bytes("t", text), Some("disksim")).unwrap().name, "disksim");
+        let pages = flashsim::FORMAT.example.as_bytes().to_vec();
+        let error = detect(Input::from_bytes("t", pages.clone()), None).unwrap_err();
+        assert!(error.expected.contains("several formats (disksim, flashsim)"), "{error}");
+        let sectors = b"700.5 0 8 8 0\n700.5 0 16 8 0\n700.5 0 24 8 0\n".to_vec();
+        assert_eq!(detect(Input::from_bytes("t", [pages, sectors].concat()), None).unwrap().name, "disksim");
         let decimal = b"100 0 8 8 1\n200.5 0 16 8 0\n".to_vec();
         assert_eq!(detect(Input::from_bytes("t", decimal), None).unwrap().name, "disksim");
+    }
+
+    #[test]
+    fn biosnoop_of_bpftrace_is_told_from_that_of_bcc() {
+        for header in [
+            "TIME(ms)     COMM             PID    LAT(ms)\n",
+            "TIME(ms)     DISK    COMM             PID    LAT(ms)\n",
+            "TIME(ms)     DISK ID        COMM             PID    LAT(ms)\n             MAJOR MINOR\n",
+        ] {
+            let text =
+                format!("Attaching 4 probes...\n{header}611          bash             4179        10\n");
+            let input = || Input::from_bytes("t.txt", text.clone().into_bytes());
+            let format = detect(input(), None).unwrap();
+            assert_eq!(format.name, "biosnoop");
+            let error = format.reader(input()).unwrap().fill(&mut Vec::new(), 10).unwrap_err();
+            assert_eq!((error.line, error.column), (Some(2), Some(1)));
+            assert!(error.expected.contains("biosnoop.bt of bpftrace does not print"), "{error}");
+        }
     }
 
     #[test]

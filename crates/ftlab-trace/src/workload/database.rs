@@ -108,6 +108,8 @@ const UNDELIVERED: u64 = 900;
 const COMMIT_SIGMA: f64 = 0.5;
 const COMMIT_MOST: f64 = 65_536.0;
 const DOUBLE_WRITE_PAGES: u64 = 128;
+/// Pages that a write of the log may have more.
+const LOG_PADDING: u64 = 8;
 const BACKGROUND_NS: f64 = 0.2 * NS_PER_S;
 /// The log is full when so much of it was written since the last checkpoint began.
 const LOG_FULL: f64 = 0.9;
@@ -595,6 +597,8 @@ impl Database {
             let at = sector % self.log.sectors;
             let sectors = (end - sector).min(self.log.sectors - at).min(2048);
             script.write(self.now_ns, self.log.start + at, sectors);
+            // The log is full of zeros behind its end: padding, or less of it.
+            script.may_stretch(((self.log.sectors - at - sectors) / BLOCK).min(LOG_PADDING));
             sector += sectors;
         }
         self.flush(self.now_ns, script);

@@ -57,7 +57,7 @@ const UNITS: [f64; 24] = [
 ];
 /// Log appends and counter writes in percent of all requests that are no backup.
 const LOG: f64 = 0.08;
-const COUNTER: f64 = 0.06;
+const COUNTER: f64 = 0.012;
 /// Sectors of a log append and of the counter.
 const LOG_SECTORS: u64 = 7;
 const COUNTER_SECTORS: u64 = 6;
@@ -74,15 +74,16 @@ const SIZES: [(u64, f64); 10] = [
     (3584, 4.0),
     (4096, 9.0),
     (8192, 20.0),
-    (49_152, 1.1),
+    (49_152, 0.9),
 ];
 /// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in pieces.
 const GOES_ON: f64 = 0.4;
 /// Share of requests to records that write back what was read or written just before in their unit.
 const REWRITES: f64 = 0.2;
 /// Share of records that begin at a multiple of 4 KiB, in percent.
-const ALIGNED: u64 = 5;
+const ALIGNED: u64 = 2;
 const REGION: u64 = 256;
+const TWO_PAGES: u64 = 2 * BLOCK;
 const SCAN_SECTORS: u64 = 128;
 
 impl FinancialConfig {
@@ -206,6 +207,7 @@ impl Financial {
         let op = if chance(&mut self.rng, self.record_reads) { Op::Read } else { Op::Write };
         let (last, last_sectors) = self.last[unit];
         let how = self.rng.unit();
+        let mut stretch = None;
         let (scatter, order) = &self.units[unit];
         let at = if how < GOES_ON && last + last_sectors + sectors <= scatter.sectors() {
             last + last_sectors
@@ -217,11 +219,22 @@ impl Financial {
             // A record begins where it begins: the same place at every access.
             let place = splitmix(&mut (block ^ (unit as u64) << 48).clone());
             let odd = if place % 100 < ALIGNED { 0 } else { 1 + (place >> 32) % (BLOCK - 1) };
-            (block * BLOCK + odd).min(scatter.sectors() - sectors)
+            let at = (block * BLOCK + odd).min(scatter.sectors() - sectors);
+            // Records of a page could as well have two, and records of two pages one.
+            let room = REGION.saturating_sub(at % REGION + sectors);
+            stretch = match sectors {
+                BLOCK => Some(u64::from(room >= BLOCK)),
+                TWO_PAGES => Some(0),
+                _ => None,
+            };
+            at
         };
         let lba = scatter.map(at, sectors);
         self.last[unit] = (at, sectors);
         self.push(script, op, unit, lba, sectors);
+        if let Some(more) = stretch {
+            script.may_stretch(more);
+        }
     }
 }
 

@@ -355,3 +355,68 @@ fn a_pool_is_an_lru_list() {
         assert_eq!(pool.oldest(), model[0]);
     }
 }
+
+fn page_accesses(requests: &[Request]) -> u64 {
+    let touched = requests.iter().filter(|request| matches!(request.op, Op::Read | Op::Write));
+    touched.map(|request| end(request).div_ceil(8) - request.lba / 8).sum()
+}
+
+#[test]
+fn a_quota_of_pages_is_met_by_few_changes_everywhere() {
+    const COUNT: usize = 200_000;
+    for (kind, keys) in [
+        ("pc_general", r#""footprint_bytes":"32GiB","#),
+        ("oltp_financial", ""),
+        ("db", r#""db":{"warehouses":4,"warehouse_bytes":"20MiB","log_block_bytes":"4KiB"},"#),
+    ] {
+        let begin = format!(r#"{{"kind":"{kind}",{keys}"requests":"#);
+        let plain = requests_of(&format!("{begin}{}}}", 2 * COUNT));
+        let made = page_accesses(&plain[..COUNT]);
+        for pages in [made - made / 200, made, made + made / 100] {
+            let quota = format!(r#""page_quota":{{"requests":{COUNT},"pages":{pages}}}"#);
+            let all = requests_of(&format!("{begin}{},{quota}}}", 2 * COUNT));
+            for (round, requests) in all.chunks(COUNT).enumerate() {
+                assert_eq!(page_accesses(requests), pages, "{kind}, round {round}");
+            }
+            assert_eq!(
+                all[..1000],
+                requests_of(&format!("{begin}1000,{quota}}}")),
+                "{kind}: the first ones do not depend on how many follow"
+            );
+            let mut changed = [0; 4];
+            for (place, (old, new)) in plain.iter().zip(&all).take(COUNT).enumerate() {
+                assert_eq!(
+                    (old.arrival_ns, old.op, old.lba, old.stream),
+                    (new.arrival_ns, new.op, new.lba, new.stream)
+                );
+                let pages = old.sectors.abs_diff(new.sectors);
+                assert!(pages % 8 == 0 && new.sectors >= old.sectors.min(1), "{kind}: {old:?} {new:?}");
+                changed[place * 4 / COUNT] += pages / 8;
+            }
+            let sum: u32 = changed.iter().sum();
+            assert!(u64::from(sum) <= pages.abs_diff(made) + made / 50, "{kind}: {changed:?}");
+            if pages.abs_diff(made) > 0 {
+                assert!(changed.iter().all(|quarter| *quarter > 0), "{kind}: {changed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_quota_that_cannot_be_met_names_the_nearest_one() {
+    let json = r#"{"kind":"oltp_financial","requests":5000,"page_quota":{"requests":1000,"pages":1000}}"#;
+    let config: WorkloadConfig = serde_json::from_str(json).unwrap();
+    let mut source = config.factory(SPACE, None, None).unwrap().open(0).unwrap();
+    let error = source.fill(&mut Vec::new(), 4096).unwrap_err().to_string();
+    assert!(
+        error.starts_with("workload.page_quota.pages: found \"1000\", expected a number that 1000"),
+        "{error}"
+    );
+    for (quota, key) in
+        [(r#"{"requests":0,"pages":1}"#, "requests"), (r#"{"requests":2,"pages":0}"#, "pages")]
+    {
+        let json = format!(r#"{{"kind":"db","page_quota":{quota}}}"#);
+        let config: WorkloadConfig = serde_json::from_str(&json).unwrap();
+        assert_eq!(config.validate().unwrap_err().key, format!("workload.page_quota.{key}"));
+    }
+}

@@ -13,6 +13,7 @@ mod layout;
 mod pc;
 mod phone;
 mod process;
+mod quota;
 mod search;
 mod size;
 pub mod stand_in;
@@ -48,6 +49,7 @@ pub use fitted_model::{FittedModel, FittedPhase, FittedStream};
 pub use jesd219::{Alignment, Jesd219Config, Profile};
 pub use pc::PcConfig;
 pub use phone::{Activity, Discard, MediaConfig, SqliteConfig};
+pub use quota::PageQuota;
 pub use search::SearchConfig;
 pub use size::{RequestBytes, SizeClass};
 pub use volume::VolumeList;
@@ -311,6 +313,9 @@ impl WorkloadKind {
             "pareto_h" => self == WorkloadKind::Pareto,
             "mean_fraction" | "deviation_fraction" => self == WorkloadKind::Normal,
             "zones" => self == WorkloadKind::Zoned,
+            "page_quota" => {
+                matches!(self, WorkloadKind::Db | WorkloadKind::PcGeneral | WorkloadKind::OltpFinancial)
+            }
             "interarrival" | "gap_cv" | "mean_interarrival_us" | "rate_iops" | "bursts" | "think" => {
                 self.is_drawn() || self == WorkloadKind::Jesd219
             }
@@ -506,6 +511,10 @@ pub struct WorkloadConfig {
     /// Keys of kind `applications`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applications: Option<ApplicationsConfig>,
+    /// Kinds `db`, `pc_general` and `oltp_financial`: how many page accesses so many requests are, exactly. What the
+    /// mechanism makes when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_quota: Option<PageQuota>,
 }
 
 /// Does something with every key of a workload.
@@ -559,7 +568,8 @@ macro_rules! every_key {
             pc_general,
             web_search,
             oltp_financial,
-            applications
+            applications,
+            page_quota
         )
     };
 }
@@ -811,6 +821,9 @@ impl WorkloadConfig {
         }
         if let Some(table) = &self.applications {
             table.validate()?;
+        }
+        if let Some(quota) = &self.page_quota {
+            quota.validate()?;
         }
         Ok(())
     }
@@ -1246,7 +1259,7 @@ impl WorkloadConfig {
                 let table = self.db.clone().unwrap_or_default();
                 let area = self.area(capacity_bytes)?;
                 table.fits(area)?;
-                Plan::Database(table, area)
+                Plan::Database(table, area, self.page_quota)
             }
             WorkloadKind::PhoneSqlite => {
                 let table = self.phone_sqlite.clone().unwrap_or_default();
@@ -1265,7 +1278,7 @@ impl WorkloadConfig {
                 let table = self.pc_general.clone().unwrap_or_default();
                 let area = self.area(capacity_bytes)?;
                 table.fits(area)?;
-                Plan::Pc(table, area)
+                Plan::Pc(table, area, self.page_quota)
             }
             WorkloadKind::WebSearch => {
                 let table = self.web_search.clone().unwrap_or_default();
@@ -1275,7 +1288,7 @@ impl WorkloadConfig {
                 let table = self.oltp_financial.clone().unwrap_or_default();
                 let area = self.area(capacity_bytes)?;
                 table.fits(area)?;
-                Plan::Financial(table, area)
+                Plan::Financial(table, area, self.page_quota)
             }
             WorkloadKind::Applications => {
                 let table = self.applications.clone().unwrap_or_default();
@@ -1411,13 +1424,13 @@ enum Plan {
     Phases(Vec<(Shape, Length)>),
     Merge(Vec<Plan>),
     Client(client::Client),
-    Database(DatabaseConfig, Area),
+    Database(DatabaseConfig, Area, Option<PageQuota>),
     Sqlite(SqliteConfig, Area),
     Media(MediaConfig, Area),
     Web(WebCacheConfig, Area),
-    Pc(PcConfig, Area),
+    Pc(PcConfig, Area, Option<PageQuota>),
     Search(SearchConfig, Area),
-    Financial(FinancialConfig, Area),
+    Financial(FinancialConfig, Area, Option<PageQuota>),
     Applications(ApplicationsConfig, Area),
 }
 
@@ -1437,14 +1450,21 @@ impl Plan {
                 Box::new(Merged::new(parts.iter().zip(0..).map(open).collect(), true, requests))
             }
             Plan::Client(client) => acted(client.start(seed, pass), requests),
-            Plan::Database(table, area) => acted(database::Database::new(table, *area, seed, pass), requests),
+            Plan::Database(table, area, quota) => {
+                let start = || database::Database::new(table, *area, seed, pass);
+                Box::new(Acted::with_quota(start, requests, *quota))
+            }
             Plan::Sqlite(table, area) => acted(phone::Sqlite::new(table, *area, seed, pass), requests),
             Plan::Media(table, area) => acted(phone::Media::new(table, *area, seed, pass), requests),
             Plan::Web(table, area) => acted(web::WebCache::new(table, *area, seed, pass), requests),
-            Plan::Pc(table, area) => pc::open(table, *area, seed, pass, requests),
+            Plan::Pc(table, area, quota) => {
+                let start = || pc::start(table, *area, seed, pass);
+                Box::new(Acted::with_quota(start, requests, *quota))
+            }
             Plan::Search(table, area) => acted(search::Search::new(table, *area, seed, pass), requests),
-            Plan::Financial(table, area) => {
-                acted(financial::Financial::new(table, *area, seed, pass), requests)
+            Plan::Financial(table, area, quota) => {
+                let start = || financial::Financial::new(table, *area, seed, pass);
+                Box::new(Acted::with_quota(start, requests, *quota))
             }
             Plan::Applications(table, area) => {
                 acted(applications::Applications::new(table, *area, seed, pass), requests)

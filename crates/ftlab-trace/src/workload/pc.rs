@@ -2,14 +2,14 @@
 //! system that reads and writes between.
 
 use ftlab_core::config::ConfigError;
-use ftlab_core::host::request::{Op, Request, RequestSource};
+use ftlab_core::host::request::{Op, Request};
 use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::applications::{self, Application, Applications, ApplicationsConfig};
 use super::layout::Scatter;
-use super::process::{Acted, Actor, Area, BLOCK, NS_PER_US, Script, chance, geometric, pareto};
+use super::process::{Actor, Area, BLOCK, NS_PER_US, Script, chance, geometric, pareto};
 use super::refuse;
 use super::size::{RequestBytes, SizeClass, Sizes};
 use super::web::{WebCache, WebCacheConfig};
@@ -74,6 +74,8 @@ const SYSTEM_SIZES: [(u64, f64); 5] =
 const THETA: f64 = 0.6;
 /// Mean number of requests of the operating system to a file.
 const FILE_REQUESTS: f64 = 5.0;
+/// Pages by which a file could as well be longer.
+const LONGER: u64 = 8;
 /// A directory's record in sectors, and where in its region it is: the file follows behind it.
 const RECORD: u64 = 2;
 const RECORD_AT: u64 = 2;
@@ -170,6 +172,7 @@ impl Actor for System {
             self.push(op, at, sectors, script);
             at += sectors;
         }
+        script.may_stretch(LONGER);
         // The time of access or of change.
         self.push(Op::Write, start + RECORD_AT, RECORD, script);
     }
@@ -214,7 +217,7 @@ struct Stream {
 }
 
 /// One thing after the other; the shares of the streams hold at any time, to within a burst.
-struct Pc {
+pub(super) struct Pc {
     streams: Vec<Stream>,
     made: u64,
     rng: Rng,
@@ -233,12 +236,13 @@ impl Actor for Pc {
             return;
         };
         let stream = &mut self.streams[index];
-        stream.script.requests.clear();
+        stream.script.clear();
         stream.actor.act(&mut stream.script);
         let Some(first) = stream.script.requests.first().map(|request| request.arrival_ns) else { return };
         self.now_ns += pareto(&mut self.rng, self.pause_ns, PAUSE_ALPHA);
         let begin = self.now_ns;
-        for request in &stream.script.requests {
+        let mut elastic = stream.script.elastic.iter().peekable();
+        for (place, request) in stream.script.requests.iter().enumerate() {
             // Recordings of personal computers show neither flushes nor trims.
             if !matches!(request.op, Op::Read | Op::Write) {
                 continue;
@@ -252,6 +256,9 @@ impl Actor for Pc {
                 stream: index as u16,
                 ..*request
             });
+            if let Some(elastic) = elastic.next_if(|elastic| elastic.index == place) {
+                script.may_stretch(elastic.more);
+            }
             stream.made += 1;
             self.made += 1;
         }
@@ -260,13 +267,7 @@ impl Actor for Pc {
 
 const COPIES: usize = 3;
 
-pub(super) fn open(
-    table: &PcConfig,
-    area: Area,
-    seed: u64,
-    pass: u64,
-    requests: u64,
-) -> Box<dyn RequestSource> {
+pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
     let scatter = Scatter::new(table.active_bytes / 512, REGION, area, &mut Rng::new(seed, &[u64::MAX]));
     let mut rest = Area { start: 0, sectors: scatter.sectors() };
     let [system, browser, documents, copies] =
@@ -312,7 +313,7 @@ pub(super) fn open(
         made: 0,
         script: Script::default(),
     });
-    let pc = Pc {
+    Pc {
         streams: streams.collect(),
         made: 0,
         rng: Rng::new(seed, &[pass]),
@@ -320,6 +321,5 @@ pub(super) fn open(
         pause_ns: table.pause_us * NS_PER_US,
         scatter,
         partition: table.partition_sector,
-    };
-    Box::new(Acted::new(pc, requests))
+    }
 }

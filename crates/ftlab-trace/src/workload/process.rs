@@ -2,6 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
+use super::quota::{Balance, PageQuota};
 use crate::rng::Rng;
 
 /// Standard normal (Box and Muller's method, one of the pair).
@@ -108,6 +109,16 @@ impl Area {
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) requests: Vec<Request>,
+    /// Requests whose length may be another one, in order.
+    pub(super) elastic: Vec<Elastic>,
+}
+
+/// A request that could as well be a page shorter, or up to `more` pages longer: for a [`PageQuota`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Elastic {
+    /// Its place among the requests of the script.
+    pub(super) index: usize,
+    pub(super) more: u64,
 }
 
 impl Script {
@@ -132,6 +143,26 @@ impl Script {
     pub(super) fn flush(&mut self, at_ns: f64) {
         self.push(at_ns, Op::Flush, 0, 0);
     }
+
+    /// The request that was pushed last could as well be a page shorter, or up to `more` pages longer.
+    pub(super) fn may_stretch(&mut self, more: u64) {
+        self.elastic.push(Elastic { index: self.requests.len() - 1, more });
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.requests.clear();
+        self.elastic.clear();
+    }
+
+    /// Leave out the first `count` requests.
+    pub(super) fn forget(&mut self, count: usize) {
+        self.requests.drain(..count);
+        let gone = self.elastic.partition_point(|elastic| elastic.index < count);
+        self.elastic.drain(..gone);
+        for elastic in &mut self.elastic {
+            elastic.index -= count;
+        }
+    }
 }
 
 /// Something that does one thing after the other, for ever.
@@ -146,13 +177,40 @@ pub(super) struct Acted<A> {
     actor: A,
     script: Script,
     next: usize,
+    /// So many requests of the script are as they will be.
+    ready: usize,
     requests: u64,
     made: u64,
+    balance: Option<Balance<A>>,
 }
 
 impl<A: Actor> Acted<A> {
     pub(super) fn new(actor: A, requests: u64) -> Self {
-        Self { actor, script: Script::default(), next: 0, requests, made: 0 }
+        Self { actor, script: Script::default(), next: 0, ready: 0, requests, made: 0, balance: None }
+    }
+
+    /// Those of an actor as `start` makes it, changed so that they meet a quota.
+    pub(super) fn with_quota(start: impl Fn() -> A, requests: u64, quota: Option<PageQuota>) -> Self {
+        let balance = quota.map(|quota| Balance::new(start(), quota));
+        Self { balance, ..Self::new(start(), requests) }
+    }
+
+    /// Let the actor go on; nothing of the script is left.
+    fn act(&mut self) -> Result<(), SourceError> {
+        let Some(balance) = &mut self.balance else {
+            self.script.clear();
+            self.next = 0;
+            self.actor.act(&mut self.script);
+            self.ready = self.script.requests.len();
+            return Ok(());
+        };
+        self.script.forget(self.ready);
+        self.next = 0;
+        self.ready = balance.window();
+        while self.script.requests.len() < self.ready {
+            self.actor.act(&mut self.script);
+        }
+        balance.settle(&mut self.script, self.ready)
     }
 }
 
@@ -161,12 +219,10 @@ impl<A: Actor> RequestSource for Acted<A> {
         let wanted = (self.requests - self.made).min(max as u64) as usize;
         let mut left = wanted;
         while left > 0 {
-            if self.next == self.script.requests.len() {
-                self.script.requests.clear();
-                self.next = 0;
-                self.actor.act(&mut self.script);
+            if self.next == self.ready {
+                self.act()?;
             }
-            let count = left.min(self.script.requests.len() - self.next);
+            let count = left.min(self.ready - self.next);
             out.extend_from_slice(&self.script.requests[self.next..self.next + count]);
             self.next += count;
             left -= count;

@@ -146,7 +146,7 @@ pub struct Calibration {
     /// Mean size of writes: to 2 %.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_write_bytes: Option<Expected>,
-    /// Pages of 4 KiB that reads and writes touch, each counted as often as it is touched: to 2 %.
+    /// Pages of 4 KiB that reads and writes touch, each counted as often as it is touched: exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_accesses: Option<Expected>,
     /// From the lowest byte that is touched to the highest: to 5 %.

@@ -59,8 +59,8 @@ pub const ROWS: &[Row] = &[
     row("umass-spc/small_financial.disksim", "disksim"),
     Row { ambiguous: true, ..row("umass-spc/ssdsim-example.ascii", "ssdsim") },
     row("umass-spc/flashsim-fin1.trace.zst", FLASHSIM),
-    row("umass-spc/flashsim-web1.trace.zst", FLASHSIM),
-    row("desktop-misc/flashsim-desktop.trace.zst", FLASHSIM),
+    Row { ambiguous: true, ..row("umass-spc/flashsim-web1.trace.zst", "flashsim") },
+    Row { ambiguous: true, ..row("desktop-misc/flashsim-desktop.trace.zst", "flashsim") },
     row("1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
     row("1and1-datacentre/windows-shared-server.load.gz", "blkreplay"),
     row("cloudphysics/cloudPhysicsIO.csv.zst", "columns:-,arrival_s,op[read=28 write=2a],bytes,lba"),
@@ -98,7 +98,7 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
-/// Disksim's five columns, but sizes count pages, which no line can tell.
+/// The same as `flashsim`, which this one's first lines do not tell.
 const FLASHSIM: &str = "columns:arrival_ms stream lba pages_4k op[read=1 write=0]";
 const WISCSEE: &str = "columns:- =D op offset_bytes bytes arrival_s ...";
 

@@ -1,0 +1,424 @@
+//! CDFTL: two levels of caches, single entries over whole translation pages.
+//!
+//! The first level holds entries in LRU order, for what is asked for again; the second one holds translation pages in LRU
+//! order, for what lies nearby. An entry that is in neither is fetched with its page, into both; one that is only in its
+//! page is taken into the first level. An entry that leaves the first level costs nothing if it has not changed, or if
+//! its page is in the second level, which takes the change. Others are passed over until nothing else is left: almost
+//! all writing is done by the second level, a page at a time, whole in memory and so without a read.
+//!
+//! Interpretation: the memory of the first level is `entry_fraction` of all, and what whole pages leave over; the paper
+//! has fixed sizes (its successor adapts them). A hit in the first level does not count as a use of the page. The order of
+//! the second level is plain LRU; a page that leaves unchanged is dropped even if changes of its entries are in the first
+//! level. With `flush_coalesce` those go along whenever the page is written. If every entry of the first level is a
+//! change whose page is not in memory, the least recent one is written as in DFTL: page read, changed, written.
+
+use crate::config::MapCacheConfig;
+use crate::geometry::Lpn;
+use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape};
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    lpn: u32,
+    dirty: bool,
+    /// Passed over when it was the least recent one.
+    stranded: bool,
+    /// Neighbours among the changed entries of the translation page.
+    before: u32,
+    after: u32,
+}
+
+/// A translation page in the second level.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    in_memory: bool,
+    dirty: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Cdftl {
+    shape: Shape,
+    entry_bytes: u32,
+    coalesce: bool,
+    /// Entries that the first level takes.
+    entry_capacity: u32,
+    entries: Vec<Entry>,
+    entry_links: Links,
+    order: List,
+    /// Changes whose pages were not in memory when they were the least recent entries: older than all in `order`.
+    stranded: List,
+    /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
+    entry_of: Vec<u32>,
+    /// For each translation page one of its changed entries.
+    changed: Vec<u32>,
+    /// Pages that the second level takes.
+    page_capacity: u32,
+    pages: Vec<Page>,
+    page_links: Links,
+    recent: List,
+}
+
+impl Cdftl {
+    /// Empty, for a drive of this shape.
+    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
+        let page_bytes = u64::from(shape.page_bytes());
+        // One entry at least has room.
+        let for_pages = ((config.bytes as f64 * (1.0 - config.entry_fraction)) as u64)
+            .min(config.bytes - u64::from(config.entry_bytes));
+        let page_capacity = (for_pages / page_bytes).clamp(1, shape.pages().into());
+        let for_entries = config.bytes - page_capacity * page_bytes;
+        let mut page_links = Links::default();
+        page_links.reach(shape.pages() - 1);
+        Self {
+            shape,
+            entry_bytes: config.entry_bytes,
+            coalesce: config.flush_coalesce,
+            entry_capacity: (for_entries / u64::from(config.entry_bytes)).min(shape.logical_units.into())
+                as u32,
+            entries: Vec::new(),
+            entry_links: Links::default(),
+            order: List::new(),
+            stranded: List::new(),
+            entry_of: vec![0; shape.logical_units as usize],
+            changed: vec![NONE; shape.pages() as usize],
+            page_capacity: page_capacity as u32,
+            pages: vec![Page { in_memory: false, dirty: false }; shape.pages() as usize],
+            page_links,
+            recent: List::new(),
+        }
+    }
+
+    #[inline]
+    fn find(&self, lpn: Lpn) -> u32 {
+        self.entry_of[lpn.index()].wrapping_sub(1)
+    }
+
+    #[inline]
+    fn tpn_of(&self, entry: u32) -> u32 {
+        self.shape.tpn(Lpn(self.entries[entry as usize].lpn))
+    }
+
+    #[inline]
+    fn set_dirty(&mut self, node: u32) {
+        let entry = self.entries[node as usize];
+        if entry.dirty {
+            return;
+        }
+        let head = &mut self.changed[self.shape.tpn(Lpn(entry.lpn)) as usize];
+        let after = std::mem::replace(head, node);
+        if after != NONE {
+            self.entries[after as usize].before = node;
+        }
+        self.entries[node as usize] = Entry { dirty: true, before: NONE, after, ..entry };
+    }
+
+    fn set_clean(&mut self, node: u32) {
+        let Entry { lpn, before, after, .. } = self.entries[node as usize];
+        match before {
+            NONE => self.changed[self.shape.tpn(Lpn(lpn)) as usize] = after,
+            before => self.entries[before as usize].after = after,
+        }
+        if after != NONE {
+            self.entries[after as usize].before = before;
+        }
+        self.entries[node as usize].dirty = false;
+        self.recover(node);
+    }
+
+    /// The entry can leave: it is the first that will, of those in order.
+    fn recover(&mut self, node: u32) {
+        if std::mem::replace(&mut self.entries[node as usize].stranded, false) {
+            self.stranded.remove(&mut self.entry_links, node);
+            self.order.enter_oldest(&mut self.entry_links, node);
+        }
+    }
+
+    /// Flash has every change of the page that is in the first level.
+    fn clean(&mut self, tpn: u32) {
+        while self.changed[tpn as usize] != NONE {
+            self.set_clean(self.changed[tpn as usize]);
+        }
+    }
+
+    /// Take an entry into the first level.
+    fn admit(&mut self, lpn: Lpn, ops: &mut Vec<MapOp>) -> u32 {
+        let node = if (self.entries.len() as u32) < self.entry_capacity {
+            let node = self.entries.len() as u32;
+            self.entry_links.reach(node);
+            self.entries.push(Entry { lpn: 0, dirty: false, stranded: false, before: NONE, after: NONE });
+            node
+        } else {
+            let node = self.victim(ops);
+            self.order.remove(&mut self.entry_links, node);
+            self.entry_of[self.entries[node as usize].lpn as usize] = 0;
+            node
+        };
+        self.entries[node as usize].lpn = lpn.0;
+        self.entry_of[lpn.index()] = node + 1;
+        self.order.enter(&mut self.entry_links, node);
+        node
+    }
+
+    /// The entry in order that leaves, with nothing left to be written.
+    fn victim(&mut self, ops: &mut Vec<MapOp>) -> u32 {
+        while self.order.oldest != NONE {
+            let node = self.order.oldest;
+            if !self.entries[node as usize].dirty {
+                return node;
+            }
+            let page = &mut self.pages[self.shape.tpn(Lpn(self.entries[node as usize].lpn)) as usize];
+            if page.in_memory {
+                page.dirty = true;
+                self.set_clean(node);
+                return node;
+            }
+            self.entries[node as usize].stranded = true;
+            self.order.remove(&mut self.entry_links, node);
+            self.stranded.enter(&mut self.entry_links, node);
+        }
+        let node = self.stranded.oldest;
+        let tpn = self.tpn_of(node);
+        ops.push(MapOp::WriteBack { tpn, rest_bytes: self.shape.page_bytes() - ENTRY_BYTES });
+        self.set_clean(node);
+        if self.coalesce {
+            self.clean(tpn);
+        }
+        node
+    }
+
+    /// Take a page into the second level.
+    fn enter_page(&mut self, tpn: u32, ops: &mut Vec<MapOp>) {
+        if self.recent.len == self.page_capacity {
+            let left = self.recent.oldest;
+            self.recent.remove(&mut self.page_links, left);
+            let page = &mut self.pages[left as usize];
+            page.in_memory = false;
+            if std::mem::replace(&mut page.dirty, false) {
+                ops.push(MapOp::WriteBack { tpn: left, rest_bytes: 0 });
+                if self.coalesce {
+                    self.clean(left);
+                }
+            }
+        }
+        self.recent.enter(&mut self.page_links, tpn);
+        self.pages[tpn as usize].in_memory = true;
+        let mut node = self.changed[tpn as usize];
+        while node != NONE {
+            self.recover(node);
+            node = self.entries[node as usize].after;
+        }
+    }
+}
+
+impl MapCache for Cdftl {
+    fn lookup(&mut self, lookup: Lookup, _: &[u32], ops: &mut Vec<MapOp>) -> bool {
+        let found = self.find(lookup.lpn);
+        if found != NONE {
+            self.recover(found);
+            self.order.touch(&mut self.entry_links, found);
+            if lookup.changes() {
+                self.set_dirty(found);
+            }
+            return true;
+        }
+        let tpn = self.shape.tpn(lookup.lpn);
+        let hit = self.pages[tpn as usize].in_memory;
+        if hit {
+            self.recent.touch(&mut self.page_links, tpn);
+        } else {
+            self.enter_page(tpn, ops);
+        }
+        let node = self.admit(lookup.lpn, ops);
+        if lookup.changes() {
+            self.set_dirty(node);
+        }
+        if !hit {
+            ops.push(MapOp::Fetch { tpn, bytes: self.shape.page_bytes() });
+        }
+        hit
+    }
+
+    fn moved(&mut self, lpn: Lpn, _: &[u32]) -> bool {
+        let found = self.find(lpn);
+        if found != NONE {
+            self.set_dirty(found);
+            return true;
+        }
+        let page = &mut self.pages[self.shape.tpn(lpn) as usize];
+        page.dirty |= page.in_memory;
+        page.in_memory
+    }
+
+    fn rewritten(&mut self, tpn: u32) {
+        if self.coalesce {
+            self.clean(tpn);
+            self.pages[tpn as usize].dirty = false;
+        }
+    }
+
+    fn is_dirty(&self, lpn: Lpn) -> bool {
+        let found = self.find(lpn);
+        // A change may be in the page alone, with an equal entry in the first level.
+        self.pages[self.shape.tpn(lpn) as usize].dirty || found != NONE && self.entries[found as usize].dirty
+    }
+
+    fn used_bytes(&self) -> u64 {
+        u64::from(self.order.len + self.stranded.len) * u64::from(self.entry_bytes)
+            + u64::from(self.recent.len) * u64::from(self.shape.page_bytes())
+    }
+
+    fn insight(&self) -> Insight {
+        let pages = u64::from(self.recent.len) * u64::from(self.shape.page_bytes());
+        let content = [("entries", self.used_bytes() - pages), ("full_page", pages)];
+        Insight {
+            content_bytes: content.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
+            ..Insight::default()
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut counted = 0;
+        let mut dirty = 0;
+        for (list, stranded) in [(&self.order, false), (&self.stranded, true)] {
+            for node in list.iter(&self.entry_links) {
+                let entry = self.entries[node as usize];
+                let may_be = !stranded || entry.dirty && !self.pages[self.tpn_of(node) as usize].in_memory;
+                if self.find(Lpn(entry.lpn)) != node || entry.stranded != stranded || !may_be {
+                    return Err(format!("{entry:?} is not in its place"));
+                }
+                counted += 1;
+                dirty += usize::from(entry.dirty);
+            }
+        }
+        let mut chained = 0;
+        for (tpn, head) in (0..).zip(&self.changed) {
+            let mut node = *head;
+            while node != NONE {
+                if !self.entries[node as usize].dirty || self.tpn_of(node) != tpn {
+                    return Err(format!(
+                        "an unchanged entry is among the changed ones of translation page {tpn}"
+                    ));
+                }
+                chained += 1;
+                node = self.entries[node as usize].after;
+            }
+        }
+        let told = self.entry_of.iter().filter(|node| **node != 0).count();
+        if counted != self.entries.len()
+            || told != counted
+            || counted > self.entry_capacity as usize
+            || chained != dirty
+        {
+            return Err(format!(
+                "{counted} entries in order, {told} to be found, {} kept, {} at most; {dirty} changed, {chained} known by page",
+                self.entries.len(),
+                self.entry_capacity
+            ));
+        }
+        let in_order = self.recent.iter(&self.page_links).filter(|tpn| self.pages[*tpn as usize].in_memory);
+        let pages = in_order.count();
+        let in_memory = self.pages.iter().filter(|page| page.in_memory).count();
+        let lost = self.pages.iter().any(|page| page.dirty && !page.in_memory);
+        if pages != in_memory
+            || pages != self.recent.len as usize
+            || pages > self.page_capacity as usize
+            || lost
+        {
+            return Err(format!(
+                "{pages} pages in order, {in_memory} in memory, {} at most",
+                self.page_capacity
+            ));
+        }
+        Ok(())
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.entry_links.table_bytes()
+            + self.page_links.table_bytes()
+            + (self.entries.capacity() * size_of::<Entry>() + self.pages.capacity() * size_of::<Page>())
+                as u64
+            + (self.entry_of.capacity() + self.changed.capacity()) as u64 * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapcache::Intent::{self, Read, Write};
+
+    /// Pages of 128 entries; memory for one page and three entries.
+    fn cache(flush_coalesce: bool) -> Cdftl {
+        let shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1 };
+        let config = MapCacheConfig {
+            bytes: 512 + 12,
+            entry_fraction: 0.02,
+            flush_coalesce,
+            ..MapCacheConfig::default()
+        };
+        Cdftl::new(&config, shape)
+    }
+
+    fn access(cache: &mut Cdftl, lpn: u32, intent: Intent) -> (bool, Vec<MapOp>) {
+        let mut ops = Vec::new();
+        let hit = cache.lookup(Lookup { lpn: Lpn(lpn), intent, rest: 0 }, &[], &mut ops);
+        cache.check().unwrap();
+        (hit, ops)
+    }
+
+    fn fetch(tpn: u32) -> MapOp {
+        MapOp::Fetch { tpn, bytes: 512 }
+    }
+
+    #[test]
+    fn pages_serve_what_is_near_and_entries_what_comes_again() {
+        let mut cache = cache(false);
+        assert_eq!(access(&mut cache, 0, Read), (false, vec![fetch(0)]));
+        assert_eq!(access(&mut cache, 100, Read), (true, vec![]), "of the page");
+        assert_eq!(access(&mut cache, 128, Read), (false, vec![fetch(1)]), "the page of the others leaves");
+        assert_eq!(access(&mut cache, 0, Read), (true, vec![]), "of the first level");
+        assert_eq!(access(&mut cache, 101, Read), (false, vec![fetch(0)]));
+        assert_eq!(cache.used_bytes(), 512 + 3 * 4);
+    }
+
+    #[test]
+    fn changes_go_down_to_their_page_or_wait_for_it() {
+        let mut cache = cache(false);
+        access(&mut cache, 0, Write);
+        for lpn in 1..4 {
+            // The third one pushes the change down into the page.
+            assert_eq!(access(&mut cache, lpn, Read), (true, vec![]));
+        }
+        assert!(cache.find(Lpn(0)) == NONE && cache.is_dirty(Lpn(0)));
+        // Which is written when it leaves, without a read; of the first level, clean entries leave.
+        let write = MapOp::WriteBack { tpn: 0, rest_bytes: 0 };
+        assert_eq!(access(&mut cache, 128, Write), (false, vec![write, fetch(1)]));
+        assert!(!cache.is_dirty(Lpn(0)));
+        // The change of 128 waits when its page leaves: the clean ones give way, though they are more recent.
+        for lpn in [256, 257, 258] {
+            access(&mut cache, lpn, Read);
+        }
+        assert!(cache.is_dirty(Lpn(128)) && cache.find(Lpn(256)) == NONE);
+        assert_eq!(cache.stranded.len, 1);
+        // The page is back and takes the change, as its entry is the oldest one, and is written after that.
+        assert_eq!(access(&mut cache, 129, Read), (false, vec![fetch(1)]));
+        assert_eq!((cache.stranded.len, cache.find(Lpn(128))), (0, NONE));
+        assert!(cache.is_dirty(Lpn(128)) && cache.find(Lpn(257)) != NONE);
+        let write = MapOp::WriteBack { tpn: 1, rest_bytes: 0 };
+        assert_eq!(access(&mut cache, 0, Read), (false, vec![write, fetch(0)]));
+    }
+
+    #[test]
+    fn with_changes_alone_the_oldest_is_written_by_itself() {
+        for coalesce in [false, true] {
+            let mut cache = cache(coalesce);
+            for lpn in [0, 128, 1] {
+                assert_eq!(access(&mut cache, lpn, Write), (false, vec![fetch(lpn / 128)]));
+            }
+            let write = MapOp::WriteBack { tpn: 0, rest_bytes: 512 - 4 };
+            assert_eq!(access(&mut cache, 256, Read), (false, vec![write, fetch(2)]));
+            assert!(cache.find(Lpn(0)) == NONE && cache.is_dirty(Lpn(128)));
+            assert_eq!(cache.is_dirty(Lpn(1)), !coalesce);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Power cuts at every command: what was acknowledged before is there after a mount, and the drive goes on.
+
+mod common;
+
+use common::device;
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::RunError;
+use ftlab_core::flash::Flash;
+use ftlab_core::flash::nand::Outcome;
+use ftlab_core::flash::port::{Count, Cut, FlashPort};
+use ftlab_core::ftl::gc::Victims;
+use ftlab_core::ftl::page::PageFtl;
+use ftlab_core::ftl::{Ftl, PageOp};
+use ftlab_core::geometry::{Geometry, Lpn};
+use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::rng::Rng;
+use serde_json::{Value, json};
+
+/// What the host may find in a sector.
+#[derive(Clone, Default)]
+struct Sector {
+    /// The newest version that was acknowledged.
+    acknowledged: u32,
+    /// The version being written when the power went.
+    in_flight: Option<u32>,
+    /// Trims are in memory only: after a cut, whatever was there before may come back.
+    trimmed: bool,
+}
+
+struct Host {
+    rng: Rng,
+    sectors: Vec<Sector>,
+    version: u32,
+}
+
+impl Host {
+    /// One access of any kind to a page.
+    fn access<F: Ftl, P: FlashPort>(
+        &mut self,
+        config: &DeviceConfig,
+        ftl: &mut F,
+        flash: &mut Flash<P>,
+    ) -> Outcome<()> {
+        let geometry = flash.geometry().clone();
+        let per_unit = geometry.sectors_per_unit;
+        let groups = config.logical_pages() / u64::from(geometry.slots_per_page);
+        let group = (self.rng.below(groups)) as u32 * geometry.slots_per_page;
+        let first = self.rng.below(u64::from(per_unit * geometry.slots_per_page)) as u32;
+        let count = 1 + self.rng.below(u64::from(per_unit * geometry.slots_per_page - first)) as u32;
+        let op = PageOp {
+            lpn: Lpn(group + first / per_unit),
+            units: (first % per_unit + count).div_ceil(per_unit),
+            first_sector: first % per_unit,
+            sectors: count,
+            stream: self.rng.below(2) as u16,
+            rest: 0,
+        };
+        let start = (group * per_unit + first) as usize;
+        let range = start..start + count as usize;
+        let after = flash.port.ready();
+        match self.rng.below(8) {
+            0 => {
+                for index in 0..op.units {
+                    if op.sectors_of(index, per_unit).len() as u32 == per_unit {
+                        let start = ((op.lpn.0 + index) * per_unit) as usize;
+                        for sector in &mut self.sectors[start..start + per_unit as usize] {
+                            *sector = Sector { trimmed: true, ..Sector::default() };
+                        }
+                    }
+                }
+                ftl.trim(flash, &op, after)?;
+            }
+            1 | 2 => {
+                flash.delivered.clear();
+                ftl.read(flash, &op, after)?;
+                for (found, sector) in flash.delivered.iter().zip(&mut self.sectors[range]) {
+                    sector.see(*found);
+                }
+            }
+            _ => {
+                self.version += 1;
+                flash.write_version = self.version;
+                let sectors = &mut self.sectors[range];
+                for sector in sectors.iter_mut() {
+                    sector.in_flight = Some(self.version);
+                }
+                ftl.write(flash, &op, after)?;
+                for sector in sectors {
+                    *sector = Sector { acknowledged: self.version, ..Sector::default() };
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sector {
+    fn see(&mut self, found: u32) {
+        let Sector { acknowledged, in_flight, trimmed } = *self;
+        assert!(
+            found == acknowledged || in_flight == Some(found) || trimmed,
+            "found version {found}, acknowledged {acknowledged}, in flight {in_flight:?}",
+        );
+        *self = Sector { acknowledged: found, in_flight: None, trimmed: trimmed && found == 0 };
+    }
+}
+
+/// After a mount: every sector, then the tables.
+fn audit<const CACHED: bool>(host: &mut Host, ftl: &mut PageFtl<Victims, CACHED>, flash: &mut Flash<Count>) {
+    ftl.verify(&flash.nand).unwrap();
+    let geometry = flash.geometry().clone();
+    let per_unit = geometry.sectors_per_unit;
+    for (lpn, sectors) in (0..).zip(host.sectors.chunks_mut(per_unit as usize)) {
+        flash.delivered.clear();
+        let op = PageOp { lpn: Lpn(lpn), units: 1, first_sector: 0, sectors: per_unit, stream: 0, rest: 0 };
+        ftl.read(flash, &op, ()).unwrap();
+        for (found, sector) in flash.delivered.iter().zip(sectors) {
+            sector.see(*found);
+        }
+    }
+    ftl.verify(&flash.nand).unwrap();
+}
+
+fn survive<const CACHED: bool>(config: &DeviceConfig, seed: u64) {
+    let geometry = Geometry::new(config);
+    let mut ftl = PageFtl::<Victims, CACHED>::new(config, &geometry, seed, true);
+    let mut flash = Flash::new(config, &geometry, true, Count);
+    let sectors = config.logical_pages() as usize * geometry.sectors_per_unit as usize;
+    let mut host =
+        Host { rng: Rng::new(seed, "power"), sectors: vec![Sector::default(); sectors], version: 0 };
+    for _ in 0..300 {
+        host.access(config, &mut ftl, &mut flash).unwrap();
+    }
+    // Cut after every number of commands: a few accesses each time, then a mount.
+    for commands_left in 0..80 {
+        let mut cut = flash.with_port(Cut { commands_left });
+        let mut went = false;
+        for _ in 0..400 {
+            if let Err(error) = host.access(config, &mut ftl, &mut cut) {
+                assert_eq!(*error, RunError::PowerCut, "seed {seed}, cut after {commands_left}");
+                went = true;
+                break;
+            }
+        }
+        assert!(went, "400 accesses need more than {commands_left} commands");
+        flash = cut.with_port(Count);
+        ftl = ftl.mount(config, seed, &mut flash).unwrap();
+        audit(&mut host, &mut ftl, &mut flash);
+    }
+}
+
+fn drive(slots: u32, map_cache: &Value, ftl: &Value) -> DeviceConfig {
+    let mut value = json!({
+        "geometry": { "channels": 2, "ways": 1, "planes": 2, "blocks_per_plane": 24, "pages_per_block": 6,
+            "page_bytes": 512 * slots, "mapping_unit_bytes": 512 },
+        "ftl": { "over_provisioning": 3.0, "gc_low_free_blocks": 2 },
+        "map_cache": map_cache,
+    });
+    for (key, change) in ftl.as_object().unwrap() {
+        value["ftl"][key] = change.clone();
+    }
+    device(value)
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_cut_at_any_command() {
+    for seed in 0..40 {
+        for (slots, ftl) in [
+            (1, json!({})),
+            (4, json!({})),
+            (1, json!({ "streams": 2, "wear_leveling": "static", "wear_leveling_threshold": 1 })),
+            (1, json!({ "summary_page": true, "gc_open_block": "shared", "plane_choice": "most_free" })),
+            (2, json!({ "gc": "fifo", "striping": "dynamic" })),
+        ] {
+            survive::<false>(&drive(slots, &json!({}), &ftl), seed);
+        }
+    }
+}
+
+#[test]
+fn so_it_does_behind_every_mapping_cache() {
+    for kind in MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal) {
+        for (seed, bytes) in (0..20).map(|seed| (seed, [4096, 5000][seed as usize % 2])) {
+            let map_cache = json!({ "kind": kind.name(), "bytes": bytes });
+            survive::<true>(&drive(2, &map_cache, &json!({})), seed);
+            survive::<true>(
+                &drive(1, &map_cache, &json!({ "wear_leveling": "static", "wear_leveling_threshold": 1 })),
+                seed,
+            );
+        }
+    }
+}

@@ -1,0 +1,14 @@
+"""What a study says: schemes compared, improvements, which axis matters, fronts, and where a run becomes steady.
+
+The functions take the tidy table of a study (:func:`ftlab.study`, :meth:`ftlab.Store.frame`) and give tidy tables, with
+``mean``, ``low``, ``high`` and ``n`` where something is estimated. ``low`` and ``high`` are null where they cannot be
+known, as with one seed; they are never made up.
+"""
+
+from ftlab.analysis.comparison import compare, improvement
+from ftlab.analysis.front import pareto
+from ftlab.analysis.steady import Steady, steady_state, steady_states
+from ftlab.analysis.tables import better
+from ftlab.analysis.variance import sensitivity
+
+__all__ = ["Steady", "better", "compare", "improvement", "pareto", "sensitivity", "steady_state", "steady_states"]

@@ -1,0 +1,438 @@
+"""`ftlab study compare` and what else says what a study says."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ftlab import analysis
+from ftlab.cli.output import HEADLINES, json_option, print_frame, print_lines, table
+from ftlab.errors import ConfigError
+from ftlab.labels import label, value_text
+from ftlab.studies import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
+
+# Effects of the short table: the others have a smaller share of the variance.
+_LEAST_SHARE, _CHANCE = 0.001, 1e-4
+# Letters of heads that fit beside each other.
+_WIDE = 90
+# Decimals that a number needs at most.
+_MOST_DIGITS = 6
+
+
+def _options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+_store = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+_study = click.option("--study", "name", metavar="NAME", help="Which study of the store. Default: the newest.")
+_csv = click.option("--csv", "as_csv", is_flag=True, help="Print all columns as CSV.")
+_output = _options(_study, _csv, json_option)
+_by = click.option(
+    "--by",
+    multiple=True,
+    required=True,
+    metavar="KEY",
+    help="The axis that holds the schemes. Repeated: each combination is a scheme, named as in 'greedy, 0.1'.",
+)
+_at = click.option(
+    "--at",
+    multiple=True,
+    metavar="KEY",
+    help="An axis of the points at which schemes are compared. May be repeated. Default: all other axes that vary.",
+)
+_over = click.option(
+    "--over",
+    multiple=True,
+    default=("seed",),
+    show_default=True,
+    metavar="KEY",
+    help="What repeats a run. May be repeated.",
+)
+_better = click.option(
+    "--better", type=click.Choice(["smaller", "larger"]), help="Which way the metric is better. Default: what is known."
+)
+_estimation = _options(
+    click.option(
+        "--confidence",
+        type=float,
+        default=0.95,
+        show_default=True,
+        metavar="SHARE",
+        help="Share of intervals that hold the truth.",
+    ),
+    click.option(
+        "--method",
+        type=click.Choice(["t", "bootstrap"]),
+        default="t",
+        show_default=True,
+        help="How intervals are made: Student's t (ratios: Fieller), or BCa bootstrap for 25 seeds or more.",
+    ),
+)
+
+
+def _frame(folder: Path, name: str | None) -> pl.DataFrame:
+    frame = Store(folder, create=False).frame(name)
+    left_out = frame.height - frame["status"].to_list().count("done")
+    if left_out:
+        click.echo(f"{left_out} of {frame.height} runs are left out: they failed or are missing", err=True)
+    return frame
+
+
+def _check(*, as_json: bool, as_csv: bool) -> None:
+    if as_csv and as_json:
+        raise click.UsageError("give either --csv or --json")
+
+
+def _share(share: float) -> str:
+    return f"{share * 100:.4g} %"
+
+
+def _digits(size: float) -> int:
+    """Decimals that show two digits of an uncertainty."""
+    return min(max(1 - math.floor(math.log10(size)), 0), _MOST_DIGITS) if size > 0 else 0
+
+
+def _plain(value: float | None, sign: str = "") -> str:
+    """A number without an uncertainty."""
+    if value is None:
+        return "-"
+    return f"{value:{sign},.0f}" if abs(value) >= 1000 else f"{value:{sign}.4g}"  # noqa: PLR2004 - four digits in all
+
+
+def _estimate(middle: float | None, low: float | None, high: float | None, scale: float = 1, sign: str = "") -> str:
+    """A number with its interval."""
+    if middle is None:
+        return "-"
+    if low is None or high is None:
+        return _plain(middle * scale, sign)
+    middle, low, high = (value * scale for value in (middle, low, high))
+    half = (high - low) / 2
+    if not half:
+        return f"{_plain(middle, sign)} in all"
+    digits = _digits(half)
+    if abs(high + low - 2 * middle) < half / 10:
+        return f"{middle:{sign},.{digits}f} ± {half:,.{digits}f}"
+    return f"{middle:{sign},.{digits}f} ({low:{sign},.{digits}f} to {high:{sign},.{digits}f})"
+
+
+def _cells(names: Iterable[str], row: dict[str, Any]) -> list[str]:
+    return [value_text(name, row[name]) for name in names]
+
+
+def _before(frame: pl.DataFrame, name: str) -> list[str]:
+    return frame.columns[: frame.columns.index(name)]
+
+
+@click.command()
+@_store
+@_by
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="KEY",
+    help="A column to compare. May be repeated. Default: the main ones that the runs have.",
+)
+@click.option(
+    "--baseline", metavar="VALUE", help="The scheme that the others are compared with. Default: none, only means."
+)
+@_at
+@_over
+@_estimation
+@click.option(
+    "--simultaneous",
+    is_flag=True,
+    help="Widen the intervals of differences so that they hold all together (Bonferroni).",
+)
+@_better
+@_output
+def compare(
+    folder: Path,
+    by: tuple[str, ...],
+    metrics: tuple[str, ...],
+    at: tuple[str, ...],
+    name: str | None,
+    as_csv: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Compare schemes of a study with confidence intervals over seeds (docs/analysis.md).
+
+    With a baseline, also differences: runs with the same seed have the same requests and are compared pair by pair.
+    """
+    _check(as_json=as_json, as_csv=as_csv)
+    frame = _frame(folder, name)
+    # What is 0 everywhere, such as IOPS without timing, was not measured.
+    shown = [key for key in HEADLINES if key in frame.columns and any(frame[key].drop_nulls())]
+    if not (metrics or shown):
+        raise ConfigError(f"{folder}: the runs have none of {', '.join(HEADLINES)}: name a --metric")
+    found = analysis.compare(frame, _one(by), metrics or shown, at=at or None, **options)
+    if as_json or as_csv:
+        print_frame(found, as_json=as_json, as_csv=as_csv)
+        return
+    axes = _before(found, "metric")
+    for number, metric in enumerate(found["metric"].unique(maintain_order=True)):
+        rows = found.filter(metric=metric).to_dicts()
+        if number:
+            click.echo()
+        _print_comparison(metric, axes, rows, options)
+    _hint(found)
+
+
+def _print_comparison(metric: str, axes: Sequence[str], rows: list[dict[str, Any]], options: dict[str, Any]) -> None:
+    largest = max((abs(row["mean"]) for row in rows if row["mean"] is not None), default=None)
+    _, unit, scale = label(metric, largest)
+    way = options["better"] or analysis.better(metric)
+    about = [f"{_share(options['confidence'])} confidence", f"{way} is better" if way else "neither way is better"]
+    click.echo(f"{metric}{f' ({unit})' if unit else ''}: {', '.join(about)}")
+    heads, baseline = [*axes, "n", "mean"], options["baseline"]
+    if baseline is not None:
+        heads += [f"minus {baseline}", "verdict"]
+    lines = []
+    for row in rows:
+        line = [*_cells(axes, row), str(row["n"]), _estimate(row["mean"], row["low"], row["high"], scale)]
+        if baseline is not None:
+            between = (row["difference"], row["difference_low"], row["difference_high"])
+            unpaired = " (unpaired)" if row["paired"] is False else ""
+            line += [_estimate(*between, scale, "+"), (row["verdict"] or "-") + unpaired]
+        lines.append(line)
+    print_lines(table(heads, lines, right=heads[len(axes) : len(axes) + 3]))
+
+
+def _hint(found: pl.DataFrame) -> None:
+    if found["n"].max() == 1:
+        click.echo("hint: one seed tells nothing about noise; give the study repetitions", err=True)
+
+
+def _one(names: Sequence[str]) -> str | Sequence[str]:
+    return names[0] if len(names) == 1 else names
+
+
+@click.command()
+@_store
+@_by
+@click.option("--metric", required=True, metavar="KEY", help="The column.")
+@click.option("--baseline", metavar="VALUE", help="What to improve on. Default: every other scheme.")
+@click.option("--scheme", metavar="VALUE", help="What improves. Default: every scheme.")
+@_at
+@_over
+@_estimation
+@_better
+@_output
+def improvement(
+    folder: Path,
+    by: tuple[str, ...],
+    metric: str,
+    at: tuple[str, ...],
+    name: str | None,
+    as_csv: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Say by which share schemes of a study are better than others.
+
+    1 - mean / mean of the baseline where smaller is better, mean / mean of the baseline - 1 where larger is: positive
+    numbers are improvements.
+    """
+    _check(as_json=as_json, as_csv=as_csv)
+    found = analysis.improvement(_frame(folder, name), _one(by), metric, at=at or None, **options)
+    if as_json or as_csv:
+        print_frame(found, as_json=as_json, as_csv=as_csv)
+        return
+    click.echo(f"improvement of {metric} in %: {_share(options['confidence'])} confidence")
+    axes = _before(found, "baseline")
+    pairs = found.select(axes[0], "baseline").unique(maintain_order=True).rows()
+    heads = {pair: "{} over {}".format(*pair) for pair in pairs}
+    if sum(map(len, [*heads.values(), *axes[1:]])) > _WIDE:
+        names = [*axes, "over", "improvement"]
+        rows = [[*_cells(axes, row), str(row["baseline"]), _improved(row)] for row in found.to_dicts()]
+        print_lines(table(names, rows, right=["improvement"]))
+        _hint(found)
+        return
+    # A column a pair and a row a point, as papers print it.
+    lines: dict[tuple[str, ...], dict[tuple[Any, Any], str]] = {}
+    for row in found.to_dicts():
+        lines.setdefault(tuple(_cells(axes[1:], row)), {})[row[axes[0]], row["baseline"]] = _improved(row)
+    rows = [[*key, *(line.get(pair, "-") for pair in pairs)] for key, line in lines.items()]
+    print_lines(table([*axes[1:], *heads.values()], rows, right=list(heads.values())))
+    _hint(found)
+
+
+def _improved(row: dict[str, Any]) -> str:
+    return _estimate(row["improvement"], row["low"], row["high"], 100, "+")
+
+
+@click.command()
+@_store
+@click.option("--metric", required=True, metavar="KEY", help="The column whose variance is taken apart.")
+@click.option("--axis", "axes", multiple=True, metavar="KEY", help="An axis. May be repeated. Default: all that vary.")
+@_over
+@click.option("--log", is_flag=True, help="Of the logarithm: for metrics whose values differ by factors.")
+@click.option(
+    "--method",
+    type=click.Choice(["anova", "regression"]),
+    default="anova",
+    show_default=True,
+    help="Analysis of variance, which needs the whole grid; or shares of R², which do not.",
+)
+@_output
+def sensitivity(
+    folder: Path, axes: tuple[str, ...], name: str | None, as_csv: bool, as_json: bool, **options: Any
+) -> None:
+    """Say which axis of a study matters: the share of a metric's variance that each causes.
+
+    Shares of axes, of interactions and of the noise over seeds sum to 100 %; the total of an axis is with all
+    interactions that it is in. The short table leaves out interactions of less than 0.1 %.
+    """
+    _check(as_json=as_json, as_csv=as_csv)
+    found = analysis.sensitivity(_frame(folder, name), axes=axes or None, **options)
+    if as_json or as_csv:
+        print_frame(found, as_json=as_json, as_csv=as_csv)
+        return
+    metric = options["metric"]
+    _, unit, scale = label(metric, found["highest"].max())  # type: ignore[arg-type] # a column of floats
+    click.echo(
+        f"{metric}{f' ({unit})' if unit else ''}{', logarithm' if options['log'] else ''}: shares of variance in %"
+    )
+    lines = []
+    left = 0
+    for row in found.to_dicts():
+        if row["order"] > 1 and row["share"] < _LEAST_SHARE:
+            left += 1
+            continue
+        bounds = [row[end] for end in ("lowest", "highest")]
+        ends = [
+            "" if bound is None else f"{_plain(bound * scale)} at {row[f'{end}_at']}"
+            for end, bound in zip(("lowest", "highest"), bounds, strict=True)
+        ]
+        chance = "" if row["p"] is None else f"{row['p']:.4f}" if row["p"] >= _CHANCE else "< 0.0001"
+        shares = ["-" if row["share"] is None else f"{row['share'] * 100:.2f}"]
+        shares.append("" if row["total"] is None else f"{row['total'] * 100:.2f}")
+        lines.append([row["effect"], *shares, *ends, chance])
+    heads = ["effect", "share", "total", "lowest mean", "highest mean", "p"]
+    print_lines(table(heads, lines, right=["share", "total", "p"]))
+    if left:
+        click.echo(
+            f"... and {left} interactions of less than {_share(_LEAST_SHARE)}; --csv and --json have all", err=True
+        )
+
+
+@click.command()
+@_store
+@click.option("--minimize", multiple=True, metavar="KEY", help="A column of which less is better. May be repeated.")
+@click.option("--maximize", multiple=True, metavar="KEY", help="A column of which more is better. May be repeated.")
+@click.option("--axis", "axes", multiple=True, metavar="KEY", help="What tells points apart. Default: all that vary.")
+@click.option(
+    "--at",
+    multiple=True,
+    metavar="KEY",
+    help="An axis whose values have a front each. May be repeated. Default: what the host asks for (workload, trace).",
+)
+@_over
+@click.option("--front", "only", is_flag=True, help="Show only the front.")
+@_output
+def pareto(
+    folder: Path,
+    minimize: tuple[str, ...],
+    maximize: tuple[str, ...],
+    axes: tuple[str, ...],
+    at: tuple[str, ...],
+    over: tuple[str, ...],
+    only: bool,
+    name: str | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Say which points of a study are on the Pareto front, and what dominates the others.
+
+    Points count with their means over seeds. "of seeds" is the share of seeds for which the point is on the front of
+    that seed alone: near 100 %, the front is not one of chance.
+    """
+    _check(as_json=as_json, as_csv=as_csv)
+    found = analysis.pareto(
+        _frame(folder, name), minimize=minimize, maximize=maximize, axes=axes or None, at=at or None, over=over
+    )
+    if only:
+        found = found.filter("front")
+    if as_json or as_csv:
+        print_frame(found, as_json=as_json, as_csv=as_csv)
+        return
+    metrics = [*minimize, *maximize]
+    named = [key for key in _before(found, "n") if key not in metrics]
+    scales = {key: label(key, found[key].abs().max()) for key in metrics}  # type: ignore[arg-type] # a column of numbers
+    heads = [*named, *(f"{key} ({unit})" if unit else key for key, (_, unit, _) in scales.items())]
+    lines = []
+    for row in found.to_dicts():
+        numbers = [_plain(None if row[key] is None else row[key] * scale.scale) for key, scale in scales.items()]
+        verdict = {True: "front", False: f"behind {row['dominated_by']}", None: "-"}[row["front"]]
+        share = "-" if row["front_share"] is None else _share(row["front_share"])
+        lines.append([str(row["point"]), *_cells(named[1:], row), *numbers, verdict, share])
+    heads += ["front", "of seeds"]
+    print_lines(table(heads, lines, right=[heads[0], *heads[len(named) : -2], "of seeds"]))
+
+
+@click.command()
+@_store
+@click.option(
+    "--column", default="write_amplification", show_default=True, metavar="NAME", help="The column of the time series."
+)
+@click.option(
+    "--method",
+    type=click.Choice(["mser", "snia"]),
+    default="mser",
+    show_default=True,
+    help="MSER-5, or the five rounds of SNIA's test specification.",
+)
+@click.option(
+    "--rounds",
+    type=int,
+    default=25,
+    show_default=True,
+    metavar="N",
+    help="With snia: rounds that a run is divided into.",
+)
+@_output
+def steady(folder: Path, name: str | None, as_csv: bool, as_json: bool, **options: Any) -> None:
+    """Say where the runs of a study become steady, and their means from there on.
+
+    Runs must have kept a time series: options.series = "auto" in the study.
+    """
+    _check(as_json=as_json, as_csv=as_csv)
+    found = analysis.steady_states(Store(folder, create=False), name=name, **options)
+    if as_json or as_csv:
+        print_frame(found, as_json=as_json, as_csv=as_csv)
+        return
+    axes = _before(found, "key")
+    column = options["column"]
+    largest = found["mean"].max()
+    _, unit, scale = label(column, largest if isinstance(largest, float) else None)
+    heads = [*axes, "steady after", "requests", f"{column} ({unit})" if unit else column]
+    lines = []
+    for row in found.to_dicts():
+        if row["reached"]:
+            when = value_text("simulated_ns", row["simulated_ns"]) if row["simulated_ns"] is not None else "-"
+            requests = "-" if row["requests"] is None else f"{row['requests']:,}"
+            cells = [when, requests, _estimate(row["mean"], row["low"], row["high"], scale)]
+        else:
+            cells = ["not reached", "-", "-"]
+        lines.append([*_cells(axes, row), *cells])
+    print_lines(table(heads, lines, right=heads[len(axes) :]))
+    reasons = found.filter(~found["reached"])["reason"].to_list()
+    if reasons:
+        click.echo(f"{len(reasons)} of {found.height} runs do not become steady. The first: {reasons[0]}", err=True)
+
+
+COMMANDS = (compare, improvement, sensitivity, pareto, steady)

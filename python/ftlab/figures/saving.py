@@ -1,0 +1,65 @@
+"""Figures to files: whole, without dates, the same bytes every time."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ftlab.errors import ConfigError
+from ftlab.studies.store import write_atomically
+
+if TYPE_CHECKING:
+    import os
+
+    from matplotlib.figure import Figure
+
+DPI = 300
+# Without dates.
+_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+FORMS = tuple(_METADATA)
+
+
+def image(figure: Figure, form: str, dpi: float = DPI) -> bytes:
+    """Give a figure as a file: ``"pdf"`` and ``"svg"`` with their fonts, or ``"png"``."""
+    from ftlab.figures.canvas import Picture, styled
+
+    drawn = io.BytesIO()
+    with styled(figure.sheet if isinstance(figure, Picture) else "page"):
+        figure.savefig(drawn, format=form, dpi=dpi, metadata=_METADATA[form])
+    return drawn.getvalue()
+
+
+def save(figure: Figure, path: str | os.PathLike[str], dpi: float = DPI) -> list[Path]:
+    """Save a figure as PDF, SVG and PNG, or in one of these forms.
+
+    The same figure gives the same bytes. Files appear whole or not at all.
+
+    Args:
+        figure: The figure.
+        path: With the ending ``.pdf``, ``.svg`` or ``.png``: this file. Without one: all three beside each other.
+        dpi: Resolution of PNG.
+
+    Returns:
+        The files.
+
+    Raises:
+        ConfigError: The ending is another one, or the place cannot be written.
+    """
+    path = Path(path)
+    ending = path.suffix.removeprefix(".").lower()
+    if ending in FORMS:
+        paths = [path]
+    elif ending.isalpha():
+        raise ConfigError(
+            f"{path}: found the ending .{ending}, expected {', '.join(f'.{form}' for form in FORMS)} or none"
+        )
+    else:
+        paths = [path.with_name(f"{path.name}.{form}") for form in FORMS]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for each in paths:
+            write_atomically(each, image(figure, each.suffix[1:].lower(), dpi))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return paths

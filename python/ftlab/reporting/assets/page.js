@@ -1,0 +1,266 @@
+"use strict";
+
+(() => {
+  const DATA = JSON.parse(document.getElementById("data").textContent);
+  // Okabe and Ito: apart for the colour-blind. Dashes and symbols keep series apart in grey.
+  const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999900"];
+  const DASHES = ["solid", [7, 4], [2, 3], [10, 3, 2, 3]];
+  const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow"];
+  const CAUSE_COLORS = {
+    host: "#0072b2", gc: "#d55e00", merge: "#009e73", map: "#cc79a7", metadata: "#e69f00",
+    lsb_backup: "#56b4e9", cache_flush: "#999900", wear_level: "#777777", recovery: "#000000",
+  };
+  const PAPER_WIDTH = 660;
+  const INK = "#1b1f24";
+  const charts = new Map();
+
+  const escape = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+
+  // Numbers
+
+  const digits = (value) => {
+    if (Number.isInteger(value) && Math.abs(value) < 1e15) {
+      return Math.abs(value) >= 1e4 ? value.toLocaleString("en-US") : String(value);
+    }
+    return Number(value.toPrecision(4)).toLocaleString("en-US", { maximumSignificantDigits: 4 });
+  };
+
+  // The unit in which a quantity of this size is shown, as ftlab.labels chooses it.
+  const step = (axis, largest) => {
+    const steps = DATA.steps[axis.base];
+    if (!steps || axis.base === "") return [1 / axis.factor, ""];
+    const least = axis.base === "IOPS" ? 10 : 1;
+    return steps.find(([size]) => Math.abs(largest) * axis.factor >= size * least) ?? steps[steps.length - 1];
+  };
+
+  const text = (axis, value) => {
+    if (value === null || value === undefined) return "-";
+    if (typeof value === "boolean") return value ? "on" : "off";
+    if (typeof value !== "number") return String(value);
+    if (axis.scale === "tail") return percent(1 - 10 ** -value);
+    const [size, unit] = step(axis, value);
+    return axis.base && unit && value ? `${digits((value * axis.factor) / size)} ${unit}` : digits(value);
+  };
+
+  const percent = (share) => {
+    const left = 1 - share;
+    const places = left > 0 && left < 0.1 ? Math.ceil(-Math.log10(left) - 1e-9) - 2 : 0;
+    return `${(100 * share).toFixed(Math.max(0, places))} %`;
+  };
+
+  // Axes
+
+  const margin = (ticks) => 0.05 * (ticks[ticks.length - 1] - ticks[0]) || 1;
+
+  const axisOption = (axis, values, position) => {
+    const numbers = values.filter((v) => typeof v === "number" && Number.isFinite(v));
+    const largest = numbers.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+    const ticks = axis.ticks ? { customValues: axis.ticks } : {};
+    const [size, unit] = axis.scale === "log" ? [1, ""] : step(axis, largest);
+    const scaled = axis.scale === "log" || !unit;
+    const option = {
+      name: unit && !scaled ? `${axis.name} (${unit})` : axis.name,
+      nameLocation: "middle",
+      nameTextStyle: { color: INK, fontSize: 12 },
+      axisLine: { show: true, lineStyle: { color: INK } },
+      axisTick: { show: true, ...ticks },
+      axisLabel: { color: INK, fontSize: 11, hideOverlap: true, ...ticks },
+      splitLine: { lineStyle: { color: "#e3e7eb" } },
+      nameGap: position === "x" ? 26 : 50,
+    };
+    if (axis.scale === "category") {
+      return { ...option, type: "category", data: axis.values.map((v) => text(axis, v)), splitLine: { show: false } };
+    }
+    if (axis.scale === "tail") {
+      const top = Math.ceil(largest);
+      return {
+        ...option, type: "value", min: 0, max: top, interval: 1,
+        axisLabel: { ...option.axisLabel, formatter: (v) => percent(1 - 10 ** -v) },
+      };
+    }
+    if (axis.scale === "log") {
+      const smallest = numbers.filter((v) => v > 0).reduce((a, b) => Math.min(a, b), Infinity);
+      const base = axis.log2 ? 2 : 10;
+      const floor = (v) => base ** Math.floor(Math.log(v) / Math.log(base) + 1e-9);
+      const ceil = (v) => base ** Math.ceil(Math.log(v) / Math.log(base) - 1e-9);
+      return {
+        ...option, type: "log", logBase: base,
+        min: axis.ticks ? smallest / 1.15 : Number.isFinite(smallest) ? floor(smallest) : undefined,
+        max: axis.ticks ? largest * 1.15 : largest > 0 ? ceil(largest) : undefined,
+        axisLabel: { ...option.axisLabel, formatter: (v) => text(axis, v) },
+      };
+    }
+    return {
+      ...option, type: "value", scale: position === "x" || axis.far,
+      min: axis.ticks ? axis.ticks[0] - margin(axis.ticks) : undefined,
+      max: axis.ticks ? axis.ticks[axis.ticks.length - 1] + margin(axis.ticks) : position === "x" && numbers.length ? numbers.reduce((a, b) => Math.max(a, b)) : undefined,
+      axisLabel: {
+        ...option.axisLabel,
+        showMaxLabel: position === "x" && !axis.ticks ? false : undefined,
+        formatter: (v) => digits(unit ? Number(((v * axis.factor) / size).toPrecision(6)) : v),
+      },
+    };
+  };
+
+  // Drawing
+
+  const look = (series, at) => {
+    const color = series.color ?? COLORS[at % COLORS.length];
+    const dash = series.dashed ? [6, 4] : series.faint ? "solid" : DASHES[at % DASHES.length];
+    return { color, dash, symbol: SYMBOLS[at % SYMBOLS.length] };
+  };
+
+  const lineSeries = (each, at) => {
+    const { color, dash, symbol } = each.look;
+    if (each.dots) {
+      return {
+        type: "scatter", name: each.name, data: each.data, symbol, symbolSize: each.size ?? 3.5, itemStyle: { color },
+        cursor: each.pick ? "pointer" : "default", emphasis: { disabled: !each.pick }, z: each.pick ? 4 : 2,
+      };
+    }
+    return {
+      type: "line", name: each.name, data: each.data, showSymbol: Boolean(each.marked), symbol, symbolSize: 8,
+      lineStyle: { color, width: each.bare ? 0 : each.faint ? 1 : 2, opacity: each.faint ? 0.45 : 1, type: dash },
+      itemStyle: { color }, emphasis: { disabled: true }, z: each.faint ? 1 : 3, step: each.step,
+      connectNulls: false,
+    };
+  };
+
+  const swatch = (spec, { color, dash, symbol }, each) => {
+    const pattern = Array.isArray(dash) ? `stroke-dasharray="${dash.join(" ")}"` : "";
+    if (spec.kind === "bars") return `<svg width="16" height="12"><rect width="16" height="12" fill="${color}"/></svg>`;
+    const shapes = {
+      circle: '<circle cx="14" cy="6" r="3.5"/>', rect: '<rect x="10.5" y="2.5" width="7" height="7"/>',
+      triangle: '<path d="M14 2l4 8h-8z"/>', diamond: '<path d="M14 1l4 5l-4 5l-4-5z"/>',
+    };
+    const mark = each.dots || each.marked ? `<g fill="${color}">${shapes[symbol] ?? shapes.circle}</g>` : "";
+    const line = each.dots || each.bare ? "" : `<line x1="0" x2="28" y1="6" y2="6" stroke="${color}" stroke-width="${each.faint ? 1 : 2}" ${pattern}/>`;
+    return `<svg width="28" height="12" aria-hidden="true">${line}${mark}</svg>`;
+  };
+
+  const boxes = (id) => [...document.querySelectorAll(`[data-legend="${id}"] input`)];
+
+  const legend = (spec, chart) => {
+    const place = document.querySelector(`[data-legend="${spec.id}"]`);
+    place.replaceChildren();
+    if (spec.legend) place.append(`${spec.legend}:`);
+    for (const each of spec.series) {
+      const label = document.createElement("label");
+      const box = document.createElement("input");
+      box.type = "checkbox";
+      box.checked = true;
+      box.addEventListener("change", () => {
+        chart.dispatchAction({ type: box.checked ? "legendSelect" : "legendUnSelect", name: each.name });
+      });
+      label.append(box);
+      label.insertAdjacentHTML("beforeend", swatch(spec, each.look, each));
+      label.append(each.name);
+      place.append(label);
+    }
+  };
+
+  const tooltip = (spec) => (hits) => {
+    const list = (Array.isArray(hits) ? hits : [hits]).filter((hit) => hit.value?.[1] !== null);
+    if (!list.length) return "";
+    const rows = list.map((hit) => {
+      const told = hit.data.told ? `<br>${hit.data.told.map(escape).join("<br>")}` : "";
+      return `${hit.marker}${escape(hit.seriesName)}: <b>${escape(text(spec.y, hit.value[1]))}</b>${told}`;
+    });
+    const x = spec.x.scale === "category" ? spec.x.values[list[0].value[0]] : list[0].value[0];
+    return `${escape(spec.x.name)} ${escape(text(spec.x, x))}<br>${rows.join("<br>")}`;
+  };
+
+  const lines = (spec) => {
+    const all = (at) => spec.series.flatMap((each) => each.data.map((point) => (point.value ?? point)[at]));
+    return {
+      grid: { left: 68, right: 16, top: 12, bottom: 46 },
+      xAxis: axisOption(spec.x, all(0), "x"),
+      yAxis: axisOption(spec.y, all(1), "y"),
+      tooltip: { trigger: spec.trigger ?? "axis", confine: true, formatter: tooltip(spec), transitionDuration: 0 },
+      axisPointer: { snap: true },
+      series: spec.series.map(lineSeries),
+    };
+  };
+
+  const bars = (spec) => ({
+    aria: { enabled: true, decal: { show: true } },
+    grid: { left: 110, right: 20, top: 6, bottom: 40 },
+    xAxis: {
+      type: "value", max: 1, axisLabel: { color: INK, formatter: percent }, splitLine: { lineStyle: { color: "#e3e7eb" } },
+      name: "share", nameLocation: "middle", nameGap: 26, nameTextStyle: { color: INK, fontSize: 12 },
+    },
+    yAxis: { type: "category", data: spec.categories, inverse: true, axisLabel: { color: INK }, axisTick: { show: false } },
+    tooltip: {
+      trigger: "item", confine: true, transitionDuration: 0,
+      formatter: (hit) => `${escape(spec.categories[hit.dataIndex])}, ${escape(hit.seriesName)}<br><b>${(100 * hit.value).toPrecision(3)} %</b>`
+        + ` (${escape(spec.series[hit.seriesIndex].texts[hit.dataIndex])})`,
+    },
+    series: spec.series.map((each) => ({
+      type: "bar", name: each.name, stack: "all", barMaxWidth: 30,
+      data: each.data.map((value) => ({ value, label: { show: value >= 0.06 } })),
+      itemStyle: { color: each.look.color, borderColor: "#fff", borderWidth: 0.5 },
+      label: {
+        color: "#111", fontSize: 11, backgroundColor: "rgba(255,255,255,.85)", padding: [1, 3], borderRadius: 2,
+        textBorderWidth: 0, textBorderColor: "transparent",
+        formatter: (hit) => `${(100 * hit.value).toPrecision(3)} %`,
+      },
+    })),
+  });
+
+  const draw = (spec) => {
+    const place = document.querySelector(`[data-chart="${spec.id}"]`);
+    const chart = charts.get(spec.id)?.chart ?? echarts.init(place, null, { renderer: "svg" });
+    spec.series.forEach((each, at) => {
+      const color = each.cause ? CAUSE_COLORS[each.cause] : each.color;
+      each.look = look({ ...each, color }, each.at ?? at);
+    });
+    const option = spec.kind === "bars" ? bars(spec) : lines(spec);
+    const zooms = spec.kind !== "bars";
+    chart.setOption({
+      animation: false, textStyle: { fontFamily: "system-ui, 'DejaVu Sans', sans-serif" },
+      legend: { show: false, data: spec.series.map((each) => each.name) },
+      aria: { enabled: true, label: { description: place.getAttribute("aria-label") } },
+      toolbox: zooms ? { show: true, right: -100, feature: { dataZoom: { filterMode: "none" } } } : undefined,
+      ...option,
+    }, { notMerge: true });
+    if (zooms) {
+      // Dragging zooms at once, without a tool to be chosen first.
+      chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
+    }
+    if (!charts.has(spec.id)) {
+      chart.getZr().on("dblclick", () => {
+        for (const other of charts.values()) {
+          if (other.spec.id === spec.id || (spec.group && other.spec.group === spec.group)) {
+            other.chart.dispatchAction({ type: "restore" });
+            other.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
+            // Going back is about the zoom: what was switched off stays off.
+            boxes(other.spec.id).forEach((box, at) => {
+              if (!box.checked) other.chart.dispatchAction({ type: "legendUnSelect", name: other.spec.series[at].name });
+            });
+          }
+        }
+      });
+      if (spec.group) chart.group = spec.group;
+    }
+    charts.set(spec.id, { chart, spec });
+    legend(spec, chart);
+    return chart;
+  };
+
+  for (const spec of DATA.charts ?? []) draw(spec);
+  for (const group of new Set((DATA.charts ?? []).map((spec) => spec.group).filter(Boolean))) echarts.connect(group);
+
+  // Paper has its own width; nothing on it can be pressed.
+  const fit = (width) => {
+    for (const { chart } of charts.values()) {
+      chart.resize(width ? { width } : { width: "auto" });
+      chart.getZr().flush();
+    }
+  };
+  let onPaper = false;
+  window.addEventListener("resize", () => { if (!onPaper) fit(); });
+  window.addEventListener("beforeprint", () => { onPaper = true; fit(PAPER_WIDTH); });
+  window.addEventListener("afterprint", () => { onPaper = false; fit(); });
+
+  window.ftlab = { charts, draw, text, escape, DATA, SYMBOLS };
+})();
