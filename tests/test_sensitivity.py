@@ -51,6 +51,8 @@ LOAD: dict[str, Any] = {
     "request_bytes": {"4KiB": 1, "16KiB": 1}, "mean_interarrival_us": 700, "streams": 2,
 }  # fmt: skip
 
+LEAFTL = {"map_cache.kind": "leaftl", "map_cache.bytes": "16KiB"}
+
 # key -> another value, and what else it needs to matter
 CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "geometry.channels": (4, {}),
@@ -90,6 +92,9 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "ftl.wear_leveling_threshold": (5, {}),
     "ftl.free_block": ("next_fit", {"ftl.wear_leveling": "none"}),
     "ftl.plane_choice": ("most_free", {"ftl.gc_open_block": "shared"}),
+    "map_cache.leaftl_gamma": (8, LEAFTL),
+    "map_cache.leaftl_batch_pages": (20, LEAFTL),
+    "map_cache.leaftl_compaction_writes": (50, LEAFTL),
     "host.arrival": ("closed", {"host.outstanding": 0}),
     "host.queue_depth": (8, {"host.arrival": "closed", "host.outstanding": 0}),
     "host.time_scale": (0.5, {}),

@@ -21,6 +21,7 @@ mod bsb;
 mod dftl;
 mod full_page;
 mod half_page;
+pub(crate) mod leaftl;
 mod lru;
 mod tafp;
 pub mod translation;
@@ -128,6 +129,14 @@ pub enum MapOp {
         /// Bytes of the old version that cross the bus.
         rest_bytes: u32,
     },
+    /// Read the data page that was taken for the right one: its spare area, or that of its neighbour at the border of a
+    /// block, tells which is.
+    Probe {
+        /// The physical unit that was predicted.
+        predicted: u32,
+        /// Where the data are.
+        actual: u32,
+    },
 }
 
 /// What a scheme tells of itself.
@@ -179,6 +188,16 @@ pub trait MapCache: Debug + Send {
     /// Whether it looks at physical addresses.
     fn wants_table(&self) -> bool {
         false
+    }
+
+    /// Whether collection should copy the survivors of a block in order of their logical units.
+    fn wants_sorted_copies(&self) -> bool {
+        false
+    }
+
+    /// How many changes the drive should gather, to write their data in order of their logical units.
+    fn sorts_batches(&self) -> Option<usize> {
+        None
     }
 
     /// What it tells of itself.
@@ -260,4 +279,6 @@ map_caches! {
     tafp::Tafp, "translation-page-aware forward prefetching, IEEK paper 2012-50-3-10";
     /// The window that a balanced score board likes best at each miss.
     bsb::Bsb, "balanced score board, IEEK paper 2012-50-3-10";
+    /// Segments learned by linear regression, groups of 256 units in LRU order.
+    leaftl::Leaftl, "LeaFTL: Sun et al., ASPLOS 2023";
 }
