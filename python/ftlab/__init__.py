@@ -8,6 +8,7 @@
 """
 
 from ftlab._native import __version__
+from ftlab.conversion import convert, merge, split
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.recording import Recording, record
@@ -32,9 +33,12 @@ __all__ = [
     "TraceStats",
     "Workload",
     "__version__",
+    "convert",
     "fit",
+    "merge",
     "record",
     "run",
+    "split",
     "study",
     "trace_stats",
 ]
