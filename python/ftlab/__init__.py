@@ -9,6 +9,7 @@
 
 from ftlab import analysis, figures
 from ftlab._native import __version__
+from ftlab.conversion import convert, merge, split
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.recording import Recording, record
@@ -36,10 +37,13 @@ __all__ = [
     "__version__",
     "analysis",
     "figures",
+    "convert",
     "fit",
+    "merge",
     "record",
     "report",
     "run",
+    "split",
     "study",
     "trace_stats",
 ]
