@@ -128,6 +128,7 @@ def test_without_any_run_a_report_says_so(tmp_path: Path) -> None:
             **{
                 **{name: getattr(paper, name) for name in paper.__dataclass_fields__},
                 "studies": lambda _: [],
+                "statistics": lambda _: {},
             }
         )
         done = run_paper(empty, tmp_path, "full")

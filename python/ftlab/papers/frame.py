@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab.errors import InputError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from ftlab.statistics import TraceStats
     from ftlab.studies import Watch
 
 # As published; of at most two minutes on two cores; of seconds, for tests.
@@ -59,9 +60,11 @@ class Table:
 class Results:
     """What the studies of a paper measured."""
 
-    def __init__(self, frames: Mapping[str, pl.DataFrame], size: Size) -> None:
-        """Take the table of each study, by its name."""
-        self.frames, self.size = dict(frames), size
+    def __init__(
+        self, frames: Mapping[str, pl.DataFrame], size: Size, statistics: Mapping[str, TraceStats] | None = None
+    ) -> None:
+        """Take the table of each study, by its name, and the statistics of workloads, by theirs."""
+        self.frames, self.size, self.statistics = dict(frames), size, dict(statistics or {})
 
     def rows(self, study: str, **where: Any) -> pl.DataFrame:
         """The finished runs of a study whose axes have these values; of none if the study was not run."""
@@ -106,6 +109,7 @@ class Paper:
         claims: Its claims, judged.
         tables: Further tables of its report.
         figures: Figures of its report, by file name.
+        statistics: Statistics of its workloads that its claims need, by name.
     """
 
     name: str
@@ -117,6 +121,7 @@ class Paper:
     claims: Callable[[Results], list[Claim]]
     tables: Callable[[Results], list[Table]]
     figures: Callable[[Results], dict[str, Figure]]
+    statistics: Callable[[Size], dict[str, TraceStats]] = field(default=lambda _: {})
 
 
 @dataclass(frozen=True)
@@ -219,7 +224,7 @@ def run_paper(paper: Paper, home: Path, size: Size = "full", *, watch: Watch | N
         study = Study(spec)
         executed += run_study(study, store, watch=watch).executed
         frames[study.name] = store.frame(study.name)
-    results = Results(frames, size)
+    results = Results(frames, size, paper.statistics(size))
     done = Done(paper, size, paper.claims(results), results.errors, executed, folder)
     write_report(done, paper.tables(results), paper.figures(results))
     kept = {"size": size, **claims_json(paper.name, paper.title, done.claims)}
