@@ -339,6 +339,20 @@ def test_stand_ins_and_runs_that_ended_early_are_marked(tmp_path: Path) -> None:
     assert "The workload is a stand-in" not in text
 
 
+@pytest.mark.parametrize("device", ["map-cache-chip", "map-cache-model"])
+def test_mapping_caches_are_shown_and_what_is_not_modelled_is_not(device: str, tmp_path: Path) -> None:
+    drive = package.Device.load(device).with_(map_cache={"kind": "bsb", "bytes": "32KiB"})
+    result = package.run(drive, package.Workload(kind="zipf", requests=3_000, footprint_bytes="1GiB"))
+    page = Page(package.report(result, out=tmp_path / "page.html"))
+    charts = {chart["id"]: chart for chart in page.data["charts"]}
+    assert {"series-map-hit-ratio", "series-map-penalty-mean-ns", "series-map-window"} <= set(charts)
+    windows = [[share or 0 for _, share in each["data"]] for each in charts["series-map-window"]["series"]]
+    assert {round(sum(shares), 4) for shares in zip(*windows, strict=True)} <= {0, 1}
+    assert ("Mapping cache", "bsb, 32.0 KiB") in re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page.text)
+    whole = device == "map-cache-chip"
+    assert ("Garbage collection</h3>" in page.text, "series-wa" in charts, 'class="drive"' in page.text) == (whole,) * 3
+
+
 # Studies
 
 

@@ -153,6 +153,59 @@ def test_split_and_merge(two_volumes: Path, tmp_path: Path) -> None:
     assert ftlab("trace", "merge", files[0], tmp_path / "none.csv", tmp_path / "x.csv").status == 2
 
 
+def test_split_merge_and_convert_in_python(two_volumes: Path, tmp_path: Path) -> None:
+    import ftlab as package
+
+    parts = package.split(package.Trace(two_volumes, skip_bad=1), tmp_path / "parts", "csv")
+    assert {volume: trace.path.name for volume, trace in parts.traces.items()} == {0: "two-0.csv", 3: "two-3.csv"}
+    assert (dict(parts.requests), parts.skipped_records) == ({0: 1, 3: 2}, 0)
+    whole = package.merge(list(parts.traces.values()), tmp_path / "all.parquet", keep_streams=True)
+    assert (whole.requests, whole.trace.format) == (3, "parquet")
+    assert [(stream.volume, stream.stream) for stream in whole.streams] == [(0, 0), (3, 3)]
+    one = package.merge([package.Trace(two_volumes, volume=3), tmp_path / "all.parquet"], tmp_path / "five.csv.gz")
+    assert [stream[1:] for stream in one.streams] == [(3, 0), (0, 2), (3, 1)]
+    assert one.requests == 5
+    seen: list[int] = []
+    done = package.convert(
+        package.Trace(two_volumes).filter(ops="write").scale_time(0.5),
+        tmp_path / "half.csv",
+        requests=1,
+        progress=lambda _, count: seen.append(count),
+    )
+    assert (done.requests, done.streams, seen) == (1, (), [1])
+    with pytest.raises(package.ConfigError, match="found none"):
+        package.merge([], tmp_path / "x.csv")
+    with pytest.raises(package.ConfigError, match="names no format"):
+        package.convert(two_volumes, tmp_path / "x.unknown")
+    with pytest.raises(package.InputError, match="steps of a transformation"):
+        package.merge([package.Trace(two_volumes).slice(take=1)], tmp_path / "x.csv")
+    with pytest.raises(package.InputError, match="read only"):
+        package.split(two_volumes, tmp_path / "y", "spc")
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_contents_of_requests_are_kept(tmp_path: Path) -> None:
+    one, other = "98b9cb7e1dd888f9dac2bf08af1c3cb2", "aad461f40ced9c7166a87fca5bc03d1f"
+    fiu = tmp_path / "t.fiu"
+    fiu.write_text(f"1 1 a 8 8 W 6 0 {one}\n2 1 a 16 8 W 6 1 {other}\n3 1 a 24 8 R 6 0 {other}\n")
+
+    def hashes(file: Path) -> list[str]:
+        header, *rows = file.read_text().splitlines()
+        assert header.endswith(",content_hash")
+        return [row.rsplit(",", 1)[1] for row in rows]
+
+    assert ftlab("trace", "split", fiu, tmp_path / "parts", "--to", "csv").status == 0
+    parts = [tmp_path / "parts" / f"t-{volume}.csv" for volume in (0, 1)]
+    assert [hashes(part) for part in parts] == [[one, other], [other]]
+    assert ftlab("trace", "merge", *parts, tmp_path / "all.csv").status == 0
+    assert hashes(tmp_path / "all.csv") == [one, other, other]
+    options = ("--transform", "filter ops=write", "--transform", "scale_time factor=2")
+    assert ftlab("trace", "convert", fiu, tmp_path / "w.csv", *options).status == 0
+    assert hashes(tmp_path / "w.csv") == [one, other]
+    assert ftlab("trace", "convert", fiu, tmp_path / "a.csv", "--transform", "align bytes=4KiB").status == 0
+    assert "content_hash" not in (tmp_path / "a.csv").read_text()
+
+
 def test_the_columnar_file_says_what_it_is(tmp_path: Path, spc: Path) -> None:
     import polars as pl
 

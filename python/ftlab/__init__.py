@@ -9,6 +9,7 @@
 
 from ftlab import analysis, figures
 from ftlab._native import __version__
+from ftlab.conversion import convert, merge, split
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.recording import Recording, record
@@ -35,11 +36,14 @@ __all__ = [
     "Workload",
     "__version__",
     "analysis",
+    "convert",
     "figures",
     "fit",
+    "merge",
     "record",
     "report",
     "run",
+    "split",
     "study",
     "trace_stats",
 ]

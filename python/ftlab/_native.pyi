@@ -188,11 +188,10 @@ def trace_convert(
     progress: Callable[[float | None, int], None] | None = ...,
 ) -> tuple[int, int]: ...
 def trace_merge(
-    paths: Sequence[str | PathLike[str]],
+    traces: Sequence[tuple[str | PathLike[str], ReadOptions | None]],
     target: str | PathLike[str],
     target_format: str,
     *,
-    reading: ReadOptions | None = ...,
     keep_streams: bool = ...,
     progress: Callable[[float | None, int], None] | None = ...,
 ) -> tuple[int, int, list[tuple[Path, int, int]]]: ...

@@ -97,13 +97,14 @@ class Trace(Transformable):
         """The text of a workload file with the same requests."""
         return _native.Workload.from_json(to_json(self.keys()), "trace", self.name).to_toml()
 
+    def reading(self) -> _native.ReadOptions:
+        """How it is read, for the engine."""
+        volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()
+        return _native.ReadOptions.of(self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps)
+
     def source(self) -> _native.Source:
         """Open it."""
-        volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()
-        reading = _native.ReadOptions.of(
-            self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps
-        )
-        return _native.Source.from_trace(self.path, reading)
+        return _native.Source.from_trace(self.path, self.reading())
 
     def stats(self, **options: Any) -> TraceStats:
         """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::flash::cell::{CellKind, PageClass, PageOrder, page_classes};
 use crate::ftl::gc::VictimKind;
 use crate::host::request::SECTOR_BYTES;
-use crate::mapcache::{ENTRY_BYTES, MapCacheKind};
+use crate::mapcache::{ENTRY_BYTES, MapCacheKind, Shape, leaftl};
 use crate::quantity;
 
 /// A drive: what a device file says. Sections that are left out take their defaults, but `geometry` has none.
@@ -616,6 +616,14 @@ pub struct MapCacheConfig {
     /// Share of memory for single entries, the rest being for whole pages (`cdftl`). A quarter leaves room for several pages
     /// in the smallest memories of the mapping-cache paper (16 KiB).
     pub entry_fraction: f64,
+    /// How far from the right physical unit a prediction may be (`leaftl`). The spare area of a page names as many
+    /// neighbours on each side, at 4 bytes each.
+    pub leaftl_gamma: u32,
+    /// Changes that are learned together (`leaftl`): those of 8 MB of data of 4 KiB pages in the paper. They never take
+    /// more than a quarter of the memory.
+    pub leaftl_batch_pages: u32,
+    /// Changes learned from one compaction of the groups in memory to the next (`leaftl`).
+    pub leaftl_compaction_writes: u64,
 }
 
 impl Default for MapCacheConfig {
@@ -648,6 +656,9 @@ impl Default for MapCacheConfig {
             sparse_entries: 32,
             selective_threshold: 3,
             entry_fraction: 0.25,
+            leaftl_gamma: 0,
+            leaftl_batch_pages: 2048,
+            leaftl_compaction_writes: 1_000_000,
         }
     }
 }
@@ -1142,7 +1153,7 @@ impl DeviceConfig {
 
     fn validate_map_cache(&self) -> Result<(), ConfigError> {
         let (m, usual) = (&self.map_cache, MapCacheConfig::default());
-        use MapCacheKind::{Bsb, Cdftl, Dftl, FullPage, HalfPage, Ideal, Sftl, Tafp, Tpftl};
+        use MapCacheKind::{Bsb, Cdftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
         // Keys that would change nothing are mistakes: name, whether it was changed, which kinds look at it.
         let runs = [FullPage, HalfPage, Tafp, Bsb].as_slice();
         for (key, changed, kinds) in [
@@ -1155,7 +1166,7 @@ impl DeviceConfig {
             ("window_bytes", m.window_bytes != usual.window_bytes, &[Tafp]),
             ("window_inclusive", m.window_inclusive, &[Tafp, Bsb]),
             ("charge_headers", m.charge_headers, runs),
-            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb, Cdftl]),
+            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb, Cdftl, Leaftl]),
             ("candidates", m.candidates != usual.candidates, &[Bsb]),
             ("score_weight", m.score_weight.to_bits() != usual.score_weight.to_bits(), &[Bsb]),
             ("decision_interval", m.decision_interval != usual.decision_interval, &[Bsb]),
@@ -1165,6 +1176,13 @@ impl DeviceConfig {
             ("sparse_entries", m.sparse_entries != usual.sparse_entries, &[Sftl]),
             ("selective_threshold", m.selective_threshold != usual.selective_threshold, &[Tpftl]),
             ("entry_fraction", m.entry_fraction.to_bits() != usual.entry_fraction.to_bits(), &[Cdftl]),
+            ("leaftl_gamma", m.leaftl_gamma != usual.leaftl_gamma, &[Leaftl]),
+            ("leaftl_batch_pages", m.leaftl_batch_pages != usual.leaftl_batch_pages, &[Leaftl]),
+            (
+                "leaftl_compaction_writes",
+                m.leaftl_compaction_writes != usual.leaftl_compaction_writes,
+                &[Leaftl],
+            ),
         ] {
             if changed && !kinds.contains(&m.kind) {
                 let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -1237,6 +1255,20 @@ impl DeviceConfig {
         if !(m.entry_fraction > 0.0 && m.entry_fraction < 1.0) {
             return refuse("map_cache.entry_fraction", m.entry_fraction, "must be above 0 and below 1");
         }
+        let spare = self.geometry.spare_bytes;
+        let named = (2 * u64::from(m.leaftl_gamma) + 1) * u64::from(ENTRY_BYTES);
+        if m.leaftl_gamma > 0 && named > spare {
+            let expected = format!(
+                "needs {named} bytes for the logical numbers of neighbours, but geometry.spare_bytes is {spare}"
+            );
+            return refuse("map_cache.leaftl_gamma", m.leaftl_gamma, expected);
+        }
+        if m.leaftl_batch_pages == 0 {
+            return refuse("map_cache.leaftl_batch_pages", 0, "must be at least 1");
+        }
+        if m.leaftl_compaction_writes == 0 {
+            return refuse("map_cache.leaftl_compaction_writes", 0, "must be at least 1");
+        }
         let header = if m.charge_headers { 8 } else { 0 };
         let most = |window: CandidateWindow| match window {
             CandidateWindow::Forward(bytes) => u64::from(bytes + ENTRY_BYTES),
@@ -1251,6 +1283,7 @@ impl DeviceConfig {
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             Cdftl => page + u64::from(m.entry_bytes),
             Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
+            Leaftl => leaftl::least_bytes(Shape::new(self)),
             _ => u64::from(m.entry_bytes),
         };
         if m.bytes < least {

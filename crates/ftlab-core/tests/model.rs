@@ -92,19 +92,27 @@ fn drives() -> impl Strategy<Value = Value> {
 /// Every mapping cache, most with little memory.
 fn map_caches() -> impl Strategy<Value = Value> {
     let kinds: Vec<&str> = MapCacheKind::ALL.iter().map(|kind| kind.name()).collect();
-    (proptest::sample::select(kinds), 0..3_usize, any::<bool>()).prop_map(|(kind, size, coalesce)| {
-        if kind == "ideal" {
-            return json!({ "kind": kind });
-        }
-        let mut map_cache = json!({ "kind": kind, "bytes": ([4096, 5000, 16_000][size]) });
-        if !WITHOUT_COALESCING.contains(&kind) {
-            map_cache["flush_coalesce"] = json!(coalesce);
-        }
-        if kind == "dftl" || kind == "tpftl" {
-            map_cache["bytes"] = json!(([40, 100, 1000][size]));
-        }
-        map_cache
-    })
+    (proptest::sample::select(kinds), 0..3_usize, any::<bool>(), 0..18_usize).prop_map(
+        |(kind, size, coalesce, shape)| {
+            if kind == "ideal" {
+                return json!({ "kind": kind });
+            }
+            let mut map_cache = json!({ "kind": kind, "bytes": ([4096, 5000, 16_000][size]) });
+            if !WITHOUT_COALESCING.contains(&kind) {
+                map_cache["flush_coalesce"] = json!(coalesce);
+            }
+            match kind {
+                "dftl" | "tpftl" => map_cache["bytes"] = json!(([40, 100, 1000][size])),
+                "leaftl" => {
+                    map_cache["leaftl_gamma"] = json!(([0, 1, 8][shape % 3]));
+                    map_cache["leaftl_batch_pages"] = json!(([1, 30, 2048][shape / 3 % 3]));
+                    map_cache["leaftl_compaction_writes"] = json!(([10, 1000][shape / 9]));
+                }
+                _ => {}
+            }
+            map_cache
+        },
+    )
 }
 
 /// Schemes that always write all that they have changed of a translation page.

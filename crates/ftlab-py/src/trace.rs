@@ -7,8 +7,8 @@ use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
-    FORMATS, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create, create_with_contents,
-    open,
+    FORMATS, InLine, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create,
+    create_with_contents, open,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -88,13 +88,39 @@ pub(crate) fn transformed_trace(trace: TraceFile, reading: Option<&ReadOptions>)
     }
 }
 
-/// The same on the caller's thread where there are no steps.
-fn requests_of(trace: TraceFile, reading: Option<&ReadOptions>) -> PyResult<Box<dyn RequestSource>> {
-    let source = match reading {
-        Some(reading) if !reading.steps.is_empty() => transformed_trace(trace, Some(reading)).open(0),
-        _ => trace.reader(),
+/// The same, read on the caller's thread.
+fn in_line(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFactory> {
+    transformed(Arc::new(InLine(trace)), reading.map_or(&[], |reading| &reading.steps))
+}
+
+/// Write all requests of `reader`, or `limit` of them, with their contents where they are known. Returns how many.
+fn write_all(
+    py: Python<'_>,
+    reader: &mut dyn RequestSource,
+    target: &Path,
+    target_format: &str,
+    origin: &str,
+    limit: usize,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<usize> {
+    let made = |contents: bool| -> PyResult<TraceOutput> {
+        let make = if contents { create_with_contents } else { create };
+        let mut output = make(target, target_format).map_err(|error| errors::input(&error))?;
+        output.note_origin(origin);
+        Ok(output)
     };
-    source.map_err(|error| errors::input(&error))
+    let mut output = None;
+    let count = each_batch_with_contents(py, reader, progress, limit, |requests, contents| {
+        if output.is_none() {
+            // Only the requests tell whether their contents are known.
+            output = Some(made(!contents.is_empty())?);
+        }
+        let written = output.as_mut().map_or(Ok(()), |output| output.write_with_contents(requests, contents));
+        written.map_err(|error| errors::input(&error))
+    })?;
+    let output = output.map_or_else(|| made(false), Ok)?;
+    output.finish().map_err(|error| errors::input(&error))?;
+    Ok(count)
 }
 
 /// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `cannot_say`, `argument` (`summary`,
@@ -156,7 +182,8 @@ pub(crate) fn trace_head(
     count: usize,
     reading: Option<&ReadOptions>,
 ) -> PyResult<Vec<Row>> {
-    let mut reader = requests_of(opened(py, path, reading)?, reading)?;
+    let trace = in_line(opened(py, path, reading)?, reading);
+    let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
     let mut rows = Vec::new();
     each_batch(py, reader.as_mut(), None, count, |requests| {
         rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream)));
@@ -182,30 +209,9 @@ pub(crate) fn trace_convert(
 ) -> PyResult<(usize, u64)> {
     let trace = opened(py, path, reading)?;
     let origin = file_name(trace.path());
-    let mut reader = requests_of(trace, reading)?;
-    let made = |contents: bool| -> PyResult<TraceOutput> {
-        let make = if contents { create_with_contents } else { create };
-        let mut output = make(&target, target_format).map_err(|error| errors::input(&error))?;
-        output.note_origin(&origin);
-        Ok(output)
-    };
-    let mut output = None;
-    let mut contents = Vec::new();
+    let mut reader = in_line(trace, reading).open(0).map_err(|error| errors::input(&error))?;
     let limit = requests.unwrap_or(usize::MAX);
-    let count = each_batch_by(py, reader.as_mut(), progress.as_ref(), limit, |source, batch, max| {
-        contents.clear();
-        let filled = source.fill_with_contents(batch, &mut contents, max);
-        let filled = filled.map_err(|error| errors::input(&error))?;
-        if output.is_none() {
-            // Only the requests tell whether their contents are known.
-            output = Some(made(!contents.is_empty())?);
-        }
-        let written = output.as_mut().map_or(Ok(()), |output| output.write_with_contents(batch, &contents));
-        written.map_err(|error| errors::input(&error))?;
-        Ok(filled)
-    })?;
-    let output = output.map_or_else(|| made(false), Ok)?;
-    output.finish().map_err(|error| errors::input(&error))?;
+    let count = write_all(py, reader.as_mut(), &target, target_format, &origin, limit, progress.as_ref())?;
     Ok((count, reader.skipped_records()))
 }
 
@@ -223,31 +229,26 @@ fn file_name(path: &Path) -> String {
 /// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, and the
 /// volumes: file, number there, number in the target. `progress` as for `trace_convert`.
 #[pyfunction]
-#[pyo3(signature = (paths, target, target_format, *, reading = None, keep_streams = false, progress = None))]
+#[pyo3(signature = (traces, target, target_format, *, keep_streams = false, progress = None))]
 pub(crate) fn trace_merge(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    traces: Vec<(PathBuf, Option<PyRef<'_, ReadOptions>>)>,
     target: PathBuf,
     target_format: &str,
-    reading: Option<&ReadOptions>,
     keep_streams: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(usize, u64, Vec<Stream>)> {
-    let traces: PyResult<Vec<TraceFile>> = paths.into_iter().map(|path| opened(py, path, reading)).collect();
-    let traces = traces?;
-    let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
-    let merged = MergedTraces::new(traces, keep_streams);
-    if reading.is_some_and(|reading| !reading.steps.is_empty()) {
+    if traces.iter().any(|(_, reading)| reading.as_ref().is_some_and(|reading| !reading.steps.is_empty())) {
         let expected = "steps of a transformation are for one trace: convert what was merged";
         return Err(errors::InputError::new_err(expected));
     }
+    let traces = traces.into_iter().map(|(path, reading)| opened(py, path, reading.as_deref()));
+    let traces = traces.collect::<PyResult<Vec<TraceFile>>>()?;
+    let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
+    let merged = MergedTraces::new(traces, keep_streams);
     let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
-    let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
-    output.note_origin(&origins.join(", "));
-    let count = each_batch(py, &mut reader, progress.as_ref(), usize::MAX, |requests| {
-        output.write(requests).map_err(|error| errors::input(&error))
-    })?;
-    output.finish().map_err(|error| errors::input(&error))?;
+    let origin = origins.join(", ");
+    let count = write_all(py, &mut reader, &target, target_format, &origin, usize::MAX, progress.as_ref())?;
     let streams = reader.streams().into_iter();
     let streams = streams.map(|(path, volume, stream)| (path.to_owned(), volume, stream)).collect();
     Ok((count, reader.skipped_records(), streams))
@@ -268,14 +269,18 @@ pub(crate) fn trace_split(
     reading: Option<&ReadOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Vec<Part>, u64)> {
-    let trace = transformed_trace(opened(py, path, reading)?, reading);
+    let trace = in_line(opened(py, path, reading)?, reading);
     let mut split =
         Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;
     loop {
         let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
-        each_batch(py, reader.as_mut(), progress.as_ref(), usize::MAX, |requests| {
-            split.write(requests).map_err(|error| errors::input(&error))
-        })?;
+        each_batch_with_contents(
+            py,
+            reader.as_mut(),
+            progress.as_ref(),
+            usize::MAX,
+            |requests, contents| split.write(requests, contents).map_err(|error| errors::input(&error)),
+        )?;
         if !split.finish_pass().map_err(|error| errors::input(&error))? {
             let files = split.files().into_iter();
             let files = files.map(|(volume, path, requests)| (volume, path.to_owned(), requests)).collect();
@@ -295,6 +300,24 @@ pub(crate) fn each_batch(
     each_batch_by(py, source, progress, limit, |source, batch, max| {
         let filled = source.fill(batch, max).map_err(|error| errors::input(&error))?;
         take(batch)?;
+        Ok(filled)
+    })
+}
+
+/// The same, with the contents of the requests, or without any where they are not known.
+fn each_batch_with_contents(
+    py: Python<'_>,
+    source: &mut dyn RequestSource,
+    progress: Option<&Py<PyAny>>,
+    limit: usize,
+    mut take: impl FnMut(&[Request], &[u128]) -> PyResult<()> + Send,
+) -> PyResult<usize> {
+    let mut contents = Vec::new();
+    each_batch_by(py, source, progress, limit, |source, batch, max| {
+        contents.clear();
+        let filled = source.fill_with_contents(batch, &mut contents, max);
+        let filled = filled.map_err(|error| errors::input(&error))?;
+        take(batch, &contents)?;
         Ok(filled)
     })
 }

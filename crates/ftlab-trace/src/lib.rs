@@ -28,7 +28,7 @@ mod write;
 pub use formats::{Argument, FORMATS, Format};
 pub use input::{Compression, Input};
 pub use merge::{Merge, MergedTraces, Split};
-pub use open::{OpenOptions, TraceFile, open};
+pub use open::{InLine, OpenOptions, TraceFile, open};
 pub use shared::{SharedTrace, TraceCache};
 pub use volumes::Layout;
 pub use write::{TraceOutput, create, create_with_contents};

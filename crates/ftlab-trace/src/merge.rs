@@ -11,7 +11,7 @@ use crate::background::Background;
 use crate::failure::Failure;
 use crate::input::Epoch;
 use crate::open::TraceFile;
-use crate::write::{TraceOutput, create};
+use crate::write::{TraceOutput, create, create_with_contents};
 
 /// Several traces as one, in the order of arrival; equal arrivals in the order of the files. Traces whose formats
 /// count times from their first request are counted from the earliest of those of the same format.
@@ -50,13 +50,15 @@ impl MergedTraces {
                 clocks.get(trace.format().name).map_or_else(Epoch::default, |ticks| Epoch::at(*ticks));
             let source = trace.reader_from(epoch)?;
             let path = trace.path().to_owned();
-            inputs.push(MergeInput { path, source, batch: Vec::new(), next: 0, numbers: BTreeMap::new() });
+            let (batch, contents) = (Vec::new(), Vec::new());
+            inputs.push(MergeInput { path, source, batch, contents, next: 0, numbers: BTreeMap::new() });
         }
         let mut merge = Merge {
             inputs,
             heads: BinaryHeap::new(),
             keep_streams: self.keep_streams,
             streams: 0,
+            knows_contents: false,
             failure: Failure::default(),
         };
         for index in 0..merge.inputs.len() {
@@ -65,6 +67,7 @@ impl MergedTraces {
                 merge.number(index, head.stream)?;
             }
         }
+        merge.knows_contents = merge.inputs.iter().all(|input| input.contents.len() == input.batch.len());
         Ok(merge)
     }
 }
@@ -81,6 +84,8 @@ struct MergeInput {
     path: PathBuf,
     source: Box<dyn RequestSource>,
     batch: Vec<Request>,
+    /// Contents of the requests of the batch, where it has them.
+    contents: Vec<u128>,
     next: usize,
     /// New numbers of its volumes.
     numbers: BTreeMap<u16, u16>,
@@ -92,8 +97,9 @@ impl MergeInput {
         const BATCH: usize = 4096;
         if self.next == self.batch.len() {
             self.batch.clear();
+            self.contents.clear();
             self.next = 0;
-            self.source.fill(&mut self.batch, BATCH)?;
+            self.source.fill_with_contents(&mut self.batch, &mut self.contents, BATCH)?;
         }
         Ok(self.batch.get(self.next).copied())
     }
@@ -107,6 +113,8 @@ pub struct Merge {
     keep_streams: bool,
     /// Numbers given so far.
     streams: u32,
+    /// Whether all traces have contents.
+    knows_contents: bool,
     failure: Failure,
 }
 
@@ -135,7 +143,12 @@ impl Merge {
         Ok(number)
     }
 
-    fn fill_or_fail(&mut self, out: &mut Vec<Request>, max: usize) -> Result<(), SourceError> {
+    fn fill_or_fail(
+        &mut self,
+        out: &mut Vec<Request>,
+        mut contents: Option<&mut Vec<u128>>,
+        max: usize,
+    ) -> Result<(), SourceError> {
         let end = out.len() + max;
         while out.len() < end {
             let Some(Reverse((_, index))) = self.heads.pop() else { return Ok(()) };
@@ -151,7 +164,11 @@ impl Merge {
                     (volume, stream) = (Some(head.stream), self.number(index, head.stream)?);
                 }
                 out.push(Request { stream, ..head });
-                self.inputs[index].next += 1;
+                let input = &mut self.inputs[index];
+                if let Some(contents) = &mut contents {
+                    contents.extend(input.contents.get(input.next));
+                }
+                input.next += 1;
             }
         }
         Ok(())
@@ -162,7 +179,20 @@ impl RequestSource for Merge {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         self.failure.check()?;
         let before = out.len();
-        let filled = self.fill_or_fail(out, max);
+        let filled = self.fill_or_fail(out, None, max);
+        self.failure.after(out.len() - before, filled)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        self.failure.check()?;
+        let before = out.len();
+        let known = self.knows_contents.then_some(contents);
+        let filled = self.fill_or_fail(out, known, max);
         self.failure.after(out.len() - before, filled)
     }
 
@@ -187,7 +217,17 @@ struct Part {
     path: PathBuf,
     output: TraceOutput,
     batch: Vec<Request>,
+    contents: Vec<u128>,
     requests: u64,
+}
+
+impl Part {
+    fn write(&mut self) -> Result<(), SourceError> {
+        self.output.write_with_contents(&self.batch, &self.contents)?;
+        self.batch.clear();
+        self.contents.clear();
+        Ok(())
+    }
 }
 
 /// Writes a trace as one file for each volume. Where it has more volumes than files can be open, the trace has to be
@@ -224,13 +264,13 @@ impl Split {
         })
     }
 
-    /// The next requests of the trace.
+    /// The next requests of the trace, with a hash of the content of each, or without any.
     ///
     /// # Errors
     /// When a file cannot be written, or its format cannot express a request.
-    pub fn write(&mut self, requests: &[Request]) -> Result<(), SourceError> {
+    pub fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), SourceError> {
         const BATCH: usize = 1024;
-        for request in requests {
+        for (index, request) in requests.iter().enumerate() {
             let volume = request.stream;
             if !self.parts.contains_key(&volume) {
                 if self.done.contains_key(&volume) || self.waiting.contains(&volume) {
@@ -241,15 +281,17 @@ impl Split {
                     continue;
                 }
                 let path = self.folder.join(format!("{}-{volume}{}", self.stem, self.suffix));
-                let output = create(&path, &self.format)?;
-                self.parts.insert(volume, Part { path, output, batch: Vec::new(), requests: 0 });
+                let make = if contents.is_empty() { create } else { create_with_contents };
+                let output = make(&path, &self.format)?;
+                let (batch, contents) = (Vec::new(), Vec::new());
+                self.parts.insert(volume, Part { path, output, batch, contents, requests: 0 });
             }
             if let Some(part) = self.parts.get_mut(&volume) {
                 part.batch.push(*request);
+                part.contents.extend(contents.get(index));
                 part.requests += 1;
                 if part.batch.len() == BATCH {
-                    part.output.write(&part.batch)?;
-                    part.batch.clear();
+                    part.write()?;
                 }
             }
         }
@@ -262,7 +304,7 @@ impl Split {
     /// When a file cannot be written.
     pub fn finish_pass(&mut self) -> Result<bool, SourceError> {
         for (volume, mut part) in std::mem::take(&mut self.parts) {
-            part.output.write(&part.batch)?;
+            part.write()?;
             part.output.finish()?;
             self.done.insert(volume, (part.path, part.requests));
         }

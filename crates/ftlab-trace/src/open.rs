@@ -73,6 +73,16 @@ fn extension(path: &Path) -> Option<&str> {
     inner.extension()?.to_str()
 }
 
+/// A trace that is read on the thread that asks for its requests, with their contents where it has them.
+#[derive(Debug, Clone)]
+pub struct InLine(pub TraceFile);
+
+impl SourceFactory for InLine {
+    fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        self.0.reader()
+    }
+}
+
 impl TraceFile {
     /// Where it is.
     pub fn path(&self) -> &Path {

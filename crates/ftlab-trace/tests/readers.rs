@@ -4,12 +4,13 @@ mod samples;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::workload::WorkloadKind;
 use ftlab_trace::{
-    Compression, FORMATS, Format, Input, Layout, MergedTraces, OpenOptions, Split, TraceFile, create,
+    Compression, FORMATS, Format, InLine, Input, Layout, MergedTraces, OpenOptions, Split, TraceFile, create,
     create_with_contents, open,
 };
 use proptest::prelude::*;
@@ -362,6 +363,57 @@ fn contents_are_kept_where_the_input_has_them() {
 }
 
 #[test]
+fn contents_go_where_their_requests_go() {
+    let folder = folder();
+    let line = |number: u64| {
+        format!("{} 1 a {} 8 W 6 {} {:032x}\n", number * 1000, 8 * (number % 5), number % 3, number * number)
+    };
+    let text: String = (0..50).map(line).collect();
+    let whole = file(folder.path(), "whole.fiu", text.as_bytes());
+    let drain = |source: &mut dyn RequestSource| {
+        let (mut requests, mut contents) = (Vec::new(), Vec::new());
+        while source.fill_with_contents(&mut requests, &mut contents, 7).unwrap() > 0 {}
+        (requests, contents)
+    };
+    let opened = |path: &Path| open(path, &OpenOptions::default()).unwrap();
+    let (requests, contents) = drain(&mut *opened(&whole).reader().unwrap());
+    assert_eq!((requests.len(), contents.len()), (50, 50));
+
+    let mut split = Split::new(&folder.path().join("parts"), "whole", ".parquet", "parquet").unwrap();
+    split.write(&requests, &contents).unwrap();
+    assert!(!split.finish_pass().unwrap());
+    let parts: Vec<TraceFile> = split.files().into_iter().map(|(_, path, _)| opened(path)).collect();
+    let merged = drain(&mut MergedTraces::new(parts.clone(), true).reader().unwrap());
+    assert_eq!(merged, (requests.clone(), contents.clone()));
+    let without = file(folder.path(), "without.csv", b"arrival_ns,op,lba,sectors\n5,w,0,8\n");
+    let mixed = [parts, vec![opened(&without)]].concat();
+    let mut mixed = MergedTraces::new(mixed, false).reader().unwrap();
+    assert_eq!(drain(&mut mixed).1, [], "one of the traces has none");
+
+    let by = |steps: &str| {
+        let steps: Vec<Step> = serde_json::from_str(steps).unwrap();
+        let source = transformed(Arc::new(InLine(opened(&whole))), &steps);
+        let (mut of_contents, mut of_requests) = (source.open(0).unwrap(), source.open(0).unwrap());
+        let (requests, contents) = drain(&mut *of_contents);
+        let mut plain = Vec::new();
+        while of_requests.fill(&mut plain, 7).unwrap() > 0 {}
+        assert_eq!(requests, plain);
+        contents
+    };
+    assert_eq!(
+        by(r#"[{"step":"scale_time","factor":2},{"step":"slice","skip":3,"take":9}]"#),
+        contents[3..12]
+    );
+    let third: Vec<u128> = contents.iter().copied().step_by(3).collect();
+    let filtered =
+        r#"[{"step":"filter","streams":[0]},{"step":"set_op","op":"read"},{"step":"merge_streams"}]"#;
+    assert_eq!(by(filtered), third);
+    let again = [&contents[..], &contents[..]].concat();
+    assert_eq!(by(r#"[{"step":"shift_address","up_bytes":4096},{"step":"repeat","times":2}]"#), again);
+    assert_eq!(by(r#"[{"step":"align","bytes":8192}]"#), [], "another size has another content");
+}
+
+#[test]
 fn every_fault_names_line_column_text_and_expectation() {
     for (format, text, line, column, found) in [
         ("spc", "0,1,512,w,0.0\n0,1,512,x,0.1\n", 2, 9, "x"),
@@ -676,8 +728,8 @@ fn a_trace_that_is_split_is_made_whole_by_merging() {
     output.finish().unwrap();
 
     let mut split = Split::new(&folder.path().join("parts"), "whole", ".parquet", "parquet").unwrap();
-    split.write(&requests[..3000]).unwrap();
-    split.write(&requests[3000..]).unwrap();
+    split.write(&requests[..3000], &[]).unwrap();
+    split.write(&requests[3000..], &[]).unwrap();
     assert!(!split.finish_pass().unwrap());
     let files: Vec<(u16, PathBuf, u64)> =
         split.files().into_iter().map(|(volume, path, count)| (volume, path.to_owned(), count)).collect();
@@ -699,7 +751,7 @@ fn more_volumes_than_files_can_be_open_take_another_pass() {
     let mut split = Split::new(folder.path(), "t", ".csv", "csv").unwrap();
     let mut passes = 1;
     loop {
-        split.write(&requests).unwrap();
+        split.write(&requests, &[]).unwrap();
         if !split.finish_pass().unwrap() {
             break;
         }

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from ftlab import _native
+from ftlab import _native, conversion
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
 from ftlab.cli.reading import Reading, reading_options, tell_skipped
 from ftlab.errors import InputError
-from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
+from ftlab.recording import EXTENSIONS, format_of
 from ftlab.recording import record as record_command
 from ftlab.statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
 from ftlab.statistics import fit as fit_trace
@@ -120,14 +120,16 @@ def convert(
     to = _target_format(target, to)
     with progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        count, skipped = _native.trace_convert(
-            file, target, to, reading=reading.native(), requests=requests, progress=tell
-        )
-    tell_skipped(file, skipped)
+        done = conversion.convert(reading.trace(file), target, to, requests=requests, progress=tell)
+    tell_skipped(file, done.skipped_records)
     if as_json:
-        print_json({"file": str(target), "format": to, "requests": count, "skipped_records": skipped})
+        print_json(_written(target, to, done))
     else:
-        click.echo(f"{target}: {count_text(count)} requests written as {to}")
+        click.echo(f"{target}: {count_text(done.requests)} requests written as {to}")
+
+
+def _written(target: Path, to: str, done: conversion.Written) -> dict[str, Any]:
+    return {"file": str(target), "format": to, "requests": done.requests, "skipped_records": done.skipped_records}
 
 
 def _target_format(target: Path, to: str | None) -> str:
@@ -167,17 +169,15 @@ def merge(
     to = _target_format(target, to)
     with progress_bar(f"merging {len(files)} files") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        count, skipped, volumes = _native.trace_merge(
-            files, target, to, reading=reading.native(), keep_streams=keep_streams, progress=tell
-        )
-    tell_skipped(target, skipped)
+        traces = [reading.trace(file) for file in files]
+        done = conversion.merge(traces, target, to, keep_streams=keep_streams, progress=tell)
+    tell_skipped(target, done.skipped_records)
     if as_json:
-        rows = [{"file": str(file), "volume": volume, "stream": stream} for file, volume, stream in volumes]
-        document = {"file": str(target), "format": to, "requests": count, "skipped_records": skipped}
-        print_json({**document, "streams": rows})
+        rows = [{**stream._asdict(), "file": str(stream.file)} for stream in done.streams]
+        print_json({**_written(target, to, done), "streams": rows})
         return
-    click.echo(f"{target}: {count_text(count)} requests written as {to}")
-    lines = [(str(file), str(volume), str(stream)) for file, volume, stream in volumes]
+    click.echo(f"{target}: {count_text(done.requests)} requests written as {to}")
+    lines = [(str(file), str(volume), str(stream)) for file, volume, stream in done.streams]
     print_lines(table(("file", "volume", "stream"), lines, right=("volume", "stream")))
 
 
@@ -192,16 +192,16 @@ def split(file: Path, folder: Path, to: str, reading: Reading, as_json: bool) ->
 
     Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again.
     """
-    stem = file.with_suffix("").stem if file.suffix in COMPRESSIONS else file.stem
     with progress_bar(f"splitting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        parts, skipped = _native.trace_split(file, folder, stem, f".{to}", to, reading=reading.native(), progress=tell)
-    tell_skipped(file, skipped)
+        parts = conversion.split(reading.trace(file), folder, to, progress=tell)
+    tell_skipped(file, parts.skipped_records)
+    files = [(volume, str(part.path), parts.requests[volume]) for volume, part in parts.traces.items()]
     if as_json:
-        rows = [{"volume": volume, "file": str(path), "requests": count} for volume, path, count in parts]
-        print_json({"format": to, "skipped_records": skipped, "files": rows})
+        rows = [{"volume": volume, "file": path, "requests": count} for volume, path, count in files]
+        print_json({"format": to, "skipped_records": parts.skipped_records, "files": rows})
         return
-    lines = [(str(volume), str(path), count_text(count)) for volume, path, count in parts]
+    lines = [(str(volume), path, count_text(count)) for volume, path, count in files]
     print_lines(table(("volume", "file", "requests"), lines, right=("volume", "requests")))
 
 

@@ -61,16 +61,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a chart: values are in the unit of ``key``, the page chooses how they are shown."""
+    """An axis of a chart: values are in the unit of ``key``, the page chooses how they are shown, up to ``most``."""
 
     key: str
     name: str = ""
     scale: str = "linear"
+    most: float | None = None
 
     def plain(self) -> dict[str, Any]:
         """As the script of the page reads it."""
         base, factor = labels.quantity(self.key)
-        return {"name": self.name or labels.name(self.key), "base": base, "factor": factor, "scale": self.scale}
+        name = self.name or labels.name(self.key)
+        return {"name": name, "base": base, "factor": factor, "scale": self.scale, "most": self.most}
 
 
 @dataclass(frozen=True)

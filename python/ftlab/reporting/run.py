@@ -15,7 +15,7 @@ from ftlab.reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, T
 from ftlab.units import bytes_text, count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from markupsafe import Markup
@@ -54,7 +54,11 @@ _HEAD = (
     "write_amplification.total",
     "gc.collections",
     "wear.erase_mean",
+    "map_cache.hit_ratio",
+    "map_cache.mean_penalty_ns",
 )
+# What is about flash.
+_OF_FLASH = ("write_amplification.", "gc.", "wear.")
 # Beside its neighbours, its own name would say too little.
 _NAMES = {"host.bytes_per_second": "data rate"}
 _SECTIONS = {
@@ -83,10 +87,17 @@ def _flat(summary: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def _has_flash(numbers: Numbers) -> bool:
+    """Whether flash did anything; in a model of mapping caches alone, it is not there."""
+    return any(numbers[f"flash.{kind}.total"] for kind in _COMMANDS)
+
+
 def _measured(numbers: Numbers, key: str) -> bool:
     """Whether a number says something: rates without a clock, and latencies of what did not occur, do not."""
     if key not in numbers:
         return False
+    if key.startswith(_OF_FLASH):
+        return _has_flash(numbers)
     if key.startswith("latency_ns."):
         return bool(numbers[f"{key.rsplit('.', 1)[0]}.count"])
     return "latency_ns.all.count" in numbers or key not in {"host.iops", "host.bytes_per_second"}
@@ -148,6 +159,8 @@ def _work(numbers: Numbers) -> Table:
 
 def _section(numbers: Numbers, part: str) -> Table | None:
     keys = [key for key, value in numbers.values.items() if key.startswith(f"{part}.") and not isinstance(value, list)]
+    if f"{part}." in _OF_FLASH and not _has_flash(numbers):
+        return None
     if part == "host":
         # What did not happen is in the table of all numbers.
         keys = [key for key in keys if numbers[key]]
@@ -223,6 +236,24 @@ class _Series:
             "data": _points(self._at(self.groups), [float(np.min(values[group])) for group in self.groups]),
         }
 
+    def shares(self, prefix: str) -> list[dict[str, Any]]:
+        """Columns of a prefix as parts of their sum, stacked; each over some intervals, as the trend."""
+        groups = self.trend or self.groups
+        names = [name for name in self.columns if name.startswith(prefix)]
+        sums = {name: np.array([np.nansum(self.columns[name][group]) for group in groups]) for name in names}
+        whole = np.sum(list(sums.values()), axis=0) if names else np.array([])
+        return [
+            {
+                "name": name.removeprefix(prefix),
+                "data": _points(
+                    self._at(groups), np.divide(part, whole, out=np.full(part.size, np.nan), where=whole > 0)
+                ),
+                "stack": "all",
+            }
+            for name, part in sums.items()
+            if part.any()
+        ]
+
     @property
     def note(self) -> str:
         """How many intervals a point stands for."""
@@ -230,6 +261,24 @@ class _Series:
         if self.size > MOST_POINTS:
             text += f"; each point stands for about {self.size / len(self.groups):.0f} of them"
         return f"{text}."
+
+
+def _add_map_cache(s: _Series, add: Callable[..., None]) -> None:
+    for column, name, title in (
+        ("map_hit_ratio", "hit ratio", "Hits of the mapping cache"),
+        ("map_penalty_mean_ns", "penalty of a lookup", "Penalty of the mapping cache"),
+    ):
+        if column in s.columns:
+            lines = s.line(column, s.completed, "mean over time")
+            add(column.replace("_", "-"), title, Axis(column, name), lines)
+    for prefix, title in (
+        ("map_window_", "Windows chosen by the mapping cache"),
+        ("map_content_bytes_", "Content of the mapping cache"),
+    ):
+        parts = s.shares(prefix)
+        if len(parts) > 1:
+            told = f" Columns {prefix}*, as shares of their sum."
+            add(prefix.strip("_").replace("_", "-"), title, Axis("share", most=1), parts, told)
 
 
 def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
@@ -249,7 +298,7 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
     def add(id: str, title: str, y: Axis, lines: list[dict[str, Any]], note: str = "") -> None:
         charts.append(Chart(f"series-{id}", f"{title} over time", s.x, y, lines, s.note + note, "series"))
 
-    if "write_amplification.total" in numbers:
+    if numbers.get("write_amplification.total"):
         total = numbers["write_amplification.total"]
         ends = s.columns[s.x.key][[0, -1]]
         whole = {"name": "whole run", "data": _points(ends, [total, total]), "dashed": True, "color": "#57606a"}
@@ -259,8 +308,10 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
         positive = latency_mean[latency_mean > 0]
         wide = positive.size and float(np.max(latency_max)) > _WIDE_RANGE * float(np.min(positive))
         add("latency", "Latency", Axis("latency_ns", "latency", "log" if wide else "linear"), latency)
-    told = " Blocks of the whole drive that are erased and not in use."
-    add("free", "Free blocks", Axis("free_blocks", "free blocks"), free, told)
+    if _has_flash(numbers):
+        told = " Blocks of the whole drive that are erased and not in use."
+        add("free", "Free blocks", Axis("free_blocks", "free blocks"), free, told)
+    _add_map_cache(s, add)
     return charts
 
 
@@ -361,7 +412,9 @@ def _by_cause(numbers: Numbers) -> Chart | None:
 
 
 def _drawings(numbers: Numbers, shape: Shape) -> list[tuple[str, str, Markup]]:
-    found = []
+    found: list[tuple[str, str, Markup]] = []
+    if not _has_flash(numbers):
+        return found
     planes = " (planes work independently: each has its own number)" if shape.planes_apart else ""
     if "parallelism.die_busy_ns" in numbers and numbers["parallelism.span_ns"]:
         span = numbers["parallelism.span_ns"]
@@ -429,8 +482,13 @@ def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) 
     dies = " x ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in counts)
     flash = f"{dies}; {planes}, {blocks}; {bytes_text(size)} of flash"
     rows = [("Device", f"{numbers['device']}: {device.get('description', '')}".rstrip(": ")), ("Flash", flash)]
-    parts = [device["ftl"]["kind"], device["ftl"].get("gc", "")]
-    rows.append(("Translation layer", f"{parts[0]} mapping, {parts[1]} collection" if parts[1] else parts[0]))
+    ftl = device["ftl"]
+    rows.append(("Translation layer", f"{ftl['kind']}, {ftl['gc']} collection" if _has_flash(numbers) else ftl["kind"]))
+    for part, name in (("map_cache", "Mapping cache"), ("buffer", "Write buffer"), ("nvm", "Non-volatile cache")):
+        kind = device.get(part, {}).get("kind", "none")
+        if kind not in {"none", "ideal"}:
+            size = device[part].get("bytes")
+            rows.append((name, kind if size is None else f"{kind}, {bytes_text(size)}"))
     about = ""
     if run.workload is not None:
         try:
@@ -494,7 +552,7 @@ def run_page(run: RunData, title: str | None = None) -> str:
         head=_head(numbers),
         what=what,
         latency=latency,
-        work=work,
+        work=work if _has_flash(numbers) else None,
         sections=sections,
         distribution=distribution,
         causes=causes,

@@ -79,7 +79,10 @@ fn compare(name: &str, source: &dyn SourceFactory, kind: &str, divide: u64, entr
         let cache = outcome.summary.map_cache.unwrap();
         assert_eq!(cache.lookups, accesses);
         let counted = distances[..=held as usize].iter().sum::<u64>() as f64 / accesses as f64;
-        println!("{name}, {kind}, {held} held: hit ratio {:.6}, by reuse distance {counted:.6}", cache.hit_ratio);
+        println!(
+            "{name}, {kind}, {held} held: hit ratio {:.6}, by reuse distance {counted:.6}",
+            cache.hit_ratio
+        );
         assert!((cache.hit_ratio - counted).abs() < 0.001, "{name}, {kind}, {held} held");
         assert!(cache.hit_ratio >= previous, "{name}, {kind}: a larger cache hits less");
         previous = cache.hit_ratio;

@@ -3,7 +3,8 @@
 //! The model of the IEEK paper 2012-50-3-10: every access looks up its entry and pays what the cache asks for, one after
 //! the other. There are no data, no queue and no collection, and all translation pages exist from the start. Schemes
 //! that look at physical addresses see those of an endless log: at first each unit lies at its own number, and every
-//! write goes to the next place.
+//! write goes to the next place. Where a scheme wants batches sorted, as many writes as it says wait, and then take
+//! their places in order of logical numbers.
 
 use crate::config::DeviceConfig;
 use crate::device::RunError;
@@ -22,6 +23,11 @@ pub struct MapOnlyFtl {
     /// Physical addresses, for schemes that look at them.
     table: Vec<u32>,
     next: u32,
+    /// For schemes that want sorted batches: changed units, each once; for each unit, whether it is one, and whether it was
+    /// trimmed last.
+    batch: Vec<u32>,
+    batched: Vec<(bool, bool)>,
+    batch_size: usize,
     sectors_per_unit: u32,
     counters: FtlCounters,
 }
@@ -32,10 +38,14 @@ impl MapOnlyFtl {
         let translation = Translation::new(config, false)?;
         let units = geometry.logical_units;
         let table = if translation.cache.wants_table() { (0..units).collect() } else { Vec::new() };
+        let batch_size = translation.cache.sorts_batches().unwrap_or(0);
         Some(Self {
             translation,
             table,
             next: units,
+            batch: Vec::with_capacity(batch_size),
+            batched: vec![(false, false); if batch_size > 0 { units as usize } else { 0 }],
+            batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
             counters: FtlCounters::default(),
         })
@@ -49,11 +59,42 @@ impl MapOnlyFtl {
         if intent == Intent::Read || self.table.is_empty() {
             return;
         }
+        let trim = intent == Intent::Trim;
+        if self.batch_size > 0 {
+            self.batch(lpn, trim);
+        } else {
+            self.change(lpn, trim);
+        }
+    }
+
+    /// The next place is that of `lpn`, or it has none any more.
+    #[inline]
+    fn change(&mut self, lpn: Lpn, trim: bool) {
         let old = self.table[lpn.index()];
-        self.table[lpn.index()] = if intent == Intent::Trim { u32::MAX } else { self.next };
-        // A log without an end would run out of numbers: it goes round, far behind what is looked at together.
-        self.next = if self.next >= u32::MAX - 1 { 0 } else { self.next + 1 };
+        self.table[lpn.index()] = if trim { u32::MAX } else { self.next };
+        if !trim {
+            // A log without an end would run out of numbers: it goes round, far behind what is looked at together.
+            self.next = if self.next >= u32::MAX - 1 { 0 } else { self.next + 1 };
+        }
         self.translation.cache.changed(lpn, old, &self.table);
+    }
+
+    /// Changed units wait for their places.
+    fn batch(&mut self, lpn: Lpn, trim: bool) {
+        let (batched, _) = std::mem::replace(&mut self.batched[lpn.index()], (true, trim));
+        if !batched {
+            self.batch.push(lpn.0);
+        }
+        if self.batch.len() < self.batch_size {
+            return;
+        }
+        self.batch.sort_unstable();
+        let mut batch = std::mem::take(&mut self.batch);
+        for lpn in batch.drain(..) {
+            let (_, trim) = std::mem::take(&mut self.batched[lpn as usize]);
+            self.change(Lpn(lpn), trim);
+        }
+        self.batch = batch;
     }
 }
 
@@ -115,6 +156,8 @@ impl Ftl for MapOnlyFtl {
     }
 
     fn table_bytes(&self) -> u64 {
-        self.translation.table_bytes() + self.table.capacity() as u64 * 4
+        self.translation.table_bytes()
+            + (self.table.capacity() + self.batch.capacity()) as u64 * 4
+            + self.batched.capacity() as u64 * 2
     }
 }

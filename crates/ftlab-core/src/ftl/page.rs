@@ -501,6 +501,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
                     };
                     self.write_translation(flash, tpn, read)?
                 }
+                MapOp::Probe { predicted, actual } => self.probe(flash, Ppn(predicted), Ppn(actual), done)?,
             };
         }
         if let Some(translation) = &mut self.translation {
@@ -508,6 +509,35 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         }
         self.settle(flash)?;
         Ok(done)
+    }
+
+    /// Read the unit that was taken for `actual`. Spare areas name the units of their own block: when the prediction left
+    /// it, its page nearest to the prediction is read as well. A page that was never written has nothing to say.
+    #[cold]
+    fn probe<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        predicted: Ppn,
+        actual: Ppn,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut done = after;
+        let home = self.geometry.block_of(actual);
+        let first = self.geometry.first_unit(home);
+        let pages = self.geometry.data_pages_per_block;
+        let edge = if predicted < first { 0 } else { pages - 1 };
+        let mut tried = predicted.0 < self.geometry.physical_units();
+        let mut page =
+            if tried { self.geometry.page_of(predicted) } else { PageAt { block: home, index: edge } };
+        loop {
+            if page.index < flash.nand.next_page(page.block) {
+                done = flash.read(page, self.geometry.sectors_per_unit, Cause::Map, done)?;
+            }
+            if !tried || page.block == home {
+                return Ok(done);
+            }
+            (tried, page) = (false, PageAt { block: home, index: edge });
+        }
     }
 
     /// Read a part of a translation page; one that was never written says that nothing is mapped, and costs nothing.
@@ -672,6 +702,10 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         survivors.clear();
         let map = &self.map;
         flash.nand.collect_valid(victim, &mut survivors, |lpn| table::prefetch(map, lpn.index()));
+        let sorted = |translation: &Translation| translation.cache.wants_sorted_copies();
+        if CACHED && !self.map_blocks[victim.index()] && self.translation.as_ref().is_some_and(sorted) {
+            survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
+        }
         let mut copied = flash.port.ready();
         let mut rest = survivors.as_slice();
         while !rest.is_empty() {

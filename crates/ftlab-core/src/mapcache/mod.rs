@@ -22,6 +22,7 @@ mod cdftl;
 mod dftl;
 mod full_page;
 mod half_page;
+pub(crate) mod leaftl;
 mod lru;
 pub(crate) mod sftl;
 mod tafp;
@@ -142,6 +143,14 @@ pub enum MapOp {
         /// Bytes of the old version that cross the bus.
         rest_bytes: u32,
     },
+    /// Read the data page that was taken for the right one: its spare area, or that of its neighbour at the border of a
+    /// block, tells which is.
+    Probe {
+        /// The physical unit that was predicted.
+        predicted: u32,
+        /// Where the data are.
+        actual: u32,
+    },
 }
 
 /// What a scheme tells of itself.
@@ -193,6 +202,16 @@ pub trait MapCache: Debug + Send {
     /// Whether it looks at physical addresses.
     fn wants_table(&self) -> bool {
         false
+    }
+
+    /// Whether collection should copy the survivors of a block in order of their logical units.
+    fn wants_sorted_copies(&self) -> bool {
+        false
+    }
+
+    /// How many changes the drive should gather, to write their data in order of their logical units.
+    fn sorts_batches(&self) -> Option<usize> {
+        None
     }
 
     /// What it tells of itself.
@@ -280,4 +299,6 @@ map_caches! {
     tpftl::Tpftl, "Zhou, Wu, Huang, He, Zhou, Xie, EuroSys 2015";
     /// Single entries over whole translation pages, which take the changes of entries that leave.
     cdftl::Cdftl, "Qin, Wang, Liu, Shao, RTAS 2011";
+    /// Segments learned by linear regression, groups of 256 units in LRU order.
+    leaftl::Leaftl, "LeaFTL: Sun et al., ASPLOS 2023";
 }

@@ -364,7 +364,8 @@ impl MapCache for Tpftl {
 
     fn insight(&self) -> Insight {
         let windows = [("entry", self.single), ("request", self.by_request), ("selective", self.selective)];
-        let dirty: u64 = self.nodes.iter().map(|node| u64::from(node.dirty.len)).sum();
+        let dirty: u64 =
+            self.order.iter().map(|(_, tpn)| u64::from(self.nodes[*tpn as usize].dirty.len)).sum();
         let nodes = self.order.len() as u64 * u64::from(NODE_BYTES);
         let dirty = dirty * u64::from(CACHED_BYTES);
         let content =

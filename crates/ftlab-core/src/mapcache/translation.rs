@@ -50,8 +50,10 @@ pub(crate) struct MapCounts {
     pub(crate) fetch_bytes: u64,
     pub(crate) write_backs: u64,
     pub(crate) rest_reads: u64,
+    pub(crate) mispredictions: u64,
     /// Picoseconds by equations.
     pub(crate) fetch_ps: u128,
+    pub(crate) probe_ps: u128,
     pub(crate) program_ps: u128,
     pub(crate) rest_ps: u128,
     /// Translation pages written for data that collection moved.
@@ -74,6 +76,7 @@ pub struct Translation {
     pub(crate) counts: MapCounts,
     kind: MapCacheKind,
     capacity_bytes: u64,
+    unit_bytes: u32,
     prices: Prices,
     /// With verification: what the translation pages in flash hold.
     persisted: Option<Vec<u32>>,
@@ -94,6 +97,7 @@ impl Translation {
             counts: MapCounts::default(),
             kind: config.map_cache.kind,
             capacity_bytes: config.map_cache.bytes,
+            unit_bytes: config.unit_bytes() as u32,
             prices: Prices::new(config),
             persisted: verify.then(|| vec![u32::MAX; shape.logical_units as usize]),
             pending: Vec::with_capacity(shape.pages() as usize),
@@ -128,6 +132,10 @@ impl Translation {
                     counts.rest_reads += 1;
                     counts.rest_ps += self.prices.read(rest_bytes);
                 }
+            }
+            MapOp::Probe { .. } => {
+                counts.mispredictions += 1;
+                counts.probe_ps += self.prices.read(self.unit_bytes);
             }
         }
     }
@@ -226,7 +234,7 @@ impl Translation {
     pub(crate) fn summary(&self) -> MapCacheSummary {
         let counts = &self.counts;
         let ns = |ps: u128| ps as f64 / 1000.0;
-        let total = ns(counts.fetch_ps + counts.program_ps + counts.rest_ps);
+        let total = ns(counts.fetch_ps + counts.program_ps + counts.rest_ps + counts.probe_ps);
         let per = |count: u64| if count > 0 { total / count as f64 } else { 0.0 };
         let insight = self.cache.insight();
         MapCacheSummary {
@@ -246,11 +254,13 @@ impl Translation {
                 fetch: ns(counts.fetch_ps),
                 program: ns(counts.program_ps),
                 rest: ns(counts.rest_ps),
+                probe: ns(counts.probe_ps),
             },
             fetches: counts.fetches,
             fetch_bytes: counts.fetch_bytes,
             write_backs: counts.write_backs,
             rest_reads: counts.rest_reads,
+            mispredictions: counts.mispredictions,
             gc_updates: counts.gc_updates,
             collections: counts.collections,
             pages_copied: counts.pages_copied,

@@ -314,6 +314,9 @@ pub struct MapCacheSummary {
     pub write_backs: u64,
     /// Of these, those of which a rest had to be read first.
     pub rest_reads: u64,
+    /// Lookups whose prediction was wrong (`leaftl`).
+    #[serde(skip_serializing_if = "none_of")]
+    pub mispredictions: u64,
     /// Translation pages written because collection moved data whose entries were not in memory.
     pub gc_updates: u64,
     /// Of `gc.collections`, those of blocks of translation pages.
@@ -342,6 +345,19 @@ pub struct MapPenalty {
     pub program: f64,
     /// Reading what memory does not hold of them (T_rf).
     pub rest: f64,
+    /// Reading data pages that were predicted wrongly (`leaftl`), one for each.
+    #[serde(skip_serializing_if = "nothing")]
+    pub probe: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn none_of(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn nothing(ns: &f64) -> bool {
+    *ns == 0.0
 }
 
 /// Erase counts over all blocks, preconditioning included.

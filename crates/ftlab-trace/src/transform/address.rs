@@ -299,6 +299,10 @@ impl Transform for Align {
 }
 
 impl Stage for Units {
+    fn keeps_sizes(&self) -> bool {
+        false
+    }
+
     fn apply(&mut self, batch: &mut Vec<Request>, from: usize) -> Result<(), Refusal> {
         let unit = self.sectors;
         if self.round == Round::In {

@@ -173,6 +173,11 @@ trait Stage: Clone + Send + Sync + 'static {
     /// Change or drop the requests of `batch` from `from` on, and keep their order.
     fn apply(&mut self, batch: &mut Vec<Request>, from: usize) -> Result<(), Refusal>;
 
+    /// Whether what it keeps has the size that it had, so that its content is known if it was.
+    fn keeps_sizes(&self) -> bool {
+        true
+    }
+
     /// How many requests it can still make use of.
     fn wanted(&self) -> u64 {
         u64::MAX
@@ -227,7 +232,16 @@ impl<S: Stage> SourceFactory for Staged<S> {
         let inner = self.inner.open(pass)?;
         let total = inner.total_requests().and_then(|total| self.stage.total(total));
         let origin = self.origin.clone();
-        Ok(Box::new(StagedSource { inner, stage: self.stage.clone(), origin, taken: 0, total }))
+        let stage = self.stage.clone();
+        Ok(Box::new(StagedSource {
+            inner,
+            stage,
+            origin,
+            taken: 0,
+            total,
+            given: Vec::new(),
+            known: Vec::new(),
+        }))
     }
 }
 
@@ -238,6 +252,9 @@ struct StagedSource<S> {
     /// Requests that the stage was given.
     taken: u64,
     total: Option<u64>,
+    /// Requests with their contents, before the stage is given them.
+    given: Vec<Request>,
+    known: Vec<u128>,
 }
 
 /// What a step says of request `record`, counted from 1 among those that reach it.
@@ -266,6 +283,39 @@ impl<S: Stage> RequestSource for StagedSource<S> {
                 refused(&self.origin, self.taken + index as u64 + 1, expected)
             })?;
             self.taken += count as u64;
+        }
+        Ok(out.len() - before)
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        if !self.stage.keeps_sizes() {
+            return self.fill(out, max);
+        }
+        let before = out.len();
+        while out.len() == before {
+            let max = self.stage.wanted().min(max as u64) as usize;
+            self.given.clear();
+            self.known.clear();
+            if max == 0 || self.inner.fill_with_contents(&mut self.given, &mut self.known, max)? == 0 {
+                break;
+            }
+            // One by one, as only the number of requests tells whether one was dropped.
+            for (index, request) in self.given.iter().enumerate() {
+                let place = out.len();
+                out.push(*request);
+                self.taken += 1;
+                self.stage
+                    .apply(out, place)
+                    .map_err(|Refusal { expected, .. }| refused(&self.origin, self.taken, expected))?;
+                if out.len() > place {
+                    contents.extend(self.known.get(index));
+                }
+            }
         }
         Ok(out.len() - before)
     }

@@ -93,14 +93,17 @@ impl Rounds {
         self.of_round = 0;
         Ok(true)
     }
-}
 
-impl RequestSource for Rounds {
-    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+    fn fill_by(
+        &mut self,
+        out: &mut Vec<Request>,
+        max: usize,
+        mut fill: impl FnMut(&mut dyn RequestSource, &mut Vec<Request>) -> Result<usize, SourceError>,
+    ) -> Result<usize, SourceError> {
         let before = out.len();
-        let mut count = self.source.fill(out, max)?;
+        let mut count = fill(&mut *self.source, out)?;
         if count == 0 && max > 0 && self.next_round()? {
-            count = self.source.fill(out, max)?;
+            count = fill(&mut *self.source, out)?;
         }
         for request in &mut out[before..] {
             let arrival = request.arrival_ns;
@@ -119,6 +122,21 @@ impl RequestSource for Rounds {
             }
         }
         Ok(count)
+    }
+}
+
+impl RequestSource for Rounds {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        self.fill_by(out, max, |source, out| source.fill(out, max))
+    }
+
+    fn fill_with_contents(
+        &mut self,
+        out: &mut Vec<Request>,
+        contents: &mut Vec<u128>,
+        max: usize,
+    ) -> Result<usize, SourceError> {
+        self.fill_by(out, max, |source, out| source.fill_with_contents(out, contents, max))
     }
 
     fn total_requests(&self) -> Option<u64> {

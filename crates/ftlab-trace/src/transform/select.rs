@@ -189,6 +189,10 @@ impl Transform for Filter {
 }
 
 impl Stage for Criteria {
+    fn keeps_sizes(&self) -> bool {
+        !self.clip
+    }
+
     fn apply(&mut self, batch: &mut Vec<Request>, from: usize) -> Result<(), Refusal> {
         retain(batch, from, |request| {
             let inside = !has_address(request) || (request.lba < self.to && end(request) > self.from);

@@ -93,7 +93,7 @@
     return {
       ...option, type: "value", scale: position === "x" || axis.far,
       min: axis.ticks ? axis.ticks[0] - margin(axis.ticks) : undefined,
-      max: axis.ticks ? axis.ticks[axis.ticks.length - 1] + margin(axis.ticks) : position === "x" && numbers.length ? numbers.reduce((a, b) => Math.max(a, b)) : undefined,
+      max: axis.ticks ? axis.ticks[axis.ticks.length - 1] + margin(axis.ticks) : axis.most ?? (position === "x" && numbers.length ? numbers.reduce((a, b) => Math.max(a, b)) : undefined),
       axisLabel: {
         ...option.axisLabel,
         showMaxLabel: position === "x" && !axis.ticks ? false : undefined,
@@ -121,14 +121,14 @@
     return {
       type: "line", name: each.name, data: each.data, showSymbol: Boolean(each.marked), symbol, symbolSize: 8,
       lineStyle: { color, width: each.bare ? 0 : each.faint ? 1 : 2, opacity: each.faint ? 0.45 : 1, type: dash },
-      itemStyle: { color }, emphasis: { disabled: true }, z: each.faint ? 1 : 3, step: each.step,
-      connectNulls: false,
+      itemStyle: { color }, emphasis: { disabled: true }, z: each.faint ? 1 : 3, connectNulls: false,
+      ...(each.stack ? { stack: each.stack, areaStyle: { color, opacity: 0.55 } } : {}),
     };
   };
 
   const swatch = (spec, { color, dash, symbol }, each) => {
     const pattern = Array.isArray(dash) ? `stroke-dasharray="${dash.join(" ")}"` : "";
-    if (spec.kind === "bars") return `<svg width="16" height="12"><rect width="16" height="12" fill="${color}"/></svg>`;
+    if (spec.kind === "bars" || each.stack) return `<svg width="16" height="12"><rect width="16" height="12" fill="${color}"/></svg>`;
     const shapes = {
       circle: '<circle cx="14" cy="6" r="3.5"/>', rect: '<rect x="10.5" y="2.5" width="7" height="7"/>',
       triangle: '<path d="M14 2l4 8h-8z"/>', diamond: '<path d="M14 1l4 5l-4 5l-4-5z"/>',

@@ -1,0 +1,1007 @@
+//! LeaFTL: mappings learned as line segments.
+//!
+//! Logical units come in groups of 256. A segment of 8 bytes (start and length 1 byte each, slope 2, intercept 4)
+//! says `ppn = intercept + round(slope * offset)` for units of its group. Greedy piecewise linear regression makes
+//! segments from changes: the line goes through its first point, and the cone of slopes that keep each further point within
+//! `leaftl_gamma` narrows until it is empty. A segment is *accurate* when it is exact and its units lie at equal
+//! distances, which follow from the slope; any other is *approximate*, and the units that it stands for are in the conflict
+//! list of its group, 1 byte each and 1 for the end. New segments enter the top level of their group. An older one that
+//! overlaps is trimmed to the ends that it still stands for, dropped when there is nothing left, or sinks one level. The
+//! highest segment that has a unit answers. Lower levels keep dead segments until `leaftl_compaction_writes` changes
+//! have been learned; then the groups in memory are compacted, or earlier when a group takes more than 10 bytes a unit.
+//! Groups are cached in LRU order, and live in the translation page of their units.
+//!
+//! A wrong prediction costs a read of the page that was predicted: its spare area names the logical units of the
+//! neighbours, `leaftl_gamma` on each side, and so the right one.
+//!
+//! What is interpretation:
+//! - LeaFTL's drive buffers 8 MB of data, and writes them in order of logical numbers. Here `leaftl_batch_pages` changes
+//!   wait in memory, exact and at 8 bytes each (at most a quarter of the memory), and are learned together, those that lie
+//!   near each other in flash in order of their logical units. The model of the cache alone also gives out places in that order
+//!   (`sorts_batches`). The page mapping writes data as they come, and sorts only the survivors of collection: physical
+//!   numbers follow arrival there, so that random writes make single units.
+//! - Changes of groups that are not in memory when their batch is learned are merged with what flash has at once.
+//! - Of the exact and the approximate segment from a point on, the one with fewer bytes a unit is taken.
+//! - A run of trimmed units is a segment. A unit without a segment is not mapped.
+//! - A translation page holds the segments of its groups; where plain entries take less, it holds these.
+//! - Looking up for a write costs as for a read: a wrong prediction is paid for, a right one is believed.
+//! - Groups have fewer units where a translation page has.
+
+use crate::config::MapCacheConfig;
+use crate::geometry::Lpn;
+use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape};
+
+/// Bytes of a segment.
+const SEGMENT_BYTES: u32 = 8;
+
+/// Bytes of a change that waits: logical and physical unit.
+const WAITING_BYTES: u64 = 8;
+
+/// A unit of a group takes at most this: the segment, its place in the conflict list, and the end of the list.
+const MOST_BYTES: u32 = SEGMENT_BYTES + 2;
+
+/// Changes of a batch further apart in flash are not learned together.
+const NEAR: u32 = 256;
+
+/// The largest slope in two bytes.
+const STEEPEST: f64 = 65504.0;
+
+/// Where the number of the group stands in a key of `by_unit`, above cluster and unit: a group has 128 units at least.
+const GROUP_AT: u32 = 39;
+
+/// The level of new segments.
+const TOP: u16 = u16::MAX;
+
+/// No physical unit.
+const UNMAPPED: u32 = u32::MAX;
+
+/// Base-2 logarithm of the units in a group, where a translation page has as many.
+const GROUP_SHIFT: u32 = 8;
+
+/// The least memory that will do on a drive of this shape: for a group at its largest, and a batch.
+pub fn least_bytes(shape: Shape) -> u64 {
+    16 << shape.shift.min(GROUP_SHIFT)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Exact, at equal distances.
+    Accurate,
+    /// Units by the conflict list, places to within gamma.
+    Approximate,
+    /// Trimmed.
+    Unmapped,
+    /// Not in use.
+    Free,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    kind: Kind,
+    /// First and last unit, within the group.
+    start: u8,
+    end: u8,
+    /// Units that it answers for.
+    live: u16,
+    /// `TOP`, or the number of a level; of those the higher lies above.
+    level: u16,
+    slope: f32,
+    intercept: u32,
+}
+
+impl Segment {
+    #[inline]
+    fn predict(&self, offset: u32) -> u32 {
+        self.intercept.wrapping_add(round(self.slope, offset))
+    }
+
+    fn bytes(&self) -> u32 {
+        match self.kind {
+            Kind::Free => 0,
+            Kind::Approximate => SEGMENT_BYTES + u32::from(self.live) + 1,
+            Kind::Accurate | Kind::Unmapped => SEGMENT_BYTES,
+        }
+    }
+
+    fn overlaps(&self, other: &Segment) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+}
+
+/// Exact in single precision: 10 bits by 8.
+#[inline]
+fn round(slope: f32, offset: u32) -> u32 {
+    (slope * offset as f32 + 0.5) as u32
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Point {
+    offset: u8,
+    ppn: u32,
+}
+
+/// The first points of a list as a segment.
+#[derive(Debug, Clone, Copy)]
+struct Fit {
+    count: usize,
+    kind: Kind,
+    slope: f32,
+    intercept: u32,
+}
+
+impl Fit {
+    /// The longest line from the first point on that misses none by more than `gamma`.
+    fn new(points: &[Point], gamma: u32) -> Self {
+        let first = points[0];
+        let reach = f64::from(gamma);
+        let (mut low, mut high, mut count) = (0.0_f64, STEEPEST, 1);
+        for point in &points[1..] {
+            let run = f64::from(point.offset) - f64::from(first.offset);
+            let rise = f64::from(point.ppn) - f64::from(first.ppn);
+            let (least, most) = (low.max((rise - reach) / run), high.min((rise + reach) / run));
+            if least > most {
+                break;
+            }
+            (low, high) = (least, most);
+            count += 1;
+        }
+        let slope = if count == 1 { 0.0 } else { two_bytes(f64::midpoint(low, high)) };
+        let intercept = first.ppn.wrapping_sub(round(slope, first.offset.into()));
+        // What two bytes do to the slope, and rounding, may push the last ones out.
+        let error =
+            |point: &Point| intercept.wrapping_add(round(slope, point.offset.into())).abs_diff(point.ppn);
+        let points = &points[..count];
+        let count = points.iter().position(|point| error(point) > gamma).unwrap_or(count);
+        let points = &points[..count];
+        let accurate = points.iter().all(|point| error(point) == 0) && regular(points, slope) == count;
+        let kind = if accurate { Kind::Accurate } else { Kind::Approximate };
+        Self { count, kind, slope, intercept }
+    }
+
+    /// The segment to make of the first points.
+    fn choose(points: &[Point], gamma: u32) -> Self {
+        if points[0].ppn == UNMAPPED {
+            let next = |pair: &[Point]| pair[1].ppn == UNMAPPED && pair[1].offset == pair[0].offset + 1;
+            let count = 1 + points.windows(2).take_while(|pair| next(pair)).count();
+            return Self { count, kind: Kind::Unmapped, slope: 0.0, intercept: 0 };
+        }
+        let exact = Self::new(points, 0);
+        if exact.kind == Kind::Accurate && (gamma == 0 || exact.count == points.len()) {
+            return exact;
+        }
+        let accurate =
+            Self { count: regular(&points[..exact.count], exact.slope), kind: Kind::Accurate, ..exact };
+        let cheaper = |old: Self, new: Self| {
+            if new.bytes() * old.count < old.bytes() * new.count { new } else { old }
+        };
+        let best = cheaper(accurate, exact);
+        if gamma == 0 { best } else { cheaper(best, Self::new(points, gamma)) }
+    }
+
+    fn bytes(&self) -> usize {
+        let list = if self.kind == Kind::Approximate { self.count + 1 } else { 0 };
+        SEGMENT_BYTES as usize + list
+    }
+}
+
+/// How many of the first points lie at the distance that follows from the slope.
+fn regular(points: &[Point], slope: f32) -> usize {
+    let distance = (1.0 / f64::from(slope)).round().max(1.0);
+    let gaps = points.windows(2).map(|pair| f64::from(pair[1].offset - pair[0].offset));
+    1 + gaps.take_while(|gap| *gap == distance).count()
+}
+
+/// The slope as two bytes hold it, of which one bit tells the kind of segment: 10 bits of precision.
+fn two_bytes(slope: f64) -> f32 {
+    let bits = (slope as f32).to_bits();
+    f32::from_bits((bits + 0x2000) & !0x3fff)
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    segments: Vec<Segment>,
+    unused: Vec<u16>,
+    /// Those in the top level, and those in the one below.
+    top: Vec<u16>,
+    second: Vec<u16>,
+    /// The level below the top: levels have numbers in the order in which they were opened.
+    newest: u16,
+    /// Of all segments and conflict lists.
+    bytes: u32,
+    cached: bool,
+    dirty: bool,
+}
+
+impl Group {
+    fn drop_segment(&mut self, at: u16) {
+        let segment = &mut self.segments[usize::from(at)];
+        self.bytes -= segment.bytes();
+        segment.kind = Kind::Free;
+        self.unused.push(at);
+    }
+
+    /// Cut the segment back to what it answers for; `owner` has the segment of each unit plus 1.
+    fn trim(&mut self, at: u16, owner: &[u16]) {
+        let segment = &mut self.segments[usize::from(at)];
+        while owner[usize::from(segment.start)] != at + 1 {
+            segment.start += 1;
+        }
+        while owner[usize::from(segment.end)] != at + 1 {
+            segment.end -= 1;
+        }
+    }
+
+    /// Enter a segment for `points` at the top.
+    fn enter(&mut self, points: &[Point], fit: Fit, owner: &mut [u16]) {
+        let (start, end) = (points[0].offset, points[points.len() - 1].offset);
+        let live = points.len() as u16;
+        let segment = Segment {
+            kind: fit.kind,
+            start,
+            end,
+            live,
+            level: TOP,
+            slope: fit.slope,
+            intercept: fit.intercept,
+        };
+        if let (1, Some(at)) = (live, usize::from(owner[usize::from(start)]).checked_sub(1)) {
+            let old = &mut self.segments[at];
+            if old.level == TOP && old.start == old.end {
+                self.bytes = self.bytes - old.bytes() + SEGMENT_BYTES;
+                *old = segment;
+                return;
+            }
+        }
+        let new = self.unused.pop().unwrap_or(self.segments.len() as u16);
+        for point in points {
+            let was = std::mem::replace(&mut owner[usize::from(point.offset)], new + 1);
+            if was != 0 {
+                let old = &mut self.segments[usize::from(was) - 1];
+                old.live -= 1;
+                self.bytes -= u32::from(old.kind == Kind::Approximate);
+            }
+        }
+        self.bytes += segment.bytes();
+        let mut at = 0;
+        while let Some(&old) = self.top.get(at) {
+            if self.segments[usize::from(old)].overlaps(&segment) {
+                if self.segments[usize::from(old)].live == 0 {
+                    self.drop_segment(old);
+                    self.top.swap_remove(at);
+                    continue;
+                }
+                self.trim(old, owner);
+                if self.segments[usize::from(old)].overlaps(&segment) {
+                    self.sink(old);
+                    self.top.swap_remove(at);
+                    continue;
+                }
+            }
+            at += 1;
+        }
+        self.top.push(new);
+        if usize::from(new) == self.segments.len() {
+            self.segments.push(segment);
+        } else {
+            self.segments[usize::from(new)] = segment;
+        }
+    }
+
+    /// From the top to the next level; when it has no place there, to a new one in between.
+    fn sink(&mut self, at: u16) {
+        let segment = self.segments[usize::from(at)];
+        if self.second.iter().any(|other| self.segments[usize::from(*other)].overlaps(&segment)) {
+            self.second.clear();
+            self.newest += 1;
+        }
+        self.second.push(at);
+        self.segments[usize::from(at)].level = self.newest;
+    }
+
+    /// Drop what is dead, trim the rest, and move it up as far as newer segments let it.
+    fn compact(&mut self, owner: &[u16]) {
+        // From the top level down: the second one is the last that was opened.
+        self.second.clear();
+        self.second.extend(
+            (0..self.segments.len() as u16).filter(|at| self.segments[usize::from(*at)].kind != Kind::Free),
+        );
+        let segments = &self.segments;
+        self.second.sort_unstable_by_key(|at| (std::cmp::Reverse(segments[usize::from(*at)].level), *at));
+        let order = std::mem::take(&mut self.second);
+        self.top.clear();
+        let mut depths = [0_u16; 1 << GROUP_SHIFT];
+        let mut deepest = 0;
+        for &at in &order {
+            if self.segments[usize::from(at)].live == 0 {
+                self.drop_segment(at);
+                continue;
+            }
+            self.trim(at, owner);
+            let segment = &mut self.segments[usize::from(at)];
+            let span = &mut depths[usize::from(segment.start)..=usize::from(segment.end)];
+            let depth = span.iter().copied().max().unwrap_or(0);
+            span.fill(depth + 1);
+            deepest = deepest.max(depth);
+            segment.level = depth;
+            if depth == 0 {
+                self.top.push(at);
+            }
+        }
+        self.second = order;
+        let segments = &mut self.segments;
+        self.second.retain(|at| {
+            let segment = &mut segments[usize::from(*at)];
+            let depth = std::mem::replace(&mut segment.level, TOP);
+            if segment.kind == Kind::Free {
+                return false;
+            }
+            if depth > 0 {
+                segment.level = deepest - depth;
+            }
+            depth == 1
+        });
+        self.newest = deepest.saturating_sub(1);
+    }
+
+    /// Bytes in a translation page.
+    fn stored_bytes(&self, units: u32) -> u32 {
+        self.bytes.min(units * ENTRY_BYTES)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Leaftl {
+    shape: Shape,
+    shift: u32,
+    gamma: u32,
+    capacity: u64,
+    coalesce: bool,
+    batch: usize,
+    compaction_writes: u64,
+    until_compaction: u64,
+    groups: Vec<Group>,
+    /// For each translation page, whether its segments were learned: before, flash has what the table says.
+    known: Vec<bool>,
+    /// For each logical unit the segment of its group that answers for it plus 1, or 0.
+    owner: Vec<u16>,
+    links: Links,
+    order: List,
+    /// Of the groups in memory.
+    group_bytes: u64,
+    /// Changes that wait to be learned, and a bit for each.
+    waiting: Vec<u32>,
+    is_waiting: Vec<u64>,
+    /// Moved by collection, and not in memory: their translation pages will be written.
+    moved: Vec<(u32, u32)>,
+    /// A batch by place, then by group, cluster and unit.
+    by_place: Vec<(u32, u32)>,
+    by_unit: Vec<(u64, u32)>,
+    points: Vec<Point>,
+    /// A unit whose prediction was further off than the bound allows.
+    wrong: Option<u32>,
+}
+
+impl Leaftl {
+    /// Empty, for a drive of this shape.
+    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
+        let shift = shape.shift.min(GROUP_SHIFT);
+        let groups = shape.logical_units.div_ceil(1 << shift);
+        let most = (config.bytes / 4 / WAITING_BYTES).max(1);
+        let batch = u64::from(config.leaftl_batch_pages).min(most) as usize;
+        let mut links = Links::default();
+        links.reach(groups);
+        Self {
+            shape,
+            shift,
+            gamma: config.leaftl_gamma,
+            capacity: config.bytes,
+            coalesce: config.flush_coalesce,
+            batch,
+            compaction_writes: config.leaftl_compaction_writes,
+            until_compaction: config.leaftl_compaction_writes,
+            groups: (0..groups).map(|_| Group::default()).collect(),
+            known: vec![false; shape.pages() as usize],
+            owner: vec![0; (groups as usize) << shift],
+            links,
+            order: List::new(),
+            group_bytes: 0,
+            waiting: Vec::with_capacity(batch),
+            is_waiting: vec![0; shape.logical_units.div_ceil(64) as usize],
+            moved: Vec::new(),
+            by_place: Vec::with_capacity(batch),
+            by_unit: Vec::with_capacity(batch),
+            points: Vec::with_capacity(1 << shift),
+            wrong: None,
+        }
+    }
+
+    #[inline]
+    fn waits(&self, lpn: Lpn) -> bool {
+        self.is_waiting[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
+    }
+
+    fn wait(&mut self, lpn: Lpn) {
+        let word = &mut self.is_waiting[lpn.index() / 64];
+        if *word >> (lpn.0 % 64) & 1 == 0 {
+            *word |= 1 << (lpn.0 % 64);
+            self.waiting.push(lpn.0);
+        }
+    }
+
+    #[inline]
+    fn used(&self) -> u64 {
+        self.group_bytes + self.waiting.len() as u64 * WAITING_BYTES
+    }
+
+    fn tpn_of(&self, group: u32) -> u32 {
+        group >> (self.shape.shift - self.shift)
+    }
+
+    fn groups_of(&self, tpn: u32) -> std::ops::Range<u32> {
+        let shift = self.shape.shift - self.shift;
+        (tpn << shift)..((tpn + 1) << shift).min(self.groups.len() as u32)
+    }
+
+    /// Bytes of the translation page that have to be read to write it, when those of the groups in memory that may go along
+    /// are known.
+    fn rest_bytes(&self, tpn: u32, of_group: Option<u32>) -> u32 {
+        let units = 1 << self.shift;
+        let others = self.groups_of(tpn).filter(|group| Some(*group) != of_group);
+        let read = others.map(|at| &self.groups[at as usize]).filter(|group| {
+            // A group in memory is as in flash, or goes along; else flash keeps its old version.
+            !group.cached || (group.dirty && !self.coalesce)
+        });
+        let bytes: u32 = read.map(|group| group.stored_bytes(units)).sum();
+        bytes.min(self.shape.page_bytes() - ENTRY_BYTES)
+    }
+
+    /// All groups of the translation page in memory are as in flash.
+    fn clean(&mut self, tpn: u32) {
+        for group in self.groups_of(tpn) {
+            self.groups[group as usize].dirty = false;
+        }
+    }
+
+    /// Learn what flash has of a translation page that was never looked at.
+    #[inline]
+    fn know(&mut self, tpn: u32, table: &[u32]) {
+        if self.known[tpn as usize] {
+            return;
+        }
+        self.known[tpn as usize] = true;
+        self.by_place.clear();
+        for lpn in self.shape.first(tpn).0..=self.shape.last(tpn).0 {
+            let ppn = table[lpn as usize];
+            if ppn != UNMAPPED {
+                self.by_place.push((ppn, lpn));
+            }
+        }
+        self.cluster();
+        self.fit_all();
+    }
+
+    /// Make `by_unit` from `by_place`: neighbours in flash, in order of their units, group by group.
+    fn cluster(&mut self) {
+        self.by_place.sort_unstable();
+        self.by_unit.clear();
+        let (mut cluster, mut before) = (0, 0);
+        for &(ppn, lpn) in &self.by_place {
+            cluster += u64::from(ppn - before > NEAR);
+            before = ppn;
+            let (group, offset) = (u64::from(lpn >> self.shift), u64::from(lpn & ((1 << self.shift) - 1)));
+            self.by_unit.push((group << GROUP_AT | cluster << 8 | offset, ppn));
+        }
+        self.by_unit.sort_unstable();
+    }
+
+    /// Learn what `by_unit` holds, into memory or not.
+    fn fit_all(&mut self) {
+        let mut at = 0;
+        while at < self.by_unit.len() {
+            let cluster = self.by_unit[at].0 >> 8;
+            let rest = &self.by_unit[at..];
+            let count = rest.iter().take_while(|(key, _)| key >> 8 == cluster).count();
+            self.points.clear();
+            let point = |&(key, ppn): &(u64, u32)| Point { offset: key as u8, ppn };
+            self.points.extend(rest[..count].iter().map(point));
+            self.fit((cluster >> (GROUP_AT - 8)) as u32);
+            at += count;
+        }
+    }
+
+    /// Learn `points`, which lie near each other in flash.
+    fn fit(&mut self, number: u32) {
+        let first = (number << self.shift) as usize;
+        let owner = &mut self.owner[first..first + (1 << self.shift)];
+        let group = &mut self.groups[number as usize];
+        let before = group.bytes;
+        let mut rest = self.points.as_slice();
+        while !rest.is_empty() {
+            let fit = Fit::choose(rest, self.gamma);
+            let run;
+            (run, rest) = rest.split_at(fit.count);
+            // What nothing stands for need not be forgotten.
+            if fit.kind != Kind::Unmapped || run.iter().any(|point| owner[usize::from(point.offset)] != 0) {
+                group.enter(run, fit, owner);
+            }
+        }
+        if group.bytes > MOST_BYTES << self.shift {
+            group.compact(owner);
+        }
+        if group.cached {
+            self.group_bytes = self.group_bytes - u64::from(before) + u64::from(group.bytes);
+        }
+    }
+
+    /// Learn what waits. Groups that are not in memory are merged with what flash has.
+    fn learn(&mut self, table: &[u32], ops: &mut Vec<MapOp>) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let learned = waiting.len() as u64;
+        for lpn in &waiting {
+            self.is_waiting[*lpn as usize / 64] = 0;
+            self.know(self.shape.tpn(Lpn(*lpn)), table);
+        }
+        self.by_place.clear();
+        self.by_place.extend(waiting.iter().map(|lpn| (table[*lpn as usize], *lpn)));
+        self.waiting = waiting;
+        self.waiting.clear();
+        self.cluster();
+        let mut at = 0;
+        let mut written = None;
+        while at < self.by_unit.len() {
+            let group = (self.by_unit[at].0 >> GROUP_AT) as u32;
+            at += self.by_unit[at..].iter().take_while(|(key, _)| (key >> GROUP_AT) as u32 == group).count();
+            let tpn = self.tpn_of(group);
+            if self.groups[group as usize].cached {
+                self.groups[group as usize].dirty = true;
+            } else if written != Some(tpn) {
+                written = Some(tpn);
+                ops.push(MapOp::WriteBack { tpn, rest_bytes: self.rest_bytes(tpn, None) });
+                if self.coalesce {
+                    self.clean(tpn);
+                }
+            }
+        }
+        self.fit_all();
+        self.until_compaction = self.until_compaction.saturating_sub(learned);
+        if self.until_compaction == 0 {
+            self.until_compaction = self.compaction_writes;
+            self.compact();
+        }
+    }
+
+    /// Compact the groups in memory.
+    fn compact(&mut self) {
+        for number in self.order.iter(&self.links) {
+            let first = (number << self.shift) as usize;
+            let group = &mut self.groups[number as usize];
+            self.group_bytes -= u64::from(group.bytes);
+            group.compact(&self.owner[first..first + (1 << self.shift)]);
+            self.group_bytes += u64::from(group.bytes);
+        }
+    }
+
+    /// Let the least recent groups go until `need` more bytes fit, or only `keep` is left.
+    fn make_room(&mut self, need: u64, keep: u32, ops: &mut Vec<MapOp>) {
+        while self.used() + need > self.capacity && self.order.oldest != NONE && self.order.oldest != keep {
+            let oldest = self.order.oldest;
+            if self.groups[oldest as usize].dirty {
+                let tpn = self.tpn_of(oldest);
+                ops.push(MapOp::WriteBack { tpn, rest_bytes: self.rest_bytes(tpn, Some(oldest)) });
+                if self.coalesce {
+                    self.clean(tpn);
+                }
+            }
+            self.order.remove(&mut self.links, oldest);
+            let group = &mut self.groups[oldest as usize];
+            (group.cached, group.dirty) = (false, false);
+            self.group_bytes -= u64::from(group.bytes);
+        }
+    }
+
+    /// Ask the segments for a unit whose place is `actual`.
+    #[inline]
+    fn predict(&mut self, lpn: Lpn, actual: u32, ops: &mut Vec<MapOp>) {
+        let group = &self.groups[(lpn.0 >> self.shift) as usize];
+        let offset = lpn.0 & ((1 << self.shift) - 1);
+        let found = self.owner[lpn.index()].checked_sub(1).map(|at| group.segments[usize::from(at)]);
+        let predicted = match found {
+            Some(segment) if segment.kind != Kind::Unmapped => segment.predict(offset),
+            _ => UNMAPPED,
+        };
+        if predicted == actual {
+            return;
+        }
+        let told = found.is_some_and(|segment| segment.kind == Kind::Approximate);
+        if told && predicted.abs_diff(actual) <= self.gamma {
+            ops.push(MapOp::Probe { predicted, actual });
+        } else {
+            self.wrong = Some(lpn.0);
+        }
+    }
+}
+
+impl MapCache for Leaftl {
+    fn lookup(&mut self, lookup: Lookup, table: &[u32], ops: &mut Vec<MapOp>) -> bool {
+        if self.waiting.len() >= self.batch {
+            self.learn(table, ops);
+        }
+        let lpn = lookup.lpn;
+        let number = lpn.0 >> self.shift;
+        let waits = self.waits(lpn);
+        let cached = self.groups[number as usize].cached;
+        let hit = waits || cached;
+        let mut need = if lookup.changes() && !waits { WAITING_BYTES } else { 0 };
+        if cached {
+            self.order.touch(&mut self.links, number);
+        } else if !hit {
+            self.know(self.shape.tpn(lpn), table);
+            need += u64::from(self.groups[number as usize].bytes);
+        }
+        if self.used() + need > self.capacity {
+            self.make_room(need, if cached { number } else { NONE }, ops);
+            if self.used() + need > self.capacity {
+                // Collection may have changed more than a batch. A group and a change always fit.
+                self.learn(table, ops);
+            }
+        }
+        if !hit {
+            let group = &mut self.groups[number as usize];
+            group.cached = true;
+            self.group_bytes += u64::from(group.bytes);
+            self.order.enter(&mut self.links, number);
+            // Nothing mapped takes the header of the group.
+            let bytes = group.stored_bytes(1 << self.shift).max(ENTRY_BYTES);
+            ops.push(MapOp::Fetch { tpn: self.shape.tpn(lpn), bytes });
+        }
+        if !waits {
+            self.predict(lpn, table[lpn.index()], ops);
+        }
+        if lookup.changes() {
+            self.wait(lpn);
+        }
+        hit
+    }
+
+    fn changed(&mut self, lpn: Lpn, _: u32, _: &[u32]) {
+        // Memory may have needed the place since the lookup.
+        self.wait(lpn);
+    }
+
+    fn moved(&mut self, lpn: Lpn, table: &[u32]) -> bool {
+        if self.waits(lpn) || self.groups[(lpn.0 >> self.shift) as usize].cached {
+            self.wait(lpn);
+            return true;
+        }
+        if self.known[self.shape.tpn(lpn) as usize] {
+            self.moved.push((lpn.0, table[lpn.index()]));
+        }
+        false
+    }
+
+    fn rewritten(&mut self, tpn: u32) {
+        self.by_place.clear();
+        let (first, last) = (self.shape.first(tpn).0, self.shape.last(tpn).0);
+        // The last move of each unit counts.
+        for &(lpn, ppn) in self.moved.iter().rev().filter(|(lpn, _)| (first..=last).contains(lpn)) {
+            let word = &mut self.is_waiting[lpn as usize / 64];
+            if *word >> (lpn % 64) & 1 == 0 {
+                *word |= 1 << (lpn % 64);
+                self.by_place.push((ppn, lpn));
+            }
+        }
+        for (_, lpn) in &self.by_place {
+            self.is_waiting[*lpn as usize / 64] &= !(1 << (lpn % 64));
+        }
+        self.moved.retain(|(lpn, _)| !(first..=last).contains(lpn));
+        self.cluster();
+        self.fit_all();
+        if self.coalesce {
+            self.clean(tpn);
+        }
+    }
+
+    fn is_dirty(&self, lpn: Lpn) -> bool {
+        self.waits(lpn) || self.groups[(lpn.0 >> self.shift) as usize].dirty
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.used()
+    }
+
+    fn wants_table(&self) -> bool {
+        true
+    }
+
+    fn wants_sorted_copies(&self) -> bool {
+        true
+    }
+
+    fn sorts_batches(&self) -> Option<usize> {
+        Some(self.batch)
+    }
+
+    fn insight(&self) -> Insight {
+        let (mut accurate, mut approximate, mut lists, mut trimmed) = (0, 0, 0, 0);
+        let cached = self.order.iter(&self.links).map(|number| &self.groups[number as usize]);
+        for segment in cached.flat_map(|group| &group.segments) {
+            match segment.kind {
+                Kind::Accurate => accurate += u64::from(SEGMENT_BYTES),
+                Kind::Approximate => {
+                    approximate += u64::from(SEGMENT_BYTES);
+                    lists += u64::from(segment.bytes() - SEGMENT_BYTES);
+                }
+                Kind::Unmapped => trimmed += u64::from(SEGMENT_BYTES),
+                Kind::Free => {}
+            }
+        }
+        let content_bytes = [
+            ("accurate_segments", accurate),
+            ("approximate_segments", approximate),
+            ("conflict_lists", lists),
+            ("trimmed_segments", trimmed),
+            ("waiting_changes", self.waiting.len() as u64 * WAITING_BYTES),
+        ];
+        Insight {
+            content_bytes: content_bytes.map(|(name, bytes)| (name.into(), bytes)).into(),
+            ..Insight::default()
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(lpn) = self.wrong {
+            return Err(format!("a segment placed logical unit {lpn} further off than the bound"));
+        }
+        let mut in_memory = 0;
+        for (number, group) in self.groups.iter().enumerate() {
+            let owner = &self.owner[number << self.shift..(number + 1) << self.shift];
+            for (at, segment) in
+                group.segments.iter().enumerate().filter(|(_, segment)| segment.kind != Kind::Free)
+            {
+                let live = owner.iter().filter(|owner| usize::from(**owner) == at + 1).count();
+                let within = &owner[usize::from(segment.start)..=usize::from(segment.end)];
+                let seen = within.iter().filter(|owner| usize::from(**owner) == at + 1).count();
+                if live != usize::from(segment.live) || live != seen {
+                    return Err(format!(
+                        "group {number}: segment {segment:?} answers for {live} units, {seen} of its own"
+                    ));
+                }
+                let others = group.segments[..at].iter().filter(|other| other.kind != Kind::Free);
+                if let Some(other) =
+                    others.into_iter().find(|other| other.level == segment.level && other.overlaps(segment))
+                {
+                    return Err(format!("group {number}: {segment:?} and {other:?} overlap in a level"));
+                }
+            }
+            let in_level = |level: u16| {
+                let used = group.segments.iter().filter(|segment| segment.kind != Kind::Free);
+                used.filter(|segment| segment.level == level).count()
+            };
+            if (in_level(TOP), in_level(group.newest)) != (group.top.len(), group.second.len()) {
+                return Err(format!("group {number}: the upper levels miss segments"));
+            }
+            let bytes: u32 = group.segments.iter().map(Segment::bytes).sum();
+            if bytes != group.bytes || bytes > MOST_BYTES << self.shift {
+                return Err(format!("group {number}: {bytes} bytes of segments, {} counted", group.bytes));
+            }
+            in_memory += u64::from(if group.cached { bytes } else { 0 });
+        }
+        let bits: u32 = self.is_waiting.iter().map(|word| word.count_ones()).sum();
+        if in_memory != self.group_bytes || bits as usize != self.waiting.len() {
+            return Err(format!(
+                "{in_memory} bytes of groups in memory, {} counted; {bits} changes wait, {} in order",
+                self.group_bytes,
+                self.waiting.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn table_bytes(&self) -> u64 {
+        let segments: usize = self.groups.iter().map(|group| group.segments.capacity()).sum();
+        let lists = |group: &Group| group.top.capacity() + group.second.capacity() + group.unused.capacity();
+        let lists: usize = self.groups.iter().map(lists).sum();
+        self.links.table_bytes()
+            + (segments * size_of::<Segment>() + self.groups.capacity() * size_of::<Group>()) as u64
+            + (self.owner.capacity() + lists) as u64 * 2
+            + self.known.capacity() as u64
+            + (self.is_waiting.capacity() + self.moved.capacity() + self.by_place.capacity()) as u64 * 8
+            + self.waiting.capacity() as u64 * 4
+            + (self.by_unit.capacity() * size_of::<(u64, u32)>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapcache::Intent;
+
+    fn points(points: &[(u8, u32)]) -> Vec<Point> {
+        points.iter().map(|&(offset, ppn)| Point { offset, ppn }).collect()
+    }
+
+    /// Count, kind and predictions of the segment made of the first points.
+    fn first_of(list: &[(u8, u32)], gamma: u32) -> (usize, Kind, Vec<u32>) {
+        let fit = Fit::choose(&points(list), gamma);
+        let predict = |&(offset, _): &(u8, u32)| fit.intercept.wrapping_add(round(fit.slope, offset.into()));
+        (fit.count, fit.kind, list[..fit.count].iter().map(predict).collect())
+    }
+
+    #[test]
+    fn lines_at_equal_distances_are_accurate() {
+        assert_eq!(first_of(&[(7, 50)], 0), (1, Kind::Accurate, vec![50]));
+        assert_eq!(first_of(&[(0, 10), (1, 11), (2, 12), (9, 13)], 0), (3, Kind::Accurate, vec![10, 11, 12]));
+        // On one line, at unequal distances: 8 bytes for three units are less a unit than 13 for four.
+        assert_eq!(
+            first_of(&[(3, 10), (6, 11), (9, 12), (252, 93)], 0),
+            (3, Kind::Accurate, vec![10, 11, 12])
+        );
+        // 13 for four are less than 8 for one.
+        assert_eq!(
+            first_of(&[(0, 10), (2, 12), (3, 13), (7, 17)], 0),
+            (4, Kind::Approximate, vec![10, 12, 13, 17])
+        );
+        // Another stream writes in between: every second place.
+        assert_eq!(first_of(&[(5, 20), (6, 22), (7, 24)], 0), (3, Kind::Accurate, vec![20, 22, 24]));
+        // Backwards is no line.
+        assert_eq!(first_of(&[(5, 24), (6, 22)], 0), (1, Kind::Accurate, vec![24]));
+        // All distances: the slope in two bytes is not exact, the places are.
+        for distance in 1..=127_u8 {
+            let line: Vec<_> = (0..=255 / distance).map(|at| (at * distance, 1000 + u32::from(at))).collect();
+            let places = line.iter().map(|(_, ppn)| *ppn).collect();
+            assert_eq!(first_of(&line, 0), (line.len(), Kind::Accurate, places), "every {distance}");
+        }
+    }
+
+    /// Slopes that keep within 1: of (3, 1) 0 to 0.667, of (4, 2) 0.25 to 0.75, of (9, 3) 0.222 to 0.444. The middle of
+    /// what is left, 0.347, gives 1.04, 1.39 and 3.12: the third unit is one place off.
+    #[test]
+    fn a_bound_lets_lines_pass_nearby() {
+        let list = [(0, 20), (3, 21), (4, 22), (9, 23), (10, 40)];
+        assert_eq!(first_of(&list, 1), (4, Kind::Approximate, vec![20, 21, 21, 23]));
+        // 8 bytes for two units are more a unit than 13 for four.
+        assert_eq!(first_of(&list, 0), (2, Kind::Accurate, vec![20, 21]));
+        // 8 bytes for ten units are less than 23 for fourteen.
+        let mut run: Vec<(u8, u32)> = (0..10).map(|at| (at, 100 + u32::from(at))).collect();
+        run.extend([(11, 110), (12, 111), (14, 112), (15, 113)]);
+        assert_eq!(first_of(&run, 4).0, 10);
+    }
+
+    fn cache(gamma: u32, bytes: u64) -> Leaftl {
+        let config = MapCacheConfig {
+            bytes,
+            leaftl_gamma: gamma,
+            leaftl_batch_pages: 8,
+            leaftl_compaction_writes: 1000,
+            ..MapCacheConfig::default()
+        };
+        Leaftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1 })
+    }
+
+    /// Bytes and segments as (start, end, units, level) of the first group, after learning that `lpns` lie from `ppn` on.
+    fn learn(cache: &mut Leaftl, lpns: std::ops::Range<u32>, ppn: u32) -> (u32, Vec<(u8, u8, u16, u16)>) {
+        cache.by_place = lpns.zip(ppn..).map(|(lpn, ppn)| (ppn, lpn)).collect();
+        cache.cluster();
+        cache.fit_all();
+        cache.check().unwrap();
+        told(cache)
+    }
+
+    fn told(cache: &Leaftl) -> (u32, Vec<(u8, u8, u16, u16)>) {
+        let group = &cache.groups[0];
+        let used = group.segments.iter().filter(|segment| segment.kind != Kind::Free);
+        let depth = |level| if level == TOP { 0 } else { group.newest - level + 1 };
+        let mut segments: Vec<_> =
+            used.map(|segment| (segment.start, segment.end, segment.live, depth(segment.level))).collect();
+        segments.sort_unstable_by_key(|segment| (segment.3, segment.0));
+        (group.bytes, segments)
+    }
+
+    fn place(cache: &mut Leaftl, lpn: u32, actual: u32) -> Vec<MapOp> {
+        let mut ops = Vec::new();
+        cache.predict(Lpn(lpn), actual, &mut ops);
+        assert_eq!(cache.wrong, None, "unit {lpn} is not at {actual}");
+        ops
+    }
+
+    #[test]
+    fn older_segments_sink_and_compaction_lifts_them() {
+        let mut cache = cache(0, 1 << 16);
+        assert_eq!(learn(&mut cache, 0..10, 100), (8, vec![(0, 9, 10, 0)]));
+        // The old one answers for units on both sides.
+        assert_eq!(learn(&mut cache, 3..6, 200), (16, vec![(3, 5, 3, 0), (0, 9, 7, 1)]));
+        for (lpn, ppn) in [(0, 100), (2, 102), (3, 200), (5, 202), (6, 106), (9, 109)] {
+            assert_eq!(place(&mut cache, lpn, ppn), []);
+        }
+        // Lower levels do not hear of it.
+        assert_eq!(learn(&mut cache, 0..3, 300), (24, vec![(0, 2, 3, 0), (3, 5, 3, 0), (0, 9, 4, 1)]));
+        // Trimmed at one end.
+        assert_eq!(
+            learn(&mut cache, 5..8, 400),
+            (32, vec![(0, 2, 3, 0), (3, 4, 2, 0), (5, 7, 3, 0), (0, 9, 2, 1)])
+        );
+        // What is covered goes, below it stays. The one in the second level has no room there.
+        assert_eq!(learn(&mut cache, 0..8, 500), (16, vec![(0, 7, 8, 0), (0, 9, 2, 1)]));
+        assert_eq!(learn(&mut cache, 1..2, 600), (24, vec![(1, 1, 1, 0), (0, 7, 7, 1), (0, 9, 2, 2)]));
+        assert_eq!(learn(&mut cache, 8..10, 700).0, 32, "dead, and not known yet");
+        let owner = cache.owner.clone();
+        cache.groups[0].compact(&owner[..256]);
+        assert_eq!(told(&cache), (24, vec![(1, 1, 1, 0), (8, 9, 2, 0), (0, 7, 7, 1)]));
+        for (lpn, ppn) in [(0, 500), (1, 600), (2, 502), (7, 507), (8, 700), (9, 701)] {
+            assert_eq!(place(&mut cache, lpn, ppn), []);
+        }
+    }
+
+    fn access(cache: &mut Leaftl, lpn: u32, intent: Intent, table: &[u32]) -> (bool, Vec<MapOp>) {
+        let mut ops = Vec::new();
+        let hit = cache.lookup(Lookup { lpn: Lpn(lpn), intent, rest: 0 }, table, &mut ops);
+        cache.check().unwrap();
+        (hit, ops)
+    }
+
+    #[test]
+    fn a_wrong_prediction_costs_a_look_at_the_page_that_was_predicted() {
+        let mut table = vec![UNMAPPED; 2048];
+        for (lpn, ppn) in [(0, 20), (3, 21), (4, 22), (9, 23)] {
+            table[lpn] = ppn;
+        }
+        let mut cache = cache(1, 1 << 16);
+        // One approximate segment: 8 bytes, 4 units and the end of the list.
+        let fetch = MapOp::Fetch { tpn: 0, bytes: 13 };
+        assert_eq!(access(&mut cache, 0, Intent::Read, &table), (false, vec![fetch]));
+        assert_eq!(access(&mut cache, 3, Intent::Read, &table), (true, vec![]));
+        let probe = MapOp::Probe { predicted: 21, actual: 22 };
+        assert_eq!(access(&mut cache, 4, Intent::Read, &table), (true, vec![probe]));
+        // In the range, but not in the list: not mapped, and known to be.
+        assert_eq!(access(&mut cache, 5, Intent::Read, &table), (true, vec![]));
+        // Waiting changes are exact.
+        assert_eq!(access(&mut cache, 4, Intent::Write, &table), (true, vec![probe]));
+        table[4] = 900;
+        cache.changed(Lpn(4), 22, &table);
+        assert_eq!(access(&mut cache, 4, Intent::Read, &table), (true, vec![]));
+        assert_eq!(cache.used_bytes(), 13 + 8);
+    }
+
+    #[test]
+    fn changes_are_learned_in_batches_and_go_to_flash_with_their_group() {
+        // Room for a group at its largest and a batch, but for little more.
+        let mut table: Vec<u32> = (0..2048).collect();
+        let mut cache = cache(0, 4096);
+        let fetch = |tpn| MapOp::Fetch { tpn, bytes: 8 };
+        let write = |cache: &mut Leaftl, table: &mut Vec<u32>, lpn: u32, ppn| {
+            let told = access(cache, lpn, Intent::Write, table);
+            let old = std::mem::replace(&mut table[lpn as usize], ppn);
+            cache.changed(Lpn(lpn), old, table);
+            told
+        };
+        // Eight changes wait.
+        for (lpn, ppn) in (10..18).zip(5000..) {
+            assert_eq!(
+                write(&mut cache, &mut table, lpn, ppn),
+                (lpn > 10, vec![fetch(0); usize::from(lpn == 10)])
+            );
+        }
+        assert_eq!(cache.used_bytes(), 8 + 8 * 8);
+        assert!(cache.is_dirty(Lpn(10)) && !cache.is_dirty(Lpn(9)));
+        // The ninth lets them be learned: two segments, of which the old one is below.
+        assert_eq!(access(&mut cache, 1024, Intent::Write, &table), (false, vec![fetch(1)]));
+        assert_eq!(told(&cache), (16, vec![(10, 17, 8, 0), (0, 255, 248, 1)]));
+        assert_eq!(cache.used_bytes(), 16 + 8 + 8);
+        assert!(cache.is_dirty(Lpn(9)), "the group changed");
+        // Trimmed units are segments too; neighbours share one.
+        for lpn in 20..27 {
+            access(&mut cache, lpn, Intent::Trim, &table);
+            table[lpn as usize] = UNMAPPED;
+        }
+        access(&mut cache, 2000, Intent::Read, &table);
+        assert_eq!(told(&cache).1.len(), 3);
+        assert_eq!(access(&mut cache, 22, Intent::Read, &table), (true, vec![]));
+        // No room for one more: the least recent, that of unit 1024, was changed. Of its translation page the group of unit
+        // 2000 is in memory, the two others are read.
+        cache.capacity = cache.used();
+        let ops = access(&mut cache, 700, Intent::Read, &table).1;
+        assert_eq!(ops, [MapOp::WriteBack { tpn: 1, rest_bytes: 16 }, fetch(0)]);
+    }
+}

@@ -1,0 +1,169 @@
+"""Traces written as other files: in another format, several as one, and one as several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ftlab import _native
+from ftlab.errors import ConfigError
+from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
+from ftlab.workload import Trace
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    Progress = Callable[[float | None, int], None]
+
+
+class Stream(NamedTuple):
+    """A volume of a file that was merged.
+
+    Attributes:
+        file: The file.
+        volume: The number of the volume there.
+        stream: Its number in the merged trace.
+    """
+
+    file: Path
+    volume: int
+    stream: int
+
+
+@dataclass(frozen=True)
+class Written:
+    """A trace that was written.
+
+    Attributes:
+        trace: The new file, as a trace.
+        requests: How many it has.
+        skipped_records: Bad records that were left out of what was read.
+        streams: Of :func:`merge`: what became of the volumes of the files.
+    """
+
+    trace: Trace
+    requests: int
+    skipped_records: int
+    streams: tuple[Stream, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A trace that was split.
+
+    Attributes:
+        traces: The new files by volume, as traces.
+        requests: How many requests each volume has.
+        skipped_records: Bad records that were left out of what was read.
+    """
+
+    traces: Mapping[int, Trace]
+    requests: Mapping[int, int]
+    skipped_records: int
+
+
+def _named(trace: Trace | str | os.PathLike[str]) -> Trace:
+    return trace if isinstance(trace, Trace) else Trace(trace)
+
+
+def _format_of(target: Path, given: str | None) -> str:
+    chosen = given or format_of(target)
+    if chosen is None:
+        raise ConfigError(f"{target}: the extension names no format; state one, or use one of {', '.join(EXTENSIONS)}")
+    return chosen
+
+
+def convert(
+    trace: Trace | str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    requests: int | None = None,
+    progress: Progress | None = None,
+) -> Written:
+    """Write a trace as another file, with its volumes, transformations and bad records treated as it says.
+
+    Args:
+        trace: The trace, or its file.
+        target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
+        format: Its format. Default: by the extension of ``target``.
+        requests: Stop after so many. Default: all.
+        progress: Called now and then with the share of the input that is read, if known, and the requests so far.
+
+    Raises:
+        ConfigError: No format is stated, and the extension names none.
+        InputError: The trace cannot be read, or the format cannot express a request.
+    """
+    named, to = _named(trace), Path(target)
+    chosen = _format_of(to, format)
+    count, skipped = _native.trace_convert(
+        named.path, to, chosen, reading=named.reading(), requests=requests, progress=progress
+    )
+    return Written(Trace(to, chosen), count, skipped)
+
+
+def merge(
+    traces: Sequence[Trace | str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    keep_streams: bool = False,
+    progress: Progress | None = None,
+) -> Written:
+    """Write several traces as one, by time; equal times leave in the order of the traces.
+
+    Formats that count times from their first request (such as msr) are counted from the earliest of all files of the
+    format.
+
+    Args:
+        traces: The traces, or their files. They have no transformations: transform what was merged.
+        target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
+        format: Its format. Default: by the extension of ``target``.
+        keep_streams: Keep the numbers of volumes: those of the same number become one. Default: each volume of each
+            file gets a number of its own, which ``streams`` of the result tells.
+        progress: As for :func:`convert`.
+
+    Raises:
+        ConfigError: There is no trace, or no format.
+        InputError: A trace cannot be read or has transformations, or the format cannot express a request.
+    """
+    named, to = [_named(trace) for trace in traces], Path(target)
+    if not named:
+        raise ConfigError("traces: found none, expected traces to merge")
+    chosen = _format_of(to, format)
+    count, skipped, streams = _native.trace_merge(
+        [(trace.path, trace.reading()) for trace in named], to, chosen, keep_streams=keep_streams, progress=progress
+    )
+    return Written(Trace(to, chosen), count, skipped, tuple(Stream(*stream) for stream in streams))
+
+
+def split(
+    trace: Trace | str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    format: str = "parquet",
+    *,
+    progress: Progress | None = None,
+) -> Parts:
+    """Write a trace as one file for each volume, called by its number: ``disk-0.parquet``, ``disk-3.parquet``.
+
+    Requests keep their volume, so that :func:`merge` with ``keep_streams=True`` makes the trace whole again.
+
+    Args:
+        trace: The trace, or its file.
+        folder: Where the files go; it is made if it is missing.
+        format: Format of the files, which is their extension as well.
+        progress: As for :func:`convert`.
+
+    Raises:
+        InputError: The trace cannot be read, or the format cannot express a request.
+    """
+    named = _named(trace)
+    path = named.path
+    stem = path.with_suffix("").stem if path.suffix in COMPRESSIONS else path.stem
+    rows, skipped = _native.trace_split(
+        path, Path(folder), stem, f".{format}", format, reading=named.reading(), progress=progress
+    )
+    traces = {volume: Trace(part, format) for volume, part, _ in rows}
+    return Parts(traces, {volume: count for volume, _, count in rows}, skipped)
