@@ -779,6 +779,17 @@ pub struct HostConfig {
     pub stop: Stop,
 }
 
+impl HostConfig {
+    /// Most requests that are in the drive at once; `None` without a limit.
+    pub fn depth(&self) -> Option<u32> {
+        match (self.arrival, self.outstanding) {
+            (Arrival::Closed, _) => Some(self.queue_depth),
+            (Arrival::Open, 0) => None,
+            (Arrival::Open, outstanding) => Some(outstanding),
+        }
+    }
+}
+
 impl Default for HostConfig {
     fn default() -> Self {
         Self {
