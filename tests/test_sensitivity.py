@@ -95,6 +95,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "map_cache.leaftl_gamma": (8, LEAFTL),
     "map_cache.leaftl_batch_pages": (20, LEAFTL),
     "map_cache.leaftl_compaction_writes": (50, LEAFTL),
+    "map_cache.cftl_block_pages": (2, {"map_cache.kind": "cftl", "map_cache.bytes": "3KiB"}),
     "host.arrival": ("closed", {"host.outstanding": 0}),
     "host.queue_depth": (8, {"host.arrival": "closed", "host.outstanding": 0}),
     "host.time_scale": (0.5, {}),

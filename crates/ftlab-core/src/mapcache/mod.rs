@@ -18,6 +18,7 @@ use crate::geometry::Lpn;
 use crate::schemes::Scheme;
 
 mod bsb;
+pub(crate) mod cftl;
 mod dftl;
 mod full_page;
 mod half_page;
@@ -281,4 +282,6 @@ map_caches! {
     bsb::Bsb, "balanced score board, IEEK paper 2012-50-3-10";
     /// Segments learned by linear regression, groups of 256 units in LRU order.
     leaftl::Leaftl, "LeaFTL: Sun et al., ASPLOS 2023";
+    /// Entries for runs of units, and for blocks that are read often, written rarely and in order; nothing is converted.
+    cftl::Cftl, "CFTL: Park, Debnath, Du, SIGMETRICS 2010; lookups only";
 }
