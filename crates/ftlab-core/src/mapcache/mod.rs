@@ -19,6 +19,7 @@ use crate::schemes::Scheme;
 
 mod bsb;
 mod cdftl;
+pub(crate) mod cftl;
 mod dftl;
 mod full_page;
 mod half_page;
@@ -301,4 +302,6 @@ map_caches! {
     cdftl::Cdftl, "Qin, Wang, Liu, Shao, RTAS 2011";
     /// Segments learned by linear regression, groups of 256 units in LRU order.
     leaftl::Leaftl, "LeaFTL: Sun et al., ASPLOS 2023";
+    /// Entries for runs of units, and for blocks that are read often, written rarely and in order; nothing is converted.
+    cftl::Cftl, "CFTL: Park, Debnath, Du, SIGMETRICS 2010; lookups only";
 }
