@@ -463,7 +463,10 @@ mod tests {
 
     fn cache(bytes: u64) -> (Cftl, Vec<u32>) {
         let config = MapCacheConfig { bytes, cftl_block_pages: 8, ..MapCacheConfig::default() };
-        (Cftl::new(&config, Shape { logical_units: 2048, shift: 10 }), (0..2048).collect())
+        (
+            Cftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1 }),
+            (0..2048).collect(),
+        )
     }
 
     fn access(cache: &mut Cftl, lpn: u32, intent: Intent, table: &[u32]) -> (bool, Vec<MapOp>) {
