@@ -404,3 +404,27 @@ fn wrong_predictions_are_reads_of_data_pages() {
     // 200 us and 4 KiB at 25 ns a byte.
     assert!((near.penalty_ns.probe - near.mispredictions as f64 * 302_400.0).abs() < 1.0, "{near:?}");
 }
+
+#[test]
+fn keys_of_learned_segments_and_block_entries_are_refused_where_they_cannot_hold() {
+    for (map_cache, key) in [
+        // Nine logical numbers take 36 bytes.
+        (json!({ "kind": "leaftl", "bytes": 4096, "leaftl_gamma": 4 }), "map_cache.leaftl_gamma"),
+        (json!({ "kind": "leaftl", "bytes": 4095 }), "map_cache.bytes"),
+        (json!({ "kind": "leaftl", "bytes": 4096, "leaftl_batch_pages": 0 }), "map_cache.leaftl_batch_pages"),
+        (
+            json!({ "kind": "leaftl", "bytes": 4096, "leaftl_compaction_writes": 0 }),
+            "map_cache.leaftl_compaction_writes",
+        ),
+        (json!({ "kind": "dftl", "bytes": 4096, "leaftl_gamma": 1 }), "map_cache.leaftl_gamma"),
+        (json!({ "kind": "cftl", "bytes": 2077 }), "map_cache.bytes"),
+        (json!({ "kind": "cftl", "bytes": 4096, "cftl_block_pages": 48 }), "map_cache.cftl_block_pages"),
+        (json!({ "kind": "cftl", "bytes": 4096, "cftl_block_pages": 2048 }), "map_cache.cftl_block_pages"),
+    ] {
+        let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
+        config.geometry.spare_bytes = 35;
+        config.map_cache = serde_json::from_value(map_cache.clone()).unwrap();
+        let refused = config.validate().expect_err("refused").to_string();
+        assert!(refused.contains(key), "{map_cache}: {refused}");
+    }
+}
