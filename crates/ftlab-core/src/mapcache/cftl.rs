@@ -10,14 +10,17 @@
 //! the youngest to the oldest, and 4 is hot.
 //!
 //! What is interpretation, and what is missing:
-//! - **Nothing is converted.** CFTL gathers a logical block that is read-hot and write-cold into one physical block at
-//!   collection. Here the translation layer stays a page mapping, and a miss in such a block brings a block entry only when
-//!   its units follow each other in flash already. A drive that stripes its data over planes rarely has such blocks: there the scheme
-//!   is a cache of runs, and its block entries are next to unused.
+//! - Conversion: when collection moves a unit of a logical block that is read-hot and write-cold, the translation layer is
+//!   asked to gather the block in order (`wants_gathered`), which it does when the block for copies has room. A miss in
+//!   such a block brings a block entry when its units follow each other in flash. The first write to it makes it page-mapped
+//!   again. The translation layer underneath stays a page mapping. The model of the cache alone has no collection, and so no
+//!   conversion.
 //! - A block entry is read from the translation page of its units: there is no block table in flash.
 //! - Page and block entries share one LRU order over all bytes, which divides memory as recency does. The paper has two
 //!   caches and moves the border between them.
 //! - A block with a changed entry gets no block entry; a change within one makes runs of it.
+
+use std::ops::Range;
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
@@ -391,6 +394,16 @@ impl MapCache for Cftl {
 
     fn used_bytes(&self) -> u64 {
         self.used
+    }
+
+    fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
+        let block = lpn.0 >> self.block_shift;
+        let units = block << self.block_shift..(block + 1) << self.block_shift;
+        if units.end > self.shape.logical_units || !self.reads.is_hot(block) || self.writes.is_hot(block) {
+            return None;
+        }
+        let places = &table[units.start as usize..units.end as usize];
+        (!places.contains(&UNMAPPED) && !follow(places)).then_some(units)
     }
 
     fn wants_table(&self) -> bool {
