@@ -256,13 +256,13 @@ def _own_operations(label: str, requests: int) -> dict[str, Any]:
 
 
 def _drive(size: Size) -> dict[str, Any]:
-    """A drive of 1 GiB behind eight of the chips, full and collecting from the first write."""
+    """A drive of 1 GiB behind eight of the chips, full and in its steady state from the first write."""
     base = {
         "extends": CHIP,
         "geometry": {"channels": 8, "blocks_per_plane": 128},
         "ftl": {"over_provisioning": 0.25, "gc_low_free_blocks": 7},
         "host": {"arrival": "open", "out_of_range": "wrap"},
-        "precondition": {"kind": "free_blocks", "pattern": "uniform", "free_blocks": 7},
+        "precondition": {"kind": "steady", "pattern": "uniform", "tolerance": 0.02, "max_drive_writes": 10},
     }
     plotted = [scheme for scheme in FIXED if scheme["label"] in ("DFTL", "TaFP 64", "Half", "Full")]
     devices: list[dict[str, Any]] = [{**base, "label": "ideal", "map_cache": {"kind": "ideal", "bytes": 0}}]
@@ -994,7 +994,7 @@ _SETUP = (
     "BSB, the balanced score board, chooses among TaFP 8 to 256, Half and Full.",
     "Improvement is 1 - penalty of BSB / penalty of the other; negative where BSB is worse.",
     "Recordings: those that the folder of traces has, moved together to the translation pages that they touch.",
-    "Full drive: eight of the chips, 1 GiB with 25 % spare, aged by uniform random writes until collection runs.",
+    "Full drive: eight of the chips, 1 GiB with 25 % spare, aged by uniform random writes until write amplification is steady.",
     "It serves the first 100,000 requests at their own times; addresses beyond the drive are wrapped.",
     "With --quick: the first 300,000 requests of Financial, and 10,000 requests in the drive.",
 )
