@@ -994,7 +994,7 @@ _SETUP = (
     "BSB, the balanced score board, chooses among TaFP 8 to 256, Half and Full.",
     "Improvement is 1 - penalty of BSB / penalty of the other; negative where BSB is worse.",
     "Recordings: those that the folder of traces has, moved together to the translation pages that they touch.",
-    "Full drive: eight of the chips, 1 GiB with 25 % spare, aged by uniform random writes until write amplification is steady.",
+    "Full drive: eight of the chips, 1 GiB with 25 % spare, aged by random writes until write amplification is steady.",
     "It serves the first 100,000 requests at their own times; addresses beyond the drive are wrapped.",
     "With --quick: the first 300,000 requests of Financial, and 10,000 requests in the drive.",
 )
