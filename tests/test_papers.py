@@ -7,11 +7,14 @@ import json
 import os
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from conftest import ftlab
+from ftlab import _native
 from ftlab.errors import InputError
 from ftlab.papers import PAPERS, Done, Paper, Results, judge, last_claims, run_paper
+from ftlab.papers import mapping_cache as mapping
 from ftlab.papers import write_amplification as amplification
 from ftlab.papers.frame import VERDICTS
 from ftlab.papers.theory import greedy
@@ -98,6 +101,37 @@ def _results(done: Done) -> Results:
 
     store = Store(done.folder / "store")
     return Results({name: store.frame(name) for name in store.studies()}, done.size)
+
+
+def test_every_kind_of_mapping_cache_is_run() -> None:
+    schemes = [*mapping.FIXED, mapping.BSB, *mapping.others()]
+    kinds = {row["name"] for row in _native.schemes() if row["key"] == "map_cache.kind"}
+    assert {scheme["map_cache"]["kind"] for scheme in schemes} == kinds - {"ideal"}
+    labels = [scheme["label"] for scheme in schemes]
+    assert len(set(labels)) == len(labels)
+
+
+def test_the_published_table_of_mapping_caches_meets_its_own_claims() -> None:
+    rows = [
+        (name, scheme, kib << 10, 1000 / (1 - over[scheme][at] / 100) if scheme in over else 1000.0)
+        for name in mapping.TABLE_2
+        for over in [mapping.TABLE_3[name.removesuffix(" 1").removesuffix(" 2")]]
+        for at, kib in enumerate(mapping.SMALL_KIB)
+        for scheme in ("BSB", "Half", "Full")
+    ]
+    columns = ["workload", "device", "map_cache.bytes", "map_cache.mean_penalty_ns"]
+    frame = pl.DataFrame(rows, columns, orient="row").with_columns(status=pl.lit("done"), error=None)
+
+    def verdicts(frame: pl.DataFrame, *kinds: str) -> list[str]:
+        claims = PAPERS["mapping-cache"].claims(Results({"sweep": frame}, "full"))
+        return [claim.verdict for claim in claims if claim.id.split("-")[0] in kinds]
+
+    assert verdicts(frame, "table3", "order", "text") == ["reproduced"] * (24 + 4 + 2)
+    # A board that does what Full does.
+    full = frame.filter(pl.col("device") == "Full").with_columns(pl.lit("BSB").alias("device"))
+    same = pl.concat([frame.filter(pl.col("device") != "BSB"), full])
+    assert "reproduced" not in verdicts(same, "text", "order")
+    assert len([verdict for verdict in verdicts(same, "table3") if verdict == "not_reproduced"]) >= 12
 
 
 def test_a_run_that_fails_is_no_measurement(tmp_path: Path) -> None:
