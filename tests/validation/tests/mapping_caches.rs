@@ -114,7 +114,7 @@ fn and_on_the_real_traces_where_they_are_at_hand() {
         ("flashsim-web1.trace.zst", "flashsim"),
     ] {
         let options = ftlab_trace::OpenOptions { format: Some(format.into()), ..Default::default() };
-        let trace = ftlab_trace::open(&folder.join("umass-spc").join(file), &options).unwrap();
+        let trace = ftlab_trace::open(folder.join("umass-spc").join(file), &options).unwrap();
         both(file, &trace);
     }
 }
