@@ -117,6 +117,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "map_cache.sparse_entries": (4, cached("sftl")),
     "map_cache.selective_threshold": (1, cached("tpftl", bytes=600)),
     "map_cache.entry_fraction": (0.7, cached("cdftl", bytes=24000)),
+    "map_cache.cftl_block_pages": (2, cached("cftl", bytes=3072)),
     "host.arrival": ("closed", {"host.outstanding": 0}),
     "host.queue_depth": (8, {"host.arrival": "closed", "host.outstanding": 0}),
     "host.time_scale": (0.5, {}),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::flash::cell::{CellKind, PageClass, PageOrder, page_classes};
 use crate::ftl::gc::VictimKind;
 use crate::host::request::SECTOR_BYTES;
-use crate::mapcache::{ENTRY_BYTES, MapCacheKind, Shape, leaftl};
+use crate::mapcache::{ENTRY_BYTES, MapCacheKind, Shape, cftl, leaftl};
 use crate::quantity;
 
 /// A drive: what a device file says. Sections that are left out take their defaults, but `geometry` has none.
@@ -624,6 +624,8 @@ pub struct MapCacheConfig {
     pub leaftl_batch_pages: u32,
     /// Changes learned from one compaction of the groups in memory to the next (`leaftl`).
     pub leaftl_compaction_writes: u64,
+    /// Units that a block entry answers for (`cftl`), a power of two: the pages of a block of the paper's flash.
+    pub cftl_block_pages: u32,
 }
 
 impl Default for MapCacheConfig {
@@ -659,6 +661,7 @@ impl Default for MapCacheConfig {
             leaftl_gamma: 0,
             leaftl_batch_pages: 2048,
             leaftl_compaction_writes: 1_000_000,
+            cftl_block_pages: 64,
         }
     }
 }
@@ -777,6 +780,17 @@ pub struct HostConfig {
     pub unsorted_times: UnsortedTimes,
     /// When the run ends (`open`).
     pub stop: Stop,
+}
+
+impl HostConfig {
+    /// Most requests that are in the drive at once; `None` without a limit.
+    pub fn depth(&self) -> Option<u32> {
+        match (self.arrival, self.outstanding) {
+            (Arrival::Closed, _) => Some(self.queue_depth),
+            (Arrival::Open, 0) => None,
+            (Arrival::Open, outstanding) => Some(outstanding),
+        }
+    }
 }
 
 impl Default for HostConfig {
@@ -1153,7 +1167,7 @@ impl DeviceConfig {
 
     fn validate_map_cache(&self) -> Result<(), ConfigError> {
         let (m, usual) = (&self.map_cache, MapCacheConfig::default());
-        use MapCacheKind::{Bsb, Cdftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
+        use MapCacheKind::{Bsb, Cdftl, Cftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
         // Keys that would change nothing are mistakes: name, whether it was changed, which kinds look at it.
         let runs = [FullPage, HalfPage, Tafp, Bsb].as_slice();
         for (key, changed, kinds) in [
@@ -1166,7 +1180,7 @@ impl DeviceConfig {
             ("window_bytes", m.window_bytes != usual.window_bytes, &[Tafp]),
             ("window_inclusive", m.window_inclusive, &[Tafp, Bsb]),
             ("charge_headers", m.charge_headers, runs),
-            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb, Cdftl, Leaftl]),
+            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb, Cdftl, Leaftl, Cftl]),
             ("candidates", m.candidates != usual.candidates, &[Bsb]),
             ("score_weight", m.score_weight.to_bits() != usual.score_weight.to_bits(), &[Bsb]),
             ("decision_interval", m.decision_interval != usual.decision_interval, &[Bsb]),
@@ -1183,6 +1197,7 @@ impl DeviceConfig {
                 m.leaftl_compaction_writes != usual.leaftl_compaction_writes,
                 &[Leaftl],
             ),
+            ("cftl_block_pages", m.cftl_block_pages != usual.cftl_block_pages, &[Cftl]),
         ] {
             if changed && !kinds.contains(&m.kind) {
                 let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -1269,6 +1284,12 @@ impl DeviceConfig {
         if m.leaftl_compaction_writes == 0 {
             return refuse("map_cache.leaftl_compaction_writes", 0, "must be at least 1");
         }
+        let entries = page / u64::from(ENTRY_BYTES);
+        let blocks = m.cftl_block_pages;
+        if m.kind == Cftl && (!blocks.is_power_of_two() || blocks == 1 || u64::from(blocks) > entries) {
+            let expected = format!("must be a power of two, from 2 to the entries of a page ({entries})");
+            return refuse("map_cache.cftl_block_pages", blocks, expected);
+        }
         let header = if m.charge_headers { 8 } else { 0 };
         let most = |window: CandidateWindow| match window {
             CandidateWindow::Forward(bytes) => u64::from(bytes + ENTRY_BYTES),
@@ -1283,6 +1304,7 @@ impl DeviceConfig {
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             Cdftl => page + u64::from(m.entry_bytes),
             Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
+            Cftl => cftl::LEAST_BYTES,
             Leaftl => leaftl::least_bytes(Shape::new(self)),
             _ => u64::from(m.entry_bytes),
         };

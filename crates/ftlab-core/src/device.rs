@@ -352,4 +352,21 @@ mod tests {
             assert_eq!(direct.summary.flash, timeline.summary.flash);
         }
     }
+
+    /// Requests that start together at time 0 and end together complete in the order in which they came.
+    #[test]
+    fn the_ports_agree_about_equal_times_from_the_start() {
+        let text = r#"{ "geometry": { "channels": 5, "ways": 1, "blocks_per_plane": 24, "pages_per_block": 8,
+                "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.6 },
+            "host": { "arrival": "closed", "queue_depth": 5 } }"#;
+        let config: DeviceConfig = serde_json::from_str(text).unwrap();
+        let write =
+            |page: u64| Request { arrival_ns: 0, lba: page * 8, sectors: 8, op: Op::Write, stream: 0 };
+        let requests: Vec<Request> = (0..100).map(write).collect();
+        let (_, direct) = run_on(&config, &requests, |geometry| Direct::new(&config, geometry, false));
+        let (_, timeline) = run_on(&config, &requests, |geometry| Timeline::new(&config, geometry, false));
+        assert_eq!(direct.0, timeline.0);
+        assert!(direct.0.is_sorted_by_key(|record| record.index));
+    }
 }

@@ -65,15 +65,15 @@ pub struct PageAt {
 #[derive(Debug, Clone, Copy)]
 pub struct Divider {
     divisor: u32,
-    /// ceil(2^64 / divisor), which gives exact quotients for every 32-bit dividend; unused for 1.
+    /// ceil(2^63 / divisor): exact for all divisors up to 2^31, as `divisor * magic` exceeds 2^63 by less than 2^31.
     magic: u64,
 }
 
 impl Divider {
-    /// Divide by `divisor`, which must not be 0.
+    /// Divide by `divisor`, from 1 to 2^31.
     pub fn new(divisor: u32) -> Self {
-        assert!(divisor != 0, "division by zero");
-        Self { divisor, magic: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
+        assert!(divisor != 0 && divisor <= 1 << 31, "division by zero, or by too much");
+        Self { divisor, magic: (1_u64 << 63).div_ceil(u64::from(divisor)) }
     }
 
     /// What it divides by.
@@ -84,7 +84,7 @@ impl Divider {
     /// `n / divisor`.
     #[inline]
     pub const fn quotient(self, n: u32) -> u32 {
-        if self.divisor == 1 { n } else { ((n as u128 * self.magic as u128) >> 64) as u32 }
+        ((n as u128 * self.magic as u128) >> 63) as u32
     }
 
     /// `n % divisor`.
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn dividers_are_exact_at_the_edges() {
-        for divisor in [1, 2, 3, 5, 7, 63, 64, 1152, 4_096, 108_696, u32::MAX - 1, u32::MAX] {
+        for divisor in [1, 2, 3, 5, 7, 63, 64, 1152, 4_096, 108_696, (1 << 31) - 1, 1 << 31] {
             let by = Divider::new(divisor);
             for base in [0, divisor, divisor.saturating_mul(2), u32::MAX / divisor * divisor, u32::MAX - 1] {
                 for n in [base.saturating_sub(1), base, base.saturating_add(1)] {

@@ -113,9 +113,10 @@ fn nothing_is_allocated_per_request_once_warm() {
             assert_eq!(outcome.error, None);
             assert_eq!(outcome.summary.host.completed, 60_000);
             let count = SEEN_AT_END.load(Ordering::Relaxed) - SEEN_AT_HALF.load(Ordering::Relaxed);
-            // A queue may grow when it is longer than ever before, as behind a row of unlucky victims.
-            let growths = if timing { 8 } else { 0 };
             let case = format!("{}, clock: {timing}, verification: {verify}", kind.name());
+            // How many commands of collection wait behind a row of unlucky victims has no bound that could be reserved for:
+            // with a clock their three tables may still double once.
+            let growths = if timing { 3 } else { 0 };
             assert!(count <= growths, "{count} allocations for 30,000 requests: {case}");
         }
     }

@@ -404,3 +404,60 @@ fn wrong_predictions_are_reads_of_data_pages() {
     // 200 us and 4 KiB at 25 ns a byte.
     assert!((near.penalty_ns.probe - near.mispredictions as f64 * 302_400.0).abs() < 1.0, "{near:?}");
 }
+
+#[test]
+fn keys_of_learned_segments_and_block_entries_are_refused_where_they_cannot_hold() {
+    for (map_cache, key) in [
+        // Nine logical numbers take 36 bytes.
+        (json!({ "kind": "leaftl", "bytes": 4096, "leaftl_gamma": 4 }), "map_cache.leaftl_gamma"),
+        (json!({ "kind": "leaftl", "bytes": 4095 }), "map_cache.bytes"),
+        (json!({ "kind": "leaftl", "bytes": 4096, "leaftl_batch_pages": 0 }), "map_cache.leaftl_batch_pages"),
+        (
+            json!({ "kind": "leaftl", "bytes": 4096, "leaftl_compaction_writes": 0 }),
+            "map_cache.leaftl_compaction_writes",
+        ),
+        (json!({ "kind": "dftl", "bytes": 4096, "leaftl_gamma": 1 }), "map_cache.leaftl_gamma"),
+        (json!({ "kind": "cftl", "bytes": 2077 }), "map_cache.bytes"),
+        (json!({ "kind": "cftl", "bytes": 4096, "cftl_block_pages": 48 }), "map_cache.cftl_block_pages"),
+        (json!({ "kind": "cftl", "bytes": 4096, "cftl_block_pages": 2048 }), "map_cache.cftl_block_pages"),
+    ] {
+        let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
+        config.geometry.spare_bytes = 35;
+        config.map_cache = serde_json::from_value(map_cache.clone()).unwrap();
+        let refused = config.validate().expect_err("refused").to_string();
+        assert!(refused.contains(key), "{map_cache}: {refused}");
+    }
+}
+
+/// Writes all over the drive scatter a region that is only read; collection puts its blocks in order again.
+#[test]
+fn collection_gathers_what_is_read_often() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 64, "page_bytes": 4096 },
+        "ftl": { "over_provisioning": 0.3 },
+        "map_cache": { "kind": "cftl", "bytes": 4096, "cftl_block_pages": 16 },
+        "precondition": { "kind": "fill" },
+    }));
+    let pages = config.logical_pages();
+    let mut rng = Rng::new(1, "region");
+    let mut requests: Vec<Request> = Vec::new();
+    let mut push = |op, lpn: u64| {
+        requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 });
+    };
+    for lpn in 0..128 {
+        // In an order of its own, with others in between.
+        push(Op::Write, lpn * 37 % 128);
+        push(Op::Write, 128 + rng.below(pages - 128));
+    }
+    for _ in 0..60_000 {
+        push(Op::Read, rng.below(128));
+        if rng.below(3) == 0 {
+            push(Op::Write, 128 + rng.below(pages - 128));
+        }
+    }
+    let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
+    let (outcome, _) = run_with(&config, &requests, &options);
+    assert_eq!(outcome.error, None);
+    let cache = outcome.summary.map_cache.unwrap();
+    assert!(cache.content_bytes["block_entries"] >= 2 * 8, "{:?}", cache.content_bytes);
+}

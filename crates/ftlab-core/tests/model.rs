@@ -103,6 +103,10 @@ fn map_caches() -> impl Strategy<Value = Value> {
             }
             match kind {
                 "dftl" | "tpftl" => map_cache["bytes"] = json!(([40, 100, 1000][size])),
+                "cftl" => {
+                    map_cache["bytes"] = json!(([2078, 2200, 4000][size]));
+                    map_cache["cftl_block_pages"] = json!(([2, 8, 64][shape % 3]));
+                }
                 "leaftl" => {
                     map_cache["leaftl_gamma"] = json!(([0, 1, 8][shape % 3]));
                     map_cache["leaftl_batch_pages"] = json!(([1, 30, 2048][shape / 3 % 3]));

@@ -15,14 +15,16 @@ pub const TIMERS: u32 = 3;
 pub enum Step {
     /// A timer of the host.
     Timer(u32),
-    /// Something in the flash; see [`Clock::finished`].
-    Flash,
+    /// A ticket of this watcher ended.
+    Ended(u32),
+    /// Tickets of several watchers ended at once; see [`Clock::finished`].
+    Several,
 }
 
 /// A port that keeps time.
 ///
-/// Order of calls: the host submits through the translation layer, watches the tickets, calls `step`, then
-/// looks at `finished`. Equal times leave in the order in which they were scheduled. All methods are required.
+/// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step`.
+/// Equal times leave in the order in which they were scheduled. All methods but `finished` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -36,12 +38,14 @@ pub trait Clock: FlashPort {
     /// Let `watcher` wait for `ticket` too.
     fn watch(&mut self, watch: &mut Self::Watch, ticket: Self::Ticket, watcher: u32);
 
-    /// All tickets of `watcher` are in `watch`: how many times it will be put into [`finished`](Self::finished). 0
-    /// when all have ended already.
+    /// All tickets of `watcher` are in `watch`: how many times [`step`](Self::step) will report it. 0 when all have ended
+    /// already.
     fn arm(&mut self, watch: Self::Watch, watcher: u32) -> u32;
 
-    /// Watchers whose tickets ended in the last step; the caller empties it.
-    fn finished(&mut self) -> &mut Vec<u32>;
+    /// After [`Step::Several`]: exchange the list of those watchers for an empty one.
+    fn finished(&mut self, list: &mut Vec<u32>) {
+        debug_assert!(list.is_empty());
+    }
 
     /// Start what has become able to start, go to the next event that concerns the host, and let it happen. `None` when
     /// there is none.
@@ -110,9 +114,14 @@ impl Spans {
     #[inline]
     fn transfer(&mut self, bytes: u32) -> Time {
         if self.last.0 != bytes {
-            self.last = (bytes, self.bus.span(bytes.into()));
+            self.measure(bytes);
         }
         self.last.1
+    }
+
+    #[cold]
+    fn measure(&mut self, bytes: u32) {
+        self.last = (bytes, self.bus.span(bytes.into()));
     }
 
     /// How long the bus is needed, the array works, and the bus is needed again.

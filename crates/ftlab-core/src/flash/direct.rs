@@ -49,12 +49,15 @@ impl Last {
     }
 }
 
-/// Requests that will end: a binary heap, earliest first.
+/// Requests that will end: the earliest, and a binary heap of the others.
 ///
 /// Ends and watchers stand in arrays of their own: an entry written word by word and then moved as a whole would wait
 /// for every store ahead of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ends {
+    /// [`Time::NEVER`] when there is none.
+    first: Time,
+    first_watcher: u32,
     ends: Vec<Time>,
     watchers: Vec<u32>,
     /// By watcher.
@@ -62,9 +65,19 @@ struct Ends {
 }
 
 impl Ends {
-    #[inline]
-    fn first(&self) -> Option<Time> {
-        self.ends.first().copied()
+    /// With room for `watchers`; more may come.
+    fn new(watchers: usize) -> Self {
+        Self {
+            first: Time::NEVER,
+            first_watcher: 0,
+            ends: Vec::with_capacity(watchers),
+            watchers: Vec::with_capacity(watchers),
+            ties: vec![Tie::NONE; watchers],
+        }
+    }
+
+    fn first_tie(&self) -> &Tie {
+        &self.ties[self.first_watcher as usize]
     }
 
     #[inline]
@@ -83,12 +96,30 @@ impl Ends {
         self.watchers.swap(a, b);
     }
 
+    /// `end` comes before [`Time::NEVER`].
     #[inline]
-    fn push(&mut self, end: Time, tie: Tie, watcher: u32) {
+    fn push(&mut self, mut end: Time, tie: Tie, mut watcher: u32) {
         if self.ties.len() <= watcher as usize {
-            self.ties.resize(watcher as usize + 1, Tie::NONE);
+            self.make_room(watcher);
         }
         self.ties[watcher as usize] = tie;
+        if self.first == Time::NEVER {
+            (self.first, self.first_watcher) = (end, watcher);
+            return;
+        }
+        if end < self.first || (end == self.first && tie < *self.first_tie()) {
+            std::mem::swap(&mut end, &mut self.first);
+            std::mem::swap(&mut watcher, &mut self.first_watcher);
+        }
+        self.push_behind(end, watcher);
+    }
+
+    #[cold]
+    fn make_room(&mut self, watcher: u32) {
+        self.ties.resize(watcher as usize + 1, Tie::NONE);
+    }
+
+    fn push_behind(&mut self, end: Time, watcher: u32) {
         let mut at = self.ends.len();
         self.ends.push(end);
         self.watchers.push(watcher);
@@ -98,12 +129,24 @@ impl Ends {
         }
     }
 
+    /// The watcher that the earliest end concerns. There is one.
     #[inline]
-    fn pop(&mut self) -> Option<u32> {
-        let last = self.ends.len().checked_sub(1)?;
+    fn pop(&mut self) -> u32 {
+        let watcher = self.first_watcher;
+        if self.ends.is_empty() {
+            self.first = Time::NEVER;
+        } else {
+            self.move_up();
+        }
+        watcher
+    }
+
+    /// The first of the heap is the earliest of all now.
+    fn move_up(&mut self) {
+        let last = self.ends.len() - 1;
         self.swap(0, last);
-        self.ends.pop();
-        let watcher = self.watchers.pop();
+        self.first = self.ends.pop().unwrap_or(Time::NEVER);
+        self.first_watcher = self.watchers.pop().unwrap_or(0);
         let mut at = 0;
         loop {
             let (left, right) = (2 * at + 1, 2 * at + 2);
@@ -115,7 +158,7 @@ impl Ends {
                 first = right;
             }
             if first == at {
-                return watcher;
+                return;
             }
             self.swap(at, first);
             at = first;
@@ -131,11 +174,12 @@ pub struct Direct {
     last: Last,
     /// When each timer rings, and since when that is settled.
     timers: [(Time, Time); TIMERS as usize],
+    /// The timer that rings next.
+    next_timer: usize,
     ends: Ends,
     /// The unit that was given a command last.
     latest: usize,
     submitted: u64,
-    finished: Vec<u32>,
     spans: Spans,
     ledger: Ledger,
 }
@@ -153,10 +197,10 @@ impl Direct {
             now: Time::ZERO,
             last: Last::new(geometry.channels as usize),
             timers: [(Time::NEVER, Time::NEVER); TIMERS as usize],
-            ends: Ends::default(),
+            next_timer: 0,
+            ends: Ends::new(config.host.depth().unwrap_or(64).min(1 << 16) as usize),
             latest: 0,
             submitted: 0,
-            finished: Vec::new(),
             spans: Spans::new(config),
             ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
         }
@@ -201,7 +245,8 @@ impl FlashPort for Direct {
         let worked = start + bus_in + array;
         let end = worked + bus_out;
         self.submitted += 1;
-        if start == free {
+        // A unit that has never worked has been free since 0.
+        if start == free && free > Time::ZERO {
             self.last.before[unit] = self.last.start[unit];
         } else {
             self.last.before[unit] = start;
@@ -210,7 +255,7 @@ impl FlashPort for Direct {
         self.last.start[unit] = start;
         self.last.end[unit] = end;
         self.latest = unit;
-        self.ledger.busy_ps[unit][submission.cause() as usize] += (end - start).0;
+        self.ledger.busy_ps[unit][submission.cause_index()] += (end - start).0;
         self.ledger.channel_busy_ps[unit] += (bus_in + bus_out).0;
         if self.ledger.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
@@ -232,7 +277,7 @@ impl FlashPort for Direct {
         self.last.start[unit] = Time(end.0 - one.0);
         self.last.before[unit] = Time(end.0 - 2 * one.0);
         let bus = self.spans.bus_in(submission) + self.spans.bus_out(submission);
-        self.ledger.busy_ps[unit][submission.cause() as usize] += rest.0;
+        self.ledger.busy_ps[unit][submission.cause_index()] += rest.0;
         self.ledger.channel_busy_ps[unit] += bus.0 * u64::from(count - 1);
         end
     }
@@ -256,7 +301,12 @@ impl Clock for Direct {
     #[inline]
     fn set_timer(&mut self, timer: u32, at: Time) {
         debug_assert!(self.timers[timer as usize].0 == Time::NEVER, "a timer is set once");
-        self.timers[timer as usize] = (at, self.now);
+        let ring = (at, self.now);
+        self.timers[timer as usize] = ring;
+        let next = (self.timers[self.next_timer], self.next_timer);
+        if (ring, timer as usize) < next {
+            self.next_timer = timer as usize;
+        }
     }
 
     /// The command that ends an access is the last one submitted for it.
@@ -275,38 +325,34 @@ impl Clock for Direct {
         if watch.end <= self.now {
             return 0;
         }
+        if watch.end == Time::NEVER {
+            return 1;
+        }
         self.ends.push(watch.end, self.last.tie(watch.unit), watcher);
         1
     }
 
     #[inline]
-    fn finished(&mut self) -> &mut Vec<u32> {
-        &mut self.finished
-    }
-
-    #[inline]
     fn step(&mut self) -> Option<Step> {
-        let mut first = 0;
-        for timer in 1..self.timers.len() {
-            if self.timers[timer] < self.timers[first] {
-                first = timer;
-            }
-        }
-        let (rings, settled) = self.timers[first];
-        if let Some(end) = self.ends.first()
-            && end < Time::NEVER
-            && (end < rings || (end == rings && self.ends.tie(0).start <= settled))
-        {
+        let (rings, settled) = self.timers[self.next_timer];
+        let end = self.ends.first;
+        if end < rings || (end == rings && end < Time::NEVER && self.ends.first_tie().start <= settled) {
             self.now = end;
-            self.finished.extend(self.ends.pop());
-            return Some(Step::Flash);
+            return Some(Step::Ended(self.ends.pop()));
         }
         if rings == Time::NEVER {
             return None;
         }
-        self.timers[first] = (Time::NEVER, Time::NEVER);
+        let timer = self.next_timer;
+        self.timers[timer] = (Time::NEVER, Time::NEVER);
+        self.next_timer = 0;
+        for timer in 1..self.timers.len() {
+            if self.timers[timer] < self.timers[self.next_timer] {
+                self.next_timer = timer;
+            }
+        }
         self.now = rings;
-        Some(Step::Timer(first as u32))
+        Some(Step::Timer(timer as u32))
     }
 
     fn idle_from(&self) -> Time {

@@ -124,6 +124,8 @@ pub struct Flash<P> {
     /// Versions of the sectors that the host read under way has brought, in order (verification).
     pub delivered: Vec<u32>,
     classes: Vec<PageClass>,
+    /// All pages are of one class.
+    one_class: bool,
     /// Planes that share a unit of work: those of a die, or one where planes work independently.
     independent_planes: bool,
     spare_per_sector: u32,
@@ -133,6 +135,7 @@ impl<P: FlashPort> Flash<P> {
     /// Erased flash of a validated configuration.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
         let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
+        let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
         Self {
             nand: NandArray::new(geometry, verify),
@@ -140,7 +143,8 @@ impl<P: FlashPort> Flash<P> {
             counts: CommandCounts::default(),
             write_version: 0,
             delivered: Vec::new(),
-            classes: classes.expect("validated: the page order is defined for these cells"),
+            one_class: classes.iter().all(|class| *class == classes[0]),
+            classes,
             independent_planes: config.timing.independent_planes,
             spare_per_sector: if config.timing.transfer_spare {
                 geometry.spare_bytes / sectors_per_page
@@ -159,6 +163,7 @@ impl<P: FlashPort> Flash<P> {
             write_version: self.write_version,
             delivered: self.delivered,
             classes: self.classes,
+            one_class: self.one_class,
             independent_planes: self.independent_planes,
             spare_per_sector: self.spare_per_sector,
         }
@@ -359,8 +364,11 @@ impl<P: FlashPort> Flash<P> {
             let mut at = 0;
             while at < from.len() {
                 let (class, source_class) = classes(at);
-                let count =
-                    (at..from.len()).take_while(|next| classes(*next) == (class, source_class)).count();
+                let count = if self.one_class {
+                    from.len()
+                } else {
+                    (at..from.len()).take_while(|next| classes(*next) == (class, source_class)).count()
+                };
                 let page = PageAt { index: to.index + at as u32, ..to };
                 let submission = self.submission_from(source_class, Command::Copyback, cause, page, 0);
                 let run = self.port.submit_run(submission, count as u32, after);

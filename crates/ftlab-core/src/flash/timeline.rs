@@ -43,7 +43,7 @@ struct Node {
     /// Nodes that must end first.
     pending: u32,
     /// Who waits for this one: the last to come.
-    waiter: Option<Waiter>,
+    waiter: Waiter,
     /// First edge to the others who wait for this one; most nodes have none.
     edges: u32,
     /// Unit of a command; `NONE` for a join.
@@ -62,10 +62,18 @@ struct Edge {
     next: u32,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Waiter {
-    Node(u32),
-    Watcher(u32),
+/// A node, or a watcher of the host: one word, which is read soon after it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Waiter(u32);
+
+impl Waiter {
+    const NOBODY: Waiter = Waiter(NONE);
+    const IS_WATCHER: u32 = 1 << 31;
+
+    #[inline]
+    fn watcher(self) -> Option<u32> {
+        (self.0 & Self::IS_WATCHER != 0).then_some(self.0 ^ Self::IS_WATCHER)
+    }
 }
 
 /// A queue of numbers. Who comes after whom stands in a table of all who may be in it, so that it never grows.
@@ -242,7 +250,7 @@ impl Timeline {
         let node = if let Some(node) = self.free_nodes.pop() {
             node
         } else {
-            let waiter = None;
+            let waiter = Waiter::NOBODY;
             self.nodes.push(Node {
                 generation: 0,
                 pending: 0,
@@ -266,7 +274,8 @@ impl Timeline {
 
     #[inline]
     fn add_waiter(&mut self, to: u32, waiter: Waiter) {
-        if let Some(other) = self.nodes[to as usize].waiter.replace(waiter) {
+        let other = std::mem::replace(&mut self.nodes[to as usize].waiter, waiter);
+        if other != Waiter::NOBODY {
             self.add_edge(to, other);
         }
     }
@@ -287,7 +296,7 @@ impl Timeline {
     /// Let `ticket` hold back `node` unless it has ended.
     fn wait_for(&mut self, node: u32, ticket: Ticket) {
         if !self.has_ended(ticket) {
-            self.add_waiter(ticket.node, Waiter::Node(node));
+            self.add_waiter(ticket.node, Waiter(node));
             self.nodes[node as usize].pending += 1;
         }
     }
@@ -299,10 +308,13 @@ impl Timeline {
         let state = &mut self.nodes[node as usize];
         state.generation = state.generation.wrapping_add(1);
         self.free_nodes.push(node);
-        match state.waiter.take() {
-            None => {}
-            Some(Waiter::Watcher(watcher)) if state.edges == NONE => self.finished.push(watcher),
-            Some(waiter) => self.tell(node, waiter),
+        let waiter = std::mem::replace(&mut state.waiter, Waiter::NOBODY);
+        if waiter == Waiter::NOBODY {
+            return;
+        }
+        match waiter.watcher() {
+            Some(watcher) if state.edges == NONE => self.finished.push(watcher),
+            _ => self.tell(node, waiter),
         }
     }
 
@@ -310,9 +322,9 @@ impl Timeline {
         loop {
             let mut at = std::mem::replace(&mut self.nodes[node as usize].edges, NONE);
             loop {
-                match waiter {
-                    Waiter::Watcher(watcher) => self.finished.push(watcher),
-                    Waiter::Node(waiting) => self.release(waiting),
+                match waiter.watcher() {
+                    Some(watcher) => self.finished.push(watcher),
+                    None => self.release(waiter.0),
                 }
                 if at == NONE {
                     break;
@@ -325,7 +337,8 @@ impl Timeline {
                 let state = &mut self.nodes[join as usize];
                 state.generation = state.generation.wrapping_add(1);
                 self.free_nodes.push(join);
-                if let Some(next) = state.waiter.take() {
+                let next = std::mem::replace(&mut state.waiter, Waiter::NOBODY);
+                if next != Waiter::NOBODY {
                     (node, waiter) = (join, next);
                     break;
                 }
@@ -370,9 +383,9 @@ impl Timeline {
         Time(one.0 * u64::from(count))
     }
 
-    /// Start the next command of an idle unit, if it may go. `alone`: no other unit starts, and no channel is to be granted
-    /// before the next event.
-    fn start(&mut self, unit: u32, alone: bool) {
+    /// Start the next command of an idle unit, if it may go. `last`: no other unit starts before the next event, and no
+    /// channel is to be granted so far.
+    fn start(&mut self, unit: u32, last: bool) {
         let now = self.now;
         let state = &mut self.units[unit as usize];
         let node = state.queue.first;
@@ -394,7 +407,7 @@ impl Timeline {
         state.phase = Phase::BusIn;
         let channel = state.channel;
         let bus = &self.channels[channel as usize];
-        if alone && bus.using == NONE && !bus.is_wanted() {
+        if last && bus.using == NONE && !bus.is_wanted() {
             // The same as asking for it and being the only one to be granted.
             self.use_bus(channel, unit, span);
         } else {
@@ -407,7 +420,7 @@ impl Timeline {
     fn start_array(&mut self, unit: u32) {
         let mut node = self.units[unit as usize].current;
         let mut end = self.now + self.array_time(node);
-        while self.needs_no_bus(node) && self.nodes[node as usize].waiter.is_none() {
+        while self.needs_no_bus(node) && self.nodes[node as usize].waiter == Waiter::NOBODY {
             let next = self.units[unit as usize].queue.first;
             if next == NONE || !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
                 break;
@@ -572,12 +585,11 @@ impl Timeline {
     /// Start what has become able to start.
     #[inline]
     fn settle(&mut self) {
-        let alone = self.starts.len() == 1 && self.grants.is_empty();
         let mut at = 0;
         while let Some(&unit) = self.starts.get(at) {
             at += 1;
             self.units[unit as usize].marked = false;
-            self.start(unit, alone);
+            self.start(unit, at == self.starts.len() && self.grants.is_empty());
         }
         self.starts.clear();
         for at in 0..self.grants.len() {
@@ -655,7 +667,7 @@ impl Clock for Timeline {
     #[inline]
     fn watch(&mut self, watch: &mut u32, ticket: Ticket, watcher: u32) {
         if !self.has_ended(ticket) {
-            self.add_waiter(ticket.node, Waiter::Watcher(watcher));
+            self.add_waiter(ticket.node, Waiter(watcher | Waiter::IS_WATCHER));
             *watch += 1;
         }
     }
@@ -665,9 +677,8 @@ impl Clock for Timeline {
         watch
     }
 
-    #[inline]
-    fn finished(&mut self) -> &mut Vec<u32> {
-        &mut self.finished
+    fn finished(&mut self, list: &mut Vec<u32>) {
+        std::mem::swap(list, &mut self.finished);
     }
 
     /// Goes on until a timer rings or somebody's ticket ends: nothing else concerns the host.
@@ -688,8 +699,13 @@ impl Clock for Timeline {
             } else {
                 self.transfer_done(unit - self.units.len() as u32);
             }
-            if !self.finished.is_empty() {
-                return Some(Step::Flash);
+            match self.finished.as_slice() {
+                [] => {}
+                &[watcher] => {
+                    self.finished.clear();
+                    return Some(Step::Ended(watcher));
+                }
+                _ => return Some(Step::Several),
             }
         }
     }

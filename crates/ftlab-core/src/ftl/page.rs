@@ -9,6 +9,8 @@
 //! are. Data that collection moves change entries in memory where they are there; for the others their translation
 //! pages are written, each once, after the collection.
 
+use std::ops::Range;
+
 use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping, WearLeveling};
 use crate::device::RunError;
 use crate::flash::nand::{NandArray, Outcome};
@@ -28,6 +30,9 @@ const UNMAPPED: u32 = u32::MAX;
 
 /// Most slots of a page, by validation.
 const MAX_SLOTS: usize = 16;
+
+/// Runs to be put in order that wait at a time.
+const MAX_SCATTERED: usize = 64;
 
 #[derive(Debug)]
 struct Plane {
@@ -87,6 +92,8 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     counters: FtlCounters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
+    /// Runs of logical units that the mapping cache wants in order, each in one block: found while collecting.
+    scattered: Vec<Range<u32>>,
 }
 
 impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
@@ -127,6 +134,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             next_turn: 0,
             counters: FtlCounters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
+            scattered: Vec::with_capacity(MAX_SCATTERED),
             geometry: geometry.clone(),
             config: ftl,
         }
@@ -681,6 +689,20 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         } else {
             self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
         }
+        if CACHED {
+            // Only what collection has gained beyond its need is spent on this.
+            while self.planes[plane.index()].free.len() > self.config.gc_low_free_blocks.max(1)
+                && let Some(units) = self.scattered.pop()
+            {
+                let table = &self.map[..self.geometry.logical_units as usize];
+                let wants = |translation: &Translation| {
+                    translation.cache.wants_gathered(Lpn(units.start), table) == Some(units.clone())
+                };
+                if self.translation.as_ref().is_some_and(wants) {
+                    self.gather(flash, plane, units)?;
+                }
+            }
+        }
         self.level_wear(flash, plane)?;
         if let Some(next) = self.victims.likely_next(plane) {
             flash.nand.prefetch_block(next);
@@ -737,8 +759,15 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
                 translation.counts.flash_programs += pages;
             } else {
                 // Their old places still name them.
+                let table = &self.map[..self.geometry.logical_units as usize];
                 for lpn in survivors.iter().filter_map(|ppn| flash.nand.lpn(*ppn)) {
-                    translation.moved(lpn, &self.map[..self.geometry.logical_units as usize]);
+                    translation.moved(lpn, table);
+                    if self.scattered.len() < MAX_SCATTERED
+                        && let Some(units) = translation.cache.wants_gathered(lpn, table)
+                        && !self.scattered.contains(&units)
+                    {
+                        self.scattered.push(units);
+                    }
                 }
             }
         }
@@ -748,6 +777,58 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let state = &mut self.planes[plane.index()];
         state.free.give(self.geometry.row_of(victim), erases);
         state.erases += 1;
+        Ok(())
+    }
+
+    /// Move logical units, all of them mapped, to places that follow each other in a block of `plane`, if there is room
+    /// enough for it now.
+    fn gather<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        units: Range<u32>,
+    ) -> Outcome<()> {
+        let slots = self.geometry.slots_per_page;
+        let pages = units.len() as u32 / slots;
+        let slot = self.gc_slot;
+        let state = &self.planes[plane.index()];
+        let room = state.open[slot].map_or(self.geometry.data_pages_per_block, |open| {
+            self.geometry.data_pages_per_block - flash.nand.next_page(open)
+        });
+        let whole = units.start.is_multiple_of(slots) && (units.len() as u32).is_multiple_of(slots);
+        if !whole || room < pages {
+            return Ok(());
+        }
+        let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) else { return Ok(()) };
+        self.counters.gc.pages_copied += u64::from(pages * slots);
+        let ready = flash.port.ready();
+        for first in units.step_by(slots as usize) {
+            let mut lpns = [Lpn(0); MAX_SLOTS];
+            let mut old = [Ppn(0); MAX_SLOTS];
+            let mut reads = PageReads::new(ready);
+            for (at, lpn) in (first..first + slots).map(Lpn).enumerate() {
+                let Some(ppn) = self.lookup(lpn) else { return Ok(()) };
+                (lpns[at], old[at]) = (lpn, ppn);
+                reads.add(flash, self.geometry.page_of(ppn), self.geometry.sectors_per_unit, Cause::Gc)?;
+            }
+            let read = reads.finish(flash, Cause::Gc)?;
+            let page = PageAt { block, index: flash.nand.next_page(block) };
+            let done = flash.program(page, &lpns[..slots as usize], Cause::Gc, read)?;
+            let new = self.geometry.unit(page).0;
+            for (ppn, old) in (new..new + slots).map(Ppn).zip(old) {
+                flash.store_copy(old, ppn);
+            }
+            if self.is_full(&flash.nand, block) {
+                self.seal(flash, plane, slot, block, done)?;
+            }
+            for ((ppn, old), lpn) in (new..new + slots).map(Ppn).zip(old).zip(lpns) {
+                self.invalidate(flash, old)?;
+                self.map[lpn.index()] = ppn.0;
+                if let Some(translation) = &mut self.translation {
+                    translation.moved(lpn, &self.map[..self.geometry.logical_units as usize]);
+                }
+            }
+        }
         Ok(())
     }
 

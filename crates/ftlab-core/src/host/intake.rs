@@ -82,10 +82,16 @@ impl Intake {
         }
     }
 
-    /// The request `ahead` places after the next one, unchecked, when it has been fetched already.
+    /// Where the next request stands in its batch.
     #[inline]
-    pub fn peek(&self, ahead: usize) -> Option<&Request> {
-        self.batch.get(self.at + ahead)
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// `COUNT` requests from `ahead` places after the next one on, unchecked, when they have been fetched already.
+    #[inline]
+    pub fn peek<const COUNT: usize>(&self, ahead: usize) -> &[Request] {
+        self.batch.get(self.at + ahead..self.at + ahead + COUNT).unwrap_or_default()
     }
 
     /// The request taken last, as the drive sees it.

@@ -28,24 +28,29 @@ pub(crate) struct Drive<'a, F, P> {
     pub(crate) control: &'a RunControl,
 }
 
-/// How many requests ahead of an access each stage of [`Ftl::prefetch`] is.
+/// How many requests ahead of an access each stage of [`Ftl::prefetch`] is, at least.
 const AHEAD: [usize; 3] = [24, 16, 8];
+
+/// Requests looked at together: every so many, the next ones of each stage.
+const GROUP: usize = 4;
 
 impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
     /// A workload tells the future: ask the processor for what its next requests will touch.
     #[inline(always)]
     pub(crate) fn look_ahead(&self, intake: &Intake, splitter: &Splitter) {
-        self.look_at(intake.peek(AHEAD[0]), splitter, 0);
-        self.look_at(intake.peek(AHEAD[1]), splitter, 1);
-        self.look_at(intake.peek(AHEAD[2]), splitter, 2);
+        if intake.position().is_multiple_of(GROUP) {
+            self.look_at(intake.peek::<GROUP>(AHEAD[0]), splitter, 0);
+            self.look_at(intake.peek::<GROUP>(AHEAD[1]), splitter, 1);
+            self.look_at(intake.peek::<GROUP>(AHEAD[2]), splitter, 2);
+        }
     }
 
     #[inline(always)]
-    fn look_at(&self, request: Option<&Request>, splitter: &Splitter, stage: u32) {
-        if let Some(request) = request
-            && request.lba < splitter.sectors()
-        {
-            self.ftl.prefetch(&self.flash.nand, splitter.unit(request.lba), stage);
+    fn look_at(&self, requests: &[Request], splitter: &Splitter, stage: u32) {
+        for request in requests {
+            if request.lba < splitter.sectors() {
+                self.ftl.prefetch(&self.flash.nand, splitter.unit(request.lba), stage);
+            }
         }
     }
 

@@ -59,15 +59,19 @@ impl Iterator for Pages {
             return None;
         }
         let Splitter { sectors: end, unit_shift, page_sectors } = self.splitter;
-        if self.lba == end {
-            self.lba = 0;
+        let mut sectors = self.left.min(page_sectors - (self.lba as u32 & (page_sectors - 1)));
+        if self.lba + u64::from(sectors) > end {
+            if self.lba == end {
+                self.lba = 0;
+            }
+            let to_boundary = u64::from(page_sectors - (self.lba as u32 & (page_sectors - 1)));
+            sectors = self.left.min(to_boundary.min(end - self.lba) as u32);
         }
-        let to_boundary = u64::from(page_sectors - (self.lba as u32 & (page_sectors - 1)));
-        let sectors = self.left.min(to_boundary.min(end - self.lba) as u32);
-        let first_sector = self.lba as u32 & ((1 << unit_shift) - 1);
+        let unit_mask = (1 << unit_shift) - 1;
+        let first_sector = self.lba as u32 & unit_mask;
         let op = PageOp {
             lpn: self.splitter.unit(self.lba),
-            units: (first_sector + sectors).div_ceil(1 << unit_shift),
+            units: (first_sector + sectors + unit_mask) >> unit_shift,
             first_sector,
             sectors,
             stream: self.stream,

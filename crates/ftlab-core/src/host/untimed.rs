@@ -40,13 +40,9 @@ pub(crate) fn run<F: Ftl>(
         }
         for (lba, page) in splitter.split(&request) {
             drive.access(request.op, lba, &page, ()).map_err(|error| *error)?;
-            match request.op {
-                Op::Write => books.host.write_pages += u64::from(page.units),
-                Op::Read => books.host.read_pages += u64::from(page.units),
-                Op::Trim | Op::Flush => {}
-            }
+            books.accessed(request.op, page.units);
         }
-        books.completed(&request);
+        books.completed(request.op, request.sectors);
         if samples {
             books.sample(&drive.ftl, &drive.flash, Time::ZERO);
         }

@@ -9,6 +9,7 @@
 //! hold in flash, and finds a scheme that loses a change.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use crate::schemes::Scheme;
 
 mod bsb;
 mod cdftl;
+pub(crate) mod cftl;
 mod dftl;
 mod full_page;
 mod half_page;
@@ -199,6 +201,13 @@ pub trait MapCache: Debug + Send {
     /// Bytes of memory in use, as the scheme counts them; at most `map_cache.bytes` after a lookup.
     fn used_bytes(&self) -> u64;
 
+    /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order. The translation
+    /// layer moves them there when it has room; `table` says where they are.
+    fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
+        let _ = (lpn, table);
+        None
+    }
+
     /// Whether it looks at physical addresses.
     fn wants_table(&self) -> bool {
         false
@@ -301,4 +310,6 @@ map_caches! {
     cdftl::Cdftl, "Qin, Wang, Liu, Shao, RTAS 2011";
     /// Segments learned by linear regression, groups of 256 units in LRU order.
     leaftl::Leaftl, "LeaFTL: Sun et al., ASPLOS 2023";
+    /// Entries for runs of units, and for blocks that are read often and written rarely, which collection puts in order.
+    cftl::Cftl, "CFTL: Park, Debnath, Du, SIGMETRICS 2010";
 }

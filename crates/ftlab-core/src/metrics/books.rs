@@ -6,7 +6,7 @@ use crate::flash::{CAUSES, Flash};
 use crate::ftl::{Ftl, FtlCounters};
 use crate::geometry::{BlockId, Geometry};
 use crate::host::intake::IntakeCounts;
-use crate::host::request::{Op, Request, SECTOR_BYTES};
+use crate::host::request::{Op, SECTOR_BYTES};
 use crate::mapcache::translation::Translation;
 use crate::metrics::latency::Latency;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
@@ -50,10 +50,20 @@ impl BusyTimes {
     }
 }
 
+/// What one kind of request has done.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    completed: u64,
+    bytes: u64,
+    /// Mapping units touched.
+    pages: u64,
+}
+
 /// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
 #[derive(Debug)]
 pub(crate) struct Books {
-    pub(crate) host: HostSummary,
+    /// By operation.
+    tallies: [Tally; 4],
     latency: [Latency; 4],
     /// Of requests that waited at all, and how many did not: most, in most runs.
     wait: Latency,
@@ -66,7 +76,7 @@ pub(crate) struct Books {
 impl Books {
     pub(crate) fn new(series: Option<SeriesEvery>) -> Self {
         Self {
-            host: HostSummary::default(),
+            tallies: Default::default(),
             latency: std::array::from_fn(|_| Latency::new()),
             wait: Latency::new(),
             without_wait: 0,
@@ -82,26 +92,35 @@ impl Books {
         self.first_arrival = self.first_arrival.min(at);
     }
 
+    /// A request touches `units` mapping units.
+    #[inline]
+    pub(crate) fn accessed(&mut self, op: Op, units: u32) {
+        self.tallies[op as usize].pages += u64::from(units);
+    }
+
     /// A request has completed.
     #[inline]
-    pub(crate) fn completed(&mut self, request: &Request) {
-        let bytes = u64::from(request.sectors) * u64::from(SECTOR_BYTES);
-        let host = &mut self.host;
-        host.completed += 1;
-        match request.op {
-            Op::Read => {
-                host.reads += 1;
-                host.read_bytes += bytes;
-            }
-            Op::Write => {
-                host.writes += 1;
-                host.write_bytes += bytes;
-            }
-            Op::Trim => {
-                host.trims += 1;
-                host.trim_bytes += bytes;
-            }
-            Op::Flush => host.flushes += 1,
+    pub(crate) fn completed(&mut self, op: Op, sectors: u32) {
+        let tally = &mut self.tallies[op as usize];
+        tally.completed += 1;
+        tally.bytes += u64::from(sectors) * u64::from(SECTOR_BYTES);
+    }
+
+    /// The part of the host's summary that is counted here.
+    fn host(&self) -> HostSummary {
+        let [reads, writes, trims, flushes] = Op::ALL.map(|op| self.tallies[op as usize]);
+        HostSummary {
+            completed: reads.completed + writes.completed + trims.completed + flushes.completed,
+            reads: reads.completed,
+            writes: writes.completed,
+            trims: trims.completed,
+            flushes: flushes.completed,
+            read_bytes: reads.bytes,
+            write_bytes: writes.bytes,
+            trim_bytes: trims.bytes,
+            read_pages: reads.pages,
+            write_pages: writes.pages,
+            ..HostSummary::default()
         }
     }
 
@@ -123,11 +142,11 @@ impl Books {
     /// Add a row to the series if one is due.
     #[inline]
     pub(crate) fn sample<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>, now: Time) {
+        let host = self.host();
         if let Some(recorder) = &mut self.recorder
-            && recorder.is_due(self.host.completed, now)
+            && recorder.is_due(host.completed, now)
         {
-            let totals = Self::totals(&self.host, ftl, flash);
-            recorder.row(now, totals);
+            recorder.row(now, Self::totals(&host, ftl, flash));
         }
     }
 
@@ -147,7 +166,7 @@ impl Books {
 
     /// The series, its last interval cut short.
     pub(crate) fn series<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>) -> Option<Series> {
-        let totals = Self::totals(&self.host, ftl, flash);
+        let totals = Self::totals(&self.host(), ftl, flash);
         self.recorder.take().map(|recorder| recorder.finish(self.last_completion, totals))
     }
 
@@ -166,23 +185,24 @@ impl Books {
         let span = self.last_completion.since(self.first_arrival);
         let seconds = span.0 as f64 / 1e12;
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let counted = self.host();
         let host = HostSummary {
             requests: intake.requests,
             rejected: intake.rejected,
             out_of_range: intake.out_of_range,
             unsorted: intake.unsorted,
             skipped_records: intake.skipped_records,
-            unfinished: intake.requests - intake.rejected - self.host.completed,
+            unfinished: intake.requests - intake.rejected - counted.completed,
             unmapped_read_pages: unmapped_reads,
             read_modify_writes,
-            iops: rate(self.host.completed),
-            bytes_per_second: rate(self.host.read_bytes + self.host.write_bytes),
+            iops: rate(counted.completed),
+            bytes_per_second: rate(counted.read_bytes + counted.write_bytes),
             first_arrival_ns: if timed && self.first_arrival != Time::NEVER {
                 self.first_arrival.as_ns()
             } else {
                 0
             },
-            ..self.host.clone()
+            ..counted
         };
         let table_bytes =
             flash.nand.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);

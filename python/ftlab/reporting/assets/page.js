@@ -114,12 +114,12 @@
     const { color, dash, symbol } = each.look;
     if (each.dots) {
       return {
-        type: "scatter", name: each.name, data: each.data, symbol, symbolSize: each.size ?? 3.5, itemStyle: { color },
+        type: "scatter", name: each.id, data: each.data, symbol, symbolSize: each.size ?? 3.5, itemStyle: { color },
         cursor: each.pick ? "pointer" : "default", emphasis: { disabled: !each.pick }, z: each.pick ? 4 : 2,
       };
     }
     return {
-      type: "line", name: each.name, data: each.data, showSymbol: Boolean(each.marked), symbol, symbolSize: 8,
+      type: "line", name: each.id, data: each.data, showSymbol: Boolean(each.marked), symbol, symbolSize: 8,
       lineStyle: { color, width: each.bare ? 0 : each.faint ? 1 : 2, opacity: each.faint ? 0.45 : 1, type: dash },
       itemStyle: { color }, emphasis: { disabled: true }, z: each.faint ? 1 : 3, connectNulls: false,
       ...(each.stack ? { stack: each.stack, areaStyle: { color, opacity: 0.55 } } : {}),
@@ -150,7 +150,7 @@
       box.type = "checkbox";
       box.checked = true;
       box.addEventListener("change", () => {
-        chart.dispatchAction({ type: box.checked ? "legendSelect" : "legendUnSelect", name: each.name });
+        chart.dispatchAction({ type: box.checked ? "legendSelect" : "legendUnSelect", name: each.id });
       });
       label.append(box);
       label.insertAdjacentHTML("beforeend", swatch(spec, each.look, each));
@@ -164,7 +164,7 @@
     if (!list.length) return "";
     const rows = list.map((hit) => {
       const told = hit.data.told ? `<br>${hit.data.told.map(escape).join("<br>")}` : "";
-      return `${hit.marker}${escape(hit.seriesName)}: <b>${escape(text(spec.y, hit.value[1]))}</b>${told}`;
+      return `${hit.marker}${escape(spec.series[hit.seriesIndex].name)}: <b>${escape(text(spec.y, hit.value[1]))}</b>${told}`;
     });
     const x = spec.x.scale === "category" ? spec.x.values[list[0].value[0]] : list[0].value[0];
     return `${escape(spec.x.name)} ${escape(text(spec.x, x))}<br>${rows.join("<br>")}`;
@@ -192,11 +192,11 @@
     yAxis: { type: "category", data: spec.categories, inverse: true, axisLabel: { color: INK }, axisTick: { show: false } },
     tooltip: {
       trigger: "item", confine: true, transitionDuration: 0,
-      formatter: (hit) => `${escape(spec.categories[hit.dataIndex])}, ${escape(hit.seriesName)}<br><b>${(100 * hit.value).toPrecision(3)} %</b>`
+      formatter: (hit) => `${escape(spec.categories[hit.dataIndex])}, ${escape(spec.series[hit.seriesIndex].name)}<br><b>${(100 * hit.value).toPrecision(3)} %</b>`
         + ` (${escape(spec.series[hit.seriesIndex].texts[hit.dataIndex])})`,
     },
     series: spec.series.map((each) => ({
-      type: "bar", name: each.name, stack: "all", barMaxWidth: 30,
+      type: "bar", name: each.id, stack: "all", barMaxWidth: 30,
       data: each.data.map((value) => ({ value, label: { show: value >= 0.06 } })),
       itemStyle: { color: each.look.color, borderColor: "#fff", borderWidth: 0.5 },
       label: {
@@ -213,12 +213,14 @@
     spec.series.forEach((each, at) => {
       const color = each.cause ? CAUSE_COLORS[each.cause] : each.color;
       each.look = look({ ...each, color }, each.at ?? at);
+      // Charts that zoom together would also switch series of one name together.
+      each.id = `${spec.id}/${at}`;
     });
     const option = spec.kind === "bars" ? bars(spec) : lines(spec);
     const zooms = spec.kind !== "bars";
     chart.setOption({
       animation: false, textStyle: { fontFamily: "system-ui, 'DejaVu Sans', sans-serif" },
-      legend: { show: false, data: spec.series.map((each) => each.name) },
+      legend: { show: false, data: spec.series.map((each) => each.id) },
       aria: { enabled: true, label: { description: place.getAttribute("aria-label") } },
       toolbox: zooms ? { show: true, right: -100, feature: { dataZoom: { filterMode: "none" } } } : undefined,
       ...option,
@@ -235,7 +237,7 @@
             other.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
             // Going back is about the zoom: what was switched off stays off.
             boxes(other.spec.id).forEach((box, at) => {
-              if (!box.checked) other.chart.dispatchAction({ type: "legendUnSelect", name: other.spec.series[at].name });
+              if (!box.checked) other.chart.dispatchAction({ type: "legendUnSelect", name: other.spec.series[at].id });
             });
           }
         }
@@ -262,5 +264,5 @@
   window.addEventListener("beforeprint", () => { onPaper = true; fit(PAPER_WIDTH); });
   window.addEventListener("afterprint", () => { onPaper = false; fit(); });
 
-  window.ftlab = { charts, draw, text, escape, DATA, SYMBOLS };
+  window.ftlab = { draw, text, escape, DATA };
 })();

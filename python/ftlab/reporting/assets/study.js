@@ -67,7 +67,7 @@
     const xs = unique(x, chosen);
     const numeric = xs.every((value) => typeof value === "number");
     const log2 = numeric && geometric(xs);
-    const ticks = numeric && xs.length <= 16 ? [...xs].sort((a, b) => a - b) : undefined;
+    const ticks = numeric && xs.length > 0 && xs.length <= 16 ? [...xs].sort((a, b) => a - b) : undefined;
     const scale = !numeric ? "category" : log2 ? "log" : "linear";
     const where = (row) => (scale === "category" ? xs.indexOf(at(x, row)) : at(x, row));
     const groups = color ? unique(color, chosen) : [null];
