@@ -35,6 +35,8 @@ _DRIVE_REQUESTS: dict[Size, int] = {"full": 100_000, "quick": 10_000, "test": 20
 _POINTS, _OFF, _FEW = 10.0, 5.0, 0.05
 # Below half a percent the study would print 0 %; below a twentieth of a point two hit ratios are one.
 _EQUAL, _SAME = 0.5, 0.05
+# The penalties that Table 3 implies differ by that much through its rounding.
+_ROUNDING = 0.04
 
 
 class Row(NamedTuple):
@@ -75,7 +77,8 @@ def _class(name: str) -> str:
 
 
 def _scheme(label: str, **map_cache: Any) -> dict[str, Any]:
-    return {"extends": MODEL, "label": label, "map_cache": map_cache}
+    # Room for every workload once it is closed up; schemes that look at addresses keep a table of all.
+    return {"extends": MODEL, "label": label, "ftl": {"logical_bytes": "64GiB"}, "map_cache": map_cache}
 
 
 WINDOWS = (8, 16, 32, 64, 128, 256)
@@ -195,7 +198,9 @@ def _workload(name: str) -> Trace | Workload:
 def _entry(name: str, size: Size) -> dict[str, Any]:
     recording = _financial() if name == "Financial" else None
     keys = {"extends": _STAND_INS[name]} if recording is None else recording.keys()
-    return {**keys, "requests": _requests(name, size), "label": name}
+    # Only the addresses of PC need it; elsewhere it would read the source once more for nothing.
+    steps = {"transform": [_CLOSED_UP]} if name == "PC" else {}
+    return {**keys, **steps, "requests": _requests(name, size), "label": name}
 
 
 def _requests(name: str, size: Size) -> int:
@@ -237,12 +242,13 @@ def _studies(size: Size) -> list[dict[str, Any]]:
     if size == "test":
         return [*studies, _drive(size)]
     studies.append(study("open-parameters", _variants(), small, workload=workloads))
-    studies.append(study("other-seeds", [*FIXED[-2:], BSB], small, workload=workloads, seeds=list(_SEEDS)))
+    if size == "full":
+        studies.append(study("other-seeds", [*FIXED[-2:], BSB], small, workload=workloads, seeds=list(_SEEDS)))
     own = _own_operations("own operations", _requests("Financial", size))
     studies.append(study("own-operations", [*FIXED[-2:], BSB], small, workload=[own]))
     if traces := recorded():
         studies.append(study("recorded", schemes, small, trace=traces))
-        if at_hand := recorded(_ON_THE_DRIVE):
+        if at_hand := recorded(_ON_THE_DRIVE if size == "full" else _ON_THE_DRIVE[:2]):
             # What is longer is cut.
             traces = [{**trace, "requests": _DRIVE_REQUESTS[size]} for trace in at_hand]
             studies.append({**_drive(size), "name": "drive-recorded", "trace": traces})
@@ -308,6 +314,12 @@ class _Measured:
         return None if ours is None or not base else 100 * (1 - ours / base)
 
 
+def _each_seed(results: Results, column: str) -> list[_Measured]:
+    """A column of the stand-ins as they are, and with each other seed that was run."""
+    others = [_Measured(results, "other-seeds", column, seed=seed) for seed in _SEEDS]
+    return [_Measured(results, "sweep", column), *(other for other in others if other.values)]
+
+
 def _round(value: float | None, digits: int = 1) -> float | None:
     # Without the sign of a zero.
     return None if value is None else round(value, digits) + 0.0
@@ -346,22 +358,26 @@ def _slug(name: str) -> str:
 
 def _cell(results: Results, name: str, over: str, at: int) -> Claim:
     kib, published = SMALL_KIB[at], TABLE_3[_class(name)][over][at]
-    measured = _Measured(results, "sweep", _PENALTY).gain(name, over, kib)
+    gains = [penalty.gain(name, over, kib) for penalty in _each_seed(results, _PENALTY)]
+    measured, known = gains[0], [gain for gain in gains if gain is not None]
+    right = [gain for gain in known if abs(gain) >= _EQUAL and (gain > 0) == (published > 0)]
     text = f"Table 3, {name}, {kib} KiB: percent by which BSB lowers the penalty of {over}"
-    agrees = measured is not None and abs(measured) >= _EQUAL and (measured > 0) == (published > 0)
+    agrees = measured in right and len(right) > len(known) / 2
     if measured is None:
         otherwise = _missing(results)
     else:
         how = "the same sign, another size" if agrees else "the other sign"
+        how = "the sign depends on the seed" if measured in right and not agrees else how
         how = f"no difference, below {_EQUAL} %" if abs(measured) < _EQUAL else how
-        otherwise = f"{how}: {_chosen(results, name, kib)}"
+        other = ", ".join(f"{_round(gain, 0):.0f}" for gain in known[1:])
+        otherwise = f"{how}: {_chosen(results, name, kib)}{f'; other seeds: {other}' if other else ''}"
     return judge(
         f"table3-{_slug(name)}-{over.lower()}-{kib}",
         text,
         published,
         _round(measured),
-        holds=agrees and measured is not None and abs(measured - published) <= _POINTS,
-        tolerance=f"the same sign, and within {_POINTS:.0f} points; open parameters move most cells by less",
+        holds=agrees and len(right) == len(known) and all(abs(gain - published) <= _POINTS for gain in right),
+        tolerance=f"the same sign, and within {_POINTS:.0f} points, for each seed; open parameters move most by less",
         direction=agrees,
         otherwise=otherwise,
     )
@@ -373,18 +389,20 @@ def _sign(one: float, other: float, tolerance: float) -> int:
 
 def _order(results: Results, name: str) -> Claim:
     """Which of Half, Full and BSB cost more than which, at each size."""
-    penalty, published = _Measured(results, "sweep", _PENALTY), TABLE_3[_class(name)]
+    published, seeds = TABLE_3[_class(name)], _each_seed(results, _PENALTY)
     right, known = 0, True
     for at, kib in enumerate(SMALL_KIB):
         # In units of BSB's.
         told = {"BSB": 1.0, **{over: 1 / (1 - published[over][at] / 100) for over in published}}
-        ours = penalty.all(name, told, kib)
-        if ours is None:
+        ours = [costs for penalty in seeds if (costs := penalty.all(name, told, kib)) is not None]
+        if len(ours) < len(seeds):
             known = False
             continue
-        pairs = zip(combinations(told.values(), 2), combinations(ours, 2), strict=True)
+        pairs = [
+            pair for costs in ours for pair in zip(combinations(told.values(), 2), combinations(costs, 2), strict=True)
+        ]
         # What differs by the rounding of the table has no order.
-        right += all(_sign(*theirs, 0.04) in (0, _sign(*mine, _EQUAL / 100)) for theirs, mine in pairs)
+        right += all(_sign(*theirs, _ROUNDING) in (0, _sign(*mine, _EQUAL / 100)) for theirs, mine in pairs)
     measured = float(right) if known else None
     return judge(
         f"order-{_slug(name)}",
@@ -392,7 +410,7 @@ def _order(results: Results, name: str) -> Claim:
         3,
         measured,
         holds=right == len(SMALL_KIB),
-        tolerance="at all three sizes",
+        tolerance="at all three sizes, for each seed",
         direction=right > 0,
         otherwise=_missing(results) if measured is None else f"at {right} of three sizes; see the cells for why",
     )
@@ -523,8 +541,10 @@ def _figure_claims(results: Results) -> list[Claim]:
             else f"less often by {_SAME} points in {lower} of {len(points)}; PC: {_chosen(results, 'PC', 32)}",
         )
     )
-    triples = [hits.all("Financial", ("BSB", "Half", "Full"), kib) for kib in SMALL_KIB]
-    leads = [100 * (row[0] - max(row[1:])) for row in triples if row is not None]
+    leads = []
+    for kib in SMALL_KIB:
+        rows = [each.all("Financial", ("BSB", "Half", "Full"), kib) for each in _each_seed(results, _HITS)]
+        leads += [min(100 * (row[0] - max(row[1:])) for row in rows if row is not None)] if all(rows) else []
     whole, first = len(leads) == len(SMALL_KIB), sum(lead > _SAME for lead in leads)
     claims.append(
         judge(
@@ -533,11 +553,11 @@ def _figure_claims(results: Results) -> list[Claim]:
             None,
             _round(min(leads), 3) if whole else None,
             holds=whole and first == len(leads),
-            tolerance=f"by more than {_SAME} points at every size",
+            tolerance=f"by more than {_SAME} points at every size, for each seed",
             direction=whole and first > 1,
             otherwise=missing
             if not whole
-            else f"at {first} of three sizes; at 64 KiB {_chosen(results, 'Financial', 64)}",
+            else f"at {first} of three sizes for each seed; at 64 KiB {_chosen(results, 'Financial', 64)}",
         )
     )
     return claims
@@ -823,6 +843,8 @@ def _parameters_table(results: Results) -> Table:
         )
         for seed in _SEEDS:
             other = _Measured(results, "other-seeds", _PENALTY, seed=seed)
+            if not other.values:
+                continue
             gains = [_round(other.gain(name, over, kib)) for over in ("Half", "Full") for kib in SMALL_KIB]
             rows.append(["", f"seed {seed} of the stand-in", *gains])
         for variant in [*VARIANTS, *SHARED_VARIANTS]:
@@ -832,7 +854,7 @@ def _parameters_table(results: Results) -> Table:
                     ours = varied.at(name, f"BSB, {variant}", kib)
                     base = varied.at(name, f"{over}, {variant}", kib) if variant in SHARED_VARIANTS else None
                     base = base or swept.at(name, over, kib)
-                    gains.append(None if ours is None or not base else round(100 * (1 - ours / base), 1))
+                    gains.append(None if ours is None or not base else _round(100 * (1 - ours / base)))
             rows.append(["", variant, *gains])
     own = _Measured(results, "own-operations", _PENALTY)
     if own.values:
@@ -996,7 +1018,7 @@ _SETUP = (
     "Recordings: those that the folder of traces has, moved together to the translation pages that they touch.",
     "Full drive: eight of the chips, 1 GiB with 25 % spare, aged by random writes until write amplification is steady.",
     "It serves the first 100,000 requests at their own times; addresses beyond the drive are wrapped.",
-    "With --quick: the first 300,000 requests of Financial, and 10,000 requests in the drive.",
+    "With --quick: the first 300,000 requests of Financial, no other seeds, and 10,000 requests in the drive.",
 )
 _ASSUMED = (
     "Windows of N bytes come in addition to the entry asked for; overlaps are cut (TaFP) or absorbed (Half, Full).",
