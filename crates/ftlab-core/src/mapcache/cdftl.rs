@@ -14,7 +14,7 @@
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
-use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::lru::{Groups, Links, List, NONE};
 use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape};
 
 #[derive(Debug, Clone, Copy)]
@@ -23,9 +23,6 @@ struct Entry {
     dirty: bool,
     /// Passed over when it was the least recent one.
     stranded: bool,
-    /// Neighbours among the changed entries of the translation page.
-    before: u32,
-    after: u32,
 }
 
 /// A translation page in the second level.
@@ -50,8 +47,8 @@ pub struct Cdftl {
     stranded: List,
     /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
     entry_of: Vec<u32>,
-    /// For each translation page one of its changed entries.
-    changed: Vec<u32>,
+    /// By translation page.
+    changed: Groups,
     /// Pages that the second level takes.
     page_capacity: u32,
     pages: Vec<Page>,
@@ -81,7 +78,7 @@ impl Cdftl {
             order: List::new(),
             stranded: List::new(),
             entry_of: vec![0; shape.logical_units as usize],
-            changed: vec![NONE; shape.pages() as usize],
+            changed: Groups::new(shape.pages()),
             page_capacity: page_capacity as u32,
             pages: vec![Page { in_memory: false, dirty: false }; shape.pages() as usize],
             page_links,
@@ -101,27 +98,16 @@ impl Cdftl {
 
     #[inline]
     fn set_dirty(&mut self, node: u32) {
-        let entry = self.entries[node as usize];
-        if entry.dirty {
-            return;
+        let Entry { lpn, dirty, .. } = self.entries[node as usize];
+        if !dirty {
+            self.changed.enter(self.shape.tpn(Lpn(lpn)), node);
+            self.entries[node as usize].dirty = true;
         }
-        let head = &mut self.changed[self.shape.tpn(Lpn(entry.lpn)) as usize];
-        let after = std::mem::replace(head, node);
-        if after != NONE {
-            self.entries[after as usize].before = node;
-        }
-        self.entries[node as usize] = Entry { dirty: true, before: NONE, after, ..entry };
     }
 
     fn set_clean(&mut self, node: u32) {
-        let Entry { lpn, before, after, .. } = self.entries[node as usize];
-        match before {
-            NONE => self.changed[self.shape.tpn(Lpn(lpn)) as usize] = after,
-            before => self.entries[before as usize].after = after,
-        }
-        if after != NONE {
-            self.entries[after as usize].before = before;
-        }
+        let tpn = self.shape.tpn(Lpn(self.entries[node as usize].lpn));
+        self.changed.leave(tpn, node);
         self.entries[node as usize].dirty = false;
         self.recover(node);
     }
@@ -136,8 +122,8 @@ impl Cdftl {
 
     /// Flash has every change of the page that is in the first level.
     fn clean(&mut self, tpn: u32) {
-        while self.changed[tpn as usize] != NONE {
-            self.set_clean(self.changed[tpn as usize]);
+        while self.changed.first(tpn) != NONE {
+            self.set_clean(self.changed.first(tpn));
         }
     }
 
@@ -146,7 +132,8 @@ impl Cdftl {
         let node = if (self.entries.len() as u32) < self.entry_capacity {
             let node = self.entries.len() as u32;
             self.entry_links.reach(node);
-            self.entries.push(Entry { lpn: 0, dirty: false, stranded: false, before: NONE, after: NONE });
+            self.changed.reach(node);
+            self.entries.push(Entry { lpn: 0, dirty: false, stranded: false });
             node
         } else {
             let node = self.victim(ops);
@@ -203,10 +190,10 @@ impl Cdftl {
         }
         self.recent.enter(&mut self.page_links, tpn);
         self.pages[tpn as usize].in_memory = true;
-        let mut node = self.changed[tpn as usize];
+        let mut node = self.changed.first(tpn);
         while node != NONE {
             self.recover(node);
-            node = self.entries[node as usize].after;
+            node = self.changed.next(node);
         }
     }
 }
@@ -292,8 +279,8 @@ impl MapCache for Cdftl {
             }
         }
         let mut chained = 0;
-        for (tpn, head) in (0..).zip(&self.changed) {
-            let mut node = *head;
+        for tpn in 0..self.shape.pages() {
+            let mut node = self.changed.first(tpn);
             while node != NONE {
                 if !self.entries[node as usize].dirty || self.tpn_of(node) != tpn {
                     return Err(format!(
@@ -301,7 +288,7 @@ impl MapCache for Cdftl {
                     ));
                 }
                 chained += 1;
-                node = self.entries[node as usize].after;
+                node = self.changed.next(node);
             }
         }
         let told = self.entry_of.iter().filter(|node| **node != 0).count();
@@ -338,7 +325,8 @@ impl MapCache for Cdftl {
             + self.page_links.table_bytes()
             + (self.entries.capacity() * size_of::<Entry>() + self.pages.capacity() * size_of::<Page>())
                 as u64
-            + (self.entry_of.capacity() + self.changed.capacity()) as u64 * 4
+            + self.entry_of.capacity() as u64 * 4
+            + self.changed.table_bytes()
     }
 }
 

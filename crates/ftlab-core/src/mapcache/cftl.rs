@@ -24,7 +24,7 @@ use std::ops::Range;
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
-use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::lru::{Groups, Links, List, NONE};
 use crate::mapcache::{ENTRY_BYTES, Insight, Intent, Lookup, MapCache, MapOp, Shape};
 
 /// Bytes of a page entry and of a block entry.
@@ -108,9 +108,6 @@ struct Run {
     /// A block entry.
     block: bool,
     dirty: bool,
-    /// Neighbours among the changed runs of the translation page.
-    before: u32,
-    after: u32,
 }
 
 impl Run {
@@ -133,8 +130,8 @@ pub struct Cftl {
     order: List,
     /// For each logical unit its run plus 1, or 0. Only what was touched takes memory.
     run_of: Vec<u32>,
-    /// For each translation page one of its changed runs.
-    changed: Vec<u32>,
+    /// By translation page.
+    changed: Groups,
     reads: Heat,
     writes: Heat,
     /// A unit that was not where its run says.
@@ -155,7 +152,7 @@ impl Cftl {
             links: Links::default(),
             order: List::new(),
             run_of: vec![0; shape.logical_units as usize],
-            changed: vec![NONE; shape.pages() as usize],
+            changed: Groups::new(shape.pages()),
             reads: Heat::new(),
             writes: Heat::new(),
             wrong: None,
@@ -169,7 +166,7 @@ impl Cftl {
 
     /// Enter a run as the most recent.
     fn enter(&mut self, low: u32, high: u32, ppn: u32, block: bool, dirty: bool) {
-        let run = Run { low, high, ppn, block, dirty: false, before: NONE, after: NONE };
+        let run = Run { low, high, ppn, block, dirty: false };
         self.used += run.bytes();
         let node = if let Some(node) = self.unused.pop() {
             self.runs[node as usize] = run;
@@ -178,6 +175,7 @@ impl Cftl {
             self.runs.push(run);
             let node = self.runs.len() as u32 - 1;
             self.links.reach(node);
+            self.changed.reach(node);
             node
         };
         self.order.enter(&mut self.links, node);
@@ -199,30 +197,20 @@ impl Cftl {
     }
 
     fn set_dirty(&mut self, node: u32) {
-        let head = &mut self.changed[self.shape.tpn(Lpn(self.runs[node as usize].low)) as usize];
-        let after = std::mem::replace(head, node);
-        if after != NONE {
-            self.runs[after as usize].before = node;
-        }
         let run = &mut self.runs[node as usize];
-        (run.dirty, run.before, run.after) = (true, NONE, after);
+        run.dirty = true;
+        self.changed.enter(self.shape.tpn(Lpn(run.low)), node);
     }
 
     fn set_clean(&mut self, node: u32) {
-        let Run { low, before, after, .. } = self.runs[node as usize];
-        match before {
-            NONE => self.changed[self.shape.tpn(Lpn(low)) as usize] = after,
-            before => self.runs[before as usize].after = after,
-        }
-        if after != NONE {
-            self.runs[after as usize].before = before;
-        }
-        self.runs[node as usize].dirty = false;
+        let run = &mut self.runs[node as usize];
+        run.dirty = false;
+        self.changed.leave(self.shape.tpn(Lpn(run.low)), node);
     }
 
     fn clean(&mut self, tpn: u32) {
-        while self.changed[tpn as usize] != NONE {
-            self.set_clean(self.changed[tpn as usize]);
+        while self.changed.first(tpn) != NONE {
+            self.set_clean(self.changed.first(tpn));
         }
     }
 
@@ -448,11 +436,11 @@ impl MapCache for Cftl {
             ));
         }
         let mut changed = 0;
-        for head in &self.changed {
-            let mut node = *head;
+        for tpn in 0..self.shape.pages() {
+            let mut node = self.changed.first(tpn);
             while node != NONE {
                 changed += 1;
-                node = self.runs[node as usize].after;
+                node = self.changed.next(node);
             }
         }
         let dirty = self.order.iter(&self.links).filter(|node| self.runs[*node as usize].dirty).count();
@@ -465,7 +453,8 @@ impl MapCache for Cftl {
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.runs.capacity() * size_of::<Run>()) as u64
-            + (self.run_of.capacity() + self.changed.capacity() + self.unused.capacity()) as u64 * 4
+            + (self.run_of.capacity() + self.unused.capacity()) as u64 * 4
+            + self.changed.table_bytes()
             + 2 * size_of::<Heat>() as u64
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
-use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::lru::{Groups, Links, List, NONE};
 use crate::mapcache::{ENTRY_BYTES, Lookup, MapCache, MapOp, Shape};
 
 #[derive(Debug, Clone, Copy)]
@@ -14,9 +14,6 @@ struct Entry {
     lpn: u32,
     protected: bool,
     dirty: bool,
-    /// Neighbours among the changed entries of the translation page.
-    before: u32,
-    after: u32,
 }
 
 /// See the module.
@@ -33,8 +30,8 @@ pub struct Dftl {
     probationary: List,
     /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
     entry_of: Vec<u32>,
-    /// For each translation page one of its changed entries.
-    changed: Vec<u32>,
+    /// By translation page.
+    changed: Groups,
 }
 
 impl Dftl {
@@ -54,7 +51,7 @@ impl Dftl {
             protected: List::new(),
             probationary: List::new(),
             entry_of: vec![0; shape.logical_units as usize],
-            changed: vec![NONE; shape.pages() as usize],
+            changed: Groups::new(shape.pages()),
         }
     }
 
@@ -86,33 +83,22 @@ impl Dftl {
 
     #[inline]
     fn set_dirty(&mut self, node: u32) {
-        let entry = self.entries[node as usize];
-        if entry.dirty {
-            return;
+        let Entry { lpn, dirty, .. } = self.entries[node as usize];
+        if !dirty {
+            self.changed.enter(self.shape.tpn(Lpn(lpn)), node);
+            self.entries[node as usize].dirty = true;
         }
-        let head = &mut self.changed[self.shape.tpn(Lpn(entry.lpn)) as usize];
-        let after = std::mem::replace(head, node);
-        if after != NONE {
-            self.entries[after as usize].before = node;
-        }
-        self.entries[node as usize] = Entry { dirty: true, before: NONE, after, ..entry };
     }
 
     fn set_clean(&mut self, node: u32) {
-        let Entry { lpn, before, after, .. } = self.entries[node as usize];
-        match before {
-            NONE => self.changed[self.shape.tpn(Lpn(lpn)) as usize] = after,
-            before => self.entries[before as usize].after = after,
-        }
-        if after != NONE {
-            self.entries[after as usize].before = before;
-        }
+        let tpn = self.shape.tpn(Lpn(self.entries[node as usize].lpn));
+        self.changed.leave(tpn, node);
         self.entries[node as usize].dirty = false;
     }
 
     fn clean(&mut self, tpn: u32) {
-        while self.changed[tpn as usize] != NONE {
-            self.set_clean(self.changed[tpn as usize]);
+        while self.changed.first(tpn) != NONE {
+            self.set_clean(self.changed.first(tpn));
         }
     }
 
@@ -120,8 +106,9 @@ impl Dftl {
     fn make_room(&mut self, ops: &mut Vec<MapOp>) -> u32 {
         if (self.entries.len() as u32) < self.capacity {
             let node = self.entries.len() as u32;
-            self.entries.push(Entry { lpn: 0, protected: false, dirty: false, before: NONE, after: NONE });
+            self.entries.push(Entry { lpn: 0, protected: false, dirty: false });
             self.links.reach(node);
+            self.changed.reach(node);
             return node;
         }
         // There is one: the protected segment never takes all.
@@ -154,8 +141,7 @@ impl MapCache for Dftl {
         }
         let node = self.make_room(ops);
         ops.push(MapOp::Fetch { tpn: self.shape.tpn(lookup.lpn), bytes: ENTRY_BYTES });
-        self.entries[node as usize] =
-            Entry { lpn: lookup.lpn.0, protected: false, dirty: false, before: NONE, after: NONE };
+        self.entries[node as usize] = Entry { lpn: lookup.lpn.0, protected: false, dirty: false };
         self.entry_of[lookup.lpn.index()] = node + 1;
         self.probationary.enter(&mut self.links, node);
         if lookup.changes() {
@@ -211,6 +197,7 @@ impl MapCache for Dftl {
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.entries.capacity() * size_of::<Entry>()) as u64
-            + (self.entry_of.capacity() + self.changed.capacity()) as u64 * 4
+            + self.entry_of.capacity() as u64 * 4
+            + self.changed.table_bytes()
     }
 }

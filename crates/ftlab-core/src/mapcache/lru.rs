@@ -108,6 +108,63 @@ impl List {
     }
 }
 
+/// Nodes by the group that each is in, in no order: such as the changed entries of each translation page.
+#[derive(Debug)]
+pub(super) struct Groups {
+    first: Vec<u32>,
+    links: Links,
+}
+
+impl Groups {
+    pub(super) fn new(groups: u32) -> Self {
+        Self { first: vec![NONE; groups as usize], links: Links::default() }
+    }
+
+    /// Make room for nodes up to `node`.
+    pub(super) fn reach(&mut self, node: u32) {
+        self.links.reach(node);
+    }
+
+    /// One of a group, or `NONE`.
+    #[inline]
+    pub(super) fn first(&self, group: u32) -> u32 {
+        self.first[group as usize]
+    }
+
+    /// Enter `node`, which is in no group.
+    #[inline]
+    pub(super) fn enter(&mut self, group: u32, node: u32) {
+        let after = std::mem::replace(&mut self.first[group as usize], node);
+        self.links.of[node as usize] = (NONE, after);
+        if after != NONE {
+            self.links.of[after as usize].0 = node;
+        }
+    }
+
+    /// Take `node` out of its group.
+    #[inline]
+    pub(super) fn leave(&mut self, group: u32, node: u32) {
+        let (before, after) = self.links.of[node as usize];
+        match before {
+            NONE => self.first[group as usize] = after,
+            before => self.links.of[before as usize].1 = after,
+        }
+        if after != NONE {
+            self.links.of[after as usize].0 = before;
+        }
+    }
+
+    /// The one after `node` in its group, or `NONE`.
+    #[inline]
+    pub(super) fn next(&self, node: u32) -> u32 {
+        self.links.of[node as usize].1
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.first.capacity() as u64 * 4 + self.links.table_bytes()
+    }
+}
+
 /// A list that knows for each node between which of a few fixed ranks it stands.
 #[derive(Debug)]
 pub(super) struct RankedList {

@@ -117,7 +117,7 @@ impl Units {
         }
     }
 
-    /// Look up; a miss fetches `window`. The scheme `chose` it.
+    /// Look up; a miss fetches `window`.
     #[inline]
     pub(super) fn lookup(&mut self, lookup: Lookup, window: Window, ops: &mut Vec<MapOp>) -> bool {
         let unit = self.find(lookup.lpn);
@@ -457,3 +457,65 @@ fn last_set_before(bits: &[u64], before: usize) -> Option<usize> {
     }
     Some(at * 64 + 63 - word.leading_zeros() as usize)
 }
+
+/// A mapping cache whose misses always fetch the window that its configuration says.
+macro_rules! fixed_window {
+    ($kind:ident, $window:expr) => {
+        /// See the module.
+        #[derive(Debug)]
+        pub struct $kind {
+            units: $crate::mapcache::units::Units,
+            window: Window,
+        }
+
+        impl $kind {
+            /// Empty, for a drive of this shape.
+            pub fn new(config: &$crate::config::MapCacheConfig, shape: $crate::mapcache::Shape) -> Self {
+                let window: fn(&$crate::config::MapCacheConfig) -> Window = $window;
+                let units = $crate::mapcache::units::Units::new(config, shape, Vec::new());
+                Self { units, window: window(config) }
+            }
+        }
+
+        impl $crate::mapcache::MapCache for $kind {
+            fn lookup(
+                &mut self,
+                lookup: $crate::mapcache::Lookup,
+                _: &[u32],
+                ops: &mut Vec<$crate::mapcache::MapOp>,
+            ) -> bool {
+                self.units.lookup(lookup, self.window, ops)
+            }
+
+            fn moved(&mut self, lpn: $crate::geometry::Lpn, _: &[u32]) -> bool {
+                self.units.change(lpn)
+            }
+
+            fn rewritten(&mut self, tpn: u32) {
+                self.units.rewritten(tpn);
+            }
+
+            fn is_dirty(&self, lpn: $crate::geometry::Lpn) -> bool {
+                self.units.is_dirty(lpn)
+            }
+
+            fn used_bytes(&self) -> u64 {
+                self.units.used_bytes()
+            }
+
+            fn insight(&self) -> $crate::mapcache::Insight {
+                self.units.insight()
+            }
+
+            fn check(&self) -> Result<(), String> {
+                self.units.check()
+            }
+
+            fn table_bytes(&self) -> u64 {
+                self.units.table_bytes()
+            }
+        }
+    };
+}
+
+pub(super) use fixed_window;
