@@ -209,11 +209,12 @@ fn mapping_caches(scale: &Scale) {
             };
             let device = settings(&[("map_cache.kind", &kind.name()), ("map_cache.bytes", &(256 << 10))]);
             let (seconds, outcome) = best(scale, || run("map-cache-model", &device, workload, &keys, false));
-            let hit_ratio = outcome.summary.map_cache.as_ref().map_or(0.0, |map_cache| map_cache.hit_ratio);
+            let cache = outcome.summary.map_cache.as_ref();
+            let (lookups, hit_ratio) = cache.map_or((0, 0.0), |cache| (cache.lookups, cache.hit_ratio));
             println!(
                 "    {workload}, {}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",
                 kind.name(),
-                (scale.requests / 4) as f64 / seconds / 1e6,
+                lookups as f64 / seconds / 1e6,
                 hash(&outcome)
             );
         }
