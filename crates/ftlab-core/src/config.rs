@@ -824,6 +824,18 @@ pub enum PreconditionKind {
     Steady,
 }
 
+impl PreconditionKind {
+    /// Its name in device files and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PreconditionKind::None => "none",
+            PreconditionKind::Fill => "fill",
+            PreconditionKind::FreeBlocks => "free_blocks",
+            PreconditionKind::Steady => "steady",
+        }
+    }
+}
+
 /// How `fill` lays pages out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -1222,7 +1234,8 @@ impl DeviceConfig {
         }
         if self.ftl.kind == FtlKind::MapOnly && self.precondition.kind != PreconditionKind::None {
             let expected = "there is no flash to age with ftl.kind = \"map_only\": choose \"none\"";
-            return refuse("precondition.kind", format!("{:?}", self.precondition.kind), expected);
+            let found = format!("\"{}\"", self.precondition.kind.name());
+            return refuse("precondition.kind", found, expected);
         }
         let page = self.geometry.page_bytes;
         if page > 1 << 20 {

@@ -65,7 +65,9 @@ def facts(result: Result) -> list[tuple[str, str]]:
         lines.append(("write amplification", f"{amplification['total']:.3f} = {_by_cause(amplification, 3)}"))
     copied = gc["pages_copied"] / gc["collections"] if gc["collections"] else 0
     text = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
-    lines.append(("collections", text if gc["collections"] else "none"))
+    without_flash = result.device.to_dict()["ftl"]["kind"] == "map_only"
+    if not without_flash:
+        lines.append(("collections", text if gc["collections"] else "none"))
     cache = summary.get("map_cache")
     if cache:
         hits = f"{100 * cache['hit_ratio']:.2f} % of {count_text(cache['lookups'])} lookups hit"
@@ -76,7 +78,8 @@ def facts(result: Result) -> list[tuple[str, str]]:
         lines.append(("mapping cache", f"{cache['kind']}, {bytes_text(cache['bytes'])}: {hits}, {cost}; {flash}"))
     share = wear.get("rated_share_used")
     text = f"erases per block: mean {wear['erase_mean']:.2f}, min {wear['erase_min']}, max {wear['erase_max']}"
-    lines.append(("wear", text + (f" ({100 * share:.3g} % of the rated cycles)" if share is not None else "")))
+    if not without_flash:
+        lines.append(("wear", text + (f" ({100 * share:.3g} % of the rated cycles)" if share is not None else "")))
     busy = summary.get("busy_ns")
     if busy and busy["total"]:
         shares = (f"{name} {100 * ns / busy['total']:.1f} %" for name, ns in busy.items() if name != "total" and ns)

@@ -136,7 +136,11 @@ impl Ftl for MapOnlyFtl {
     }
 
     fn counters(&self) -> FtlCounters {
-        FtlCounters { map_cache: Some(self.translation.summary()), ..self.counters.clone() }
+        let mut cache = self.translation.summary();
+        // What would have gone to flash.
+        cache.flash_reads = cache.fetches + cache.rest_reads + cache.mispredictions;
+        cache.flash_programs = cache.write_backs;
+        FtlCounters { map_cache: Some(cache), ..self.counters.clone() }
     }
 
     fn reset_counters(&mut self) {

@@ -32,12 +32,10 @@ pub(crate) fn run<F: Ftl>(
     seed: u64,
 ) -> (Option<PreconditionSummary>, Option<RunError>) {
     let wanted = &config.precondition;
-    let kind = match wanted.kind {
-        PreconditionKind::None => return (None, None),
-        PreconditionKind::Fill => "fill",
-        PreconditionKind::FreeBlocks => "free_blocks",
-        PreconditionKind::Steady => "steady",
-    };
+    if wanted.kind == PreconditionKind::None {
+        return (None, None);
+    }
+    let kind = wanted.kind.name();
     let logical = u64::from(drive.flash.geometry().logical_units);
     let splitter = Splitter::new(drive.flash.geometry());
     let mut aging = Aging {

@@ -153,6 +153,12 @@ impl MapCache for Bsb {
         self.units.used_bytes()
     }
 
+    fn reset_counts(&mut self) {
+        for candidate in &mut self.candidates {
+            candidate.chosen = 0;
+        }
+    }
+
     fn insight(&self) -> Insight {
         let windows = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.chosen));
         let scores = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.score));

@@ -223,6 +223,9 @@ pub trait MapCache: Debug + Send {
         None
     }
 
+    /// Start counting choices at zero, if it counts them; what memory holds stays.
+    fn reset_counts(&mut self) {}
+
     /// What it tells of itself.
     fn insight(&self) -> Insight {
         Insight::default()

@@ -362,6 +362,10 @@ impl MapCache for Tpftl {
         self.used
     }
 
+    fn reset_counts(&mut self) {
+        (self.single, self.by_request, self.selective) = (0, 0, 0);
+    }
+
     fn insight(&self) -> Insight {
         let windows = [("entry", self.single), ("request", self.by_request), ("selective", self.selective)];
         let dirty: u64 =

@@ -171,6 +171,7 @@ impl Translation {
     /// Start counting at zero; what memory holds stays.
     pub(crate) fn reset(&mut self) {
         self.counts = MapCounts::default();
+        self.cache.reset_counts();
     }
 
     /// A translation page was written: flash holds every entry of it that is not newer in memory.
