@@ -78,7 +78,7 @@ fn compare(name: &str, source: &dyn SourceFactory, kind: &str, divide: u64, entr
         assert_eq!(outcome.error, None);
         let cache = outcome.summary.map_cache.unwrap();
         assert_eq!(cache.lookups, accesses);
-        let counted = distances[..=held as usize].iter().sum::<u64>() as f64 / accesses as f64;
+        let counted = distances.iter().take(held as usize + 1).sum::<u64>() as f64 / accesses as f64;
         println!(
             "{name}, {kind}, {held} held: hit ratio {:.6}, by reuse distance {counted:.6}",
             cache.hit_ratio
