@@ -36,7 +36,7 @@ def _timed(spec: dict[str, Any], store: ftlab.Store, workers: int) -> float:
 def main() -> None:
     """Measure and print."""
     small = "--small" in sys.argv
-    grid = _spec(20_000 if small else 1_000_000, 64 if small else 1024, RUNS, "fill")
+    grid = _spec(20_000 if small else 4_000_000, 64 if small else 1024, RUNS, "fill")
     # Libraries are loaded before anything is timed.
     ftlab.study(_spec(10, 16, 1, "none"))
     best: dict[int, float] = {}
