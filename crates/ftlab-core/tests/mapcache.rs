@@ -461,3 +461,56 @@ fn collection_gathers_what_is_read_often() {
     let cache = outcome.summary.map_cache.unwrap();
     assert!(cache.content_bytes["block_entries"] >= 2 * 8, "{:?}", cache.content_bytes);
 }
+
+/// Whole pages are known whole: nothing of them is ever read to write them back.
+#[test]
+fn full_pages_have_no_rest_to_read() {
+    for seed in 0..4 {
+        let requests = mixed(seed, 4000, 6000);
+        for coalesce in [false, true] {
+            let config = chip(&json!({ "kind": "full_page", "bytes": "12KiB", "flush_coalesce": coalesce }));
+            let cache = cost(&config, &requests);
+            assert!(cache.write_backs > 0);
+            assert_eq!((cache.rest_reads, cache.penalty_ns.rest.to_bits()), (0, 0.0_f64.to_bits()));
+        }
+    }
+}
+
+/// A drive whose memory has the whole table, once it is there, reads as one that never needed a table.
+#[test]
+fn a_warm_cache_of_the_whole_table_reads_in_the_time_of_ideal() {
+    let drive = |map_cache: &Value| {
+        device(json!({
+            "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 24, "pages_per_block": 32,
+                "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.5 },
+            "map_cache": map_cache,
+            "host": { "arrival": "closed", "queue_depth": 3 },
+            "precondition": { "kind": "fill" },
+        }))
+    };
+    let ideal = drive(&json!({}));
+    let pages = ideal.logical_pages();
+    let read = |lpn: u64, count: u64| Request {
+        arrival_ns: 0,
+        lba: lpn * 8,
+        sectors: (count * 8) as u32,
+        op: Op::Read,
+        stream: 0,
+    };
+    let mut requests: Vec<Request> = (0..pages).map(|lpn| read(lpn, 1)).collect();
+    let warm = requests.len() as u64;
+    let mut rng = Rng::new(4, "reads");
+    requests.extend((0..2000).map(|_| read(rng.below(pages - 4), 1 + rng.below(4))));
+    // From a moment on when both drives are idle but for what is compared.
+    let times = |config: &DeviceConfig| {
+        let (outcome, log) = run_with(config, &requests, &RunOptions::default());
+        assert_eq!(outcome.error, None);
+        let late = log.requests.iter().filter(|record| record.index >= warm + 100);
+        late.map(|record| (record.index, record.end.since(record.start))).collect::<Vec<_>>()
+    };
+    let expected = times(&ideal);
+    for kind in schemes() {
+        assert_eq!(times(&drive(&of_kind(kind, 1 << 20))), expected, "{kind:?}");
+    }
+}

@@ -142,3 +142,28 @@ fn nothing_is_copied_where_whole_blocks_are_stale() {
     assert_eq!(summary.gc.pages_copied, 0, "sequential overwrites leave whole blocks stale");
     assert!(summary.gc.collections > 400 && summary.gc.collections * 8 <= summary.flash.programs.total);
 }
+
+/// 13: translation pages live in flash like any others. They are programmed, copied, erased, and counted as amplification.
+#[test]
+fn translation_pages_cost_flash_and_not_time_alone() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 64, "pages_per_block": 16, "page_bytes": 512 },
+        "ftl": { "over_provisioning": 0.4 },
+        "map_cache": { "kind": "dftl", "bytes": 64 },
+        "precondition": { "kind": "fill" },
+    }));
+    let pages = config.logical_pages();
+    let rows: Vec<Request> = (0..6000_u64).map(|i| request(0.0, Op::Write, i * 7919 % pages, 1)).collect();
+    let options = RunOptions { verify: true, ..RunOptions::default() };
+    let (outcome, _) = run_with(&config, &rows, &options);
+    assert_eq!(outcome.error, None);
+    let summary = &outcome.summary;
+    let (cache, flash) = (summary.map_cache.as_ref().unwrap(), &summary.flash);
+    assert_eq!(cache.flash_reads, flash.reads.map);
+    assert_eq!(cache.flash_programs, flash.programs.map + flash.copybacks.map);
+    assert!(flash.erases.map > 0 && cache.collections == flash.erases.map);
+    let amplification = summary.write_amplification.as_ref().unwrap();
+    let written = rows.len() as f64;
+    assert!((amplification.map - cache.flash_programs as f64 / written).abs() < 1e-9, "{amplification:?}");
+    assert!(amplification.map > 0.5, "{amplification:?}");
+}

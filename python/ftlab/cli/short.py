@@ -52,10 +52,20 @@ def _latency(summary: dict[str, Any]) -> Any:
     return table(headings, rows, right=headings[1:])
 
 
+def _flash(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    gc, wear = summary["gc"], summary["wear"]
+    copied = gc["pages_copied"] / gc["collections"] if gc["collections"] else 0
+    collections = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
+    share = wear.get("rated_share_used")
+    erases = f"erases per block: mean {wear['erase_mean']:.2f}, min {wear['erase_min']}, max {wear['erase_max']}"
+    rated = f" ({100 * share:.3g} % of the rated cycles)" if share is not None else ""
+    return [("collections", collections if gc["collections"] else "none"), ("wear", erases + rated)]
+
+
 def facts(result: Result) -> list[tuple[str, str]]:
     """The lines of the report: heading and text."""
     summary = result.summary
-    host, gc, wear = summary["host"], summary["gc"], summary["wear"]
+    host = summary["host"]
     lines = []
     if "latency_ns" in summary:
         text = f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}"
@@ -63,11 +73,9 @@ def facts(result: Result) -> list[tuple[str, str]]:
     amplification = summary.get("write_amplification")
     if amplification and amplification["total"]:
         lines.append(("write amplification", f"{amplification['total']:.3f} = {_by_cause(amplification, 3)}"))
-    copied = gc["pages_copied"] / gc["collections"] if gc["collections"] else 0
-    text = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
-    without_flash = result.device.to_dict()["ftl"]["kind"] == "map_only"
-    if not without_flash:
-        lines.append(("collections", text if gc["collections"] else "none"))
+    # The model of a mapping cache alone has no flash.
+    if result.device.to_dict()["ftl"]["kind"] != "map_only":
+        lines += _flash(summary)
     cache = summary.get("map_cache")
     if cache:
         hits = f"{100 * cache['hit_ratio']:.2f} % of {count_text(cache['lookups'])} lookups hit"
@@ -76,10 +84,6 @@ def facts(result: Result) -> list[tuple[str, str]]:
             f"{count_text(cache['flash_reads'])} reads and {count_text(cache['flash_programs'])} programs of its pages"
         )
         lines.append(("mapping cache", f"{cache['kind']}, {bytes_text(cache['bytes'])}: {hits}, {cost}; {flash}"))
-    share = wear.get("rated_share_used")
-    text = f"erases per block: mean {wear['erase_mean']:.2f}, min {wear['erase_min']}, max {wear['erase_max']}"
-    if not without_flash:
-        lines.append(("wear", text + (f" ({100 * share:.3g} % of the rated cycles)" if share is not None else "")))
     busy = summary.get("busy_ns")
     if busy and busy["total"]:
         shares = (f"{name} {100 * ns / busy['total']:.1f} %" for name, ns in busy.items() if name != "total" and ns)
