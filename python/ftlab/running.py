@@ -21,6 +21,8 @@ Progress = Callable[[str, float | None, int], None]
 # What the core promises at most: tables of 12 bytes for each mapping unit, and versions of sectors with `verify`.
 _TABLE_BYTES_PER_UNIT = 12
 _VERIFY_BYTES_PER_SECTOR = 8
+# When it was programmed, and what translation pages say of it.
+_VERIFY_BYTES_PER_UNIT = 8
 
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -59,7 +61,9 @@ def _units(device: Device) -> int:
 def memory_bytes(device: Device, *, verify: bool) -> int:
     """Memory that the tables of a drive take at most."""
     units = _units(device)
-    return units * _TABLE_BYTES_PER_UNIT + verify * (device.physical_bytes // 512) * _VERIFY_BYTES_PER_SECTOR
+    sectors = device.physical_bytes // 512
+    verifying = sectors * _VERIFY_BYTES_PER_SECTOR + units * _VERIFY_BYTES_PER_UNIT
+    return units * _TABLE_BYTES_PER_UNIT + verify * verifying
 
 
 def machine_bytes() -> int | None:
