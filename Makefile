@@ -60,7 +60,7 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 	@$(BIN)/ftlab run $(DEMO) $(DEMO_SET) --explain --out out/demo
 	@echo "== out/demo/plot.png shows write amplification, throughput and latency over time."
 	@echo "== The same without the trims of deleted files: make demo DEMO_SET=\"--transform 'filter ops=read,write,flush'\""
-	@echo "== Try next: $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/tutorial.md"
+	@echo "== Try next: $(BIN)/ftlab report out/demo; $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/tutorial.md"
 
 test: lint test-rust test-python ## everything that must hold before a change is merged
 
