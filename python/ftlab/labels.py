@@ -296,7 +296,7 @@ def value_text(key: str, value: Any) -> str:
 def _number(value: float) -> str:
     if float(value).is_integer() and abs(value) < 1e15:  # noqa: PLR2004 - exact as a float
         # Years, block numbers and the like have four digits: no separator.
-        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"  # noqa: PLR2004
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"  # noqa: PLR2004 - four digits need no commas
     return f"{value:.4g}"
 
 

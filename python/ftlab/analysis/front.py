@@ -133,7 +133,7 @@ def _signs(minimize: list[str], maximize: list[str]) -> dict[str, float]:
     if both:
         raise ConfigError(f"metric {both[0]!r}: is to be minimized and maximized")
     signs = dict.fromkeys(minimize, 1.0) | dict.fromkeys(maximize, -1.0)
-    if len(signs) < 2:  # noqa: PLR2004
+    if len(signs) < 2:  # noqa: PLR2004 - a spread takes two
         raise ConfigError("a front needs two metrics or more in minimize and maximize")
     return signs
 
@@ -169,7 +169,7 @@ def _axes(
 def _shares(costs: NDArray[np.float64], cells: Sequence[dict[_Key, int]]) -> list[float | None]:
     """In what share of the repetitions each point is on the front."""
     repetitions = list(cells[0]) if cells else []
-    if len(repetitions) < 2 or any(cell.keys() != cells[0].keys() for cell in cells):  # noqa: PLR2004
+    if len(repetitions) < 2 or any(cell.keys() != cells[0].keys() for cell in cells):  # noqa: PLR2004 - a spread takes two
         return [None] * len(cells)
     fronts = [_dominators(costs[[cell[rep] for cell in cells]])[1] for rep in repetitions]
     return [float(share) for share in np.mean(fronts, axis=0)]

@@ -70,7 +70,7 @@ class Estimator:
 
     def mean(self, values: NDArray[np.float64]) -> Interval | None:
         """Interval of a mean; ``None`` for fewer than two values."""
-        if values.size < 2:  # noqa: PLR2004
+        if values.size < 2:  # noqa: PLR2004 - a spread takes two
             return None
         centre = float(values.mean())
         if values.min() == values.max():
@@ -84,7 +84,7 @@ class Estimator:
         """Interval of the difference of two means; ``None`` for fewer than two values of either."""
         if paired:
             return self.mean(one - other)
-        if min(one.size, other.size) < 2:  # noqa: PLR2004
+        if min(one.size, other.size) < 2:  # noqa: PLR2004 - a spread takes two
             return None
         centre = float(one.mean() - other.mean())
         variances = _variance(one), _variance(other)
@@ -101,7 +101,7 @@ class Estimator:
         ``None`` for fewer than two values of either, and where the second mean is so uncertain that no finite interval
         holds the ratio.
         """
-        if min(one.size, other.size) < 2 or other.mean() <= 0:  # noqa: PLR2004
+        if min(one.size, other.size) < 2 or other.mean() <= 0:  # noqa: PLR2004 - a spread takes two
             return None
         above, below = float(one.mean()), float(other.mean())
         variances = _variance(one), _variance(other)

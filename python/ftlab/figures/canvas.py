@@ -294,7 +294,7 @@ class Canvas:
         rect = (0, (bottom + below) / height, 1 - beside / width, 1 - (top + bottom + below) / height)
         engine = figure.get_layout_engine()
         if engine is not None:
-            engine.set(rect=rect)  # type: ignore[call-arg]
+            engine.set(rect=rect)  # type: ignore[call-arg] # stubs know the layouts without keys
         if lines:
             figure.text(0.5, 1 - pad / height, "\n".join(lines), ha="center", va="top", fontsize=self.font + 1)
         if note:
@@ -311,7 +311,7 @@ class Canvas:
         return figure
 
     def _renderer(self) -> Any:
-        return self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
+        return self.figure.canvas.get_renderer()  # type: ignore[attr-defined] # Agg canvases have one
 
     def _placed(self, handles: list[Any], texts: list[str], title: str) -> tuple[Legend, bool]:
         """Make the legend: right of wide figures if it leaves them room, else below in as many columns as fit."""

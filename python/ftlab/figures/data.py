@@ -349,7 +349,7 @@ def means(
         if ends:
             if count > 1:
                 raise ConfigError(f"several rows fall on one point, and intervals of {low!r} cannot be averaged")
-            ends_of = tuple(next(iter(row[end]), None) for end in ("low", "high"))  # type: ignore[assignment]
+            ends_of = tuple(next(iter(row[end]), None) for end in ("low", "high"))  # type: ignore[assignment] # two ends make a pair
             if mean is not None and None not in ends_of and not ends_of[0] <= mean <= ends_of[1]:
                 raise ConfigError(f"{y} = {mean:g} is outside its interval, {ends_of[0]:g} to {ends_of[1]:g}")
         elif count > 1:
