@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 import ftlab
 from ftlab import figures, labels
 from ftlab.cli import status_of
+from ftlab.figures.saving import image
 from ftlab.studies.frame import flatten
 
 POLICIES = ["greedy", "fifo", "random"]
@@ -684,3 +685,18 @@ def test_the_command_tells_mistakes(
     assert status_of(["study", "plot", str(store.folder), *options, "--out", str(tmp_path / "a.svg")]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_of_logarithmic_axes_are_no_formulas() -> None:
+    from matplotlib import ticker
+
+    figure = Figure()
+    axis = figure.subplots()
+    axis.plot([1, 2, 3], [5, 700, 90_000])
+    axis.set_yscale("log")
+    assert isinstance(axis.yaxis.get_major_formatter(), ticker.LogFormatterMathtext)
+    image(figure, "svg")
+    figure.canvas.draw()
+    texts = [text.get_text() for text in axis.get_yticklabels(which="both")]
+    assert {"10", "1000"} <= set(texts)
+    assert not any("$" in text for text in texts)

@@ -20,12 +20,30 @@ _METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"
 FORMS = tuple(_METADATA)
 
 
+def _plain_powers(figure: Figure) -> None:
+    """Write the numbers of logarithmic axes plainly: Matplotlib's own are formulas, which this style does not set."""
+    from matplotlib import ticker
+
+    class Plain(ticker.LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), ticker.LogFormatterMathtext):
+                axis.set_major_formatter(Plain())
+            if isinstance(axis.get_minor_formatter(), ticker.LogFormatterMathtext):
+                # Between powers of ten only where there are few of those.
+                axis.set_minor_formatter(Plain(labelOnlyBase=False, minor_thresholds=(1, 0.4)))
+
+
 def image(figure: Figure, form: str, dpi: float = DPI) -> bytes:
     """Give a figure as a file: ``"pdf"`` and ``"svg"`` with their fonts, or ``"png"``."""
     from ftlab.figures.canvas import Picture, styled
 
     drawn = io.BytesIO()
     with styled(figure.sheet if isinstance(figure, Picture) else "page"):
+        _plain_powers(figure)
         figure.savefig(drawn, format=form, dpi=dpi, metadata=_METADATA[form])
     return drawn.getvalue()
 
