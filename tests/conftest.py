@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,23 @@ def ftlab(*arguments: str | Path, cwd: Path | None = None, timeout: float = 120)
 def run_small(*arguments: str | Path, **keywords: Any) -> Ran:
     """Run a workload on a small `ideal-page`."""
     return ftlab("run", "ideal-page", *SMALL, *arguments, **keywords)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Give the Chromium of the system, for the long tests."""
+    if "FTLAB_LONG" not in os.environ:
+        pytest.skip("opens a browser: part of the long tests")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip("no Chromium found: nothing was opened in a browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(autouse=True)

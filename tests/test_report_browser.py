@@ -5,10 +5,7 @@ Part of the long tests (`make test-long`): needs Chromium and playwright, which 
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +13,6 @@ from typing import Any
 import pytest
 
 import ftlab as package
-
-if "FTLAB_LONG" not in os.environ:
-    pytest.skip("opens a browser: part of the long tests", allow_module_level=True)
-BROWSER = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
-if BROWSER is None:
-    pytest.skip("no Chromium found: reports were not opened in a browser", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api", reason="reports are opened with playwright")
 
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 DEVICE = package.Device.load("ideal-page").set(
@@ -82,14 +70,6 @@ class Opened:
         self.page.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
         self.page.wait_for_timeout(150)
         return str(place.evaluate("place => [...place.children].slice(1).map(each => each.innerText).join('\\n')"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=BROWSER)
-        yield browser
-        browser.close()
 
 
 def opened(browser: Any, path: Path, size: str = "desk", **options: Any) -> Opened:

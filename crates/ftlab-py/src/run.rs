@@ -123,7 +123,8 @@ pub(crate) fn run(
     let control = RunControl::default();
     let mut logs = Logs::default();
     if let Some(path) = events {
-        logs.events = Some(EventLog::create(&path).map_err(|error| errors::input(&error))?);
+        let planes = device.config.timing.independent_planes;
+        logs.events = Some(EventLog::create(&path, planes).map_err(|error| errors::input(&error))?);
     }
     if let Some(path) = request_log {
         logs.requests = Some(RequestLog::create(&path).map_err(|error| errors::input(&error))?);

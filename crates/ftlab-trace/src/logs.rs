@@ -126,48 +126,56 @@ pub fn write_series(path: &Path, series: &Series) -> Result<(), SourceError> {
 
 /// Every flash command, as a file that opens in the Perfetto trace viewer (ui.perfetto.dev) and in `chrome://tracing`.
 ///
-/// A track per channel shows when data cross it, a track per die when the die is taken. Times are microseconds of
-/// simulated time, exact to the picosecond. The file is complete JSON after [`finish`](Self::finish) and after a drop.
+/// A track per channel shows when data cross it, a track per die (or plane, where planes work independently) when it is
+/// taken. Times are microseconds of simulated time, cut off to whole nanoseconds: the viewer does so with starts and
+/// lengths, each for itself, and leaves out what seems to overlap then. The file is complete JSON after
+/// [`finish`](Self::finish) and after a drop.
 pub struct EventLog {
     path: String,
     file: BufWriter<File>,
     channels: BTreeSet<u32>,
-    dies: BTreeSet<u32>,
+    units: BTreeSet<u32>,
     events: u64,
     error: Option<io::Error>,
     closed: bool,
+    unit: &'static str,
 }
 
 /// The processes of the viewer under which tracks are gathered.
 const CHANNELS: u32 = 1;
-const DIES: u32 = 2;
+const UNITS: u32 = 2;
 
-/// Microseconds with six decimals.
-struct Micros(Time);
+/// The number of a track: no two have the same, and none that of a process, whose track the viewer would show as its
+/// main thread, ahead of the others.
+fn track(process: u32, part: u32) -> u64 {
+    u64::from(part) + if process == CHANNELS { 1_000 } else { 10_000 }
+}
+
+/// Microseconds with three decimals.
+struct Micros(u64);
 
 impl std::fmt::Display for Micros {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{:06}", self.0.0 / 1_000_000, self.0.0 % 1_000_000)
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
     }
 }
 
 impl EventLog {
-    /// Create the file.
+    /// Create the file. `planes`: it is planes that are taken, not dies.
     ///
     /// # Errors
     /// When that is not possible.
-    pub fn create(path: &Path) -> Result<Self, SourceError> {
+    pub fn create(path: &Path, planes: bool) -> Result<Self, SourceError> {
         let (path, mut file) = created(path)?;
-        let header = concat!(
-            r#"{"displayTimeUnit":"ns","traceEvents":["#,
-            "\n",
-            r#"{"ph":"M","name":"process_name","pid":1,"args":{"name":"channels"}},"#,
-            "\n",
-            r#"{"ph":"M","name":"process_name","pid":2,"args":{"name":"dies"}}"#
+        let unit = if planes { "plane" } else { "die" };
+        let header = format!(
+            "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n\
+             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{CHANNELS},\"args\":{{\"name\":\"channels\"}}}},\n\
+             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{UNITS},\"args\":{{\"name\":\"{unit}s\"}}}}"
         );
         file.write_all(header.as_bytes()).map_err(|error| failed(&path, unwritten(&error)))?;
-        let (channels, dies) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Self { path, file, channels, dies, events: 0, error: None, closed: false })
+        let (channels, units) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { path, file, channels, units, events: 0, error: None, closed: false, unit })
     }
 
     /// Events written so far: one a command, and one a transfer.
@@ -175,16 +183,15 @@ impl EventLog {
         self.events
     }
 
-    /// The viewer takes the track number 0 for something else, so numbers are one more than those of parts.
     fn name_track(&mut self, process: u32, part: u32) -> io::Result<()> {
         let (known, kind) = match process {
             CHANNELS => (&mut self.channels, "channel"),
-            _ => (&mut self.dies, "die"),
+            _ => (&mut self.units, self.unit),
         };
         if !known.insert(part) {
             return Ok(());
         }
-        let track = u64::from(part) + 1;
+        let track = track(process, part);
         write!(
             self.file,
             ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{process},\"tid\":{track},\"args\":{{\"name\":\"{kind} {part}\"}}}},\
@@ -203,19 +210,20 @@ impl EventLog {
         self.name_track(process, part)?;
         self.events += 1;
         let (command, cause, page) = (record.command.name(), record.cause.name(), record.page);
+        let (from, to, unit) = (from.0 / 1000, to.0 / 1000, self.unit);
         write!(
             self.file,
             ",\n{{\"ph\":\"X\",\"name\":\"{command}\",\"cat\":\"{cause}\",\"pid\":{process},\"tid\":{},\"ts\":{},\"dur\":{},\
-             \"args\":{{\"cause\":\"{cause}\",\"page\":{page},\"die\":{}}}}}",
-            u64::from(part) + 1,
+             \"args\":{{\"cause\":\"{cause}\",\"page\":{page},\"{unit}\":{}}}}}",
+            track(process, part),
             Micros(from),
-            Micros(to.since(from)),
+            Micros(to - from),
             record.die
         )
     }
 
     fn record(&mut self, record: &CommandRecord) -> io::Result<()> {
-        self.span(DIES, record.die, record, record.start, record.end)?;
+        self.span(UNITS, record.die, record, record.start, record.end)?;
         let (from, to) = record.transfer;
         if from < to { self.span(CHANNELS, record.channel, record, from, to) } else { Ok(()) }
     }
@@ -330,9 +338,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.json");
         for finished in [true, false] {
-            let mut logs = Logs { events: Some(EventLog::create(&path).unwrap()), requests: None };
+            let mut logs = Logs { events: Some(EventLog::create(&path, false).unwrap()), requests: None };
             assert!(logs.wants_commands() && !logs.wants_requests());
-            logs.on_command(&command(3, 1_500_000, 301_500_001, (1_500_000, 2_000_000)));
+            logs.on_command(&command(3, 1_500_900, 301_501_100, (1_500_900, 2_000_000)));
             logs.on_command(&command(0, 0, 1_000_000, (0, 0)));
             assert_eq!(logs.events.as_ref().unwrap().events(), 3);
             if finished {
@@ -342,9 +350,12 @@ mod tests {
             }
             let document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
             let events = document["traceEvents"].as_array().unwrap();
+            // Threads of such numbers are the main ones of their processes, which the viewer shows first.
+            let processes: Vec<&Value> = events.iter().map(|event| &event["pid"]).collect();
+            assert!(events.iter().all(|event| !processes.contains(&&event["tid"])));
             let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
             assert_eq!(spans.len(), 3);
-            assert_eq!((spans[0]["ts"].as_f64(), spans[0]["dur"].as_f64()), (Some(1.5), Some(300.000_001)));
+            assert_eq!((spans[0]["ts"].as_f64(), spans[0]["dur"].as_f64()), (Some(1.5), Some(300.001)));
             assert_eq!((&spans[0]["args"]["cause"], &spans[0]["args"]["page"]), (&"gc".into(), &77.into()));
             let track = |span: &Value| {
                 let named = |event: &&Value| {
@@ -419,10 +430,10 @@ mod tests {
     fn what_cannot_be_written_is_told_at_the_end() {
         let nowhere = Path::new("/nowhere/at/all/log");
         assert!(RequestLog::create(nowhere).err().unwrap().expected.contains("cannot be created"));
-        assert!(EventLog::create(nowhere).err().unwrap().expected.contains("cannot be created"));
+        assert!(EventLog::create(nowhere, false).err().unwrap().expected.contains("cannot be created"));
         let full = Path::new("/dev/full");
         if full.exists() {
-            let mut log = EventLog::create(full).unwrap();
+            let mut log = EventLog::create(full, false).unwrap();
             for index in 0..10_000 {
                 log.on_command(&command(0, index, index + 1, (0, 0)));
             }
