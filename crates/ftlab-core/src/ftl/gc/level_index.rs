@@ -5,7 +5,7 @@ use crate::config::TieBreak;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::table;
 
-/// One bitmap of rows a level, with a summary above it. A bit for each mapping unit of the drive in all.
+/// One bitmap of rows a level, with two summaries above it. A bit for each mapping unit of the drive in all.
 ///
 /// The words of 64 rows stand together for all levels, so that a block that loses a unit stays in its cache line.
 #[derive(Debug)]
@@ -18,11 +18,21 @@ pub struct LevelIndex {
     /// For each plane and level, which words of `rows` have a bit.
     summary: Vec<u64>,
     words_per_level: usize,
+    /// For each plane and level, which words of `summary` have a bit; from the 64th on they share the last bit.
+    tops: Vec<u64>,
     /// No level of the plane below this has a block.
     lowest: Vec<u32>,
     /// The row after the last one taken (`TieBreak::Next`).
     next_row: Vec<u32>,
     tie: TieBreak,
+}
+
+/// The bit of `tops` that words of the summary from here on share.
+const LAST_TOP: usize = 63;
+
+#[inline]
+fn top_bit(word: usize) -> u64 {
+    1 << word.min(LAST_TOP)
 }
 
 impl LevelIndex {
@@ -39,6 +49,7 @@ impl LevelIndex {
             words_per_plane,
             summary: table::filled(planes * levels as usize * words_per_level, 0),
             words_per_level,
+            tops: table::filled(planes * levels as usize, 0),
             next_row: vec![0; planes],
             lowest: vec![levels; planes],
             tie,
@@ -77,6 +88,7 @@ impl LevelIndex {
             let at = self.summary_of(plane, level);
             let group = row as usize / 64;
             self.summary[at + group / 64] |= 1 << (group % 64);
+            self.tops[plane.index() * self.levels as usize + level as usize] |= top_bit(group / 64);
         }
         let lowest = &mut self.lowest[plane.index()];
         *lowest = (*lowest).min(level);
@@ -98,6 +110,17 @@ impl LevelIndex {
             let at = self.summary_of(plane, level);
             let group = row as usize / 64;
             self.summary[at + group / 64] &= !(1 << (group % 64));
+            if self.summary[at + group / 64] == 0 {
+                self.empty_summary(plane, level, group / 64);
+            }
+        }
+    }
+
+    /// The word `word` of the summary of a level has no bit any more.
+    fn empty_summary(&mut self, plane: PlaneId, level: u32, word: usize) {
+        let shared = &self.summary[self.summary_of(plane, level)..][..self.words_per_level];
+        if word < LAST_TOP || shared[LAST_TOP..].iter().all(|bits| *bits == 0) {
+            self.tops[plane.index() * self.levels as usize + level as usize] &= !top_bit(word);
         }
     }
 
@@ -118,8 +141,10 @@ impl LevelIndex {
 
     /// The block that [`pop`](Self::pop) would take out, and its level.
     pub fn lowest(&self, plane: PlaneId) -> Option<(BlockId, u32)> {
-        let mut levels = self.lowest[plane.index()]..self.levels;
-        levels.find_map(|level| Some((self.geometry.block(plane, self.first_row(plane, level)?), level)))
+        let first = self.lowest[plane.index()] as usize;
+        let tops = &self.tops[plane.index() * self.levels as usize..][..self.levels as usize];
+        let level = first + tops.get(first..)?.iter().position(|top| *top != 0)?;
+        Some((self.geometry.block(plane, self.first_row(plane, level as u32)), level as u32))
     }
 
     /// Take out a block of the lowest level of `plane` and return it with its level.
@@ -134,41 +159,51 @@ impl LevelIndex {
         Some((block, level))
     }
 
-    fn first_row(&self, plane: PlaneId, level: u32) -> Option<u32> {
-        let groups = &self.summary[self.summary_of(plane, level)..][..self.words_per_level];
-        let word = |group: usize| {
+    /// The row that a level with blocks offers.
+    fn first_row(&self, plane: PlaneId, level: u32) -> u32 {
+        let words = &self.summary[self.summary_of(plane, level)..][..self.words_per_level];
+        let top = self.tops[plane.index() * self.levels as usize + level as usize];
+        let rows = |group: usize| {
             self.rows[plane.index() * self.words_per_plane + group * self.levels as usize + level as usize]
         };
-        let row = |group: usize, bits: u64| (group * 64) as u32 + bits.trailing_zeros();
-        let from = |first: usize| {
-            let start = groups.get(first / 64).map_or(0, |bits| bits & (u64::MAX << (first % 64)));
-            let later = groups.iter().enumerate().skip(first / 64 + 1).map(|(at, bits)| (at, *bits));
-            let found = std::iter::once((first / 64, start)).chain(later).find(|(_, bits)| *bits != 0);
-            found.map(|(at, bits)| at * 64 + bits.trailing_zeros() as usize)
+        // The first group from `group` on that has a row.
+        let from = |group: usize| {
+            let at = group / 64;
+            let own = words.get(at).map_or(0, |bits| bits & u64::MAX << (group % 64));
+            if own != 0 {
+                return Some(at * 64 + own.trailing_zeros() as usize);
+            }
+            let later = top & u64::MAX.checked_shl(at as u32 + 1).unwrap_or(0);
+            let mut at = if at < LAST_TOP { later.trailing_zeros() as usize } else { at + 1 };
+            while at >= LAST_TOP && words.get(at).is_some_and(|bits| *bits == 0) {
+                at += 1;
+            }
+            words.get(at).map(|bits| at * 64 + bits.trailing_zeros() as usize)
         };
+        let lowest = |group: usize| (group * 64) as u32 + rows(group).trailing_zeros();
         match self.tie {
-            TieBreak::Lowest => from(0).map(|group| row(group, word(group))),
+            TieBreak::Lowest => from(0).map_or(0, lowest),
             TieBreak::Highest => {
-                let at = groups.iter().rposition(|bits| *bits != 0)?;
-                let group = at * 64 + 63 - groups[at].leading_zeros() as usize;
-                Some((group * 64 + 63) as u32 - word(group).leading_zeros())
+                let at = words.iter().rposition(|bits| *bits != 0).unwrap_or(0);
+                let group = at * 64 + 63 - words[at].leading_zeros() as usize;
+                (group * 64 + 63) as u32 - rows(group).leading_zeros()
             }
             TieBreak::Next => {
                 let next = self.next_row[plane.index()] as usize;
-                let first = next / 64;
+                let group = next / 64;
                 // The rest of the cursor's own word, then the words after it, then all from the start.
-                let own = groups.get(first / 64).is_some_and(|bits| bits >> (first % 64) & 1 == 1);
-                let bits = if own { word(first) & (u64::MAX << (next % 64)) } else { 0 };
+                let own = words.get(group / 64).is_some_and(|bits| bits >> (group % 64) & 1 == 1);
+                let bits = if own { rows(group) & u64::MAX << (next % 64) } else { 0 };
                 if bits != 0 {
-                    return Some(row(first, bits));
+                    return (group * 64) as u32 + bits.trailing_zeros();
                 }
-                from(first + 1).or_else(|| from(0)).map(|group| row(group, word(group)))
+                from(group + 1).or_else(|| from(0)).map_or(0, lowest)
             }
         }
     }
 
     /// Bytes of the tables.
     pub fn table_bytes(&self) -> u64 {
-        ((self.rows.len() + self.summary.len()) * 8 + self.lowest.len() * 8) as u64
+        ((self.rows.len() + self.summary.len() + self.tops.len()) * 8 + self.lowest.len() * 8) as u64
     }
 }

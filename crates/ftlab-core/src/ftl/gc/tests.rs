@@ -66,48 +66,59 @@ fn greedy_takes_the_emptiest_and_breaks_ties_as_told() {
     }
 }
 
-/// The level index against a list, over planes of more than 4096 blocks: every word and its summary are used.
+/// The level index against a list, over planes of more than 4096 and of more than 262,144 blocks: every word and its
+/// summaries are used.
 #[test]
 fn ties_are_broken_the_same_way_in_large_planes() {
-    let text = r#"{ "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 9000, "pages_per_block": 3,
-        "page_bytes": 4096 } }"#;
-    let geometry = Geometry::new(&serde_json::from_str::<DeviceConfig>(text).unwrap());
     for tie in [TieBreak::Lowest, TieBreak::Highest, TieBreak::Next] {
-        let mut index = level_index::LevelIndex::new(&geometry, tie);
-        let mut naive: Vec<(u32, u32)> = Vec::new();
-        let mut rng = Rng::new(3, "ties");
-        let mut last = None;
-        for _ in 0..30_000 {
-            let row = rng.below(9000) as u32;
-            match naive.iter().position(|(other, _)| *other == row) {
-                None => {
-                    let level = rng.below(4) as u32;
-                    naive.push((row, level));
-                    index.insert(BlockId(row), level);
-                }
-                Some(at) if naive[at].1 > 0 => {
-                    naive[at].1 -= 1;
-                    index.lower(BlockId(row), naive[at].1);
-                }
-                Some(_) => {}
+        for stride in [1, 40] {
+            check_ties(tie, stride);
+        }
+    }
+}
+
+fn check_ties(tie: TieBreak, stride: u32) {
+    const ROWS: u32 = 9000;
+    let text = format!(
+        r#"{{ "geometry": {{ "channels": 1, "ways": 1, "blocks_per_plane": {}, "pages_per_block": 3,
+        "page_bytes": 4096 }} }}"#,
+        ROWS * stride
+    );
+    let geometry = Geometry::new(&serde_json::from_str::<DeviceConfig>(&text).unwrap());
+    let mut index = level_index::LevelIndex::new(&geometry, tie);
+    let mut naive: Vec<(u32, u32)> = Vec::new();
+    let mut rng = Rng::new(3, "ties");
+    let mut last = None;
+    for _ in 0..30_000 {
+        let row = rng.below(u64::from(ROWS)) as u32 * stride;
+        match naive.iter().position(|(other, _)| *other == row) {
+            None => {
+                let level = rng.below(4) as u32;
+                naive.push((row, level));
+                index.insert(BlockId(row), level);
             }
-            if rng.below(3) == 0 {
-                let lowest = naive.iter().map(|(_, level)| *level).min();
-                let rows = naive.iter().filter(|(_, level)| Some(*level) == lowest).map(|(row, _)| *row);
-                let expected = match tie {
-                    TieBreak::Lowest => rows.min(),
-                    TieBreak::Highest => rows.max(),
-                    TieBreak::Next => {
-                        let rows: Vec<u32> = rows.collect();
-                        let after = rows.iter().filter(|row| last.is_none_or(|last| **row > last)).min();
-                        after.or(rows.iter().min()).copied()
-                    }
-                };
-                let found = index.pop(PlaneId(0)).map(|(block, _)| block.0);
-                assert_eq!(found, expected, "{tie:?}");
-                last = found.or(last);
-                naive.retain(|(row, _)| Some(*row) != found);
+            Some(at) if naive[at].1 > 0 => {
+                naive[at].1 -= 1;
+                index.lower(BlockId(row), naive[at].1);
             }
+            Some(_) => {}
+        }
+        if rng.below(3) == 0 {
+            let lowest = naive.iter().map(|(_, level)| *level).min();
+            let rows = naive.iter().filter(|(_, level)| Some(*level) == lowest).map(|(row, _)| *row);
+            let expected = match tie {
+                TieBreak::Lowest => rows.min(),
+                TieBreak::Highest => rows.max(),
+                TieBreak::Next => {
+                    let rows: Vec<u32> = rows.collect();
+                    let after = rows.iter().filter(|row| last.is_none_or(|last| **row > last)).min();
+                    after.or(rows.iter().min()).copied()
+                }
+            };
+            let found = index.pop(PlaneId(0)).map(|(block, _)| block.0);
+            assert_eq!(found, expected, "{tie:?}");
+            last = found.or(last);
+            naive.retain(|(row, _)| Some(*row) != found);
         }
     }
 }
