@@ -24,7 +24,9 @@ pub enum Step {
 /// A port that keeps time.
 ///
 /// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step`.
-/// Equal times leave in the order in which they were scheduled. All methods but `finished` are required.
+/// Of equal times, the unit goes first that has been busy longest, counted from the number of the command with which it began
+/// to work without a pause; commands are numbered as they are submitted, and timers of the host among them as they are set.
+/// All methods but `finished` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;

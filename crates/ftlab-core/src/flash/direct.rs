@@ -2,7 +2,7 @@
 //!
 //! A unit runs its commands in order and its bus is free whenever it wants it, so the end of a command is known when it
 //! is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has. The
-//! results are those of [`Timeline`](super::timeline::Timeline), which has to go event by event; but work is accounted
+//! results are those of [`Timeline`](super::timeline::Timeline), to the order of what ends at equal times; but work is accounted
 //! for when it is submitted, so a run has to go on until the drive is idle.
 
 use crate::config::DeviceConfig;
@@ -12,41 +12,12 @@ use crate::geometry::Geometry;
 use crate::metrics::CommandRecord;
 use crate::time::Time;
 
-/// What decides between equal ends: the command that started first; of equal starts, that of the unit whose command before
-/// did; then that of the unit that has been busy longest. So they come if each is scheduled when it starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Tie {
-    start: Time,
-    /// When the command before on the unit started, if this one followed at once; else `start`.
-    before: Time,
-    /// Number of the submission that found the unit idle and began the row of commands that this one is part of.
-    row: u64,
-}
-
-impl Tie {
-    const NONE: Tie = Tie { start: Time::NEVER, before: Time::NEVER, row: u64::MAX };
-}
-
-/// The last command of each unit. Each of its numbers has an array of its own: written apart and then read together, they
-/// would wait for every store ahead of them.
-#[derive(Debug)]
-struct Last {
-    end: Vec<Time>,
-    start: Vec<Time>,
-    before: Vec<Time>,
-    row: Vec<u64>,
-}
-
-impl Last {
-    fn new(units: usize) -> Self {
-        let times = || vec![Time::ZERO; units];
-        Self { end: times(), start: times(), before: times(), row: vec![0; units] }
-    }
-
-    #[inline]
-    fn tie(&self, unit: usize) -> Tie {
-        Tie { start: self.start[unit], before: self.before[unit], row: self.row[unit] }
-    }
+/// When a command ends, and the number of the command with which its unit began to work without a pause: of equal times,
+/// the lower number goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct End {
+    at: Time,
+    number: u64,
 }
 
 /// Requests that will end: the earliest, and a binary heap of the others.
@@ -60,8 +31,8 @@ struct Ends {
     first_watcher: u32,
     ends: Vec<Time>,
     watchers: Vec<u32>,
-    /// By watcher.
-    ties: Vec<Tie>,
+    /// What decides between equal ends, by watcher.
+    numbers: Vec<u64>,
 }
 
 impl Ends {
@@ -72,22 +43,22 @@ impl Ends {
             first_watcher: 0,
             ends: Vec::with_capacity(watchers),
             watchers: Vec::with_capacity(watchers),
-            ties: vec![Tie::NONE; watchers],
+            numbers: vec![0; watchers],
         }
     }
 
-    fn first_tie(&self) -> &Tie {
-        &self.ties[self.first_watcher as usize]
+    fn first_number(&self) -> u64 {
+        self.numbers[self.first_watcher as usize]
     }
 
     #[inline]
     fn is_before(&self, a: usize, b: usize) -> bool {
         let (first, second) = (self.ends[a], self.ends[b]);
-        first < second || (first == second && self.tie(a) < self.tie(b))
+        first < second || (first == second && self.number(a) < self.number(b))
     }
 
-    fn tie(&self, at: usize) -> Tie {
-        self.ties[self.watchers[at] as usize]
+    fn number(&self, at: usize) -> u64 {
+        self.numbers[self.watchers[at] as usize]
     }
 
     #[inline]
@@ -98,16 +69,16 @@ impl Ends {
 
     /// `end` comes before [`Time::NEVER`].
     #[inline]
-    fn push(&mut self, mut end: Time, tie: Tie, mut watcher: u32) {
-        if self.ties.len() <= watcher as usize {
+    fn push(&mut self, mut end: Time, number: u64, mut watcher: u32) {
+        if self.numbers.len() <= watcher as usize {
             self.make_room(watcher);
         }
-        self.ties[watcher as usize] = tie;
+        self.numbers[watcher as usize] = number;
         if self.first == Time::NEVER {
             (self.first, self.first_watcher) = (end, watcher);
             return;
         }
-        if end < self.first || (end == self.first && tie < *self.first_tie()) {
+        if end < self.first || (end == self.first && number < self.first_number()) {
             std::mem::swap(&mut end, &mut self.first);
             std::mem::swap(&mut watcher, &mut self.first_watcher);
         }
@@ -116,7 +87,7 @@ impl Ends {
 
     #[cold]
     fn make_room(&mut self, watcher: u32) {
-        self.ties.resize(watcher as usize + 1, Tie::NONE);
+        self.numbers.resize(watcher as usize + 1, 0);
     }
 
     fn push_behind(&mut self, end: Time, watcher: u32) {
@@ -170,16 +141,17 @@ impl Ends {
 #[derive(Debug)]
 pub struct Direct {
     now: Time,
-    /// The last command that each unit was given.
-    last: Last,
-    /// When each timer rings, and since when that is settled.
-    timers: [(Time, Time); TIMERS as usize],
+    /// When the last command that each unit was given ends.
+    ends_at: Vec<Time>,
+    /// Number of the command since which each unit has worked without a pause.
+    rows: Vec<u64>,
+    /// When each timer rings, and its number.
+    timers: [(Time, u64); TIMERS as usize],
     /// The timer that rings next.
     next_timer: usize,
     ends: Ends,
-    /// The unit that was given a command last.
-    latest: usize,
-    submitted: u64,
+    /// How many commands were submitted and timers set.
+    numbers: u64,
     spans: Spans,
     ledger: Ledger,
 }
@@ -195,12 +167,12 @@ impl Direct {
     pub fn new(config: &DeviceConfig, geometry: &Geometry, log: bool) -> Self {
         Self {
             now: Time::ZERO,
-            last: Last::new(geometry.channels as usize),
-            timers: [(Time::NEVER, Time::NEVER); TIMERS as usize],
+            ends_at: vec![Time::ZERO; geometry.channels as usize],
+            rows: vec![0; geometry.channels as usize],
+            timers: [(Time::NEVER, 0); TIMERS as usize],
             next_timer: 0,
             ends: Ends::new(config.host.depth().unwrap_or(64).min(1 << 16) as usize),
-            latest: 0,
-            submitted: 0,
+            numbers: 0,
             spans: Spans::new(config),
             ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
         }
@@ -223,75 +195,60 @@ impl Direct {
 }
 
 impl FlashPort for Direct {
-    /// When the command ends.
-    type Ticket = Time;
+    type Ticket = End;
 
     #[inline]
-    fn ready(&self) -> Time {
-        Time::ZERO
+    fn ready(&self) -> End {
+        End::default()
     }
 
     #[inline]
-    fn join(&mut self, first: Time, second: Time) -> Time {
+    fn join(&mut self, first: End, second: End) -> End {
         first.max(second)
     }
 
     #[inline]
-    fn submit(&mut self, submission: Submission, after: Time) -> Time {
+    fn submit(&mut self, submission: Submission, after: End) -> End {
         let unit = submission.unit() as usize;
-        let free = self.last.end[unit];
-        let start = free.max(after).max(self.now);
+        let free = self.ends_at[unit];
+        let start = free.max(after.at).max(self.now);
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let worked = start + bus_in + array;
         let end = worked + bus_out;
-        self.submitted += 1;
+        self.numbers += 1;
         // A unit that has never worked has been free since 0.
-        if start == free && free > Time::ZERO {
-            self.last.before[unit] = self.last.start[unit];
-        } else {
-            self.last.before[unit] = start;
-            self.last.row[unit] = self.submitted;
+        if start > free || free == Time::ZERO {
+            self.rows[unit] = self.numbers;
         }
-        self.last.start[unit] = start;
-        self.last.end[unit] = end;
-        self.latest = unit;
+        self.ends_at[unit] = end;
         self.ledger.busy_ps[unit][submission.cause_index()] += (end - start).0;
         self.ledger.channel_busy_ps[unit] += (bus_in + bus_out).0;
         if self.ledger.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
         }
-        end
+        End { at: end, number: self.rows[unit] }
     }
 
-    fn submit_run(&mut self, submission: Submission, count: u32, after: Time) -> Time {
+    fn submit_run(&mut self, submission: Submission, count: u32, after: End) -> End {
         if count <= 1 || self.ledger.log.is_some() {
             return (0..count).map(|at| self.submit(submission.ahead(at), after)).max().unwrap_or(after);
         }
-        let end = self.submit(submission, after);
+        let End { at: end, number } = self.submit(submission, after);
         let unit = submission.unit() as usize;
-        let one = end - self.last.start[unit];
-        let rest = Time(one.0 * u64::from(count - 1));
+        let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let rest = Time((bus_in + array + bus_out).0 * u64::from(count - 1));
         let end = end + rest;
-        self.last.end[unit] = end;
-        self.last.start[unit] = Time(end.0 - one.0);
-        self.last.before[unit] = Time(end.0 - 2 * one.0);
-        let bus = self.spans.bus_in(submission) + self.spans.bus_out(submission);
+        self.ends_at[unit] = end;
         self.ledger.busy_ps[unit][submission.cause_index()] += rest.0;
-        self.ledger.channel_busy_ps[unit] += bus.0 * u64::from(count - 1);
-        end
+        self.ledger.channel_busy_ps[unit] += (bus_in + bus_out).0 * u64::from(count - 1);
+        End { at: end, number }
     }
 }
 
-/// The latest end of a watcher's tickets, and the unit where that is.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LatestEnd {
-    end: Time,
-    unit: usize,
-}
-
 impl Clock for Direct {
-    type Watch = LatestEnd;
+    /// The latest end.
+    type Watch = End;
 
     #[inline]
     fn now(&self) -> Time {
@@ -301,42 +258,36 @@ impl Clock for Direct {
     #[inline]
     fn set_timer(&mut self, timer: u32, at: Time) {
         debug_assert!(self.timers[timer as usize].0 == Time::NEVER, "a timer is set once");
-        let ring = (at, self.now);
+        self.numbers += 1;
+        let ring = (at, self.numbers);
         self.timers[timer as usize] = ring;
-        let next = (self.timers[self.next_timer], self.next_timer);
-        if (ring, timer as usize) < next {
+        if ring < self.timers[self.next_timer] {
             self.next_timer = timer as usize;
         }
     }
 
-    /// The command that ends an access is the last one submitted for it.
     #[inline]
-    fn watch(&mut self, watch: &mut LatestEnd, ticket: Time, _: u32) {
-        if ticket > watch.end
-            || (ticket == watch.end && self.last.tie(self.latest) > self.last.tie(watch.unit))
-        {
-            watch.end = ticket;
-            watch.unit = self.latest;
-        }
+    fn watch(&mut self, watch: &mut End, ticket: End, _: u32) {
+        *watch = ticket.max(*watch);
     }
 
     #[inline]
-    fn arm(&mut self, watch: LatestEnd, watcher: u32) -> u32 {
-        if watch.end <= self.now {
+    fn arm(&mut self, watch: End, watcher: u32) -> u32 {
+        if watch.at <= self.now {
             return 0;
         }
-        if watch.end == Time::NEVER {
+        if watch.at == Time::NEVER {
             return 1;
         }
-        self.ends.push(watch.end, self.last.tie(watch.unit), watcher);
+        self.ends.push(watch.at, watch.number, watcher);
         1
     }
 
     #[inline]
     fn step(&mut self) -> Option<Step> {
-        let (rings, settled) = self.timers[self.next_timer];
+        let (rings, number) = self.timers[self.next_timer];
         let end = self.ends.first;
-        if end < rings || (end == rings && end < Time::NEVER && self.ends.first_tie().start <= settled) {
+        if end < rings || (end == rings && end < Time::NEVER && self.ends.first_number() < number) {
             self.now = end;
             return Some(Step::Ended(self.ends.pop()));
         }
@@ -344,7 +295,7 @@ impl Clock for Direct {
             return None;
         }
         let timer = self.next_timer;
-        self.timers[timer] = (Time::NEVER, Time::NEVER);
+        self.timers[timer] = (Time::NEVER, 0);
         self.next_timer = 0;
         for timer in 1..self.timers.len() {
             if self.timers[timer] < self.timers[self.next_timer] {
@@ -356,7 +307,7 @@ impl Clock for Direct {
     }
 
     fn idle_from(&self) -> Time {
-        self.last.end.iter().copied().fold(self.now, Time::max)
+        self.ends_at.iter().copied().fold(self.now, Time::max)
     }
 
     fn ledger(&mut self) -> &mut Ledger {
@@ -364,6 +315,6 @@ impl Clock for Direct {
     }
 
     fn table_bytes(&self) -> u64 {
-        self.last.end.len() as u64 * 32
+        self.ends_at.len() as u64 * 8
     }
 }

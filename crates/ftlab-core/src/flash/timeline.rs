@@ -14,8 +14,12 @@
 //! block are programmed in order), and waits with the first one until what that one depends on has ended. A bus goes
 //! to a unit that only has a command to send, since that sets an array to work while data cross, and else to the one
 //! that has been ready for it longest. Units ask when they could transfer now, so a bus never idles while one is
-//! ready, and a later transfer never blocks an earlier one. Equal times leave in the order in which they were
-//! scheduled.
+//! ready, and a later transfer never blocks an earlier one. Of what happens at equal times, the unit comes first that has
+//! been busy longest: it counts from the submission of the command with which it began to work without a pause. Timers of
+//! the host count from when they were set.
+//!
+//! A bus that is used before the array works is free at a time that is known, and the end of the array's work is, too: there
+//! is an event for the first only when somebody waits for the bus.
 
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
@@ -48,8 +52,8 @@ struct Node {
     edges: u32,
     /// Unit of a command; `NONE` for a join.
     unit: u32,
-    /// Position in the order of submission of its unit.
-    order: u32,
+    /// Position in the order in which commands were submitted and timers set.
+    number: u64,
     /// Commands in a row, on consecutive pages: more than 1 only where they need no bus.
     count: u32,
     submission: Submission,
@@ -117,9 +121,9 @@ impl Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
-    /// Waiting for the bus, or on it, before the array works.
+    /// Waiting for the bus before the array works.
     BusIn,
-    /// The array works.
+    /// On the bus before the array works, or the array works.
     Array,
     /// Waiting for the bus, or on it, after the array has worked.
     BusOut,
@@ -135,17 +139,27 @@ struct Unit {
     row: u32,
     phase: Phase,
     started: Time,
+    /// When the last command ended.
+    free_since: Time,
+    /// Number of the command since which the unit has worked without a pause.
+    row_number: u64,
     transfer: (Time, Time),
     channel: u32,
-    submitted: u32,
     /// In the list of units to be started.
     marked: bool,
 }
 
 #[derive(Debug)]
 struct Channel {
-    using: u32,
-    since: Time,
+    /// The last transfer ends then, by the number of its unit among equal times.
+    until: Time,
+    number: u64,
+    /// How long it takes, until that is accounted for.
+    span: Time,
+    /// It brings data out: its end is an event of its unit, and it is under way until then.
+    is_out: bool,
+    /// The end of the last transfer is an event of the channel.
+    rings: bool,
     /// Units that have a command to send.
     commands: Line,
     /// Units that have data to transfer.
@@ -180,6 +194,10 @@ pub struct Timeline {
     starts: Vec<u32>,
     /// Free channels to be granted after that.
     grants: Vec<u32>,
+    /// How many commands were submitted and timers set.
+    numbers: u64,
+    /// Number of the event that happens.
+    number: u64,
     ended: Vec<u32>,
     finished: Vec<u32>,
     spans: Spans,
@@ -210,16 +228,20 @@ impl Timeline {
                     row: NONE,
                     phase: Phase::Idle,
                     started: Time::ZERO,
+                    free_since: Time::ZERO,
+                    row_number: 0,
                     transfer: (Time::ZERO, Time::ZERO),
                     channel: channel_of(unit),
-                    submitted: 0,
                     marked: false,
                 })
                 .collect(),
             channels: (0..geometry.channels)
                 .map(|_| Channel {
-                    using: NONE,
-                    since: Time::ZERO,
+                    until: Time::ZERO,
+                    number: 0,
+                    span: Time::ZERO,
+                    is_out: false,
+                    rings: false,
                     commands: Line::EMPTY,
                     data: Line::EMPTY,
                     marked: false,
@@ -233,6 +255,8 @@ impl Timeline {
             free_edges: Vec::with_capacity(most),
             starts: Vec::with_capacity(units as usize),
             grants: Vec::with_capacity(geometry.channels as usize),
+            numbers: 0,
+            number: 0,
             ended: Vec::new(),
             finished: Vec::new(),
             spans: Spans::new(config),
@@ -246,7 +270,9 @@ impl Timeline {
     }
 
     #[inline]
-    fn new_node(&mut self, unit: u32, order: u32, count: u32, submission: Submission) -> Ticket {
+    fn new_node(&mut self, unit: u32, count: u32, submission: Submission) -> Ticket {
+        self.numbers += 1;
+        let number = self.numbers;
         let node = if let Some(node) = self.free_nodes.pop() {
             node
         } else {
@@ -257,7 +283,7 @@ impl Timeline {
                 waiter,
                 edges: NONE,
                 unit,
-                order,
+                number,
                 count,
                 submission,
             });
@@ -266,7 +292,7 @@ impl Timeline {
         };
         let state = &mut self.nodes[node as usize];
         state.unit = unit;
-        state.order = order;
+        state.number = number;
         state.count = count;
         state.submission = submission;
         Ticket { node, generation: state.generation }
@@ -394,6 +420,10 @@ impl Timeline {
         }
         state.queue.pop(&self.next_node);
         state.started = now;
+        // A unit that has never worked has been free since 0.
+        if now > state.free_since || now == Time::ZERO {
+            state.row_number = self.nodes[node as usize].number;
+        }
         state.transfer = (now, now);
         state.current = node;
         state.row = node;
@@ -406,13 +436,19 @@ impl Timeline {
         let state = &mut self.units[unit as usize];
         state.phase = Phase::BusIn;
         let channel = state.channel;
-        let bus = &self.channels[channel as usize];
-        if last && bus.using == NONE && !bus.is_wanted() {
+        if last && !self.channels[channel as usize].is_wanted() && self.is_free(channel) {
             // The same as asking for it and being the only one to be granted.
-            self.use_bus(channel, unit, span);
+            self.bring_in(channel, unit, submission, span);
         } else {
             self.ask_bus(unit);
         }
+    }
+
+    /// Whether the last transfer of a channel has ended.
+    #[inline]
+    fn is_free(&self, channel: u32) -> bool {
+        let Channel { until, number, is_out, .. } = self.channels[channel as usize];
+        !is_out && (until < self.now || (until == self.now && number <= self.number))
     }
 
     /// Let the array of a unit work. Commands that need no bus and for which nobody waits follow at once, as one
@@ -434,8 +470,9 @@ impl Timeline {
             node = next;
             end += self.array_time(node);
         }
-        self.units[unit as usize].phase = Phase::Array;
-        self.events.schedule(TIMERS + unit, end);
+        let state = &mut self.units[unit as usize];
+        state.phase = Phase::Array;
+        self.events.schedule(TIMERS + unit, end, state.row_number);
     }
 
     #[inline]
@@ -444,9 +481,14 @@ impl Timeline {
             && matches!(self.submission(node).command(), Command::Copyback | Command::Erase)
     }
 
-    fn array_done(&mut self, unit: u32) {
-        let submission = self.submission(self.units[unit as usize].current);
-        if self.spans.bus_out(submission) > Time::ZERO {
+    /// The event of a unit: its array has worked, or its data are out.
+    fn unit_done(&mut self, unit: u32) {
+        let Unit { phase, current, channel, .. } = self.units[unit as usize];
+        if phase == Phase::BusOut {
+            self.channels[channel as usize].is_out = false;
+            self.complete(unit);
+            self.mark_channel(channel);
+        } else if self.spans.bus_out(self.submission(current)) > Time::ZERO {
             self.units[unit as usize].phase = Phase::BusOut;
             self.ask_bus(unit);
         } else {
@@ -463,8 +505,20 @@ impl Timeline {
         } else {
             state.commands.push(unit, &mut self.next_unit);
         }
-        if state.using == NONE {
+        if self.is_free(channel) {
             self.mark_channel(channel);
+        } else {
+            self.await_channel(channel);
+        }
+    }
+
+    /// Somebody waits for the transfer under way to end.
+    fn await_channel(&mut self, channel: u32) {
+        let source = TIMERS + self.units.len() as u32 + channel;
+        let state = &mut self.channels[channel as usize];
+        if !state.is_out && !state.rings {
+            state.rings = true;
+            self.events.schedule(source, state.until, state.number);
         }
     }
 
@@ -479,38 +533,52 @@ impl Timeline {
 
     fn start_transfer(&mut self, channel: u32, unit: u32) {
         let submission = self.submission(self.units[unit as usize].current);
-        let span = match self.units[unit as usize].phase {
-            Phase::BusIn => self.spans.bus_in(submission),
-            _ => self.spans.bus_out(submission),
-        };
-        self.use_bus(channel, unit, span);
-    }
-
-    #[inline]
-    fn use_bus(&mut self, channel: u32, unit: u32, span: Time) {
-        let state = &mut self.channels[channel as usize];
-        state.using = unit;
-        state.since = self.now;
-        let source = TIMERS + self.units.len() as u32 + channel;
-        self.events.schedule(source, self.now + span);
-    }
-
-    fn transfer_done(&mut self, channel: u32) {
-        let state = &mut self.channels[channel as usize];
-        let unit = std::mem::replace(&mut state.using, NONE);
-        let since = state.since;
-        let wanted = state.is_wanted();
-        self.ledger.channel_busy_ps[channel as usize] += self.now.since(since).0;
-        self.units[unit as usize].transfer = (since, self.now);
         if self.units[unit as usize].phase == Phase::BusIn {
-            self.start_array(unit);
-            // No command has ended, so nobody else comes to want it now.
-            if wanted {
-                self.mark_channel(channel);
+            let span = self.spans.bus_in(submission);
+            self.bring_in(channel, unit, submission, span);
+            if self.channels[channel as usize].is_wanted() {
+                self.await_channel(channel);
             }
         } else {
-            self.complete(unit);
-            self.mark_channel(channel);
+            let span = self.spans.bus_out(submission);
+            let (end, number) = self.use_bus(channel, unit, span, true);
+            self.events.schedule(TIMERS + unit, end, number);
+        }
+    }
+
+    /// A unit uses the bus for `span`, and then lets its array work.
+    #[inline]
+    fn bring_in(&mut self, channel: u32, unit: u32, submission: Submission, span: Time) {
+        let (until, number) = self.use_bus(channel, unit, span, false);
+        self.units[unit as usize].phase = Phase::Array;
+        self.events.schedule(TIMERS + unit, until + self.spans.array(submission), number);
+    }
+
+    /// Returns when the transfer ends, and the number of its unit.
+    #[inline]
+    fn use_bus(&mut self, channel: u32, unit: u32, span: Time, is_out: bool) -> (Time, u64) {
+        let until = self.now + span;
+        let holder = &mut self.units[unit as usize];
+        holder.transfer = (self.now, until);
+        let number = holder.row_number;
+        let state = &mut self.channels[channel as usize];
+        self.ledger.channel_busy_ps[channel as usize] += state.span.0;
+        state.until = until;
+        state.number = number;
+        state.span = span;
+        state.is_out = is_out;
+        (until, number)
+    }
+
+    /// The event of a channel: the transfer is over that somebody has waited for.
+    fn transfer_done(&mut self, channel: u32) {
+        self.channels[channel as usize].rings = false;
+        if self.channels[channel as usize].is_wanted() {
+            if self.is_free(channel) {
+                self.mark_channel(channel);
+            } else {
+                self.await_channel(channel);
+            }
         }
     }
 
@@ -519,6 +587,7 @@ impl Timeline {
         let last = std::mem::replace(&mut state.current, NONE);
         let mut node = state.row;
         state.phase = Phase::Idle;
+        state.free_since = self.now;
         self.account(unit, last, self.now);
         // Nobody was waiting for those ahead of the last when they were put in a row; who has come since hears of them now.
         while node != last {
@@ -565,9 +634,7 @@ impl Timeline {
     #[inline]
     fn enqueue(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
         let unit = submission.unit();
-        let order = self.units[unit as usize].submitted.wrapping_add(1);
-        self.units[unit as usize].submitted = order;
-        let ticket = self.new_node(unit, order, count, submission);
+        let ticket = self.new_node(unit, count, submission);
         // What the same unit was given before has ended when this one's turn comes.
         if after.node != NONE && self.nodes[after.node as usize].unit != unit {
             self.wait_for(ticket.node, after);
@@ -623,11 +690,11 @@ impl FlashPort for Timeline {
         let (a, b) = (&self.nodes[first.node as usize], &self.nodes[second.node as usize]);
         if a.unit == b.unit && a.unit != NONE {
             // Units run their commands in order: the later one ends last.
-            return if b.order.wrapping_sub(a.order) < u32::MAX / 2 { second } else { first };
+            return if b.number > a.number { second } else { first };
         }
         let nothing =
             Submission::new(Command::Read, Cause::Host, (PageClass::Lsb, PageClass::Lsb), 0, PageId(0), 0);
-        let ticket = self.new_node(NONE, 0, 0, nothing);
+        let ticket = self.new_node(NONE, 0, nothing);
         self.wait_for(ticket.node, first);
         self.wait_for(ticket.node, second);
         ticket
@@ -661,7 +728,8 @@ impl Clock for Timeline {
 
     #[inline]
     fn set_timer(&mut self, timer: u32, at: Time) {
-        self.events.schedule(timer, at);
+        self.numbers += 1;
+        self.events.schedule(timer, at, self.numbers);
     }
 
     #[inline]
@@ -686,16 +754,17 @@ impl Clock for Timeline {
     fn step(&mut self) -> Option<Step> {
         loop {
             self.settle();
-            let (time, source) = self.events.next()?;
+            let (time, number, source) = self.events.next()?;
             debug_assert!(time >= self.now, "time never goes back");
             self.events.consume(source);
             self.now = time;
+            self.number = number;
             if source < TIMERS {
                 return Some(Step::Timer(source));
             }
             let unit = source - TIMERS;
             if (unit as usize) < self.units.len() {
-                self.array_done(unit);
+                self.unit_done(unit);
             } else {
                 self.transfer_done(unit - self.units.len() as u32);
             }
@@ -716,6 +785,12 @@ impl Clock for Timeline {
     }
 
     fn ledger(&mut self) -> &mut Ledger {
+        for channel in 0..self.channels.len() {
+            if self.is_free(channel as u32) {
+                let span = std::mem::take(&mut self.channels[channel].span);
+                self.ledger.channel_busy_ps[channel] += span.0;
+            }
+        }
         &mut self.ledger
     }
 
@@ -734,16 +809,16 @@ struct EventTree {
     /// `[1]` is the winner, leaves start at `leaves`.
     keys: Vec<Key>,
     leaves: usize,
-    scheduled: u64,
     /// The source whose event is happening: its key is still in the tree, since it often has the next one at once.
     happening: u32,
 }
 
-/// When an event comes. Earlier ones win; of equal times, the one that was scheduled first.
+/// When an event comes. Earlier ones win; of equal times, the one with the lower number; of equal numbers, the unit before
+/// its channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     time: u64,
-    /// Number of the scheduling, then the source.
+    /// The number, then the source.
     order: u64,
 }
 
@@ -767,20 +842,21 @@ impl EventTree {
     fn new(sources: u32) -> Self {
         assert!(sources < 1 << SOURCE_BITS, "validated: fewer units and channels");
         let leaves = (sources as usize).next_power_of_two();
-        Self { front: Key::EMPTY, keys: vec![Key::EMPTY; 2 * leaves], leaves, scheduled: 0, happening: NONE }
+        Self { front: Key::EMPTY, keys: vec![Key::EMPTY; 2 * leaves], leaves, happening: NONE }
     }
 
     #[inline]
-    fn next(&mut self) -> Option<(Time, u32)> {
+    fn next(&mut self) -> Option<(Time, u64, u32)> {
+        let event = |key: Key| (Time(key.time), key.order >> SOURCE_BITS, key.source());
         if self.front.time != u64::MAX {
-            return Some((Time(self.front.time), self.front.source()));
+            return Some(event(self.front));
         }
         if self.happening != NONE {
             let source = std::mem::replace(&mut self.happening, NONE);
             self.replay(source, Key::EMPTY);
         }
         let first = self.keys[1];
-        (first.time != u64::MAX).then(|| (Time(first.time), first.source()))
+        (first.time != u64::MAX).then(|| event(first))
     }
 
     /// The event of `source`, which is the next, happens now.
@@ -794,18 +870,17 @@ impl EventTree {
     }
 
     #[inline]
-    fn schedule(&mut self, source: u32, at: Time) {
-        self.scheduled += 1;
-        let mut key = Key { time: at.0, order: self.scheduled << SOURCE_BITS | u64::from(source) };
+    fn schedule(&mut self, source: u32, at: Time, number: u64) {
+        let mut key = Key { time: at.0, order: number << SOURCE_BITS | u64::from(source) };
         if self.happening != NONE {
             if source == self.happening {
                 self.happening = NONE;
             }
         } else if self.front.time != u64::MAX {
-            if key.time < self.front.time {
+            if key.rank() < self.front.rank() {
                 std::mem::swap(&mut key, &mut self.front);
             }
-        } else if key.time < self.keys[1].time {
+        } else if key.rank() < self.keys[1].rank() {
             self.front = key;
             return;
         }
@@ -823,7 +898,7 @@ impl EventTree {
                 winner = other;
             }
             at /= 2;
-            if self.keys[at].order == winner.order {
+            if self.keys[at] == winner {
                 break;
             }
             self.keys[at] = winner;
@@ -836,7 +911,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_in_order_of_time_and_then_of_scheduling() {
+    fn events_come_in_order_of_time_and_then_of_numbers() {
         for sources in [1, 3, 11, 17, 100] {
             let mut tree = EventTree::new(sources);
             let mut list: Vec<(u64, u64, u32)> = Vec::new();
@@ -845,13 +920,15 @@ mod tests {
             for _ in 0..20_000 {
                 let source = rng.below(sources.into()) as u32;
                 if list.iter().all(|(_, _, other)| *other != source) {
-                    number += 1;
+                    // Numbers need not ascend.
+                    number += 1 + rng.below(3) * 7;
                     let at = now + rng.below(5);
-                    tree.schedule(source, Time(at));
+                    let number = number ^ rng.below(8);
+                    tree.schedule(source, Time(at), number);
                     list.push((at, number, source));
                 } else {
                     let expected = *list.iter().min().unwrap();
-                    assert_eq!(tree.next(), Some((Time(expected.0), expected.2)));
+                    assert_eq!(tree.next(), Some((Time(expected.0), expected.1, expected.2)));
                     tree.consume(expected.2);
                     now = expected.0;
                     list.retain(|event| *event != expected);
