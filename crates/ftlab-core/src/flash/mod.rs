@@ -325,12 +325,12 @@ impl<P: FlashPort> Flash<P> {
         Ok(self.port.submit(submission, after))
     }
 
-    /// Copy whole pages of one live unit each, without the bus: `from`, all in one block, to as many pages of the same
-    /// plane from `to` on. The old places are stale then; `remap` hears where each unit is now. The same as a
+    /// Copy whole pages of one live unit each, without the bus: `from`, ascending and all that are live between the first
+    /// and the last of them, in one block, to as many pages of the same plane from `to` on. The old places are stale then; `remap` hears where each unit is now. The same as a
     /// [`copyback`](Self::copyback) and an [`invalidate`](Self::invalidate) for each, and much faster.
     ///
     /// # Errors
-    /// As `copyback`, and when a unit of `from` is not live.
+    /// As `copyback`, and when not as many units are live there as are in `from`.
     #[inline]
     pub fn copyback_all(
         &mut self,

@@ -329,7 +329,7 @@ impl Timeline {
 
     /// A node has ended: tell those who wait, the last to come first, and then those who wait for joins that have ended
     /// by that.
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, node: u32) {
         let state = &mut self.nodes[node as usize];
         state.generation = state.generation.wrapping_add(1);
@@ -411,6 +411,7 @@ impl Timeline {
 
     /// Start the next command of an idle unit, if it may go. `last`: no other unit starts before the next event, and no
     /// channel is to be granted so far.
+    #[inline(always)]
     fn start(&mut self, unit: u32, last: bool) {
         let now = self.now;
         let state = &mut self.units[unit as usize];
@@ -445,7 +446,7 @@ impl Timeline {
     }
 
     /// Whether the last transfer of a channel has ended.
-    #[inline]
+    #[inline(always)]
     fn is_free(&self, channel: u32) -> bool {
         let Channel { until, number, is_out, .. } = self.channels[channel as usize];
         !is_out && (until < self.now || (until == self.now && number <= self.number))
@@ -482,6 +483,7 @@ impl Timeline {
     }
 
     /// The event of a unit: its array has worked, or its data are out.
+    #[inline(always)]
     fn unit_done(&mut self, unit: u32) {
         let Unit { phase, current, channel, .. } = self.units[unit as usize];
         if phase == Phase::BusOut {
@@ -547,7 +549,7 @@ impl Timeline {
     }
 
     /// A unit uses the bus for `span`, and then lets its array work.
-    #[inline]
+    #[inline(always)]
     fn bring_in(&mut self, channel: u32, unit: u32, submission: Submission, span: Time) {
         let (until, number) = self.use_bus(channel, unit, span, false);
         self.units[unit as usize].phase = Phase::Array;
@@ -555,7 +557,7 @@ impl Timeline {
     }
 
     /// Returns when the transfer ends, and the number of its unit.
-    #[inline]
+    #[inline(always)]
     fn use_bus(&mut self, channel: u32, unit: u32, span: Time, is_out: bool) -> (Time, u64) {
         let until = self.now + span;
         let holder = &mut self.units[unit as usize];
@@ -582,6 +584,7 @@ impl Timeline {
         }
     }
 
+    #[inline(always)]
     fn complete(&mut self, unit: u32) {
         let state = &mut self.units[unit as usize];
         let last = std::mem::replace(&mut state.current, NONE);
@@ -596,11 +599,13 @@ impl Timeline {
             node = next;
         }
         self.end(last);
-        self.mark(unit);
+        if !self.units[unit as usize].queue.is_empty() {
+            self.mark(unit);
+        }
     }
 
     /// The command that a unit has been running since `started` ends at `end`.
-    #[inline]
+    #[inline(always)]
     fn account(&mut self, unit: u32, node: u32, end: Time) {
         let cause = self.submission(node).cause_index();
         let unit_of = unit as usize;

@@ -286,10 +286,9 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         }
     }
 
-    /// Which plane of `die` takes the page that `lpn` is written to.
+    /// Which plane takes the page that `lpn` is written to, when it is the turn of `plane` or of its die.
     #[inline(always)]
-    fn plane_for(&mut self, nand: &NandArray, turn: u32, lpn: Lpn) -> PlaneId {
-        let plane = self.order.at(turn);
+    fn plane_for(&mut self, nand: &NandArray, plane: PlaneId, lpn: Lpn) -> PlaneId {
         match self.config.plane_choice {
             PlaneChoice::Ordered => plane,
             PlaneChoice::MostFree => self.most_free_plane(nand, self.geometry.die_of(plane), lpn),
@@ -331,11 +330,14 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// The free pages of `plane` have changed.
-    #[inline]
+    #[inline(always)]
     fn measure_room(&mut self, nand: &NandArray, plane: PlaneId) {
-        if self.config.plane_choice != PlaneChoice::MostFree {
-            return;
+        if self.config.plane_choice == PlaneChoice::MostFree {
+            self.count_room(nand, plane);
         }
+    }
+
+    fn count_room(&mut self, nand: &NandArray, plane: PlaneId) {
         let room = &mut self.rooms[plane.index()];
         // A full block counts the page of its summary as room: so does the rule's source.
         let open = if room.newest == u32::MAX {
@@ -725,7 +727,9 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let map = &self.map;
         flash.nand.collect_valid(victim, &mut survivors, |lpn| table::prefetch(map, lpn.index()));
         let sorted = |translation: &Translation| translation.cache.wants_sorted_copies();
-        if CACHED && !self.map_blocks[victim.index()] && self.translation.as_ref().is_some_and(sorted) {
+        let sorted =
+            CACHED && !self.map_blocks[victim.index()] && self.translation.as_ref().is_some_and(sorted);
+        if sorted {
             survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
         }
         let mut copied = flash.port.ready();
@@ -736,11 +740,11 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             };
             let moving;
             let mut done;
-            if self.copyback && self.geometry.slots_per_page == 1 {
+            if self.copyback && self.geometry.slots_per_page == 1 && !sorted {
                 let to = PageAt { block, index: flash.nand.next_page(block) };
                 let room = (self.geometry.data_pages_per_block - to.index) as usize;
                 (moving, rest) = rest.split_at(room.min(rest.len()));
-                let map = &mut self.map;
+                let map = self.map.as_mut_slice();
                 let ready = flash.port.ready();
                 done = flash.copyback_all(moving, to, cause, ready, |lpn, ppn| map[lpn.index()] = ppn.0)?;
             } else {
@@ -1047,7 +1051,8 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     ) -> Outcome<(PlaneId, BlockId)> {
         let mut turn = self.turn_of(lpn);
         for _ in 0..self.order.len() {
-            let die = self.geometry.die_of(self.order.at(turn));
+            let first = self.order.at(turn);
+            let die = self.geometry.die_of(first);
             if self.dies[die.index()].low != 0 {
                 self.collect(flash, die)?;
                 // The translation pages that collection writes may take what it has freed.
@@ -1057,7 +1062,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
                     again -= 1;
                 }
             }
-            let plane = self.plane_for(&flash.nand, turn, lpn);
+            let plane = self.plane_for(&flash.nand, first, lpn);
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
                 if self.config.striping == Striping::Dynamic {
                     self.next_turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };

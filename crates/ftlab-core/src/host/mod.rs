@@ -60,6 +60,14 @@ impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
         if self.oracle.is_some() {
             return self.witnessed(op, lba, page, after);
         }
+        // Most are writes, or what they do takes longer: a comparison is cheaper than a jump through a table.
+        if op == Op::Write {
+            return self.ftl.write(&mut self.flash, page, after);
+        }
+        self.other_access(op, page, after)
+    }
+
+    fn other_access(&mut self, op: Op, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
         match op {
             Op::Write => self.ftl.write(&mut self.flash, page, after),
             Op::Read => self.ftl.read(&mut self.flash, page, after),

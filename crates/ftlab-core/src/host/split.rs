@@ -33,6 +33,21 @@ impl Splitter {
         Lpn((lba >> self.unit_shift) as u32)
     }
 
+    /// The access of `request` when it is a single one, as most are where pages are large: the same as the only item of
+    /// [`split`](Self::split).
+    #[inline(always)]
+    pub fn single(&self, request: &Request) -> Option<PageOp> {
+        let Request { lba, sectors, stream, .. } = *request;
+        let within = lba as u32 & (self.page_sectors - 1);
+        if sectors == 0 || sectors > self.page_sectors - within || lba + u64::from(sectors) > self.sectors {
+            return None;
+        }
+        let unit_mask = (1 << self.unit_shift) - 1;
+        let first_sector = lba as u32 & unit_mask;
+        let units = (first_sector + sectors + unit_mask) >> self.unit_shift;
+        Some(PageOp { lpn: self.unit(lba), units, first_sector, sectors, stream, rest: 0 })
+    }
+
     /// The accesses of `request` in ascending order, each with its first sector. A request that reaches the end of
     /// the drive goes on at its start; the host has dealt with it if that is not wanted.
     #[inline(always)]

@@ -11,7 +11,7 @@ use crate::config::{Arrival, DeviceConfig, LinkDuplex, Stop};
 use crate::device::{RunError, RunOptions};
 use crate::flash::clock::{Clock, Step};
 use crate::flash::nand::Outcome;
-use crate::ftl::Ftl;
+use crate::ftl::{Ftl, PageOp};
 use crate::host::intake::Intake;
 use crate::host::request::{Op, Request, SECTOR_BYTES};
 use crate::host::split::Splitter;
@@ -206,7 +206,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self) -> Outcome<bool> {
         self.drive.look_ahead(self.intake, &self.splitter);
         Ok(self.intake.take()?)
@@ -237,7 +237,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     }
 
     /// The current request of the intake is at the host now.
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self) -> Outcome<()> {
         let at = self.free_slots.pop().unwrap_or_else(|| self.new_slot());
         let arrival = if self.closed { self.now() } else { self.intake.arrival() };
@@ -275,7 +275,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         self.slots[at as usize].op
     }
 
-    #[inline]
+    #[inline(always)]
     fn hand_over(&mut self, at: u32) -> Outcome<()> {
         self.slots[at as usize].start = self.now();
         self.in_drive += 1;
@@ -290,7 +290,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     }
 
     /// The way in is free for this request.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, at: u32) -> Outcome<()> {
         if !self.link_is_instant && self.op(at) == Op::Write {
             self.take_link(IN, at);
@@ -355,16 +355,11 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     /// Cut a request into accesses and hand them to the translation layer.
     fn dispatch(&mut self, at: u32) -> Outcome<()> {
         let request = self.slots[at as usize].request();
-        let ready = self.drive.flash.port.ready();
         let mut watch = C::Watch::default();
-        if request.op == Op::Flush {
-            let done = self.drive.ftl.flush(&mut self.drive.flash, ready)?;
-            self.drive.flash.port.watch(&mut watch, done, at);
-        }
-        for (lba, page) in self.splitter.split(&request) {
-            let done = self.drive.access(request.op, lba, &page, ready)?;
-            self.drive.flash.port.watch(&mut watch, done, at);
-            self.books.accessed(request.op, page.units);
+        if let Some(page) = self.splitter.single(&request) {
+            self.access(&request, request.lba, &page, &mut watch, at)?;
+        } else {
+            self.access_several(&request, &mut watch, at)?;
         }
         let pending = self.drive.flash.port.arm(watch, at);
         self.slots[at as usize].pending = pending;
@@ -374,8 +369,36 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         Ok(())
     }
 
+    #[inline(always)]
+    fn access(
+        &mut self,
+        request: &Request,
+        lba: u64,
+        page: &PageOp,
+        watch: &mut C::Watch,
+        at: u32,
+    ) -> Outcome<()> {
+        let ready = self.drive.flash.port.ready();
+        let done = self.drive.access(request.op, lba, page, ready)?;
+        self.drive.flash.port.watch(watch, done, at);
+        self.books.accessed(request.op, page.units);
+        Ok(())
+    }
+
+    fn access_several(&mut self, request: &Request, watch: &mut C::Watch, at: u32) -> Outcome<()> {
+        if request.op == Op::Flush {
+            let ready = self.drive.flash.port.ready();
+            let done = self.drive.ftl.flush(&mut self.drive.flash, ready)?;
+            self.drive.flash.port.watch(watch, done, at);
+        }
+        for (lba, page) in self.splitter.split(request) {
+            self.access(request, lba, &page, watch, at)?;
+        }
+        Ok(())
+    }
+
     /// An access has ended: if it was the last one of its request, that may leave.
-    #[inline]
+    #[inline(always)]
     fn on_ended(&mut self, at: u32) -> Outcome<()> {
         let slot = &mut self.slots[at as usize];
         slot.pending -= 1;

@@ -2,10 +2,11 @@
 
 use crate::config::{DeviceConfig, Stop};
 use crate::device::{RunError, RunOptions};
+use crate::flash::nand::Outcome;
 use crate::flash::port::Count;
 use crate::ftl::Ftl;
 use crate::host::intake::Intake;
-use crate::host::request::Op;
+use crate::host::request::{Op, Request};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::metrics::books::Books;
@@ -35,12 +36,11 @@ pub(crate) fn run<F: Ftl>(
             return Ok(());
         }
         let request = *intake.request();
-        if request.op == Op::Flush {
-            drive.ftl.flush(&mut drive.flash, ()).map_err(|error| *error)?;
-        }
-        for (lba, page) in splitter.split(&request) {
-            drive.access(request.op, lba, &page, ()).map_err(|error| *error)?;
+        if let Some(page) = splitter.single(&request) {
+            drive.access(request.op, request.lba, &page, ()).map_err(|error| *error)?;
             books.accessed(request.op, page.units);
+        } else {
+            several(drive, &request, &splitter, books).map_err(|error| *error)?;
         }
         books.completed(request.op, request.sectors);
         if samples {
@@ -65,4 +65,21 @@ pub(crate) fn run<F: Ftl>(
             }
         }
     }
+}
+
+/// A request that is not one access.
+fn several<F: Ftl>(
+    drive: &mut Drive<'_, F, Count>,
+    request: &Request,
+    splitter: &Splitter,
+    books: &mut Books,
+) -> Outcome<()> {
+    if request.op == Op::Flush {
+        drive.ftl.flush(&mut drive.flash, ())?;
+    }
+    for (lba, page) in splitter.split(request) {
+        drive.access(request.op, lba, &page, ())?;
+        books.accessed(request.op, page.units);
+    }
+    Ok(())
 }

@@ -125,7 +125,7 @@ impl LevelIndex {
     }
 
     /// Move a block from the level above `level` to `level`.
-    #[inline]
+    #[inline(always)]
     pub fn lower(&mut self, block: BlockId, level: u32) {
         let (plane, base, row) = self.place(block);
         self.unset(plane, base, row, level + 1);
