@@ -237,7 +237,11 @@ impl Fitter {
         if streams.is_empty() {
             streams.push(FittedStream::default());
         }
-        FittedModel { streams, follows: self.follows, phases: phases.collect() }
+        let mut ranges: Vec<(u64, u64)> =
+            self.volumes.values().map(|volume| (volume.lowest.unwrap_or(0), volume.highest)).collect();
+        ranges.sort_unstable();
+        let overlay = ranges.windows(2).any(|pair| pair[1].0 < pair[0].1);
+        FittedModel { overlay, streams, follows: self.follows, phases: phases.collect() }
     }
 }
 
@@ -311,7 +315,8 @@ pub fn to_toml(description: &str, model: &FittedModel) -> String {
         description.replace('\\', "\\\\").replace('"', "\\\"").replace(|c: char| c.is_control(), " ");
     let mut text = format!(
         "# Fitted to a trace: counts and distributions only, none of its addresses.\n\ndescription = \"{quoted}\"\n\n\
-         [workload]\nkind = \"fitted\"\n\n[workload.fitted]\nfollows = {}\n",
+         [workload]\nkind = \"fitted\"\n\n[workload.fitted]\noverlay = {}\nfollows = {}\n",
+        model.overlay,
         list(&model.follows, |row| numbers(row))
     );
     // Writing to a String cannot fail.
