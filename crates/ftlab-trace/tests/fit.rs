@@ -33,7 +33,7 @@ fn misfits(name: &str, trace: &dyn SourceFactory, seeds: &[u64]) -> Vec<String> 
     let config = workload(model);
     let of_seed =
         |seed: &u64| misfits_of(name, &recorded, &WorkloadConfig { seed: Some(*seed), ..config.clone() });
-    seeds.iter().flat_map(of_seed).collect()
+    seeds.iter().filter_map(of_seed).collect()
 }
 
 fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Option<String> {

@@ -31,6 +31,7 @@ pub(crate) mod vscsi;
 use ftlab_core::host::request::{RequestSource, SourceError};
 
 use crate::input::{Input, Sink};
+use crate::text::behind_mark;
 use crate::write::TraceWriter;
 
 /// Every format.
@@ -216,7 +217,8 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
         bytes.push(b'\n');
     }
     let lines_end = memchr::memchr_iter(b'\n', &bytes).take(SAMPLE_LINES).last().map_or(0, |at| at + 1);
-    let sample = Sample { bytes: &bytes[..end], lines: &bytes[..lines_end], extension };
+    let begin = behind_mark(&bytes[..lines_end]);
+    let sample = Sample { bytes: &bytes[begin..end], lines: &bytes[begin..lines_end], extension };
     let fitting: Vec<&'static Format> =
         FORMATS.iter().copied().filter(|format| (format.detect)(&sample)).collect();
     let by_extension = |formats: &[&'static Format]| {
@@ -329,14 +331,13 @@ mod tests {
                 lba += size * unit;
                 format!("0.5 0 {} {size} 1\n", lba - size * unit)
             });
-            lines.collect::<String>()
+            lines.collect::<Vec<_>>().concat()
         };
         // No request goes on from another.
         let scattered = |sizes: &[u64], count: u64| {
             let lines = sizes.iter().cycle().zip(0..count);
-            lines
-                .map(|(size, at)| format!("0.5 0 {} {size} 1\n", at * 7919 % 1000 * 1000))
-                .collect::<String>()
+            let lines = lines.map(|(size, at)| format!("0.5 0 {} {size} 1\n", at * 7919 % 1000 * 1000));
+            lines.collect::<Vec<_>>().concat()
         };
         for (text, fitting) in [
             (scattered(&[1, 2, 3], 100), &either[..]),
