@@ -177,6 +177,13 @@ fn small_and_strange_traces_are_fitted() {
     assert_eq!(misfits("the same again", &VecSource::new(again), &[1]), Vec::<String>::new());
     let large = (0..30).map(|step| request(step * 1000, Op::Write, step * 40_000, 30_000)).collect();
     assert_eq!(misfits("large", &VecSource::new(large), &[1]), Vec::<String>::new());
+    // Which pages are only read and what distances are cannot both be kept where all are the same: distances are.
+    let circle = (0..2000u64).map(|step| {
+        let op = if step % 4 == 0 { Op::Write } else { Op::Read };
+        request(step * 1000, op, step % 100 * 8, 8)
+    });
+    let circles = misfits("in circles", &VecSource::new(circle.collect()), &[1, 2, 3]).concat();
+    assert!(!circles.contains("miss ratios"), "{circles}");
     let flushes = VecSource::new(vec![request(0, Op::Flush, 0, 0); 4]);
     let config = workload(fit(&flushes, 100).unwrap());
     let mut source = config.factory(1 << 30, None, None).unwrap().open(0).unwrap();

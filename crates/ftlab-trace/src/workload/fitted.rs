@@ -196,6 +196,8 @@ pub(super) struct Fitted {
     cells: Vec<i64>,
     classes: Vec<i64>,
     classes_left: i64,
+    /// Bins of distances that reads and then writes have anywhere in the trace.
+    distances: Vec<bool>,
     /// Writes still to come to pages that were touched and not written.
     first_writes_left: i64,
     /// Pages that were written.
@@ -210,8 +212,13 @@ pub(super) struct Fitted {
     /// Sequential requests that became jumps.
     owed: u64,
     most_owed: u64,
+    /// Jumps to written pages at distances that the trace never has.
+    strays: u64,
+    most_strays: u64,
     /// Of reads and of writes.
     plan: [Plan; 2],
+    /// Requests to new pages that came before their time, of reads and of writes.
+    exchanged: [u64; 2],
     offset_sectors: u64,
     requests: u64,
     made: u64,
@@ -282,6 +289,7 @@ impl Fitted {
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
             classes_left: 0,
+            distances: shape.model.distances(),
             first_writes_left: 0,
             written: Vec::new(),
             supply: vec![0; CLASSES],
@@ -291,7 +299,10 @@ impl Fitted {
             run_requests: [false, true].map(|write| shape.model.run_requests(write)),
             owed: 0,
             most_owed: shape.model.requests() / 40 + 4,
+            strays: 0,
+            most_strays: shape.model.requests() / 1000,
             plan: [Plan::default(); 2],
+            exchanged: [0; 2],
             offset_sectors: shape.offset_sectors,
             requests,
             made: 0,
@@ -433,7 +444,16 @@ impl Fitted {
 
     /// A lane and an address for a request of a kind.
     fn place(&mut self, kind: usize, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
-        let known = kind & KNOWN != 0;
+        // While the stack is too small for any distance that is wanted, requests to new pages come first.
+        let op = usize::from(write);
+        let mut known = kind & KNOWN != 0;
+        if known && self.cells[cell_of(write, false, NEW)] > 0 && !self.has_old_enough(write) {
+            self.exchanged[op] += 1;
+            known = false;
+        } else if !known && self.exchanged[op] > 0 && self.has_old_enough(write) {
+            self.exchanged[op] -= 1;
+            known = true;
+        }
         if kind & SEQUENTIAL != 0 {
             // A run on known pages may stop where they do not fit, if another goes on instead of a jump.
             let wanted = if self.owed < self.most_owed { POOR_FIT } else { f64::NEG_INFINITY };
@@ -504,6 +524,15 @@ impl Fitted {
 
     fn is_known(&self, page: u64) -> bool {
         self.index.get(scatter(page)).is_some()
+    }
+
+    /// Whether some known page is as many pages back as some access that is still to come.
+    fn has_old_enough(&self, write: bool) -> bool {
+        let live = self.line.live() as u64;
+        let first = cell_of(write, false, 0);
+        (0..NEW)
+            .take_while(|bin| bin_start(DISTANCE_BITS, *bin) < live)
+            .any(|bin| self.cells[first + bin] > 0 || self.cells[first + 256 + bin] > 0)
     }
 
     /// Whether nothing has written a known page.
@@ -599,12 +628,12 @@ impl Fitted {
         let first_cell = cell_of(write, false, 0);
         let wanted: i64 =
             (0..512).filter(|bin| bin % 256 != NEW).map(|bin| self.cells[first_cell + bin].max(0)).sum();
-        let mut best: Option<(f64, u64)> = None;
+        let mut best: Option<(f64, u64, bool)> = None;
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
         // A jump often begins a run: what the run will find counts as much as what the request finds.
         let ahead = (pages as f64 * self.run_requests[usize::from(write)]) as u64;
         for candidate in 0..MORE_CANDIDATES {
-            if candidate >= CANDIDATES && best.is_some_and(|(score, _)| score > 2.0 * FULL_FIT) {
+            if candidate >= CANDIDATES && best.is_some_and(|(score, ..)| score > 2.0 * FULL_FIT) {
                 break;
             }
             let mut rank = self.rng.below(live as u64);
@@ -627,10 +656,18 @@ impl Fitted {
                 }
             }
             let mut page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
-            // Where few pages are written, none of them is found by its distance.
+            // Where few pages are written, none of them is found by its distance. One at a distance that the trace never
+            // has would change the curve of misses, so there are few of those.
+            let mut stray = false;
             if written && !page.written && !self.written.is_empty() {
                 let place = self.rng.below(self.written.len() as u64);
-                page = self.pages[self.written[place as usize] as usize];
+                let other = self.pages[self.written[place as usize] as usize];
+                let distance = self.line.after(other.slot as usize) as u64;
+                let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
+                stray = !self.distances[bin + 256 * usize::from(write)];
+                if !stray || self.strays < self.most_strays {
+                    page = other;
+                }
             }
             // Some candidates begin where the request began that left the page there, some where the neighbours
             // that fit begin: what is taken up whole leaves no pieces that fit nothing.
@@ -643,14 +680,15 @@ impl Fitted {
             if self.lanes[self.lane_of(start)].end == Some(start * PAGE_SECTORS + offset) {
                 score -= CHANCE_RUN;
             }
-            if best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, start));
+            if best.is_none_or(|(most, ..)| score > most) {
+                best = Some((score, start, stray));
             }
             if score >= 2.0 * PERFECT_FIT {
                 break;
             }
         }
-        let start = best.map_or(0, |(_, start)| start);
+        let (_, start, stray) = best.unwrap_or_default();
+        self.strays += u64::from(stray);
         let lane = self.lane_of(start);
         let state = &self.lanes[lane];
         let behind = state.behind();

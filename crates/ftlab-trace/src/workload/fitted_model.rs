@@ -119,6 +119,15 @@ impl FittedModel {
         (all as f64 / stops.max(1) as f64).clamp(1.0, 64.0)
     }
 
+    /// Whether a bin of distances, of reads and then of writes, is anywhere in the trace.
+    pub(super) fn distances(&self) -> Vec<bool> {
+        let mut found = vec![false; 512];
+        for [cell, _] in self.phases.iter().flat_map(|phase| &phase.pages) {
+            found[(cell / 512 * 256 + cell % 256) as usize] = true;
+        }
+        found
+    }
+
     /// Bytes from the first to the last region of all volumes, as they lie.
     pub fn span_bytes(&self) -> u64 {
         self.bytes_of(FittedStream::roomy_regions)
