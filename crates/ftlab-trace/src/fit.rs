@@ -18,9 +18,9 @@ use crate::workload::{FittedModel, FittedPhase, FittedStream};
 /// Phases at most, and requests of a phase at least.
 const PHASES: u64 = 12;
 const PHASE_REQUESTS: u64 = 1000;
-/// Sizes of a kind in a phase that are kept exactly, and groups of the others.
+/// Sizes of a kind in a phase that are kept exactly, and groups of the others: of whole pages, and of others.
 const SIZES: usize = 20;
-const SIZE_GROUPS: usize = 6;
+const SIZE_GROUPS: usize = 4;
 const SLOTS: usize = 1 << 12;
 
 #[derive(Debug, Default)]
@@ -237,11 +237,16 @@ impl Fitter {
         if streams.is_empty() {
             streams.push(FittedStream::default());
         }
-        FittedModel { streams, follows: self.follows, phases: phases.collect() }
+        let mut ranges: Vec<(u64, u64)> =
+            self.volumes.values().map(|volume| (volume.lowest.unwrap_or(0), volume.highest)).collect();
+        ranges.sort_unstable();
+        let overlay = ranges.windows(2).any(|pair| pair[1].0 < pair[0].1);
+        FittedModel { overlay, streams, follows: self.follows, phases: phases.collect() }
     }
 }
 
-/// Sizes with their offsets: the most frequent as they are, the others in groups by size that keep the mean.
+/// Sizes with their offsets: the most frequent as they are, the others in groups by size that keep the mean. Whole pages
+/// stay whole pages, so that what goes on behind them begins with a page.
 fn grouped(sizes: &BTreeMap<(u64, u64), u64>) -> Vec<[u64; 3]> {
     let mut rows: Vec<[u64; 3]> =
         sizes.iter().map(|((sectors, offset), count)| [*sectors, *offset, *count]).collect();
@@ -251,23 +256,32 @@ fn grouped(sizes: &BTreeMap<(u64, u64), u64>) -> Vec<[u64; 3]> {
     }
     let mut others = rows.split_off(SIZES);
     others.sort_unstable();
-    let total: u64 = others.iter().map(|row| row[2]).sum();
-    let mut group: Vec<[u64; 3]> = Vec::new();
-    let mut before = 0;
-    for (place, row) in others.iter().enumerate() {
-        group.push(*row);
-        before += row[2];
-        let groups_before = rows.len() - SIZES;
-        let full = before * SIZE_GROUPS as u64 >= total * (groups_before as u64 + 1);
-        if full || place + 1 == others.len() {
-            let count: u64 = group.iter().map(|row| row[2]).sum();
-            let sectors: u64 = group.iter().map(|row| row[0] * row[2]).sum();
-            let offset = group.iter().max_by_key(|row| row[2]).map_or(0, |row| row[1]);
-            rows.push([((sectors as f64 / count as f64).round() as u64).max(1), offset, count]);
-            group.clear();
+    let (pages, sectors): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|row| row[0].is_multiple_of(PAGE_SECTORS));
+    for (rows_alike, unit) in [(pages, PAGE_SECTORS), (sectors, 1)] {
+        let total: u64 = rows_alike.iter().map(|row| row[2]).sum();
+        let (mut before, mut groups, mut begin) = (0, 0, 0);
+        for (place, row) in rows_alike.iter().enumerate() {
+            before += row[2];
+            if before * SIZE_GROUPS as u64 >= total * (groups + 1) || place + 1 == rows_alike.len() {
+                rows.extend(mean_rows(&rows_alike[begin..=place], unit));
+                groups += 1;
+                begin = place + 1;
+            }
         }
     }
     rows
+}
+
+/// As many requests of as many sectors in all as in `group`, of two sizes that are next to each other in units of `unit`
+/// sectors.
+fn mean_rows(group: &[[u64; 3]], unit: u64) -> impl Iterator<Item = [u64; 3]> + use<> {
+    let count: u64 = group.iter().map(|row| row[2]).sum();
+    let units: u64 = group.iter().map(|row| row[0] / unit * row[2]).sum();
+    let offset = group.iter().max_by_key(|row| row[2]).map_or(0, |row| row[1]);
+    let (size, larger) = (units / count, units % count);
+    let rows = [[size * unit, offset, count - larger], [(size + 1) * unit, offset, larger]];
+    rows.into_iter().filter(|row| row[2] > 0)
 }
 
 /// Describe a trace of `requests` requests so that a workload of kind `fitted` resembles it.
@@ -311,7 +325,8 @@ pub fn to_toml(description: &str, model: &FittedModel) -> String {
         description.replace('\\', "\\\\").replace('"', "\\\"").replace(|c: char| c.is_control(), " ");
     let mut text = format!(
         "# Fitted to a trace: counts and distributions only, none of its addresses.\n\ndescription = \"{quoted}\"\n\n\
-         [workload]\nkind = \"fitted\"\n\n[workload.fitted]\nfollows = {}\n",
+         [workload]\nkind = \"fitted\"\n\n[workload.fitted]\noverlay = {}\nfollows = {}\n",
+        model.overlay,
         list(&model.follows, |row| numbers(row))
     );
     // Writing to a String cannot fail.

@@ -472,6 +472,12 @@ fn parse_line<P: LineParser>(parser: &mut P, cursor: &mut Cursor<'_>) -> Result<
     Ok(request)
 }
 
+/// Bytes of the mark of UTF-8 with which programs of Windows begin files.
+pub(crate) fn behind_mark(bytes: &[u8]) -> usize {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if bytes.starts_with(MARK) { MARK.len() } else { 0 }
+}
+
 /// How many lines of a sample have the shape of a format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
@@ -626,7 +632,8 @@ impl<P: LineParser> TextReader<P> {
                 return Ok(());
             }
             if self.line == 0 && self.next == 0 {
-                self.parser.look_ahead(&self.buffer[..self.lines_end]);
+                self.next = behind_mark(&self.buffer[..self.lines_end]);
+                self.parser.look_ahead(&self.buffer[self.next..self.lines_end]);
             }
             let mut cursor = Cursor::new(&self.buffer[self.next..self.lines_end]);
             while out.len() < end && cursor.at < cursor.bytes.len() {

@@ -319,6 +319,10 @@ fn contents_are_kept_where_the_input_has_them() {
     assert_eq!(contents[..2], [one, other].map(|hash| u128::from_str_radix(hash, 16).unwrap()));
     assert!(contents[2] == contents[3] && contents[3] != contents[4] && contents[2] != contents[0]);
     assert!(with_contents("disksim", "1.5 0 8 8 0\n").1.is_empty());
+    assert_eq!(
+        read_text("csv", "\"arrival_ns\",\"op\",\"lba\",\"sectors\"\n1,\"w\",2,3\n").unwrap(),
+        [Request { arrival_ns: 1, lba: 2, sectors: 3, op: Op::Write, stream: 0 }]
+    );
     assert!(with_contents("csv", "arrival_ns,op,lba,sectors\n1,r,2,3\n").1.is_empty());
     let columns = "columns:arrival_ns;op;lba;sectors;content_hash;-";
     assert_eq!(with_contents(columns, &format!("1;r;2;3;{one};x\n")).1, contents[..1]);
@@ -648,6 +652,49 @@ fn truncated_compressed_files_are_named_as_such() {
         let result = open(&path, &options).and_then(|trace| drain(&mut *trace.open(0)?));
         assert!(result.is_err(), "{extension}");
     }
+}
+
+#[test]
+fn the_mark_of_utf_8_is_no_part_of_a_text() {
+    for format in FORMATS.iter().filter(|format| !format.example.is_empty() && format.name != "columns") {
+        let text = [b"\xef\xbb\xbf", format.example.as_bytes()].concat();
+        let folder = folder();
+        let path = file(folder.path(), &format!("t.{}", format.extensions[0]), &text);
+        let trace = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(trace.format().name, format.name);
+        assert_eq!(
+            drain(&mut *trace.open(0).unwrap()).unwrap(),
+            read_as(format, format.example.as_bytes()).unwrap(),
+            "{}",
+            format.name
+        );
+    }
+}
+
+#[test]
+fn damage_of_our_own_tables_is_found() {
+    let folder = folder();
+    let path = folder.path().join("t.parquet");
+    let requests = some_requests(500);
+    let mut output = create(&path, "parquet").unwrap();
+    output.write(&requests).unwrap();
+    output.finish().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let parquet = Format::named("parquet").unwrap();
+    let (mut same, mut refused) = (0, 0);
+    // Not the footer, where a key or the writer's name may be hit: then nobody knows what was written.
+    for at in (4..bytes.len() * 3 / 4).step_by(7) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        match read_as(parquet, &damaged) {
+            Ok(read) => {
+                assert!(read == requests, "byte {at} of {}", bytes.len());
+                same += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > same, "{refused} {same}");
 }
 
 #[test]

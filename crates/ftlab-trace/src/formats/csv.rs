@@ -46,8 +46,6 @@ impl Csv {
         let at = line.position();
         let text = String::from_utf8_lossy(line.skip_to_line_end());
         let names = text.split(',').map(|name| name.trim().trim_matches('"'));
-        // Byte order marks are common in files from spreadsheets.
-        let names = names.map(|name| name.trim_start_matches('\u{feff}'));
         self.columns = columns_of(names).map_err(|expected| Cursor::header(at, expected))?;
         self.units = Some(Units::of(&self.columns));
         Ok(())
@@ -72,7 +70,9 @@ impl LineParser for Csv {
                 Column::Arrival { scale } => fields.arrival_ns = line.decimal(scale, "an arrival time")?,
                 Column::Op => {
                     let at = line.position();
-                    fields.op = op_of_name(line.word())
+                    let word = line.word();
+                    let quoted = word.strip_prefix(b"\"").and_then(|word| word.strip_suffix(b"\""));
+                    fields.op = op_of_name(quoted.unwrap_or(word))
                         .ok_or_else(|| Cursor::shape(at, "an operation: read, write, trim or flush"))?;
                 }
                 Column::Lba | Column::OffsetBytes => {

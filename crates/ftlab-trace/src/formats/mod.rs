@@ -31,6 +31,7 @@ pub(crate) mod vscsi;
 use ftlab_core::host::request::{RequestSource, SourceError};
 
 use crate::input::{Input, Sink};
+use crate::text::behind_mark;
 use crate::write::TraceWriter;
 
 /// Every format.
@@ -190,6 +191,8 @@ pub(crate) struct Sample<'a> {
     pub(crate) bytes: &'a [u8],
     /// The complete lines among them, with a line feed after the last; at most a few hundred.
     pub(crate) lines: &'a [u8],
+    /// The extension of the file, before that of its compression.
+    pub(crate) extension: Option<&'a str>,
 }
 
 /// Bytes that are looked at to recognise a format.
@@ -214,7 +217,8 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
         bytes.push(b'\n');
     }
     let lines_end = memchr::memchr_iter(b'\n', &bytes).take(SAMPLE_LINES).last().map_or(0, |at| at + 1);
-    let sample = Sample { bytes: &bytes[..end], lines: &bytes[..lines_end] };
+    let begin = behind_mark(&bytes[..lines_end]);
+    let sample = Sample { bytes: &bytes[begin..end], lines: &bytes[begin..lines_end], extension };
     let fitting: Vec<&'static Format> =
         FORMATS.iter().copied().filter(|format| (format.detect)(&sample)).collect();
     let by_extension = |formats: &[&'static Format]| {
@@ -237,7 +241,13 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
         }),
         _ => by_extension(&fitting).ok_or_else(|| {
             let fits = names(&fitting);
-            failed(format!("the content fits several formats ({fits}): choose one with --format"))
+            let extensions: Vec<String> =
+                fitting.iter().flat_map(|format| format.extensions).map(|text| format!(".{text}")).collect();
+            let or_name = match extensions[..] {
+                [] => String::new(),
+                _ => format!(" or by the extension ({})", extensions.join(", ")),
+            };
+            failed(format!("the content fits several formats ({fits}): choose one with --format{or_name}"))
         }),
     }
 }
@@ -300,18 +310,87 @@ mod tests {
     fn two_formats_that_fit_are_never_guessed_between() {
         let text = b"100 0 8 8 1\n200 0 16 8 0\n".to_vec();
         let error = detect(Input::from_bytes("t.trace", text.clone()), Some("trace")).unwrap_err();
-        assert!(error.expected.contains("disksim, mqsim, ssdsim"), "{error}");
-        assert!(error.expected.contains("--format"), "{error}");
-        assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("mqsim")).unwrap().name, "mqsim");
-        assert_eq!(detect(Input::from_bytes("t", text.clone()), Some("ssdsim")).unwrap().name, "ssdsim");
-        assert_eq!(detect(Input::from_bytes("t", text), Some("disksim")).unwrap().name, "disksim");
-        let pages = flashsim::FORMAT.example.as_bytes().to_vec();
-        let error = detect(Input::from_bytes("t", pages.clone()), None).unwrap_err();
-        assert!(error.expected.contains("several formats (disksim, flashsim)"), "{error}");
-        let sectors = b"700.5 0 8 8 0\n700.5 0 16 8 0\n700.5 0 24 8 0\n".to_vec();
-        assert_eq!(detect(Input::from_bytes("t", [pages, sectors].concat()), None).unwrap().name, "disksim");
+        assert!(error.expected.contains("disksim, flashsim, mqsim, ssdsim"), "{error}");
+        assert!(error.expected.contains("--format or by the extension (.disksim, .flashsim, "), "{error}");
+        for name in ["disksim", "flashsim", "mqsim", "ssdsim"] {
+            assert_eq!(detect(Input::from_bytes("t", text.clone()), Some(name)).unwrap().name, name);
+        }
+        // A decimal time is not one of nanoseconds.
         let decimal = b"100 0 8 8 1\n200.5 0 16 8 0\n".to_vec();
-        assert_eq!(detect(Input::from_bytes("t", decimal), None).unwrap().name, "disksim");
+        let error = detect(Input::from_bytes("t", decimal), None).unwrap_err();
+        assert!(error.expected.contains("(disksim, flashsim)"), "{error}");
+    }
+
+    #[test]
+    fn the_unit_of_sizes_needs_evidence() {
+        let either = ["disksim", "flashsim"];
+        // Each request goes on behind the one before by the size in units of so many sectors.
+        let run = |unit: u64, sizes: &[u64], count: usize| {
+            let mut lba = 1001;
+            let lines = sizes.iter().cycle().take(count).map(|size| {
+                lba += size * unit;
+                format!("0.5 0 {} {size} 1\n", lba - size * unit)
+            });
+            lines.collect::<Vec<_>>().concat()
+        };
+        // No request goes on from another.
+        let scattered = |sizes: &[u64], count: u64| {
+            let lines = sizes.iter().cycle().zip(0..count);
+            let lines = lines.map(|(size, at)| format!("0.5 0 {} {size} 1\n", at * 7919 % 1000 * 1000));
+            lines.collect::<Vec<_>>().concat()
+        };
+        for (text, fitting) in [
+            (scattered(&[1, 2, 3], 100), &either[..]),
+            // All of one size, or of two, may be pages.
+            (scattered(&[8], 100), &either),
+            (scattered(&[8, 16], 100), &either),
+            (scattered(&[8, 16, 24], 19), &either),
+            (scattered(&[8, 16, 24], 20), &["disksim"]),
+            (run(1, &[3, 5], 6), &["disksim"]),
+            (run(1, &[3, 5], 5), &either),
+            (run(1, &[3], 6), &["disksim"]),
+            // Less than a page, rounded up.
+            (run(1, &[1], 100), &either),
+            (run(8, &[3, 5], 6), &["flashsim"]),
+            (run(8, &[3, 5], 5), &either),
+            // A stride.
+            (run(8, &[8], 100), &either),
+            (run(8, &[3, 5], 20) + &run(1, &[3, 5], 4), &["flashsim"]),
+            (run(8, &[3, 5], 20) + &run(1, &[3, 5], 6), &either),
+            (run(8, &[8, 16, 24], 40), &either),
+            ("0.5 0 7 8 2\n".repeat(5) + &scattered(&[1, 2], 100), &["disksim"]),
+            ("0.5 0 7 8 2\n".repeat(4) + &scattered(&[1, 2], 100), &either),
+        ] {
+            assert_eq!(fitting_names(text.as_bytes()), fitting, "{text}");
+            for name in either {
+                assert_eq!(
+                    detect(Input::from_bytes("t", text.clone().into()), Some(name)).unwrap().name,
+                    name
+                );
+            }
+        }
+    }
+
+    fn fitting_names(bytes: &[u8]) -> Vec<&'static str> {
+        let sample = Sample { bytes, lines: bytes, extension: None };
+        FORMATS.iter().filter(|format| (format.detect)(&sample)).map(|format| format.name).collect()
+    }
+
+    /// Formats that fit each other's traces, and no others do.
+    #[test]
+    fn examples_fit_no_other_format_than_is_known() {
+        let whole_times = &["disksim", "flashsim", "mqsim", "ssdsim"];
+        for format in FORMATS.iter().filter(|format| !format.example.is_empty()) {
+            let own = [format.name];
+            let expected: &[&str] = match format.name {
+                "disksim" => &["disksim", "flashsim"],
+                "mqsim" | "ssdsim" => whole_times,
+                // Its columns have to be named.
+                "columns" => &[],
+                _ => &own,
+            };
+            assert_eq!(fitting_names(format.example.as_bytes()), expected, "{}", format.name);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 
 use super::{Format, Sample};
@@ -76,6 +77,33 @@ impl<T: Read> Read for UpToEnd<T> {
             0 if !out.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
             count => Ok(count),
         }
+    }
+}
+
+/// A sum over the requests of a file that ftlab wrote: Parquet as it is written by libraries has none, and zstd finds
+/// only some damage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Checksum(u64);
+
+impl Checksum {
+    /// Its key in the footer. Whoever writes a table of ours anew may keep the key, but not the writer's name.
+    const KEY: &str = "ftlab.checksum";
+    const WRITER: &str = "parquet-rs";
+
+    #[inline(always)]
+    fn add(&mut self, request: &Request) {
+        let Request { arrival_ns, lba, sectors, op, stream } = *request;
+        let rest = u64::from(sectors) << 32 | u64::from(stream) << 8 | op as u64;
+        for word in [arrival_ns, lba, rest] {
+            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    /// What the footer of a file says, if ftlab wrote it.
+    fn noted(file: &FileMetaData) -> Option<Self> {
+        file.created_by().filter(|writer| writer.starts_with(Self::WRITER))?;
+        let note = file.key_value_metadata()?.iter().find(|note| note.key == Self::KEY)?;
+        u64::from_str_radix(note.value.as_deref()?, 16).ok().map(Self)
     }
 }
 
@@ -270,6 +298,9 @@ struct Reader<R: ChunkReader> {
     ready: Vec<Request>,
     records: u64,
     total: u64,
+    /// Of all requests, as the footer says, as long as none is left out; and of those that were read.
+    wanted: Option<Checksum>,
+    found: Checksum,
     bad: BadRecords,
     failure: Failure,
 }
@@ -330,6 +361,8 @@ impl<R: ChunkReader + 'static> Reader<R> {
         Ok(Self {
             origin,
             units: Units::of(&roles),
+            wanted: Checksum::noted(file.metadata().file_metadata()),
+            found: Checksum::default(),
             file,
             columns,
             contents,
@@ -531,22 +564,40 @@ impl<R: ChunkReader + 'static> Reader<R> {
                         ..SourceError::default()
                     });
                 }
+                if self.wanted.is_some_and(|wanted| wanted != self.found) {
+                    let error = ParquetError::General(
+                        "it is damaged: its requests are not those that were written".into(),
+                    );
+                    return Err(damaged(&self.origin, &error));
+                }
                 return Ok(());
             }
             if self.ready.is_empty() {
                 let record = self.record(self.next);
                 match record.and_then(|request| Ok((request, self.content(self.next)?))) {
                     Ok((request, content)) => {
+                        self.found.add(&request);
                         out.push(request);
                         contents.extend(content);
                     }
-                    Err(error) => self.bad.leave_out(error)?,
+                    Err(error) => {
+                        self.bad.leave_out(error)?;
+                        self.wanted = None;
+                    }
                 }
                 self.next += 1;
                 self.records += 1;
             } else {
                 let count = (end - out.len()).min(self.chunk - self.next);
-                out.extend_from_slice(&self.ready[self.next..self.next + count]);
+                let ready = &self.ready[self.next..self.next + count];
+                if self.wanted.is_some() {
+                    let mut found = self.found;
+                    for request in ready {
+                        found.add(request);
+                    }
+                    self.found = found;
+                }
+                out.extend_from_slice(ready);
                 self.next += count;
                 self.records += count as u64;
             }
@@ -599,6 +650,7 @@ impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
 
 struct ParquetWriter {
     table: TableWriter<Box<dyn Sink>>,
+    checksum: Checksum,
 }
 
 impl ParquetWriter {
@@ -616,7 +668,7 @@ impl ParquetWriter {
         table.note("ftlab.schema", "requests 1");
         table.note("ftlab.version", env!("CARGO_PKG_VERSION"));
         table.note("ftlab.sector_bytes", &SECTOR_BYTES.to_string());
-        Ok(Self { table })
+        Ok(Self { table, checksum: Checksum::default() })
     }
 }
 
@@ -627,6 +679,7 @@ impl TraceWriter for ParquetWriter {
 
     fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String> {
         for (index, request) in requests.iter().enumerate() {
+            self.checksum.add(request);
             let row = [
                 Cell::Number(request.arrival_ns),
                 Cell::Name(request.op.name()),
@@ -645,7 +698,8 @@ impl TraceWriter for ParquetWriter {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<(), String> {
+    fn finish(mut self: Box<Self>) -> Result<(), String> {
+        self.table.note(Checksum::KEY, &format!("{:016x}", self.checksum.0));
         self.table.finish()?.finish().map_err(|error| format!("cannot be written: {error}"))
     }
 }

@@ -10,7 +10,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, Source
 
 use super::fitted_model::{
     CELLS, CLASSES, DISTANCE_BITS, FLUSH, FittedModel, GAP_BITS, KINDS, KNOWN, NEW, PAGE_SECTORS,
-    REGION_PAGES, SEQUENTIAL, TRIM, cell_of, class_of,
+    REGION_PAGES, REGION_SECTORS, SEQUENTIAL, TRIM, cell_of, class_of,
 };
 use super::refuse;
 use super::zipf::Permutation;
@@ -48,8 +48,12 @@ impl FittedShape {
         // Volumes shrink alike, but none below what its pages need.
         let spare = available.min(span) - needed;
         let share = if span > needed { spare as f64 / (span - needed) as f64 } else { 0.0 };
+        let available_regions = available / (REGION_SECTORS * u64::from(SECTOR_BYTES));
         let regions = model.streams.iter().map(|stream| {
             let needed = stream.needed_regions();
+            if model.overlay {
+                return stream.roomy_regions().min(available_regions);
+            }
             needed + ((stream.roomy_regions() - needed) as f64 * share) as u64
         });
         Ok(Self {
@@ -84,6 +88,8 @@ struct Lane {
     stream: u16,
     base_page: u64,
     regions: u64,
+    /// Of them, from the first on, those that are entered before any other.
+    span_regions: u64,
     order: Permutation,
     drawn: u64,
     taken: BTreeSet<u64>,
@@ -131,19 +137,35 @@ impl Quota {
 struct Plan {
     /// Of requests to new pages.
     new: i64,
+    /// Of them, of those that jump.
+    jumps: i64,
     /// Of jumps to known pages, without the first page of each.
     beside_known: i64,
 }
 
 impl Plan {
+    /// New pages that runs are to enter.
+    fn runs(self) -> i64 {
+        self.new - self.jumps
+    }
+
     fn add(&mut self, kind: usize, pages: u64, requests: i64) {
         if kind & KNOWN == 0 {
-            self.new = self.new.saturating_add(pages.cast_signed().saturating_mul(requests));
+            let pages = pages.cast_signed().saturating_mul(requests);
+            self.new = self.new.saturating_add(pages);
+            if kind & SEQUENTIAL == 0 {
+                self.jumps = self.jumps.saturating_add(pages);
+            }
         } else if kind & SEQUENTIAL == 0 {
             let beside = (pages.cast_signed() - 1).saturating_mul(requests);
             self.beside_known = self.beside_known.saturating_add(beside);
         }
     }
+}
+
+/// Whether a cell is of writes to pages that were touched and never written.
+fn is_first_write(cell: usize) -> bool {
+    (cell_of(true, false, 0)..cell_of(true, false, NEW)).contains(&cell)
 }
 
 fn middle_of_gap(bin: u64) -> f64 {
@@ -174,6 +196,12 @@ pub(super) struct Fitted {
     cells: Vec<i64>,
     classes: Vec<i64>,
     classes_left: i64,
+    /// Bins of distances that reads and then writes have anywhere in the trace.
+    distances: Vec<bool>,
+    /// Writes still to come to pages that were touched and not written.
+    first_writes_left: i64,
+    /// Pages that were written.
+    written: Vec<u32>,
     /// Pages by class.
     supply: Vec<u64>,
     previous: usize,
@@ -184,8 +212,13 @@ pub(super) struct Fitted {
     /// Sequential requests that became jumps.
     owed: u64,
     most_owed: u64,
+    /// Jumps to written pages at distances that the trace never has.
+    strays: u64,
+    most_strays: u64,
     /// Of reads and of writes.
     plan: [Plan; 2],
+    /// Requests to new pages that came before their time, of reads and of writes.
+    exchanged: [u64; 2],
     offset_sectors: u64,
     requests: u64,
     made: u64,
@@ -198,7 +231,7 @@ const CANDIDATES: usize = 12;
 const MORE_CANDIDATES: usize = 60;
 /// Of them, those that are the oldest with a distance that is wanted.
 const OLDEST: usize = 3;
-/// Scores of places: 1.5 fits in all, -1.5 and less in nothing.
+/// Scores of places: 1.5 fits in all, -1.5 and less in nothing, far less in what can never be undone.
 const POPULARITY: f64 = 0.5;
 const PERFECT_FIT: f64 = 1.0 + POPULARITY;
 const GOOD_FIT: f64 = 0.4;
@@ -206,6 +239,9 @@ const POOR_FIT: f64 = 0.0;
 const FULL_FIT: f64 = 0.75;
 /// What is taken off for a jump that would be sequential by chance.
 const CHANCE_RUN: f64 = 1.0;
+/// For new pages that are not wanted, and for first writes of known ones beyond those of the trace.
+const UNWANTED_NEW: f64 = -3.0;
+const UNWANTED_WRITE: f64 = -10.0;
 /// Pages of a request that are looked at to weigh a place.
 const LOOKS: u64 = 8;
 
@@ -213,11 +249,13 @@ impl Fitted {
     pub(super) fn new(shape: &FittedShape, seed: u64, requests: u64) -> Self {
         let mut base_page = 0;
         let lanes = shape.model.streams.iter().zip(&shape.regions).map(|(stream, regions)| {
+            let span_regions = stream.span_regions.clamp(1, *regions);
             let lane = Lane {
                 stream: stream.stream,
                 base_page,
                 regions: *regions,
-                order: Permutation::new(*regions, seed ^ u64::from(stream.stream) << 32),
+                span_regions,
+                order: Permutation::new(span_regions, seed ^ u64::from(stream.stream) << 32),
                 drawn: 0,
                 taken: BTreeSet::new(),
                 fronts: Vec::new(),
@@ -251,6 +289,9 @@ impl Fitted {
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
             classes_left: 0,
+            distances: shape.model.distances(),
+            first_writes_left: 0,
+            written: Vec::new(),
             supply: vec![0; CLASSES],
             previous: FLUSH,
             now_ns: 0.0,
@@ -258,7 +299,10 @@ impl Fitted {
             run_requests: [false, true].map(|write| shape.model.run_requests(write)),
             owed: 0,
             most_owed: shape.model.requests() / 40 + 4,
+            strays: 0,
+            most_strays: shape.model.requests() / 1000,
             plan: [Plan::default(); 2],
+            exchanged: [0; 2],
             offset_sectors: shape.offset_sectors,
             requests,
             made: 0,
@@ -277,6 +321,9 @@ impl Fitted {
         self.gaps = Quota::new(phase.gaps.iter().map(|row| row[1]));
         for row in &phase.pages {
             self.cells[row[0] as usize] += row[1].cast_signed();
+            if is_first_write(row[0] as usize) {
+                self.first_writes_left += row[1].cast_signed();
+            }
         }
         for row in &phase.popularity {
             self.classes[row[0] as usize] += row[1].cast_signed();
@@ -379,7 +426,8 @@ impl Fitted {
             self.touch(op == Op::Write, lba, sectors);
         }
         let stream = self.finish(lane, lba, sectors);
-        Request { arrival_ns, lba: self.offset_sectors + lba, sectors: sectors as u32, op, stream }
+        let begin = if self.model.overlay { self.lanes[lane].base_page * PAGE_SECTORS } else { 0 };
+        Request { arrival_ns, lba: self.offset_sectors + lba - begin, sectors: sectors as u32, op, stream }
     }
 
     fn finish(&mut self, lane: usize, lba: u64, sectors: u64) -> u16 {
@@ -396,7 +444,16 @@ impl Fitted {
 
     /// A lane and an address for a request of a kind.
     fn place(&mut self, kind: usize, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
-        let known = kind & KNOWN != 0;
+        // While the stack is too small for any distance that is wanted, requests to new pages come first.
+        let op = usize::from(write);
+        let mut known = kind & KNOWN != 0;
+        if known && self.cells[cell_of(write, false, NEW)] > 0 && !self.has_old_enough(write) {
+            self.exchanged[op] += 1;
+            known = false;
+        } else if !known && self.exchanged[op] > 0 && self.has_old_enough(write) {
+            self.exchanged[op] -= 1;
+            known = true;
+        }
         if kind & SEQUENTIAL != 0 {
             // A run on known pages may stop where they do not fit, if another goes on instead of a jump.
             let wanted = if self.owed < self.most_owed { POOR_FIT } else { f64::NEG_INFINITY };
@@ -415,30 +472,33 @@ impl Fitted {
         let plan = self.plan[usize::from(write)];
         let new_left = self.cells[cell_of(write, false, NEW)];
         let planned = plan.new + if known { 0 } else { pages.cast_signed() };
-        let missing = new_left - planned;
-        let chance = |pages: i64, among: i64| pages as f64 / among.max(1) as f64;
+        let missing = new_left.saturating_sub(planned);
+        let part = |pages: i64, among: i64| (pages as f64 / among.max(1) as f64).min(1.0);
         if self.pages.is_empty() {
             return self.new_place(sectors, offset);
         }
         if known {
-            let beside = plan.beside_known + pages.cast_signed() - 1;
+            let share = part(missing, plan.beside_known + pages.cast_signed() - 1);
+            // Half of the pages of such places are new, unless more are missing.
             if pages > 1
                 && missing > 0
-                && self.rng.unit() < chance(missing, beside)
-                && let Some(found) = self.edge_place(write, pages, offset)
+                && self.rng.unit() < 2.0 * share
+                && let Some(found) = self.edge_place(write, pages, offset, share)
             {
                 return found;
             }
             return self.known_place(write, sectors, offset);
         }
-        if missing < 0 && self.rng.unit() < chance(-missing, planned) {
+        if missing < 0 && self.rng.unit() < part(missing.saturating_neg(), plan.jumps + pages.cast_signed()) {
             return self.known_place(write, sectors, offset);
         }
         self.new_place(sectors, offset)
     }
 
-    /// A place that begins with known pages and ends with new ones, where a run of new pages stopped.
-    fn edge_place(&mut self, write: bool, pages: u64, offset: u64) -> Option<(usize, u64)> {
+    /// A place that begins with known pages and ends with new ones, where a run of new pages stopped. Of the pages
+    /// behind its first, `share` are to be new.
+    fn edge_place(&mut self, write: bool, pages: u64, offset: u64, share: f64) -> Option<(usize, u64)> {
+        let most_known = ((pages - 1) as f64 * 2.0 * (1.0 - share)).clamp(1.0, (pages - 1) as f64) as u64;
         let mut best: Option<(f64, usize, u64)> = None;
         for _ in 0..CANDIDATES {
             let lane = self.rng.below(self.lanes.len() as u64) as usize;
@@ -447,7 +507,7 @@ impl Fitted {
                 continue;
             }
             let front = state.fronts[self.rng.below(state.fronts.len() as u64) as usize];
-            let known = 1 + self.rng.below(pages - 1);
+            let known = 1 + self.rng.below(most_known);
             let Some(start) = front.next.checked_sub(known).filter(|start| *start >= state.base_page) else {
                 continue;
             };
@@ -455,7 +515,7 @@ impl Fitted {
                 continue;
             }
             let score = self.score(write, start, pages);
-            if best.is_none_or(|(most, ..)| score > most) {
+            if score >= POOR_FIT && best.is_none_or(|(most, ..)| score > most) {
                 best = Some((score, lane, start));
             }
         }
@@ -464,6 +524,20 @@ impl Fitted {
 
     fn is_known(&self, page: u64) -> bool {
         self.index.get(scatter(page)).is_some()
+    }
+
+    /// Whether some known page is as many pages back as some access that is still to come.
+    fn has_old_enough(&self, write: bool) -> bool {
+        let live = self.line.live() as u64;
+        let first = cell_of(write, false, 0);
+        (0..NEW)
+            .take_while(|bin| bin_start(DISTANCE_BITS, *bin) < live)
+            .any(|bin| self.cells[first + bin] > 0 || self.cells[first + 256 + bin] > 0)
+    }
+
+    /// Whether nothing has written a known page.
+    fn is_unwritten(&self, page: u64) -> bool {
+        self.index.get(scatter(page)).is_some_and(|index| !self.pages[index as usize].written)
     }
 
     /// Where a lane goes on to pages that are known or not, as wanted.
@@ -476,7 +550,7 @@ impl Fitted {
         wanted: f64,
     ) -> Option<(usize, u64)> {
         // Volumes that can go on as wanted, of which one is drawn by how many sequential requests it is to have.
-        let fitting: Vec<(usize, u64, u64)> = (0..self.lanes.len())
+        let mut fitting: Vec<(usize, u64, u64)> = (0..self.lanes.len())
             .filter_map(|lane| {
                 let state = &self.lanes[lane];
                 let end = state.end?;
@@ -489,6 +563,13 @@ impl Fitted {
                 fits.then_some((lane, end, state.sequential_left + 1))
             })
             .collect();
+        // A write does not go on within a page that was only read when enough of those were written.
+        let enough = write && self.first_writes_left <= 0;
+        let harmless =
+            |end: u64| !enough || end.is_multiple_of(PAGE_SECTORS) || !self.is_unwritten(end / PAGE_SECTORS);
+        if wanted > f64::NEG_INFINITY || fitting.iter().any(|(_, end, _)| harmless(*end)) {
+            fitting.retain(|(_, end, _)| harmless(*end));
+        }
         let total: u64 = fitting.iter().map(|(.., weight)| weight).sum();
         if total == 0 {
             return None;
@@ -547,15 +628,16 @@ impl Fitted {
         let first_cell = cell_of(write, false, 0);
         let wanted: i64 =
             (0..512).filter(|bin| bin % 256 != NEW).map(|bin| self.cells[first_cell + bin].max(0)).sum();
-        let mut best: Option<(f64, u64)> = None;
+        let mut best: Option<(f64, u64, bool)> = None;
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
         // A jump often begins a run: what the run will find counts as much as what the request finds.
         let ahead = (pages as f64 * self.run_requests[usize::from(write)]) as u64;
         for candidate in 0..MORE_CANDIDATES {
-            if candidate >= CANDIDATES && best.is_some_and(|(score, _)| score > 2.0 * FULL_FIT) {
+            if candidate >= CANDIDATES && best.is_some_and(|(score, ..)| score > 2.0 * FULL_FIT) {
                 break;
             }
             let mut rank = self.rng.below(live as u64);
+            let mut written = false;
             if wanted > 0 {
                 let mut place = self.rng.below(wanted.cast_unsigned()).cast_signed();
                 for bin in (0..512).filter(|bin| bin % 256 != NEW) {
@@ -568,11 +650,25 @@ impl Fitted {
                         let within =
                             if candidate < OLDEST { end - start - 1 } else { self.rng.below(end - start) };
                         rank = (start + within).min(live as u64 - 1);
+                        written = bin >= 256;
                         break;
                     }
                 }
             }
-            let page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
+            let mut page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
+            // Where few pages are written, none of them is found by its distance. One at a distance that the trace never
+            // has would change the curve of misses, so there are few of those.
+            let mut stray = false;
+            if written && !page.written && !self.written.is_empty() {
+                let place = self.rng.below(self.written.len() as u64);
+                let other = self.pages[self.written[place as usize] as usize];
+                let distance = self.line.after(other.slot as usize) as u64;
+                let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
+                stray = !self.distances[bin + 256 * usize::from(write)];
+                if !stray || self.strays < self.most_strays {
+                    page = other;
+                }
+            }
             // Some candidates begin where the request began that left the page there, some where the neighbours
             // that fit begin: what is taken up whole leaves no pieces that fit nothing.
             let start = match candidate % 3 {
@@ -584,14 +680,15 @@ impl Fitted {
             if self.lanes[self.lane_of(start)].end == Some(start * PAGE_SECTORS + offset) {
                 score -= CHANCE_RUN;
             }
-            if best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, start));
+            if best.is_none_or(|(most, ..)| score > most) {
+                best = Some((score, start, stray));
             }
             if score >= 2.0 * PERFECT_FIT {
                 break;
             }
         }
-        let start = best.map_or(0, |(_, start)| start);
+        let (_, start, stray) = best.unwrap_or_default();
+        self.strays += u64::from(stray);
         let lane = self.lane_of(start);
         let state = &self.lanes[lane];
         let behind = state.behind();
@@ -624,6 +721,9 @@ impl Fitted {
         let step = pages.div_ceil(LOOKS).max(1);
         let mut score = 0.0;
         let mut looks = 0.0;
+        // Pages before the one that is looked at use up what is wanted too.
+        let (mut new, mut first_writes) = (0, 0);
+        let runs = self.plan[usize::from(write)].runs();
         for page in (start..start + pages).step_by(step as usize) {
             let known = self.index.get(scatter(page)).map(|index| &self.pages[index as usize]);
             let (cell, class) = match known {
@@ -634,12 +734,19 @@ impl Fitted {
                     (cell_of(write, known.written, bin), Some(class_of(known.count)))
                 }
             };
-            let fits = |left: i64| if left >= step.cast_signed() { 1.0 } else { -1.0 };
-            // Pages that are touched or written for the first time can never be untouched again.
-            let lasting = class.is_none() || (write && known.is_some_and(|page| !page.written));
-            let cell_fits = fits(self.cells[cell]);
-            score += if lasting && cell_fits < 0.0 { -3.0 } else { cell_fits };
+            let looked_at = step.cast_signed();
+            score += match class {
+                // Nothing makes up for new pages that runs are to enter; jumps to new pages can go elsewhere.
+                None if self.cells[cell].saturating_sub(runs) - new < looked_at => UNWANTED_NEW,
+                Some(_) if is_first_write(cell) && self.first_writes_left - first_writes < looked_at => {
+                    UNWANTED_WRITE
+                }
+                _ if self.cells[cell] < looked_at => -1.0,
+                _ => 1.0,
+            };
             score += class.map_or(0.0, |class| POPULARITY * self.demand(class, step));
+            new += if class.is_none() { looked_at } else { 0 };
+            first_writes += if is_first_write(cell) { looked_at } else { 0 };
             looks += 1.0;
         }
         score / looks
@@ -700,6 +807,10 @@ impl Fitted {
                 (index, cell_of(write, page.written, bin))
             };
             self.cells[cell] -= 1;
+            self.first_writes_left -= i64::from(is_first_write(cell));
+            if write && !self.pages[index as usize].written {
+                self.written.push(index);
+            }
             let slot = self.line.push() as u32;
             self.at_slot[slot as usize] = index;
             let page = &mut self.pages[index as usize];
@@ -765,8 +876,14 @@ impl Lane {
     /// Take a region that is free, and as many behind it as `pages` need.
     fn open(&mut self, pages: u64) -> Option<u64> {
         let regions = pages.div_ceil(REGION_PAGES);
-        while self.drawn < self.regions {
-            let region = self.order.map(self.drawn);
+        // Both ends first, so that the range is that of the trace however few regions are opened.
+        while self.drawn < self.regions + 2 {
+            let region = match self.drawn {
+                0 => 0,
+                1 => self.span_regions.saturating_sub(regions),
+                drawn if drawn < self.span_regions + 2 => self.order.map(drawn - 2),
+                drawn => drawn - 2,
+            };
             self.drawn += 1;
             let free = |region| region < self.regions && !self.taken.contains(&region);
             if (region..region + regions).all(free) {

@@ -53,6 +53,9 @@ pub(crate) fn class_of(count: u32) -> usize {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FittedModel {
+    /// Whether the address spaces of volumes lie on top of each other, rather than side by side.
+    #[serde(default)]
+    pub overlay: bool,
     /// Volumes of the trace.
     pub streams: Vec<FittedStream>,
     /// How often a request of one kind follows one of another: a row for each kind, in the order of `kinds` of a phase.
@@ -116,14 +119,30 @@ impl FittedModel {
         (all as f64 / stops.max(1) as f64).clamp(1.0, 64.0)
     }
 
-    /// Bytes from the first to the last region of all volumes, laid side by side.
+    /// Whether a bin of distances, of reads and then of writes, is anywhere in the trace.
+    pub(super) fn distances(&self) -> Vec<bool> {
+        let mut found = vec![false; 512];
+        for [cell, _] in self.phases.iter().flat_map(|phase| &phase.pages) {
+            found[(cell / 512 * 256 + cell % 256) as usize] = true;
+        }
+        found
+    }
+
+    /// Bytes from the first to the last region of all volumes, as they lie.
     pub fn span_bytes(&self) -> u64 {
-        bytes_of(self.streams.iter().map(FittedStream::roomy_regions))
+        self.bytes_of(FittedStream::roomy_regions)
     }
 
     /// Bytes that the pages of all volumes need.
     pub(super) fn needed_bytes(&self) -> u64 {
-        bytes_of(self.streams.iter().map(FittedStream::needed_regions))
+        self.bytes_of(FittedStream::needed_regions)
+    }
+
+    fn bytes_of(&self, regions: impl Fn(&FittedStream) -> u64) -> u64 {
+        let regions = self.streams.iter().map(regions);
+        let regions: u64 =
+            if self.overlay { regions.max().unwrap_or(0) } else { regions.fold(0, u64::saturating_add) };
+        regions.saturating_mul(REGION_SECTORS * u64::from(SECTOR_BYTES))
     }
 
     /// Check that the model can be drawn from.
@@ -173,11 +192,6 @@ impl FittedModel {
         }
         Ok(())
     }
-}
-
-fn bytes_of(regions: impl Iterator<Item = u64>) -> u64 {
-    let regions: u64 = regions.fold(0, u64::saturating_add);
-    regions.saturating_mul(REGION_SECTORS * u64::from(SECTOR_BYTES))
 }
 
 /// Counts are at most so large.

@@ -15,7 +15,8 @@ pub struct Row {
     /// Folder and name, as its CATALOG.md has them.
     pub file: &'static str,
     pub format: &'static str,
-    /// Whether only the user can tell its format: whole numbers in all five columns, say.
+    /// Whether only the user can tell its format: whole numbers in all five columns, or nothing that tells the unit of
+    /// sizes.
     pub ambiguous: bool,
     /// What else has to be said to read it.
     pub options: fn(&mut OpenOptions),
@@ -58,9 +59,9 @@ pub const ROWS: &[Row] = &[
     row("umass-spc/Financial_mini.spc", "spc"),
     row("umass-spc/small_financial.disksim", "disksim"),
     Row { ambiguous: true, ..row("umass-spc/ssdsim-example.ascii", "ssdsim") },
-    row("umass-spc/flashsim-fin1.trace.zst", FLASHSIM),
-    Row { ambiguous: true, ..row("umass-spc/flashsim-web1.trace.zst", "flashsim") },
-    Row { ambiguous: true, ..row("desktop-misc/flashsim-desktop.trace.zst", "flashsim") },
+    Row { ambiguous: true, ..row("umass-spc/flashsim-fin1.trace.zst", "flashsim") },
+    row("umass-spc/flashsim-web1.trace.zst", "flashsim"),
+    row("desktop-misc/flashsim-desktop.trace.zst", "flashsim"),
     row("1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
     row("1and1-datacentre/windows-shared-server.load.gz", "blkreplay"),
     row("cloudphysics/cloudPhysicsIO.csv.zst", "columns:-,arrival_s,op[read=28 write=2a],bytes,lba"),
@@ -98,8 +99,6 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
-/// The same as `flashsim`, which this one's first lines do not tell.
-const FLASHSIM: &str = "columns:arrival_ms stream lba pages_4k op[read=1 write=0]";
 const WISCSEE: &str = "columns:- =D op offset_bytes bytes arrival_s ...";
 
 /// The folder, if there is one.
