@@ -271,9 +271,9 @@ pub struct Insight {
 /// the table has changed, [`changed`](Self::changed) for the same entry; collection and lookups for other entries of the
 /// same access may come in between. When collection has moved data,
 /// [`moved`](Self::moved) for each, and [`rewritten`](Self::rewritten) for the translation pages that were written for
-/// those that are not in memory. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none); it is
-/// empty where the drive does not keep one and [`wants_table`](Self::wants_table) is false. Nothing may be allocated for
-/// each lookup once warm. Required: `lookup`, `moved`, `is_dirty`, `used_bytes`, `check` and
+/// those that are not in memory. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none), of the
+/// translation pages that were looked up; it is empty where the drive does not keep one and
+/// [`wants_table`](Self::wants_table) is false. Nothing may be allocated for each lookup once warm. Required: `lookup`, `moved`, `is_dirty`, `used_bytes`, `check` and
 /// `table_bytes`.
 pub trait MapCache: Debug + Send {
     /// Find the entry of `lookup.lpn`, and append to `ops` what that takes, in order. True for a hit: nothing had to be
