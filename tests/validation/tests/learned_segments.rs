@@ -48,21 +48,32 @@ impl RequestSource for Cursor {
 }
 
 impl Writes {
-    /// Those of a source, until they are of so many units.
-    fn of(source: &dyn SourceFactory, units: u64) -> Self {
+    /// Those of a source, until they are of so many units, and as long as they fill batches of different units.
+    fn of(source: &dyn SourceFactory, units: usize) -> Self {
         let mut source = source.open(0).unwrap();
         let mut requests = Vec::new();
         while source.fill(&mut requests, 4096).unwrap() > 0 {}
         requests.retain(|request| request.op == Op::Write && request.sectors > 0);
-        let mut left = units;
-        let fits = |request: &&Request| {
-            let before = left;
-            left = left.saturating_sub(span(request).count() as u64);
-            before > 0
-        };
-        let count = requests.iter().take_while(fits).count();
-        requests.truncate(count);
-        Self(Arc::new(requests))
+        let mut batch = BTreeSet::new();
+        let mut whole = 0;
+        for (count, unit) in (1..=units).zip(requests.iter().flat_map(span)) {
+            batch.insert(unit);
+            if batch.len() == BATCH {
+                batch.clear();
+                whole = count;
+            }
+        }
+        let mut writes = Vec::new();
+        for request in requests {
+            let span = span(&request);
+            let count = whole.min(span.clone().count());
+            if count > 0 {
+                let lba = span.start() * UNIT_SECTORS;
+                writes.push(Request { lba, sectors: (count as u64 * UNIT_SECTORS) as u32, ..request });
+            }
+            whole -= count;
+        }
+        Self(Arc::new(writes))
     }
 
     /// The same with the translation pages that are written side by side.
@@ -88,7 +99,7 @@ impl Writes {
         self.0.iter().flat_map(span).map(|unit| unit as u32)
     }
 
-    /// Units written in batches of different ones, each batch sorted; what does not fill one is left out.
+    /// Units written in batches of different ones, each batch sorted.
     fn batches(&self) -> Vec<Vec<u32>> {
         let mut batches = Vec::new();
         let mut batch = BTreeSet::new();
@@ -98,6 +109,7 @@ impl Writes {
                 batches.push(std::mem::take(&mut batch).into_iter().collect());
             }
         }
+        assert!(batch.is_empty());
         batches
     }
 }
@@ -161,28 +173,31 @@ fn mapping_bytes(summary: &MapCacheSummary) -> u64 {
     summary.used_bytes - summary.content_bytes.get("waiting_changes").copied().unwrap_or(0)
 }
 
-/// Drives whose planes take turns: the preset, units in a translation page, bytes of a row of blocks, and a change.
-const DRIVES: [(&str, u64, u64, &str); 2] = [
-    ("femu-bb", ENTRIES, 64 << 20, "ftl.striping=dynamic"),
-    ("tlc-small", 4 * ENTRIES, 66 << 20, "ftl.striping=dynamic"),
-];
+/// Presets, units in a translation page, and bytes of a row of blocks.
+const DRIVES: [(&str, u64, u64); 2] = [("femu-bb", ENTRIES, 64 << 20), ("tlc-small", 4 * ENTRIES, 66 << 20)];
 
-/// On a drive of about the size of what the writes span, in the order in which they come: bytes of LeaFTL's mapping
-/// and of S-FTL's. `None` where that would be a large drive.
+/// On a drive of about the size of what the writes span, whose planes take turns, in the order in which they come: bytes
+/// of LeaFTL's mapping and of S-FTL's. `None` where that would be a large drive.
 fn as_they_come(which: usize, writes: &Writes) -> Option<(u64, u64)> {
-    let (preset, entries, row_bytes, change) = DRIVES[which];
-    let writes = writes.side_by_side(entries);
+    let (preset, entries, row_bytes) = DRIVES[which];
+    let mut writes = writes.side_by_side(entries);
+    // The last batch is learned with the next lookup.
+    let last = *writes.0.last().unwrap();
+    Arc::get_mut(&mut writes.0).unwrap().push(Request { sectors: UNIT_SECTORS as u32, ..last });
     let span_bytes = writes.end().next_multiple_of(entries) * UNIT_BYTES;
     if span_bytes > 8 << 30 {
         return None;
     }
     let rows = (span_bytes as f64 * 1.28 / row_bytes as f64).ceil() + 32.0;
     let logical_bytes = (rows / 1.28).floor() as u64 * row_bytes;
-    let mut keys = settings(&[("geometry.blocks_per_plane", &rows), ("ftl.gc_low_free_blocks", &2)]);
+    let mut keys = settings(&[
+        ("geometry.blocks_per_plane", &rows),
+        ("ftl.gc_low_free_blocks", &2),
+        ("ftl.striping", &"dynamic"),
+    ]);
     if preset == "femu-bb" {
         keys.push(format!("ftl.logical_bytes={logical_bytes}"));
     }
-    keys.push(change.into());
     let bytes = |kind: &str| {
         let keys = [keys.clone(), scheme(kind, 0, 100_000)].concat();
         mapping_bytes(&drive(preset, &keys, &writes))
@@ -241,7 +256,7 @@ fn savings(name: &str, writes: &Writes, drives: &[usize]) -> ([Saving; 3], Vec<O
 #[test]
 fn generated_writes_take_from_a_hundredth_to_more_than_a_table() {
     let device = load("map-cache-model", &settings(&[("map_cache.kind", &"dftl")]));
-    let of = |name: &str, units: u64, drives: &[usize], keys: &[String]| {
+    let of = |name: &str, units: usize, drives: &[usize], keys: &[String]| {
         savings(name, &Writes::of(&*load_source(&device, name, keys), units), drives)
     };
     let space = settings(&[("footprint_bytes", &"256MiB")]);

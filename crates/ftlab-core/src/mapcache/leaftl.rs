@@ -226,6 +226,8 @@ struct Plan {
     points: Vec<Point>,
     fits: Vec<Fit>,
     bytes: usize,
+    /// For work: the fewest bytes that get to each point, and the last segment before it.
+    ways: Vec<(usize, Option<Fit>)>,
 }
 
 impl Plan {
@@ -250,20 +252,21 @@ impl Plan {
     /// `gamma` of a line.
     fn fit(&mut self, from: usize, gamma: u32, stripe: &Stripe) {
         let points = &self.points[from..];
-        // The fewest bytes that get to each point, and the last segment before it; 0: no way is known.
-        let mut costs = [0; (1 << GROUP_SHIFT) + 1];
-        let mut lasts = [None; (1 << GROUP_SHIFT) + 1];
+        let ways = &mut self.ways;
+        ways.clear();
+        ways.resize(points.len() + 1, (usize::MAX, None));
+        ways[0].0 = 0;
         for at in 0..points.len() {
-            let so_far = costs[at];
-            if at > 0 && so_far == 0 {
+            let so_far = ways[at].0;
+            if so_far == usize::MAX {
                 continue;
             }
             let mut reach = |fit: Fit| {
-                let (end, bytes) = (at + fit.count, so_far + fit.bytes());
+                let way = &mut ways[at + fit.count];
+                let bytes = so_far + fit.bytes();
                 // Of equals the exact one.
-                let most = bytes + usize::from(fit.kind == Kind::Approximate);
-                if costs[end] == 0 || most <= costs[end] {
-                    (costs[end], lasts[end]) = (bytes, Some(fit));
+                if bytes + usize::from(fit.kind == Kind::Approximate) <= way.0 {
+                    *way = (bytes, Some(fit));
                 }
             };
             let exact = Fit::exact(&points[at..], Kind::Accurate, stripe);
@@ -276,10 +279,10 @@ impl Plan {
                 }
             }
         }
-        self.bytes += costs[points.len()];
+        self.bytes += ways[points.len()].0;
         let first = self.fits.len();
         let mut end = points.len();
-        while let Some(fit) = lasts[end] {
+        while let Some(fit) = ways[end].1 {
             self.fits.push(fit);
             end -= fit.count;
         }

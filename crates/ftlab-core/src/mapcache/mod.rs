@@ -116,7 +116,7 @@ pub struct Stripe {
     last: Vec<[u32; 2]>,
     /// The latest of all rows of the host.
     front: u32,
-    /// Rows that there are numbers for. A row without an end goes round, far behind those in use.
+    /// Rows that there are numbers for; they go round, far behind those in use.
     row_count: u32,
 }
 
