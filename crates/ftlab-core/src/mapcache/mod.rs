@@ -116,7 +116,8 @@ pub struct Stripe {
     last: Vec<[u32; 2]>,
     /// The latest of all rows of the host.
     front: u32,
-    /// Rows that there are numbers for; they go round, far behind those in use.
+    /// Rows that there are numbers for; they go round, far behind those in use. 0 where numbers are too few for that
+    /// (above a thousand million units): each block keeps the row that it has in its plane.
     row_count: u32,
 }
 
@@ -135,9 +136,7 @@ impl Stripe {
         }
         let (units_per_block, blocks_per_plane) = (geometry.units_per_block(), geometry.blocks_per_plane());
         let row_count = u32::MAX / (units_per_block * shape.planes) / 2 * 2;
-        if row_count < 4 * blocks_per_plane {
-            return Self::default();
-        }
+        let (row_count, step) = if row_count < 4 * blocks_per_plane { (0, 1) } else { (row_count, 2) };
         let last = 2 * (blocks_per_plane - 1);
         Self {
             dynamic: config.ftl.striping == Striping::Dynamic,
@@ -145,7 +144,7 @@ impl Stripe {
             blocks_per_plane,
             slots: shape.slots,
             turns,
-            rows: (0..geometry.blocks()).map(|block| 2 * (block % blocks_per_plane)).collect(),
+            rows: (0..geometry.blocks()).map(|block| step * (block % blocks_per_plane)).collect(),
             last: vec![[last, last + 1]; shape.planes as usize],
             front: last,
             row_count,
@@ -159,10 +158,10 @@ impl Stripe {
 
     /// A block was opened, for data of the host or for others.
     pub fn opened(&mut self, block: BlockId, by_host: bool) {
-        let Some([host, others]) = self.last.get_mut((block.0 / self.blocks_per_plane.max(1)) as usize)
-        else {
+        if self.row_count == 0 {
             return;
-        };
+        }
+        let [host, others] = &mut self.last[(block.0 / self.blocks_per_plane) as usize];
         if by_host {
             if *host == self.front {
                 self.front = (self.front + 2) % self.row_count;
@@ -273,8 +272,8 @@ pub struct Insight {
 /// [`moved`](Self::moved) for each, and [`rewritten`](Self::rewritten) for the translation pages that were written for
 /// those that are not in memory. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none), of the
 /// translation pages that were looked up; it is empty where the drive does not keep one and
-/// [`wants_table`](Self::wants_table) is false. Nothing may be allocated for each lookup once warm. Required: `lookup`, `moved`, `is_dirty`, `used_bytes`, `check` and
-/// `table_bytes`.
+/// [`wants_table`](Self::wants_table) is false. Nothing may be allocated for each lookup once warm. Required: `lookup`,
+/// `moved`, `is_dirty`, `used_bytes`, `check` and `table_bytes`.
 pub trait MapCache: Debug + Send {
     /// Find the entry of `lookup.lpn`, and append to `ops` what that takes, in order. True for a hit: nothing had to be
     /// fetched. After a lookup that changes the entry, the entry in memory is newer than the one in flash.
