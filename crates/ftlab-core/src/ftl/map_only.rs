@@ -20,8 +20,10 @@ use crate::mapcache::{Intent, Lookup};
 #[derive(Debug)]
 pub struct MapOnlyFtl {
     translation: Translation,
-    /// Physical addresses, for schemes that look at them.
+    /// Physical addresses, for schemes that look at them, of the translation pages that are `laid_out`: what is never
+    /// touched takes no memory.
     table: Vec<u32>,
+    laid_out: Vec<bool>,
     next: u32,
     /// For schemes that want sorted batches: changed units, each once; for each unit, whether it is one, and whether it was
     /// trimmed last.
@@ -37,11 +39,13 @@ impl MapOnlyFtl {
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Option<Self> {
         let translation = Translation::new(config, false)?;
         let units = geometry.logical_units;
-        let table = if translation.cache.wants_table() { (0..units).collect() } else { Vec::new() };
+        let table = vec![0; if translation.cache.wants_table() { units as usize } else { 0 }];
+        let laid_out = vec![false; translation.shape.pages() as usize];
         let batch_size = translation.cache.sorts_batches().unwrap_or(0);
         Some(Self {
             translation,
             table,
+            laid_out,
             next: units,
             batch: Vec::with_capacity(batch_size),
             batched: vec![(false, false); if batch_size > 0 { units as usize } else { 0 }],
@@ -55,6 +59,9 @@ impl MapOnlyFtl {
     fn look_up(&mut self, op: &PageOp, index: u32, intent: Intent) {
         let lpn = Lpn(op.lpn.0 + index);
         let rest = op.rest + op.units - 1 - index;
+        if !self.table.is_empty() {
+            self.lay_out(self.translation.shape.tpn(lpn));
+        }
         self.translation.lookup(Lookup { lpn, intent, rest }, &self.table);
         if intent == Intent::Read || self.table.is_empty() {
             return;
@@ -64,6 +71,17 @@ impl MapOnlyFtl {
             self.batch(lpn, trim);
         } else {
             self.change(lpn, trim);
+        }
+    }
+
+    /// At first each unit of a translation page lies at its own number.
+    #[inline]
+    fn lay_out(&mut self, tpn: u32) {
+        if !std::mem::replace(&mut self.laid_out[tpn as usize], true) {
+            let shape = self.translation.shape;
+            for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
+                self.table[lpn as usize] = lpn;
+            }
         }
     }
 
@@ -163,5 +181,6 @@ impl Ftl for MapOnlyFtl {
         self.translation.table_bytes()
             + (self.table.capacity() + self.batch.capacity()) as u64 * 4
             + self.batched.capacity() as u64 * 2
+            + self.laid_out.capacity() as u64
     }
 }

@@ -380,6 +380,9 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         nand.open(block);
         if CACHED {
             self.map_blocks[block.index()] = slot == self.map_slot();
+            if let Some(translation) = &mut self.translation {
+                translation.cache.opened(block, slot < self.config.streams as usize);
+            }
         }
         self.planes[plane.index()].open[slot] = Some(block);
         let room = &mut self.rooms[plane.index()];

@@ -7,15 +7,16 @@
 //! full, the translation page with most entries in it is read, changed and written.
 //!
 //! Interpretation: the size of a page (4 bytes for each head, 2 bits for each entry, 4 bytes) is that of a public
-//! implementation. Unmapped entries that follow each other are a run. On a drive that stripes over planes, an entry
-//! continues the run of the entry that was the turn before in its plane (the paper has one plane, where that is the
-//! entry before); the units of a NAND page continue each other. The write buffer is a fixed share of memory, and pages
+//! implementation. Unmapped entries that follow each other are a run. On a drive whose planes take turns
+//! (`ftl.striping = "dynamic"`), addresses are consecutive in the order of turns ([`Stripe`]). Where the address names the
+//! plane, an entry continues the run of the entry that was the turn before in its plane (the paper has one plane, where
+//! that is the entry before); the units of a NAND page continue each other. The write buffer is a fixed share of memory, and pages
 //! with at most `sparse_entries` changes go there: the paper fixes neither.
 
 use crate::config::MapCacheConfig;
-use crate::geometry::Lpn;
+use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::lru::{Links, List, NONE};
-use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape};
+use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape, Stripe};
 
 /// Bytes of an entry in the write buffer: both addresses.
 const BUFFERED_BYTES: u32 = 8;
@@ -40,6 +41,8 @@ pub struct Sftl {
     buffer_capacity: u32,
     buffered: u32,
     sparse_entries: u32,
+    /// Where planes take turns.
+    stripe: Option<Stripe>,
     pages: Vec<Page>,
     links: Links,
     /// Pages in memory.
@@ -70,6 +73,7 @@ impl Sftl {
             buffer_capacity,
             buffered: 0,
             sparse_entries,
+            stripe: None,
             pages: vec![Page { heads: 0, changed: 0, in_memory: false }; pages],
             links,
             recent: List::new(),
@@ -105,6 +109,9 @@ impl Sftl {
     /// Whether an entry is the head of a run, by the addresses of `table`.
     #[inline]
     fn starts_run(&self, lpn: u32, table: &[u32]) -> bool {
+        if let Some(stripe) = &self.stripe {
+            return self.starts_run_of_turns(lpn, table, stripe);
+        }
         let Shape { slots, planes, .. } = self.shape;
         let offset = lpn & (self.shape.entries() - 1);
         // How far back the entry is that it may continue, and how far its address is on.
@@ -117,6 +124,18 @@ impl Sftl {
             here != before
         } else {
             here == u32::MAX || here != before.wrapping_add(step)
+        }
+    }
+
+    /// The same where planes take turns.
+    fn starts_run_of_turns(&self, lpn: u32, table: &[u32], stripe: &Stripe) -> bool {
+        if lpn & (self.shape.entries() - 1) == 0 {
+            return true;
+        }
+        match (table[lpn as usize - 1], table[lpn as usize]) {
+            (u32::MAX, here) => here != u32::MAX,
+            (_, u32::MAX) => true,
+            (before, here) => stripe.number(here) != stripe.number(before).wrapping_add(1),
         }
     }
 
@@ -150,10 +169,10 @@ impl Sftl {
         let Shape { slots, planes, .. } = self.shape;
         self.judge(lpn.0, table);
         let room = self.shape.last(tpn).0 - lpn.0;
-        if lpn.0 & (slots - 1) != slots - 1 && room > 0 {
+        if (self.stripe.is_some() || lpn.0 & (slots - 1) != slots - 1) && room > 0 {
             self.judge(lpn.0 + 1, table);
         }
-        if lpn.0 & (slots - 1) == 0 && room >= slots * planes {
+        if self.stripe.is_none() && lpn.0 & (slots - 1) == 0 && room >= slots * planes {
             self.judge(lpn.0 + slots * planes, table);
         }
     }
@@ -292,6 +311,16 @@ impl MapCache for Sftl {
         self.used + u64::from(self.buffered * BUFFERED_BYTES)
     }
 
+    fn lay_out(&mut self, stripe: Stripe) {
+        self.stripe = stripe.dynamic.then_some(stripe);
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        if let Some(stripe) = &mut self.stripe {
+            stripe.opened(block, by_host);
+        }
+    }
+
     fn wants_table(&self) -> bool {
         true
     }
@@ -351,6 +380,7 @@ impl MapCache for Sftl {
 
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
+            + self.stripe.as_ref().map_or(0, Stripe::table_bytes)
             + (self.pages.capacity() * size_of::<Page>() + self.by_buffered.capacity() * size_of::<List>())
                 as u64
             + (self.newer.capacity() + self.is_head.capacity()) as u64 * 8
@@ -431,6 +461,29 @@ mod tests {
         // Another place for the first unit of a NAND page: it, the second one, and the page that is next in the plane.
         drive.access(64, Write);
         assert_eq!(drive.cache.used_bytes(), (4 + 3) * 4 + 36);
+    }
+
+    #[test]
+    fn planes_that_take_turns_have_one_run() {
+        let text = r#"{ "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 128,
+            "page_bytes": 8192, "mapping_unit_bytes": 4096 }, "ftl": { "striping": "dynamic" } }"#;
+        let stripe = Stripe::new(&serde_json::from_str(text).unwrap());
+        let mut drive = Drive::new(4096, 0.0, Shape { slots: 2, planes: 4, ..SHAPE });
+        drive.cache.lay_out(stripe);
+        // Pages of 2 units go round from the second plane on, in blocks of another row each, opened one after the other.
+        let rows = [3, 5, 0, 7];
+        for plane in 0..4 {
+            drive.cache.opened(BlockId(plane * 8 + rows[plane as usize]), true);
+        }
+        for (lpn, ppn) in (0..).zip(&mut drive.table) {
+            let turn = lpn / 2 + 1;
+            *ppn = (turn % 4 * 8 + rows[turn as usize % 4]) * 256 + turn / 4 * 2 + lpn % 2;
+        }
+        drive.access(0, Read);
+        assert_eq!(drive.cache.used_bytes(), 4 + 36);
+        // Another place for a unit: a run of its own, and one behind it.
+        drive.access(64, Write);
+        assert_eq!(drive.cache.used_bytes(), 3 * 4 + 36);
     }
 
     #[test]

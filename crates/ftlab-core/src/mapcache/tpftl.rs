@@ -13,7 +13,8 @@
 //! Interpretation: a node takes 4 bytes, for the number of its translation page. An entry's time is that of the lookup
 //! that last asked for it or loaded it. Of the two prefetches the longer one counts. Entries that are in memory already
 //! stay as they are. What a miss reads is one span, from the entry asked for to the last one loaded. An entry that
-//! collection changes keeps its time. When collection writes a translation page, the changes of its node go along.
+//! collection changes keeps its time, and leaves after the changed ones of its node. When collection writes a translation
+//! page, the changes of its node go along.
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
