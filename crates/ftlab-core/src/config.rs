@@ -961,6 +961,15 @@ impl DeviceConfig {
         self.ftl.streams
             + u32::from(self.ftl.gc_open_block == GcOpenBlock::Separate)
             + u32::from(self.map_cache.kind != MapCacheKind::Ideal)
+            + u32::from(self.gathers())
+    }
+
+    /// Whether collection puts logical blocks in order (`cftl`): they must fit in a block, and fill pages.
+    pub fn gathers(&self) -> bool {
+        let slots = self.geometry.page_bytes / self.unit_bytes();
+        let block_units = u64::from(self.map_cache.cftl_block_pages);
+        let fits = slots..=u64::from(self.data_pages_per_block()) * slots;
+        self.map_cache.kind == MapCacheKind::Cftl && fits.contains(&block_units)
     }
 
     /// Mapping units that translation pages take. Call after [`validate`](Self::validate).
@@ -969,7 +978,12 @@ impl DeviceConfig {
             return 0;
         }
         let slots = self.geometry.page_bytes / self.unit_bytes();
-        self.logical_pages().div_ceil(self.geometry.page_bytes / u64::from(ENTRY_BYTES)) * slots
+        let entries = self.geometry.page_bytes / u64::from(ENTRY_BYTES);
+        let blocks = match self.map_cache.kind {
+            MapCacheKind::Cftl => self.logical_pages().div_ceil(u64::from(self.map_cache.cftl_block_pages)),
+            _ => 0,
+        };
+        (self.logical_pages().div_ceil(entries) + blocks.div_ceil(entries)) * slots
     }
 
     /// Check every value, alone and against the others.
@@ -1317,7 +1331,7 @@ impl DeviceConfig {
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             Cdftl => page + u64::from(m.entry_bytes),
             Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
-            Cftl => cftl::LEAST_BYTES,
+            Cftl => cftl::least_bytes(m, Shape::new(self)),
             Leaftl => leaftl::least_bytes(Shape::new(self)),
             _ => u64::from(m.entry_bytes),
         };

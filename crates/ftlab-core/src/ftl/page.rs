@@ -7,7 +7,9 @@
 //! With a mapping cache (`CACHED`) the table is in flash as well: translation pages are units behind the logical ones,
 //! so that the table of units is their directory too, and blocks of their own take them. They are collected as data
 //! are. Data that collection moves change entries in memory where they are there; for the others their translation
-//! pages are written, each once, after the collection.
+//! pages are written, each once, after the collection. Where the mapping cache wants logical blocks in order, collection
+//! finds them, and they go to open blocks of their own, each logical block to the plane that its number says: so planes
+//! get as much as they give. A plane that is full all the same leaves writes to the next one.
 
 use std::ops::Range;
 
@@ -37,7 +39,8 @@ const MAX_SCATTERED: usize = 64;
 #[derive(Debug)]
 struct Plane {
     free: FreeBlocks,
-    /// One for each stream, then one for copies unless they share the first, then one for translation pages.
+    /// One for each stream, then one for copies unless they share the first, one for logical blocks in order if the mapping
+    /// cache gathers them, and one for translation pages.
     open: Vec<OpenBlock>,
     erases: u32,
 }
@@ -78,6 +81,8 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     copyback: bool,
     high_free_blocks: u32,
     gc_slot: OpenSlot,
+    /// Pages of a logical block that the mapping cache wants in order; 0 when it wants none.
+    ordered_pages: u32,
     /// Where each logical unit is, then each unit of a translation page.
     map: Vec<u32>,
     translation: Option<Translation>,
@@ -92,8 +97,10 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     counters: FtlCounters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
-    /// Runs of logical units that the mapping cache wants in order, each in one block: found while collecting.
+    /// Logical blocks that the mapping cache wants in order: found while collecting.
     scattered: Vec<Range<u32>>,
+    /// Those of the victim under way that are in order.
+    ordered: Vec<Range<u32>>,
 }
 
 impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
@@ -118,8 +125,9 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         Self {
             copyback: config.timing.copyback,
             high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
-            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate {
-                slots - 1 - usize::from(CACHED)
+            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { ftl.streams as usize } else { 0 },
+            ordered_pages: if config.gathers() {
+                config.map_cache.cftl_block_pages / geometry.slots_per_page
             } else {
                 0
             },
@@ -135,6 +143,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             counters: FtlCounters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
             scattered: Vec::with_capacity(MAX_SCATTERED),
+            ordered: Vec::new(),
             geometry: geometry.clone(),
             config: ftl,
         }
@@ -216,14 +225,19 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             } else if self.is_full(&flash.nand, block) {
                 self.victims.on_seal(block, flash.nand.valid_units(block));
             } else {
-                let mut slots = if self.holds_translation(block) {
+                let open = &self.planes[plane.index()].open;
+                let slots = if self.holds_translation(block) {
                     self.map_slot()..self.map_slot() + 1
                 } else {
-                    0..self.planes[plane.index()].open.len() - usize::from(CACHED)
+                    0..open.len() - usize::from(CACHED)
                 };
                 // That for copies first: copies need a place before anything else does.
+                let is_free = |slot: &OpenSlot| open[*slot].is_none();
+                let (order, gc_slot) =
+                    (slots.clone().rev(), slots.contains(&self.gc_slot).then_some(self.gc_slot));
+                let slot = gc_slot.into_iter().chain(order).find(is_free);
                 let open = &mut self.planes[plane.index()].open;
-                match slots.rfind(|slot| open[*slot].is_none()) {
+                match slot {
                     Some(slot) => open[slot] = Some(block),
                     None => extra.push(block),
                 }
@@ -689,19 +703,8 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         } else {
             self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
         }
-        if CACHED {
-            // Only what collection has gained beyond its need is spent on this.
-            while self.planes[plane.index()].free.len() > self.config.gc_low_free_blocks.max(1)
-                && let Some(units) = self.scattered.pop()
-            {
-                let table = &self.map[..self.geometry.logical_units as usize];
-                let wants = |translation: &Translation| {
-                    translation.cache.wants_gathered(Lpn(units.start), table) == Some(units.clone())
-                };
-                if self.translation.as_ref().is_some_and(wants) {
-                    self.gather(flash, plane, units)?;
-                }
-            }
+        if CACHED && !self.scattered.is_empty() {
+            self.put_in_order(flash)?;
         }
         self.level_wear(flash, plane)?;
         if let Some(next) = self.victims.likely_next(plane) {
@@ -728,9 +731,53 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         if CACHED && !self.map_blocks[victim.index()] && self.translation.as_ref().is_some_and(sorted) {
             survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
         }
+        let mut ordered = std::mem::take(&mut self.ordered);
+        if CACHED && self.ordered_pages > 0 && cause == Cause::Gc {
+            self.set_ordered_apart(&flash.nand, &mut survivors, &mut ordered);
+        }
+        let mut copied = self.copy_units(flash, plane, slot, &survivors, cause)?;
+        self.units_moved(&flash.nand, victim, &survivors);
+        for units in ordered.drain(..) {
+            let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
+                self.copy_in_order(flash, plane, block, units.clone(), Some(victim))?
+            } else {
+                survivors.clear();
+                survivors.extend(self.map[units.start as usize..units.end as usize].iter().copied().map(Ppn));
+                self.copy_units(flash, plane, slot, &survivors, cause)?
+            };
+            copied = flash.port.join(copied, done);
+            for lpn in units.map(Lpn) {
+                self.unit_moved(lpn);
+            }
+        }
+        self.ordered = ordered;
+        self.survivors = survivors;
+        flash.erase(victim, cause, copied)?;
+        let erases = flash.nand.erases(victim);
+        let state = &mut self.planes[plane.index()];
+        state.free.give(self.geometry.row_of(victim), erases);
+        state.erases += 1;
+        Ok(())
+    }
+
+    /// Move the units `survivors` into the open block `slot` of their plane.
+    #[inline(always)]
+    fn copy_units<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        slot: OpenSlot,
+        survivors: &[Ppn],
+        cause: Cause,
+    ) -> Outcome<P::Ticket> {
         let mut copied = flash.port.ready();
-        let mut rest = survivors.as_slice();
+        let mut rest = survivors;
         while !rest.is_empty() {
+            let slot = if CACHED && cause == Cause::Gc {
+                self.slot_for_copies(&flash.nand, plane, slot)
+            } else {
+                slot
+            };
             let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
                 return Err(self.full(plane, "copies of garbage collection"));
             };
@@ -752,84 +799,173 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             }
             copied = flash.port.join(copied, done);
         }
-        if let (true, Some(translation)) = (CACHED, &mut self.translation) {
-            if self.map_blocks[victim.index()] {
-                let pages = u64::from(survivors.len() as u32 / self.geometry.slots_per_page);
+        Ok(copied)
+    }
+
+    /// Tell the mapping cache of units that were moved out of `victim`.
+    fn units_moved(&mut self, nand: &NandArray, victim: BlockId, survivors: &[Ppn]) {
+        if !CACHED {
+            return;
+        }
+        if self.map_blocks[victim.index()] {
+            let pages = u64::from(survivors.len() as u32 / self.geometry.slots_per_page);
+            if let Some(translation) = &mut self.translation {
                 translation.counts.flash_reads += pages;
                 translation.counts.flash_programs += pages;
+            }
+            return;
+        }
+        // Their old places still name them.
+        for lpn in survivors.iter().filter_map(|ppn| nand.lpn(*ppn)) {
+            self.unit_moved(lpn);
+        }
+    }
+
+    fn unit_moved(&mut self, lpn: Lpn) {
+        let Some(translation) = &mut self.translation else { return };
+        let table = &self.map[..self.geometry.logical_units as usize];
+        translation.moved(lpn, table);
+        if self.ordered_pages > 0
+            && self.scattered.len() < MAX_SCATTERED
+            && let Some(units) = translation.cache.wants_gathered(lpn, table)
+            && !self.scattered.contains(&units)
+        {
+            self.scattered.push(units);
+        }
+    }
+
+    /// Take the logical blocks that are found by one entry, and lie in the victim as a whole, out of `survivors`.
+    fn set_ordered_apart(&self, nand: &NandArray, survivors: &mut Vec<Ppn>, ordered: &mut Vec<Range<u32>>) {
+        let Some(translation) = &self.translation else { return };
+        let (mut at, mut kept) = (0, 0);
+        while at < survivors.len() {
+            let ppn = survivors[at];
+            let starts = |units: &Range<u32>| {
+                let last = Ppn(ppn.0 + units.len() as u32 - 1);
+                self.map[units.start as usize] == ppn.0 && survivors.get(at + units.len() - 1) == Some(&last)
+            };
+            let found = nand.lpn(ppn).and_then(|lpn| translation.block_of(lpn)).filter(starts);
+            if let Some(units) = found {
+                at += units.len();
+                ordered.push(units);
             } else {
-                // Their old places still name them.
-                let table = &self.map[..self.geometry.logical_units as usize];
-                for lpn in survivors.iter().filter_map(|ppn| flash.nand.lpn(*ppn)) {
-                    translation.moved(lpn, table);
-                    if self.scattered.len() < MAX_SCATTERED
-                        && let Some(units) = translation.cache.wants_gathered(lpn, table)
-                        && !self.scattered.contains(&units)
-                    {
-                        self.scattered.push(units);
-                    }
-                }
+                survivors[kept] = ppn;
+                (at, kept) = (at + 1, kept + 1);
             }
         }
-        self.survivors = survivors;
-        flash.erase(victim, cause, copied)?;
-        let erases = flash.nand.erases(victim);
-        let state = &mut self.planes[plane.index()];
-        state.free.give(self.geometry.row_of(victim), erases);
-        state.erases += 1;
+        survivors.truncate(kept);
+    }
+
+    /// Where logical blocks are put in order.
+    fn ordered_slot(&self) -> OpenSlot {
+        self.map_slot() - 1
+    }
+
+    /// Pages of `plane` that the open block for logical blocks in order has left; none when it is not open.
+    fn ordered_room(&self, nand: &NandArray, plane: PlaneId) -> u32 {
+        let open = self.planes[plane.index()].open[self.ordered_slot()];
+        open.map_or(0, |block| self.geometry.data_pages_per_block - nand.next_page(block))
+    }
+
+    /// Where copies for `slot` go: those of collection fill what is too little for a logical block first.
+    fn slot_for_copies(&self, nand: &NandArray, plane: PlaneId, slot: OpenSlot) -> OpenSlot {
+        let fills = slot == self.gc_slot
+            && self.ordered_pages > 0
+            && (1..self.ordered_pages).contains(&self.ordered_room(nand, plane));
+        if fills { self.ordered_slot() } else { slot }
+    }
+
+    /// The block of `plane` that takes the next logical block in order, if it has room for it or there are more than `keep`
+    /// free ones.
+    fn block_for_ordered(&mut self, nand: &mut NandArray, plane: PlaneId, keep: u32) -> Option<BlockId> {
+        let slot = self.ordered_slot();
+        let room = self.ordered_room(nand, plane);
+        if room > 0 && room < self.ordered_pages {
+            return None;
+        }
+        self.open_block(nand, plane, slot, keep)
+    }
+
+    /// Put the logical blocks in order that collection has found. Only what planes have beyond their need is spent on this; what
+    /// finds no room waits.
+    fn put_in_order<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+        let mut scattered = std::mem::take(&mut self.scattered);
+        let mut at = 0;
+        while at < scattered.len() {
+            if self.gather(flash, scattered[at].clone())? {
+                scattered.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        self.scattered = scattered;
         Ok(())
     }
 
-    /// Move logical units, all of them mapped, to places that follow each other in a block of `plane`, if there is room
-    /// enough for it now.
-    fn gather<P: FlashPort>(
+    /// Move the units of a logical block to places that follow each other in one block. False when there is no room for it now.
+    fn gather<P: FlashPort>(&mut self, flash: &mut Flash<P>, units: Range<u32>) -> Outcome<bool> {
+        let Some(translation) = &self.translation else { return Ok(true) };
+        let table = &self.map[..self.geometry.logical_units as usize];
+        if translation.cache.wants_gathered(Lpn(units.start), table).as_ref() != Some(&units) {
+            return Ok(true);
+        }
+        let places = &table[units.start as usize..units.end as usize];
+        if !places.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
+            let plane = self.order.at(units.start / units.len() as u32);
+            let keep = self.config.gc_low_free_blocks.max(1);
+            let Some(block) = self.block_for_ordered(&mut flash.nand, plane, keep) else { return Ok(false) };
+            self.counters.gc.pages_copied += units.len() as u64;
+            self.copy_in_order(flash, plane, block, units.clone(), None)?;
+            self.measure_room(&flash.nand, plane);
+        }
+        if let Some(translation) = &mut self.translation {
+            translation.cache.gathered(units, &self.map[..self.geometry.logical_units as usize]);
+        }
+        Ok(true)
+    }
+
+    /// Copy a logical block into the next pages of the open block for such. `victim` is being collected.
+    fn copy_in_order<P: FlashPort>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
+        block: BlockId,
         units: Range<u32>,
-    ) -> Outcome<()> {
+        victim: Option<BlockId>,
+    ) -> Outcome<P::Ticket> {
         let slots = self.geometry.slots_per_page;
-        let pages = units.len() as u32 / slots;
-        let slot = self.gc_slot;
-        let state = &self.planes[plane.index()];
-        let room = state.open[slot].map_or(self.geometry.data_pages_per_block, |open| {
-            self.geometry.data_pages_per_block - flash.nand.next_page(open)
-        });
-        let whole = units.start.is_multiple_of(slots) && (units.len() as u32).is_multiple_of(slots);
-        if !whole || room < pages {
-            return Ok(());
-        }
-        let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) else { return Ok(()) };
-        self.counters.gc.pages_copied += u64::from(pages * slots);
         let ready = flash.port.ready();
+        let mut copied = ready;
         for first in units.step_by(slots as usize) {
             let mut lpns = [Lpn(0); MAX_SLOTS];
             let mut old = [Ppn(0); MAX_SLOTS];
             let mut reads = PageReads::new(ready);
             for (at, lpn) in (first..first + slots).map(Lpn).enumerate() {
-                let Some(ppn) = self.lookup(lpn) else { return Ok(()) };
-                (lpns[at], old[at]) = (lpn, ppn);
-                reads.add(flash, self.geometry.page_of(ppn), self.geometry.sectors_per_unit, Cause::Gc)?;
+                (lpns[at], old[at]) = (lpn, Ppn(self.map[lpn.index()]));
+                let page = self.geometry.page_of(old[at]);
+                reads.add(flash, page, self.geometry.sectors_per_unit, Cause::Gc)?;
             }
             let read = reads.finish(flash, Cause::Gc)?;
             let page = PageAt { block, index: flash.nand.next_page(block) };
-            let done = flash.program(page, &lpns[..slots as usize], Cause::Gc, read)?;
+            let mut done = flash.program(page, &lpns[..slots as usize], Cause::Gc, read)?;
             let new = self.geometry.unit(page).0;
             for (ppn, old) in (new..new + slots).map(Ppn).zip(old) {
                 flash.store_copy(old, ppn);
             }
             if self.is_full(&flash.nand, block) {
-                self.seal(flash, plane, slot, block, done)?;
+                done = self.seal(flash, plane, self.ordered_slot(), block, done)?;
             }
+            copied = flash.port.join(copied, done);
             for ((ppn, old), lpn) in (new..new + slots).map(Ppn).zip(old).zip(lpns) {
-                self.invalidate(flash, old)?;
-                self.map[lpn.index()] = ppn.0;
-                if let Some(translation) = &mut self.translation {
-                    translation.moved(lpn, &self.map[..self.geometry.logical_units as usize]);
+                if victim == Some(self.geometry.block_of(old)) {
+                    flash.invalidate(old)?;
+                } else {
+                    self.invalidate(flash, old)?;
                 }
+                self.map[lpn.index()] = ppn.0;
             }
         }
-        Ok(())
+        Ok(copied)
     }
 
     /// Move the units `moving` into the next page of `block`.
@@ -1064,7 +1200,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
                 }
                 return Ok((plane, block));
             }
-            if self.config.striping == Striping::Static {
+            if self.config.striping == Striping::Static && self.ordered_pages == 0 {
                 return Err(self.full(plane, "host writes"));
             }
             turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };

@@ -72,9 +72,14 @@ impl Shape {
         self.entries() * ENTRY_BYTES
     }
 
-    /// Translation pages of the drive. The last may be in use only in part; it is read and written whole.
+    /// Translation pages of the page table. The last may be in use only in part; it is read and written whole.
     pub const fn pages(self) -> u32 {
         self.logical_units.div_ceil(1 << self.shift)
+    }
+
+    /// Translation pages of a block table with an entry for every `block_units` units; of none with 0.
+    pub const fn block_table_pages(self, block_units: u32) -> u32 {
+        if block_units == 0 { 0 } else { self.logical_units.div_ceil(block_units).div_ceil(1 << self.shift) }
     }
 
     /// The translation page of a logical unit.
@@ -202,11 +207,36 @@ pub trait MapCache: Debug + Send {
     /// Bytes of memory in use, as the scheme counts them; at most `map_cache.bytes` after a lookup.
     fn used_bytes(&self) -> u64;
 
-    /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order. The translation
-    /// layer moves them there when it has room; `table` says where they are.
+    /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order: a whole logical
+    /// block of [`block_units`](Self::block_units). The translation layer moves them there when it has room, and says so to
+    /// [`gathered`](Self::gathered); `table` says where they are.
     fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
         let _ = (lpn, table);
         None
+    }
+
+    /// Units that it wanted gathered lie in order now, by `table`. For none of them is [`moved`](Self::moved) called.
+    fn gathered(&mut self, units: Range<u32>, table: &[u32]) {
+        let _ = (units, table);
+    }
+
+    /// Units of a logical block, for a scheme with a block table: a second table in flash, with one entry for each logical
+    /// block, whose translation pages have the numbers behind those of the page table. 0: it has none.
+    fn block_units(&self) -> u32 {
+        0
+    }
+
+    /// Whether the units of a logical block are found by its entry in the block table, the place of the first of them. The
+    /// page table in flash need not be right for them then. The entry of every other block says that there is none.
+    fn is_block_mapped(&self, block: u32) -> bool {
+        let _ = block;
+        false
+    }
+
+    /// Whether the entry of a logical block is newer in memory than in flash.
+    fn is_block_dirty(&self, block: u32) -> bool {
+        let _ = block;
+        false
     }
 
     /// Whether it looks at physical addresses.
