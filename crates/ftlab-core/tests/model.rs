@@ -134,7 +134,9 @@ const WITHOUT_COALESCING: [&str; 2] = ["sftl", "tpftl"];
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let one = (0..10_u32, any::<u64>(), prop_oneof![4 => 1..20_u32, 1 => 20..100_u32], 0..3_u16, 0..400_u64);
-    proptest::collection::vec(one, 1..250).prop_map(|rows| {
+    // Where everything is written, or much is only read and trimmed.
+    let written = proptest::sample::select(vec![900, 200]);
+    (proptest::collection::vec(one, 1..250), written).prop_map(|(rows, written)| {
         let mut arrival_ns = 0;
         let request = |(kind, lba, sectors, stream, gap)| {
             let op = match kind {
@@ -145,7 +147,8 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
             };
             arrival_ns += gap * 1000;
             // A few regions, so that writes meet each other.
-            Request { arrival_ns, lba: lba % 900, sectors, op, stream }
+            let lba = lba % if op == Op::Write { written } else { 900 };
+            Request { arrival_ns, lba, sectors, op, stream }
         };
         rows.into_iter().map(request).collect()
     })

@@ -732,10 +732,19 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
         }
         let mut ordered = std::mem::take(&mut self.ordered);
-        if CACHED && self.ordered_pages > 0 && cause == Cause::Gc {
+        let mut copied = flash.port.ready();
+        let mut rest = survivors.as_slice();
+        if CACHED && self.ordered_pages > 0 && cause == Cause::Gc && slot != self.map_slot() {
             self.set_ordered_apart(&flash.nand, &mut survivors, &mut ordered);
+            // What is too little for a logical block takes others.
+            let room = self.ordered_room(&flash.nand, plane);
+            let units = if room < self.ordered_pages { room * self.geometry.slots_per_page } else { 0 };
+            let front;
+            (front, rest) = survivors.split_at(survivors.len().min(units as usize));
+            copied = self.copy_units(flash, plane, self.ordered_slot(), front, cause)?;
         }
-        let mut copied = self.copy_units(flash, plane, slot, &survivors, cause)?;
+        let done = self.copy_units(flash, plane, slot, rest, cause)?;
+        copied = flash.port.join(copied, done);
         self.units_moved(&flash.nand, victim, &survivors);
         for units in ordered.drain(..) {
             let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
@@ -773,11 +782,6 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let mut copied = flash.port.ready();
         let mut rest = survivors;
         while !rest.is_empty() {
-            let slot = if CACHED && cause == Cause::Gc {
-                self.slot_for_copies(&flash.nand, plane, slot)
-            } else {
-                slot
-            };
             let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
                 return Err(self.full(plane, "copies of garbage collection"));
             };
@@ -865,14 +869,6 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     fn ordered_room(&self, nand: &NandArray, plane: PlaneId) -> u32 {
         let open = self.planes[plane.index()].open[self.ordered_slot()];
         open.map_or(0, |block| self.geometry.data_pages_per_block - nand.next_page(block))
-    }
-
-    /// Where copies for `slot` go: those of collection fill what is too little for a logical block first.
-    fn slot_for_copies(&self, nand: &NandArray, plane: PlaneId, slot: OpenSlot) -> OpenSlot {
-        let fills = slot == self.gc_slot
-            && self.ordered_pages > 0
-            && (1..self.ordered_pages).contains(&self.ordered_room(nand, plane));
-        if fills { self.ordered_slot() } else { slot }
     }
 
     /// The block of `plane` that takes the next logical block in order, if it has room for it or there are more than `keep`

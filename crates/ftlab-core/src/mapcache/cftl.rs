@@ -23,7 +23,7 @@
 //!   its hits among its least recent entries, as many as take a sixteenth of the memory for both; every 1024 lookups the border
 //!   moves by that much to the side of the one with more, if it fills its part. Each keeps a sixteenth, and one that does
 //!   not need its part lends it to the other.
-//! - A block is gathered again only when no write to it is in any filter: at the earliest 1536 writes of the drive after the last.
+//! - To be taken apart counts as a write, so that no block is gathered again before 1536 writes to the drive.
 //! - A translation page that is written keeps what it said of block-mapped units.
 //! - After a power cut every block is page-mapped.
 //! - The model of the cache alone has no collection, and so nothing is block-mapped there.
@@ -90,8 +90,21 @@ impl Heat {
         places.iter().all(|place| filter[place / 64] >> (place % 64) & 1 == 1)
     }
 
+    /// A block was accessed.
     #[inline]
     fn record(&mut self, block: u32) {
+        self.mark(block);
+        self.accesses += 1;
+        if self.accesses == PERIOD {
+            self.accesses = 0;
+            self.current = (self.current + 1) % FILTERS;
+            self.filters[self.current] = [0; WORDS];
+        }
+    }
+
+    /// Enter a block as if it was accessed.
+    #[inline]
+    fn mark(&mut self, block: u32) {
         let places = Self::places(block);
         for step in 0..FILTERS {
             let filter = &mut self.filters[(self.current + step) % FILTERS];
@@ -101,12 +114,6 @@ impl Heat {
                 }
                 break;
             }
-        }
-        self.accesses += 1;
-        if self.accesses == PERIOD {
-            self.accesses = 0;
-            self.current = (self.current + 1) % FILTERS;
-            self.filters[self.current] = [0; WORDS];
         }
     }
 
@@ -353,6 +360,7 @@ impl Cftl {
     fn scatter(&mut self, block: u32, table: &[u32]) {
         self.mapped[block as usize / 64] &= !(1 << (block % 64));
         self.mapped_blocks -= 1;
+        self.writes.mark(block);
         self.change_block(block, UNMAPPED);
         let units = self.units_of(block);
         let mut low = units.start;
@@ -475,7 +483,6 @@ impl MapCache for Cftl {
     fn changed(&mut self, lpn: Lpn, _: u32, table: &[u32]) {
         let block = lpn.0 >> self.block_shift;
         if self.is_mapped(block) {
-            // Collection has gathered it since the lookup.
             self.scatter(block, table);
             return;
         }
