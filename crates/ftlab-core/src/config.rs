@@ -964,6 +964,19 @@ impl DeviceConfig {
             + u32::from(self.gathers())
     }
 
+    /// Blocks of a plane that hold no data but what is being written: collection keeps them free.
+    fn reserved_blocks(&self) -> u64 {
+        let f = &self.ftl;
+        u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1)
+    }
+
+    /// Mapping units of a plane that can be live.
+    pub fn usable_units_per_plane(&self) -> u64 {
+        let slots = self.geometry.page_bytes / self.unit_bytes();
+        let blocks = u64::from(self.geometry.blocks_per_plane).saturating_sub(self.reserved_blocks());
+        blocks * u64::from(self.data_pages_per_block()) * slots
+    }
+
     /// Whether collection puts logical blocks in order (`cftl`): they must fit in a block, and fill pages.
     pub fn gathers(&self) -> bool {
         let slots = self.geometry.page_bytes / self.unit_bytes();
@@ -1155,9 +1168,8 @@ impl DeviceConfig {
         }
         let slots = g.page_bytes / self.unit_bytes();
         let per_block = u64::from(self.data_pages_per_block()) * slots;
-        let reserve =
-            u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1);
-        let usable = u64::from(g.blocks_per_plane).saturating_sub(reserve) * per_block * self.planes();
+        let reserve = self.reserved_blocks();
+        let usable = self.usable_units_per_plane() * self.planes();
         let logical = self.logical_pages();
         let key = given_key(f);
         if logical == 0 {

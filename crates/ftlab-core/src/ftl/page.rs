@@ -9,7 +9,8 @@
 //! are. Data that collection moves change entries in memory where they are there; for the others their translation
 //! pages are written, each once, after the collection. Where the mapping cache wants logical blocks in order, collection
 //! finds them, and they go to open blocks of their own, each logical block to the plane that its number says: so planes
-//! get as much as they give. A plane that is full all the same leaves writes to the next one.
+//! get as much as they give, and none gets more than leaves it half of its spare space. A plane that is full all the same
+//! leaves writes to the next one.
 
 use std::ops::Range;
 
@@ -83,6 +84,8 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     gc_slot: OpenSlot,
     /// Pages of a logical block that the mapping cache wants in order; 0 when it wants none.
     ordered_pages: u32,
+    /// Live units up to which a plane takes them.
+    ordered_limit: u64,
     /// Where each logical unit is, then each unit of a translation page.
     map: Vec<u32>,
     translation: Option<Translation>,
@@ -131,6 +134,8 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             } else {
                 0
             },
+            // Half of what a plane has beyond its share.
+            ordered_limit: units.div_ceil(geometry.planes().into()).midpoint(config.usable_units_per_plane()),
             map: table::filled(units as usize, UNMAPPED),
             translation,
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
@@ -908,6 +913,11 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let places = &table[units.start as usize..units.end as usize];
         if !places.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
             let plane = self.order.at(units.start / units.len() as u32);
+            let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+            let live: u64 = blocks.map(|block| u64::from(flash.nand.valid_units(block))).sum();
+            if live + units.len() as u64 > self.ordered_limit {
+                return Ok(false);
+            }
             let keep = self.config.gc_low_free_blocks.max(1);
             let Some(block) = self.block_for_ordered(&mut flash.nand, plane, keep) else { return Ok(false) };
             self.counters.gc.pages_copied += units.len() as u64;

@@ -783,14 +783,14 @@ mod tests {
     fn a_gathered_block_is_one_entry_of_the_block_table() {
         let (mut cache, mut table) = cache(1 << 16);
         access(&mut cache, 20, Intent::Read, &table);
-        gather(&mut cache, 3, 5000, &mut table);
+        gather(&mut cache, 3, 24, &mut table);
         // The run around it has lost it; its page entries in flash are nothing to it any more.
         assert_eq!(entries(&cache, PAGES), [(32, 1023, false), (20, 23, false)]);
         assert_eq!(entries(&cache, BLOCKS), [(24, 31, true)]);
         assert!(cache.is_block_mapped(3) && cache.is_block_dirty(3) && !cache.is_dirty(Lpn(24)));
         assert_eq!(cache.used_bytes(), FIXED + 2 * 10 + 8);
         assert_eq!(access(&mut cache, 27, Intent::Read, &table), (true, vec![]));
-        // A run that is fetched ends before it.
+        // A run that is fetched ends before it, though it lies there.
         cache.leave(cache.find(20));
         shrink(&mut cache, 20, 5);
         let ops = access(&mut cache, 16, Intent::Read, &table).1;
