@@ -977,12 +977,15 @@ impl DeviceConfig {
         blocks * u64::from(self.data_pages_per_block()) * slots
     }
 
-    /// Whether collection puts logical blocks in order (`cftl`): they must fit in a block, and fill pages.
+    /// Whether collection puts logical blocks in order (`cftl`): they must fit in a block, and fill pages. The model of the
+    /// cache alone has no collection.
     pub fn gathers(&self) -> bool {
         let slots = self.geometry.page_bytes / self.unit_bytes();
         let block_units = u64::from(self.map_cache.cftl_block_pages);
         let fits = slots..=u64::from(self.data_pages_per_block()) * slots;
-        self.map_cache.kind == MapCacheKind::Cftl && fits.contains(&block_units)
+        self.ftl.kind == FtlKind::Page
+            && self.map_cache.kind == MapCacheKind::Cftl
+            && fits.contains(&block_units)
     }
 
     /// Mapping units that translation pages take. Call after [`validate`](Self::validate).
@@ -992,10 +995,8 @@ impl DeviceConfig {
         }
         let slots = self.geometry.page_bytes / self.unit_bytes();
         let entries = self.geometry.page_bytes / u64::from(ENTRY_BYTES);
-        let blocks = match self.map_cache.kind {
-            MapCacheKind::Cftl => self.logical_pages().div_ceil(u64::from(self.map_cache.cftl_block_pages)),
-            _ => 0,
-        };
+        let block_units = u64::from(self.map_cache.cftl_block_pages);
+        let blocks = if self.gathers() { self.logical_pages().div_ceil(block_units) } else { 0 };
         (self.logical_pages().div_ceil(entries) + blocks.div_ceil(entries)) * slots
     }
 
@@ -1343,7 +1344,7 @@ impl DeviceConfig {
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             Cdftl => page + u64::from(m.entry_bytes),
             Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
-            Cftl => cftl::least_bytes(m, Shape::new(self)),
+            Cftl => cftl::least_bytes(Shape::new(self)),
             Leaftl => leaftl::least_bytes(Shape::new(self)),
             _ => u64::from(m.entry_bytes),
         };

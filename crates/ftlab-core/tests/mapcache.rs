@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, run_with};
-use ftlab_core::config::DeviceConfig;
+use ftlab_core::config::{DeviceConfig, FtlKind};
 use ftlab_core::device::RunOptions;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
@@ -235,7 +235,9 @@ fn keys_belong_to_their_kinds() {
 fn every_scheme_keeps_its_contract() {
     for kind in schemes() {
         for bytes in [4096_u64, 9000, 40_000] {
-            let config = chip(&of_kind(kind, bytes));
+            let mut config = chip(&of_kind(kind, bytes));
+            // With all that a whole drive asks of it.
+            config.ftl.kind = FtlKind::Page;
             let bytes = config.map_cache.bytes;
             let shape = Shape::new(&config);
             let mut cache = MapCacheKind::build(&config, shape).unwrap();
@@ -243,7 +245,7 @@ fn every_scheme_keeps_its_contract() {
             let units = config.logical_pages() as u32;
             let mut table: Vec<u32> = (0..units).collect();
             // What flash has, of which the cache may be ahead: of units, and of logical blocks.
-            let (mut persisted, blocks) = (table.clone(), cache.block_units());
+            let (mut persisted, blocks) = (table.clone(), shape.block_units);
             let mut persisted_blocks = vec![u32::MAX; units.checked_div(blocks).unwrap_or(0) as usize];
             let (mut next, mut at, mut ops, mut conversions) = (units, 0, Vec::new(), 0);
             for step in 0..12_000 {
@@ -339,7 +341,7 @@ fn write(
     shape: Shape,
     tpn: u32,
 ) {
-    let units = cache.block_units();
+    let units = shape.block_units;
     if tpn < shape.pages() {
         for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
             let by_block = lpn.checked_div(units).is_some_and(|block| cache.is_block_mapped(block));

@@ -26,7 +26,8 @@
 //! - To be taken apart counts as a write, so that no block is gathered again before 1536 writes to the drive.
 //! - A translation page that is written keeps what it said of block-mapped units.
 //! - After a power cut every block is page-mapped.
-//! - The model of the cache alone has no collection, and so nothing is block-mapped there.
+//! - The model of the cache alone has no collection, and so nothing is block-mapped there; nor is it where logical blocks
+//!   are larger than blocks, or smaller than pages. Then there are no bits and no block table.
 
 use std::ops::Range;
 
@@ -56,12 +57,12 @@ const BORDER_PERIOD: u32 = 1024;
 const BORDER_STEPS: u64 = 16;
 
 /// The least memory that will do: filters, bits of blocks, and what a change in the middle of a block makes of it.
-pub fn least_bytes(config: &MapCacheConfig, shape: Shape) -> u64 {
-    fixed_bytes(config, shape) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
+pub fn least_bytes(shape: Shape) -> u64 {
+    fixed_bytes(shape) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
 }
 
-fn fixed_bytes(config: &MapCacheConfig, shape: Shape) -> u64 {
-    2 * Heat::BYTES + u64::from(shape.logical_units.div_ceil(config.cftl_block_pages).div_ceil(8))
+fn fixed_bytes(shape: Shape) -> u64 {
+    2 * Heat::BYTES + u64::from(shape.blocks().div_ceil(8))
 }
 
 /// How often logical blocks were accessed of late.
@@ -186,11 +187,10 @@ pub struct Cftl {
 impl Cftl {
     /// Empty, for a drive of this shape.
     pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let fixed_bytes = fixed_bytes(config, shape);
+        let fixed_bytes = fixed_bytes(shape);
         let memory = config.bytes - fixed_bytes;
         let step = (memory / BORDER_STEPS).max(BYTES[PAGES]);
         let blocks = shape.logical_units.div_ceil(config.cftl_block_pages) as usize;
-        let pages = shape.pages() + shape.block_table_pages(config.cftl_block_pages);
         Self {
             shape,
             block_shift: config.cftl_block_pages.trailing_zeros(),
@@ -209,7 +209,7 @@ impl Cftl {
             block_entry_of: vec![0; blocks],
             mapped: vec![0; blocks.div_ceil(64)],
             mapped_blocks: 0,
-            changed: Groups::new(pages),
+            changed: Groups::new(shape.all_pages()),
             reads: Heat::new(),
             writes: Heat::new(),
             fetched: [0; 2],
@@ -570,10 +570,6 @@ impl MapCache for Cftl {
         self.change_block(block, table[units.start as usize]);
     }
 
-    fn block_units(&self) -> u32 {
-        1 << self.block_shift
-    }
-
     fn is_block_mapped(&self, block: u32) -> bool {
         self.is_mapped(block)
     }
@@ -644,7 +640,7 @@ impl MapCache for Cftl {
             return Err(format!("{mapped} blocks are block-mapped, {} counted", self.mapped_blocks));
         }
         let mut changed = 0;
-        for tpn in 0..self.shape.pages() + self.shape.block_table_pages(self.block_units()) {
+        for tpn in 0..self.shape.all_pages() {
             let mut node = self.changed.first(tpn);
             while node != NONE {
                 changed += 1;
@@ -684,7 +680,7 @@ mod tests {
     fn cache(bytes: u64) -> (Cftl, Vec<u32>) {
         let config = MapCacheConfig { bytes, cftl_block_pages: 8, ..MapCacheConfig::default() };
         (
-            Cftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1 }),
+            Cftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 8 }),
             (0..2048).collect(),
         )
     }

@@ -43,6 +43,9 @@ pub struct Shape {
     pub slots: u32,
     /// Planes that data written in order go round; 1 for the endless log of `ftl.kind = "map_only"`.
     pub planes: u32,
+    /// Units of a logical block, of which a second table in flash has the places, one entry each: its translation pages have
+    /// the numbers behind those of the page table. 0 where nothing is put in order ([`DeviceConfig::gathers`]).
+    pub block_units: u32,
 }
 
 /// Bytes of an entry in a translation page: the physical address; the logical one follows from its place.
@@ -59,7 +62,9 @@ impl Shape {
                 ((g.page_bytes / config.unit_bytes()) as u32, g.channels * g.ways * g.dies * g.planes)
             }
         };
-        Self { logical_units: config.logical_pages() as u32, shift: entries.trailing_zeros(), slots, planes }
+        let block_units = if config.gathers() { config.map_cache.cftl_block_pages } else { 0 };
+        let logical_units = config.logical_pages() as u32;
+        Self { logical_units, shift: entries.trailing_zeros(), slots, planes, block_units }
     }
 
     /// Entries in a translation page, a power of two.
@@ -77,9 +82,14 @@ impl Shape {
         self.logical_units.div_ceil(1 << self.shift)
     }
 
-    /// Translation pages of a block table with an entry for every `block_units` units; of none with 0.
-    pub const fn block_table_pages(self, block_units: u32) -> u32 {
-        if block_units == 0 { 0 } else { self.logical_units.div_ceil(block_units).div_ceil(1 << self.shift) }
+    /// Logical blocks that have an entry in the block table.
+    pub const fn blocks(self) -> u32 {
+        if self.block_units == 0 { 0 } else { self.logical_units.div_ceil(self.block_units) }
+    }
+
+    /// Translation pages of the drive: of the page table, then of the block table.
+    pub const fn all_pages(self) -> u32 {
+        self.pages() + self.blocks().div_ceil(1 << self.shift)
     }
 
     /// The translation page of a logical unit.
@@ -208,8 +218,8 @@ pub trait MapCache: Debug + Send {
     fn used_bytes(&self) -> u64;
 
     /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order: a whole logical
-    /// block of [`block_units`](Self::block_units). The translation layer moves them there when it has room, and says so to
-    /// [`gathered`](Self::gathered); `table` says where they are.
+    /// block. The translation layer moves them there when it has room, and says so to [`gathered`](Self::gathered); `table`
+    /// says where they are.
     fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
         let _ = (lpn, table);
         None
@@ -218,12 +228,6 @@ pub trait MapCache: Debug + Send {
     /// Units that it wanted gathered lie in order now, by `table`. For none of them is [`moved`](Self::moved) called.
     fn gathered(&mut self, units: Range<u32>, table: &[u32]) {
         let _ = (units, table);
-    }
-
-    /// Units of a logical block, for a scheme with a block table: a second table in flash, with one entry for each logical
-    /// block, whose translation pages have the numbers behind those of the page table. 0: it has none.
-    fn block_units(&self) -> u32 {
-        0
     }
 
     /// Whether the units of a logical block are found by its entry in the block table, the place of the first of them. The

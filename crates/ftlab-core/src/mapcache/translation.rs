@@ -83,8 +83,6 @@ pub struct Translation {
     /// What the last lookup takes.
     pub(crate) ops: Vec<MapOp>,
     pub(crate) counts: MapCounts,
-    /// Units of a logical block of the block table; 0 without one.
-    block_units: u32,
     kind: MapCacheKind,
     capacity_bytes: u64,
     unit_bytes: u32,
@@ -101,14 +99,10 @@ impl Translation {
     pub(crate) fn new(config: &DeviceConfig, verify: bool) -> Option<Self> {
         let shape = Shape::new(config);
         let cache = MapCacheKind::build(config, shape)?;
-        let block_units = cache.block_units();
-        let pages = shape.pages() + shape.block_table_pages(block_units);
-        let units = shape.logical_units;
-        let blocks = if block_units > 0 { units.div_ceil(block_units) } else { 0 };
+        let pages = shape.all_pages();
         let unmapped = |entries: u32| vec![u32::MAX; entries as usize];
         Some(Self {
             cache,
-            block_units,
             shape,
             ops: Vec::with_capacity(64),
             counts: MapCounts::default(),
@@ -116,7 +110,10 @@ impl Translation {
             capacity_bytes: config.map_cache.bytes,
             unit_bytes: config.unit_bytes() as u32,
             prices: Prices::new(config),
-            persisted: verify.then(|| Persisted { units: unmapped(units), blocks: unmapped(blocks) }),
+            persisted: verify.then(|| Persisted {
+                units: unmapped(shape.logical_units),
+                blocks: unmapped(shape.blocks()),
+            }),
             pending: Vec::with_capacity(pages as usize),
             is_pending: vec![false; pages as usize],
         })
@@ -194,20 +191,22 @@ impl Translation {
     /// Where the units of the logical block of `lpn` are found by one entry: those units.
     #[inline]
     pub(crate) fn block_of(&self, lpn: Lpn) -> Option<Range<u32>> {
-        let block = lpn.0.checked_div(self.block_units)?;
-        let units = block * self.block_units..(block + 1) * self.block_units;
+        let size = self.shape.block_units;
+        let block = lpn.0.checked_div(size)?;
+        let units = block * size..(block + 1) * size;
         self.cache.is_block_mapped(block).then_some(units)
     }
 
     /// What the entry of a logical block is.
     fn block_entry(&self, block: u32, table: &[u32]) -> u32 {
-        self.block_of(Lpn(block * self.block_units)).map_or(u32::MAX, |units| table[units.start as usize])
+        self.block_of(Lpn(block * self.shape.block_units))
+            .map_or(u32::MAX, |units| table[units.start as usize])
     }
 
     /// The logical blocks whose entries are in a translation page of the block table.
-    fn blocks_in(&self, tpn: u32, blocks: usize) -> Range<u32> {
+    fn blocks_in(&self, tpn: u32) -> Range<u32> {
         let first = (tpn - self.shape.pages()) * self.shape.entries();
-        first..(first + self.shape.entries()).min(blocks as u32)
+        first..(first + self.shape.entries()).min(self.shape.blocks())
     }
 
     /// A translation page was written: flash holds every entry of it that is not newer in memory. Those of the page table
@@ -221,7 +220,7 @@ impl Translation {
                 }
             }
         } else {
-            for block in self.blocks_in(tpn, persisted.blocks.len()) {
+            for block in self.blocks_in(tpn) {
                 if !self.cache.is_block_dirty(block) {
                     persisted.blocks[block as usize] = self.block_entry(block, table);
                 }
@@ -238,12 +237,12 @@ impl Translation {
     /// After a power cut: translation pages that do not say what `table` says have to be written. No block is block-mapped.
     pub(crate) fn find_outdated(&mut self, table: &[u32]) {
         let Some(persisted) = &self.persisted else { return };
-        for tpn in 0..self.is_pending.len() as u32 {
+        for tpn in 0..self.shape.all_pages() {
             let agrees = if tpn < self.shape.pages() {
                 let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
                 persisted.units[entries.clone()] == table[entries]
             } else {
-                let blocks = self.blocks_in(tpn, persisted.blocks.len());
+                let blocks = self.blocks_in(tpn);
                 persisted.blocks[blocks.start as usize..blocks.end as usize]
                     .iter()
                     .all(|entry| *entry == u32::MAX)
@@ -277,7 +276,7 @@ impl Translation {
             if *found != right && !self.cache.is_block_dirty(block) {
                 return differ("block", block, *found, right);
             }
-            let units = self.block_of(Lpn(block * self.block_units)).unwrap_or(0..0);
+            let units = self.block_of(Lpn(block * self.shape.block_units)).unwrap_or(0..0);
             if let Some(lpn) = units.clone().find(|lpn| table[*lpn as usize] != right + (lpn - units.start)) {
                 return Err(format!(
                     "mapping cache {name}: logical block {block} is mapped to {right}, but its unit {lpn} is at {}",
@@ -311,7 +310,7 @@ impl Translation {
             kind: self.kind.name(),
             bytes: self.capacity_bytes,
             used_bytes: self.cache.used_bytes(),
-            translation_pages: self.is_pending.len() as u32,
+            translation_pages: self.shape.all_pages(),
             lookups: counts.lookups,
             hits: counts.hits,
             hit_ratio: if counts.lookups > 0 { counts.hits as f64 / counts.lookups as f64 } else { 0.0 },
