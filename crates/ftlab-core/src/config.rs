@@ -624,7 +624,8 @@ pub struct MapCacheConfig {
     pub leaftl_batch_pages: u32,
     /// Changes learned from one compaction of the groups in memory to the next (`leaftl`).
     pub leaftl_compaction_writes: u64,
-    /// Units that a block entry answers for (`cftl`), a power of two: the pages of a block of the paper's flash.
+    /// Units that a block entry answers for (`cftl`), a power of two: the pages of a block of the paper's flash. Where they
+    /// do not fit in a block of the drive, or do not fill a page, there are no block entries.
     pub cftl_block_pages: u32,
 }
 

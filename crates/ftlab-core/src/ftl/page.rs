@@ -44,6 +44,8 @@ struct Plane {
     /// cache gathers them, and one for translation pages.
     open: Vec<OpenBlock>,
     erases: u32,
+    /// Live units when they were last counted, and `erases` then.
+    live: (u64, u32),
 }
 
 /// What `plane_choice = "most_free"` compares of a plane.
@@ -117,7 +119,12 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let units = u64::from(geometry.logical_units) + config.translation_units();
         let ftl = config.ftl.clone();
         let slots = config.open_blocks_per_plane() as usize;
-        let plane = || Plane { free: FreeBlocks::new(geometry, &ftl), open: vec![None; slots], erases: 0 };
+        let plane = || Plane {
+            free: FreeBlocks::new(geometry, &ftl),
+            open: vec![None; slots],
+            erases: 0,
+            live: (0, u32::MAX),
+        };
         let pages = geometry.blocks_per_plane() * geometry.pages_per_block();
         let die = Die {
             most_room: pages,
@@ -230,20 +237,17 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             } else if self.is_full(&flash.nand, block) {
                 self.victims.on_seal(block, flash.nand.valid_units(block));
             } else {
-                let open = &self.planes[plane.index()].open;
-                let slots = if self.holds_translation(block) {
-                    self.map_slot()..self.map_slot() + 1
-                } else {
-                    0..open.len() - usize::from(CACHED)
-                };
                 // That for copies first: copies need a place before anything else does.
+                let open = &self.planes[plane.index()].open;
+                let data_slots = open.len() - usize::from(CACHED);
                 let is_free = |slot: &OpenSlot| open[*slot].is_none();
-                let (order, gc_slot) =
-                    (slots.clone().rev(), slots.contains(&self.gc_slot).then_some(self.gc_slot));
-                let slot = gc_slot.into_iter().chain(order).find(is_free);
-                let open = &mut self.planes[plane.index()].open;
+                let slot = if self.holds_translation(block) {
+                    Some(self.map_slot()).filter(is_free)
+                } else {
+                    std::iter::once(self.gc_slot).chain((0..data_slots).rev()).find(is_free)
+                };
                 match slot {
-                    Some(slot) => open[slot] = Some(block),
+                    Some(slot) => self.planes[plane.index()].open[slot] = Some(block),
                     None => extra.push(block),
                 }
             }
@@ -736,11 +740,11 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         if CACHED && !self.map_blocks[victim.index()] && self.translation.as_ref().is_some_and(sorted) {
             survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
         }
-        let mut ordered = std::mem::take(&mut self.ordered);
+        let gathers = CACHED && self.ordered_pages > 0 && cause == Cause::Gc && slot != self.map_slot();
         let mut copied = flash.port.ready();
         let mut rest = survivors.as_slice();
-        if CACHED && self.ordered_pages > 0 && cause == Cause::Gc && slot != self.map_slot() {
-            self.set_ordered_apart(&flash.nand, &mut survivors, &mut ordered);
+        if gathers {
+            self.set_ordered_apart(&flash.nand, &mut survivors);
             // What is too little for a logical block takes others.
             let room = self.ordered_room(&flash.nand, plane);
             let units = if room < self.ordered_pages { room * self.geometry.slots_per_page } else { 0 };
@@ -751,20 +755,10 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let done = self.copy_units(flash, plane, slot, rest, cause)?;
         copied = flash.port.join(copied, done);
         self.units_moved(&flash.nand, victim, &survivors);
-        for units in ordered.drain(..) {
-            let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
-                self.copy_in_order(flash, plane, block, units.clone(), Some(victim))?
-            } else {
-                survivors.clear();
-                survivors.extend(self.map[units.start as usize..units.end as usize].iter().copied().map(Ppn));
-                self.copy_units(flash, plane, slot, &survivors, cause)?
-            };
+        if gathers {
+            let done = self.copy_ordered(flash, plane, victim, slot, &mut survivors)?;
             copied = flash.port.join(copied, done);
-            for lpn in units.map(Lpn) {
-                self.unit_moved(lpn);
-            }
         }
-        self.ordered = ordered;
         self.survivors = survivors;
         flash.erase(victim, cause, copied)?;
         let erases = flash.nand.erases(victim);
@@ -843,8 +837,34 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         }
     }
 
+    /// Move those that were set apart, each as a whole if there is room for it. `scratch` is for their places.
+    fn copy_ordered<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        slot: OpenSlot,
+        scratch: &mut Vec<Ppn>,
+    ) -> Outcome<P::Ticket> {
+        let mut copied = flash.port.ready();
+        while let Some(units) = self.ordered.pop() {
+            let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
+                self.copy_in_order(flash, plane, block, units.clone(), Some(victim))?
+            } else {
+                scratch.clear();
+                scratch.extend(self.map[units.start as usize..units.end as usize].iter().copied().map(Ppn));
+                self.copy_units(flash, plane, slot, scratch, Cause::Gc)?
+            };
+            copied = flash.port.join(copied, done);
+            for lpn in units.map(Lpn) {
+                self.unit_moved(lpn);
+            }
+        }
+        Ok(copied)
+    }
+
     /// Take the logical blocks that are found by one entry, and lie in the victim as a whole, out of `survivors`.
-    fn set_ordered_apart(&self, nand: &NandArray, survivors: &mut Vec<Ppn>, ordered: &mut Vec<Range<u32>>) {
+    fn set_ordered_apart(&mut self, nand: &NandArray, survivors: &mut Vec<Ppn>) {
         let Some(translation) = &self.translation else { return };
         let (mut at, mut kept) = (0, 0);
         while at < survivors.len() {
@@ -856,7 +876,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             let found = nand.lpn(ppn).and_then(|lpn| translation.block_of(lpn)).filter(starts);
             if let Some(units) = found {
                 at += units.len();
-                ordered.push(units);
+                self.ordered.push(units);
             } else {
                 survivors[kept] = ppn;
                 (at, kept) = (at + 1, kept + 1);
@@ -887,8 +907,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         self.open_block(nand, plane, slot, keep)
     }
 
-    /// Put the logical blocks in order that collection has found. Only what planes have beyond their need is spent on this; what
-    /// finds no room waits.
+    /// Put the logical blocks in order that collection has found. Only what planes have beyond their need is spent on this.
     fn put_in_order<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
         let mut scattered = std::mem::take(&mut self.scattered);
         let mut at = 0;
@@ -903,7 +922,18 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         Ok(())
     }
 
-    /// Move the units of a logical block to places that follow each other in one block. False when there is no room for it now.
+    /// Live units of `plane`, counted once from one erase in it to the next.
+    fn live_units(&mut self, nand: &NandArray, plane: PlaneId) -> u64 {
+        let state = &mut self.planes[plane.index()];
+        if state.live.1 != state.erases {
+            let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+            state.live = (blocks.map(|block| u64::from(nand.valid_units(block))).sum(), state.erases);
+        }
+        state.live.0
+    }
+
+    /// Move the units of a logical block to places that follow each other in one block. False when there is no free block for
+    /// it now; what is not wanted any more, or has no place in its plane, is forgotten.
     fn gather<P: FlashPort>(&mut self, flash: &mut Flash<P>, units: Range<u32>) -> Outcome<bool> {
         let Some(translation) = &self.translation else { return Ok(true) };
         let table = &self.map[..self.geometry.logical_units as usize];
@@ -913,13 +943,12 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let places = &table[units.start as usize..units.end as usize];
         if !places.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
             let plane = self.order.at(units.start / units.len() as u32);
-            let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
-            let live: u64 = blocks.map(|block| u64::from(flash.nand.valid_units(block))).sum();
-            if live + units.len() as u64 > self.ordered_limit {
-                return Ok(false);
+            if self.live_units(&flash.nand, plane) + units.len() as u64 > self.ordered_limit {
+                return Ok(true);
             }
             let keep = self.config.gc_low_free_blocks.max(1);
             let Some(block) = self.block_for_ordered(&mut flash.nand, plane, keep) else { return Ok(false) };
+            self.planes[plane.index()].live.0 += units.len() as u64;
             self.counters.gc.pages_copied += units.len() as u64;
             self.copy_in_order(flash, plane, block, units.clone(), None)?;
             self.measure_room(&flash.nand, plane);

@@ -173,9 +173,9 @@ pub enum MapOp {
 /// What a scheme tells of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Insight {
-    /// How often each fetch window was chosen, by name.
+    /// How often each fetch window was chosen, by name; or what else a miss brought.
     pub windows: Vec<(String, u64)>,
-    /// Scores of the windows now, by name.
+    /// Scores of the windows now, by name; or what else it goes by.
     pub scores: Vec<(String, f64)>,
     /// Bytes of memory by kind of content.
     pub content_bytes: Vec<(String, u64)>,
@@ -187,7 +187,8 @@ pub struct Insight {
 /// the table has changed, [`changed`](Self::changed) for the same entry; collection and lookups for other entries of the
 /// same access may come in between. When collection has moved data,
 /// [`moved`](Self::moved) for each, and [`rewritten`](Self::rewritten) for the translation pages that were written for
-/// those that are not in memory. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none); it is
+/// those that are not in memory. What it wants in order ([`wants_gathered`](Self::wants_gathered)) is told of by
+/// [`gathered`](Self::gathered) instead. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none); it is
 /// empty where the drive does not keep one and [`wants_table`](Self::wants_table) is false. Nothing may be allocated for
 /// each lookup once warm. Required: `lookup`, `moved`, `is_dirty`, `used_bytes`, `check` and
 /// `table_bytes`.
