@@ -235,7 +235,7 @@ impl Cftl {
 
     #[inline]
     fn is_mapped(&self, block: u32) -> bool {
-        self.mapped[block as usize / 64] >> (block % 64) & 1 == 1
+        self.mapped_blocks > 0 && self.mapped[block as usize / 64] >> (block % 64) & 1 == 1
     }
 
     fn units_of(&self, block: u32) -> Range<u32> {
