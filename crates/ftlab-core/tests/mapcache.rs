@@ -484,7 +484,7 @@ fn keys_of_learned_segments_and_block_entries_are_refused_where_they_cannot_hold
     }
 }
 
-/// Reads of a region that lies scattered, among writes to all the rest; to the region one write in `region_writes` reads.
+/// Reads of a region that lies scattered, among writes to all the rest, and one to the region for `region_writes` reads.
 fn read_mostly(pages: u64, region_writes: u64) -> Vec<Request> {
     const REGION: u64 = 1024;
     let mut rng = Rng::new(1, "region");

@@ -9,8 +9,8 @@
 //! are. Data that collection moves change entries in memory where they are there; for the others their translation
 //! pages are written, each once, after the collection. Where the mapping cache wants logical blocks in order, collection
 //! finds them, and they go to open blocks of their own, each logical block to the plane that its number says: so planes
-//! get as much as they give, and none gets more than leaves it half of its spare space. A plane that is full all the same
-//! leaves writes to the next one.
+//! get as much as they give, and none gets more than leaves it half of its spare space. Where writes bring it beyond that
+//! all the same, because they take apart what others have, they go to the next plane.
 
 use std::ops::Range;
 
@@ -1217,7 +1217,15 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         slot: OpenSlot,
     ) -> Outcome<(PlaneId, BlockId)> {
         let mut turn = self.turn_of(lpn);
-        for _ in 0..self.order.len() {
+        let gathers = CACHED && self.ordered_pages > 0;
+        let turns = self.order.len();
+        for step in 0..if gathers { 2 * turns } else { turns } {
+            // Once round without planes that were given too much.
+            let home = self.order.at(turn);
+            if gathers && step < turns && self.live_units(&flash.nand, home) > self.ordered_limit {
+                turn = if turn + 1 == turns { 0 } else { turn + 1 };
+                continue;
+            }
             let die = self.geometry.die_of(self.order.at(turn));
             if self.dies[die.index()].low != 0 {
                 self.collect(flash, die)?;
@@ -1235,7 +1243,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
                 }
                 return Ok((plane, block));
             }
-            if self.config.striping == Striping::Static && self.ordered_pages == 0 {
+            if self.config.striping == Striping::Static && !gathers {
                 return Err(self.full(plane, "host writes"));
             }
             turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };

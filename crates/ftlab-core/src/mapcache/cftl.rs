@@ -23,7 +23,7 @@
 //!   its hits among its least recent entries, as many as take a sixteenth of the memory for both; every 1024 lookups the border
 //!   moves by that much to the side of the one with more, if it fills its part. Each keeps a sixteenth, and one that does
 //!   not need its part lends it to the other.
-//! - To be taken apart counts as a write, so that no block is gathered again before 1536 writes to the drive.
+//! - To be taken apart counts as a write, so that no block is gathered again before 1536 more units were written.
 //! - A translation page that is written keeps what it said of block-mapped units.
 //! - After a power cut every block is page-mapped.
 //! - The model of the cache alone has no collection, and so nothing is block-mapped there; nor is it where logical blocks
@@ -547,7 +547,8 @@ impl MapCache for Cftl {
     fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
         let block = lpn.0 >> self.block_shift;
         let units = self.units_of(block);
-        if units.end > self.shape.logical_units
+        if self.shape.block_units == 0
+            || units.end > self.shape.logical_units
             || self.is_mapped(block)
             || !self.reads.is_hot(block)
             || !self.writes.is_cold(block)
