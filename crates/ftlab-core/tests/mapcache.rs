@@ -566,6 +566,37 @@ fn collection_gathers_what_is_read_often() {
     }
 }
 
+/// With hardly any spare space, and a policy that does not look for what is stale: all but one plane lose what they have
+/// gathered, and that goes back to the planes that it came from.
+#[test]
+fn gathering_never_fills_a_plane() {
+    let config = device(json!({
+        "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 32, "page_bytes": 4096 },
+        "ftl": { "over_provisioning": 0.14, "gc": "fifo" },
+        "map_cache": { "kind": "cftl", "bytes": 4000, "cftl_block_pages": 8 },
+        "precondition": { "kind": "fill" },
+    }));
+    let pages = config.logical_pages();
+    let mut rng = Rng::new(1, "region");
+    let mut requests = Vec::new();
+    let mut push = |op, lpn: u64| {
+        requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 });
+    };
+    for _ in 0..2 {
+        for _ in 0..5000 {
+            push(Op::Write, pages / 2 + rng.below(pages / 2));
+            (0..8).for_each(|_| push(Op::Read, rng.below(pages / 2)));
+        }
+        (0..pages / 2).filter(|lpn| lpn / 8 % 8 != 3).for_each(|lpn| push(Op::Write, lpn));
+    }
+    let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
+    let (outcome, _) = run_with(&config, &requests, &options);
+    assert_eq!(outcome.error, None);
+    assert!(outcome.summary.map_cache.unwrap().windows["block"] > 10_000);
+    let amplification = outcome.summary.write_amplification.unwrap().total;
+    assert!(amplification < 250.0, "{amplification}");
+}
+
 /// Whole pages are known whole: nothing of them is ever read to write them back.
 #[test]
 fn full_pages_have_no_rest_to_read() {
