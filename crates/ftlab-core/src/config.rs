@@ -624,7 +624,8 @@ pub struct MapCacheConfig {
     pub leaftl_batch_pages: u32,
     /// Changes learned from one compaction of the groups in memory to the next (`leaftl`).
     pub leaftl_compaction_writes: u64,
-    /// Units that a block entry answers for (`cftl`), a power of two: the pages of a block of the paper's flash.
+    /// Units that a block entry answers for (`cftl`), a power of two: the pages of a block of the paper's flash. Where they
+    /// do not fit in a block of the drive, or do not fill a page, there are no block entries.
     pub cftl_block_pages: u32,
 }
 
@@ -961,6 +962,31 @@ impl DeviceConfig {
         self.ftl.streams
             + u32::from(self.ftl.gc_open_block == GcOpenBlock::Separate)
             + u32::from(self.map_cache.kind != MapCacheKind::Ideal)
+            + u32::from(self.gathers())
+    }
+
+    /// Blocks of a plane that hold no data but what is being written: collection keeps them free.
+    fn reserved_blocks(&self) -> u64 {
+        let f = &self.ftl;
+        u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1)
+    }
+
+    /// Mapping units of a plane that can be live.
+    pub fn usable_units_per_plane(&self) -> u64 {
+        let slots = self.geometry.page_bytes / self.unit_bytes();
+        let blocks = u64::from(self.geometry.blocks_per_plane).saturating_sub(self.reserved_blocks());
+        blocks * u64::from(self.data_pages_per_block()) * slots
+    }
+
+    /// Whether collection puts logical blocks in order (`cftl`): they must fit in a block, and fill pages. The model of the
+    /// cache alone has no collection.
+    pub fn gathers(&self) -> bool {
+        let slots = self.geometry.page_bytes / self.unit_bytes();
+        let block_units = u64::from(self.map_cache.cftl_block_pages);
+        let fits = slots..=u64::from(self.data_pages_per_block()) * slots;
+        self.ftl.kind == FtlKind::Page
+            && self.map_cache.kind == MapCacheKind::Cftl
+            && fits.contains(&block_units)
     }
 
     /// Mapping units that translation pages take. Call after [`validate`](Self::validate).
@@ -969,7 +995,10 @@ impl DeviceConfig {
             return 0;
         }
         let slots = self.geometry.page_bytes / self.unit_bytes();
-        self.logical_pages().div_ceil(self.geometry.page_bytes / u64::from(ENTRY_BYTES)) * slots
+        let entries = self.geometry.page_bytes / u64::from(ENTRY_BYTES);
+        let block_units = u64::from(self.map_cache.cftl_block_pages);
+        let blocks = if self.gathers() { self.logical_pages().div_ceil(block_units) } else { 0 };
+        (self.logical_pages().div_ceil(entries) + blocks.div_ceil(entries)) * slots
     }
 
     /// Check every value, alone and against the others.
@@ -1141,9 +1170,8 @@ impl DeviceConfig {
         }
         let slots = g.page_bytes / self.unit_bytes();
         let per_block = u64::from(self.data_pages_per_block()) * slots;
-        let reserve =
-            u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1);
-        let usable = u64::from(g.blocks_per_plane).saturating_sub(reserve) * per_block * self.planes();
+        let reserve = self.reserved_blocks();
+        let usable = self.usable_units_per_plane() * self.planes();
         let logical = self.logical_pages();
         let key = given_key(f);
         if logical == 0 {
@@ -1317,7 +1345,7 @@ impl DeviceConfig {
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             Cdftl => page + u64::from(m.entry_bytes),
             Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
-            Cftl => cftl::LEAST_BYTES,
+            Cftl => cftl::least_bytes(Shape::new(self)),
             Leaftl => leaftl::least_bytes(Shape::new(self)),
             _ => u64::from(m.entry_bytes),
         };

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{device, run_with};
-use ftlab_core::config::DeviceConfig;
+use ftlab_core::config::{DeviceConfig, FtlKind};
 use ftlab_core::device::RunOptions;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
-use ftlab_core::mapcache::{Intent, Lookup, MapCacheKind, MapOp, Shape};
+use ftlab_core::mapcache::{Intent, Lookup, MapCache, MapCacheKind, MapOp, Shape};
 use ftlab_core::metrics::summary::MapCacheSummary;
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
@@ -235,16 +235,19 @@ fn keys_belong_to_their_kinds() {
 fn every_scheme_keeps_its_contract() {
     for kind in schemes() {
         for bytes in [4096_u64, 9000, 40_000] {
-            let config = chip(&of_kind(kind, bytes));
+            let mut config = chip(&of_kind(kind, bytes));
+            // With all that a whole drive asks of it.
+            config.ftl.kind = FtlKind::Page;
             let bytes = config.map_cache.bytes;
             let shape = Shape::new(&config);
             let mut cache = MapCacheKind::build(&config, shape).unwrap();
             let mut rng = Rng::new(9, "contract");
             let units = config.logical_pages() as u32;
             let mut table: Vec<u32> = (0..units).collect();
-            // What flash has, of which the cache may be ahead.
-            let mut persisted = table.clone();
-            let (mut next, mut at, mut ops) = (units, 0, Vec::new());
+            // What flash has, of which the cache may be ahead: of units, and of logical blocks.
+            let (mut persisted, blocks) = (table.clone(), shape.block_units);
+            let mut persisted_blocks = vec![u32::MAX; units.checked_div(blocks).unwrap_or(0) as usize];
+            let (mut next, mut at, mut ops, mut conversions) = (units, 0, Vec::new(), 0);
             for step in 0..12_000 {
                 at = match rng.below(6) {
                     0 => rng.below(units.into()) as u32,
@@ -252,18 +255,41 @@ fn every_scheme_keeps_its_contract() {
                     _ => (at + 1) % units,
                 };
                 let lpn = Lpn(at);
-                if rng.below(50) == 0 {
-                    // Collection moves some data.
-                    table[at as usize] = next;
-                    next += 1;
-                    if !cache.moved(lpn, &table) {
-                        let tpn = shape.tpn(lpn);
-                        cache.rewritten(tpn);
-                        write(&mut persisted, &table, shape, tpn, |lpn| cache.is_dirty(lpn));
+                let mut store = |cache: &dyn MapCache, table: &[u32], tpn: u32| {
+                    write(&mut persisted, &mut persisted_blocks, cache, table, shape, tpn);
+                };
+                if rng.below(20) == 0 {
+                    // Collection moves some data, a unit or a logical block, or puts them in order.
+                    let gathered = cache.wants_gathered(lpn, &table);
+                    let whole = at.checked_div(blocks).is_some_and(|block| cache.is_block_mapped(block));
+                    let moved = match &gathered {
+                        Some(range) => range.clone(),
+                        None if whole && rng.below(2) == 0 => at - at % blocks..at - at % blocks + blocks,
+                        None => at..at + 1,
+                    };
+                    for unit in moved.clone() {
+                        table[unit as usize] = next;
+                        next += 1;
+                    }
+                    if gathered.is_some() {
+                        conversions += 1;
+                        cache.gathered(moved, &table);
+                    } else {
+                        for lpn in moved.map(Lpn) {
+                            if !cache.moved(lpn, &table) {
+                                cache.rewritten(shape.tpn(lpn));
+                                store(&*cache, &table, shape.tpn(lpn));
+                            }
+                        }
                     }
                 }
-                let intent =
-                    [Intent::Read, Intent::Write, Intent::Write, Intent::Trim][rng.below(4) as usize];
+                let intents = [Intent::Read, Intent::Write, Intent::Write, Intent::Trim];
+                // The last units are mostly read.
+                let intent = if at < units - 512 {
+                    intents[rng.below(4) as usize]
+                } else {
+                    intents[usize::from(rng.below(500) == 0)]
+                };
                 ops.clear();
                 let hit = cache.lookup(Lookup { lpn, intent, rest: (rng.below(4)) as u32 }, &table, &mut ops);
                 let fetched = ops.iter().any(|op| matches!(op, MapOp::Fetch { .. }));
@@ -271,7 +297,7 @@ fn every_scheme_keeps_its_contract() {
                 for op in &ops {
                     if let MapOp::WriteBack { tpn, rest_bytes } = *op {
                         assert!(rest_bytes < shape.page_bytes());
-                        write(&mut persisted, &table, shape, tpn, |lpn| cache.is_dirty(lpn));
+                        store(&*cache, &table, tpn);
                     }
                 }
                 assert!(
@@ -289,20 +315,49 @@ fn every_scheme_keeps_its_contract() {
                 if step % 500 == 0 {
                     cache.check().unwrap_or_else(|text| panic!("{kind:?}, step {step}: {text}"));
                     for lpn in 0..units {
-                        let lost =
-                            persisted[lpn as usize] != table[lpn as usize] && !cache.is_dirty(Lpn(lpn));
-                        assert!(!lost, "{kind:?}, step {step}: the change of unit {lpn} is lost");
+                        let found =
+                            match lpn.checked_div(blocks).filter(|block| cache.is_block_mapped(*block)) {
+                                Some(block) if cache.is_block_dirty(block) => continue,
+                                Some(block) => persisted_blocks[block as usize] + lpn % blocks,
+                                None if cache.is_dirty(Lpn(lpn)) => continue,
+                                None => persisted[lpn as usize],
+                            };
+                        let right = table[lpn as usize];
+                        assert_eq!(found, right, "{kind:?}, step {step}: the change of unit {lpn} is lost");
                     }
                 }
             }
+            assert_eq!(conversions > 5, blocks > 0, "{kind:?}: {conversions}");
         }
     }
 }
 
-fn write(persisted: &mut [u32], table: &[u32], shape: Shape, tpn: u32, is_dirty: impl Fn(Lpn) -> bool) {
-    for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
-        if !is_dirty(Lpn(lpn)) {
-            persisted[lpn as usize] = table[lpn as usize];
+/// Translation page `tpn` is written: flash has what is not newer in memory, and of the page table what is looked at.
+fn write(
+    persisted: &mut [u32],
+    blocks: &mut [u32],
+    cache: &dyn MapCache,
+    table: &[u32],
+    shape: Shape,
+    tpn: u32,
+) {
+    let units = shape.block_units;
+    if tpn < shape.pages() {
+        for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
+            let by_block = lpn.checked_div(units).is_some_and(|block| cache.is_block_mapped(block));
+            if !cache.is_dirty(Lpn(lpn)) && !by_block {
+                persisted[lpn as usize] = table[lpn as usize];
+            }
+        }
+    } else {
+        let first = (tpn - shape.pages()) * shape.entries();
+        for (block, entry) in
+            (first..).zip(blocks.iter_mut().skip(first as usize).take(shape.entries() as usize))
+        {
+            if !cache.is_block_dirty(block) {
+                *entry =
+                    if cache.is_block_mapped(block) { table[(block * units) as usize] } else { u32::MAX };
+            }
         }
     }
 }
@@ -429,37 +484,117 @@ fn keys_of_learned_segments_and_block_entries_are_refused_where_they_cannot_hold
     }
 }
 
-/// Writes all over the drive scatter a region that is only read; collection puts its blocks in order again.
-#[test]
-fn collection_gathers_what_is_read_often() {
-    let config = device(json!({
-        "geometry": { "channels": 1, "ways": 1, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 64, "page_bytes": 4096 },
-        "ftl": { "over_provisioning": 0.3 },
-        "map_cache": { "kind": "cftl", "bytes": 4096, "cftl_block_pages": 16 },
-        "precondition": { "kind": "fill" },
-    }));
-    let pages = config.logical_pages();
+/// Reads of a region that lies scattered, among writes to all the rest, and one to the region for `region_writes` reads.
+fn read_mostly(pages: u64, region_writes: u64) -> Vec<Request> {
+    const REGION: u64 = 1024;
     let mut rng = Rng::new(1, "region");
     let mut requests: Vec<Request> = Vec::new();
     let mut push = |op, lpn: u64| {
         requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 });
     };
-    for lpn in 0..128 {
+    for at in 0..REGION {
         // In an order of its own, with others in between.
-        push(Op::Write, lpn * 37 % 128);
-        push(Op::Write, 128 + rng.below(pages - 128));
+        push(Op::Write, at * 37 % REGION);
+        push(Op::Write, REGION + rng.below(pages - REGION));
     }
     for _ in 0..60_000 {
-        push(Op::Read, rng.below(128));
+        push(Op::Read, rng.below(REGION));
         if rng.below(3) == 0 {
-            push(Op::Write, 128 + rng.below(pages - 128));
+            push(Op::Write, REGION + rng.below(pages - REGION));
         }
+        if rng.below(region_writes) == 0 {
+            push(Op::Write, rng.below(REGION));
+        }
+    }
+    requests
+}
+
+/// Collection puts in order what is read often, on a drive of eight planes; one entry answers for a logical block then. Logical
+/// blocks that are larger than a block never get there.
+#[test]
+fn collection_gathers_what_is_read_often() {
+    for changes in [
+        json!({}),
+        json!({ "ftl": { "striping": "dynamic" } }),
+        json!({ "ftl": { "gc": "fifo" } }),
+        json!({ "ftl": { "gc_open_block": "shared" } }),
+        json!({ "ftl": { "wear_leveling": "static", "wear_leveling_threshold": 2 } }),
+        // 63 pages for data: a logical block, and others in what is left.
+        json!({ "ftl": { "summary_page": true } }),
+        json!({ "geometry": { "mapping_unit_bytes": 1024 } }),
+        json!({ "map_cache": { "flush_coalesce": true } }),
+        json!({ "timing": { "copyback": true } }),
+    ] {
+        let run = |block_pages: u32, region_writes: u64| {
+            let mut value = json!({
+                "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 32, "pages_per_block": 64,
+                    "page_bytes": 4096 },
+                "timing": {},
+                "ftl": { "over_provisioning": 0.5 },
+                "map_cache": { "kind": "cftl", "bytes": 3000, "cftl_block_pages": block_pages },
+                "precondition": { "kind": "fill" },
+            });
+            for (part, keys) in changes.as_object().unwrap() {
+                for (key, change) in keys.as_object().unwrap() {
+                    value[part][key] = change.clone();
+                }
+            }
+            let config = device(value);
+            let pages = config.logical_pages() * config.unit_bytes() / 4096;
+            let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
+            let (outcome, _) = run_with(&config, &read_mostly(pages, region_writes), &options);
+            assert_eq!(outcome.error, None, "{changes}");
+            assert!(outcome.summary.verify.as_ref().unwrap().tables_agree);
+            let cache = outcome.summary.map_cache.unwrap();
+            (cache, outcome.summary.write_amplification.unwrap().total)
+        };
+        let (never, pages_only) = run(512, u64::MAX);
+        assert_eq!((never.windows["block"], never.content_bytes["block_entries"]), (0, 0));
+        // All 32 logical blocks of pages, or 128 of quarters of pages.
+        let (cache, amplification) = run(32, u64::MAX);
+        assert!(
+            cache.scores["block_mapped"] > 28.0 && cache.content_bytes["block_entries"] > 28 * 8,
+            "{cache:?}"
+        );
+        let misses = |cache: &MapCacheSummary| 1.0 - cache.hit_ratio;
+        assert!(misses(&cache) < 0.7 * misses(&never), "{changes}: {cache:?}, {never:?}");
+        assert!(amplification < 1.1 * pages_only, "{changes}: {amplification}, {pages_only}");
+        // Where writes take them apart again and again, that costs something.
+        let (cache, amplification) = run(32, 100);
+        assert!(misses(&cache) < misses(&never), "{changes}: {cache:?}, {never:?}");
+        assert!(amplification < 1.2 * pages_only, "{changes}: {amplification}, {pages_only}");
+    }
+}
+
+/// With hardly any spare space, and a policy that does not look for what is stale: all but one plane lose what they have
+/// gathered, and that goes back to the planes that it came from.
+#[test]
+fn gathering_never_fills_a_plane() {
+    let config = device(json!({
+        "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 32, "page_bytes": 4096 },
+        "ftl": { "over_provisioning": 0.14, "gc": "fifo" },
+        "map_cache": { "kind": "cftl", "bytes": 4000, "cftl_block_pages": 8 },
+        "precondition": { "kind": "fill" },
+    }));
+    let pages = config.logical_pages();
+    let mut rng = Rng::new(1, "region");
+    let mut requests = Vec::new();
+    let mut push = |op, lpn: u64| {
+        requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 });
+    };
+    for _ in 0..2 {
+        for _ in 0..5000 {
+            push(Op::Write, pages / 2 + rng.below(pages / 2));
+            (0..8).for_each(|_| push(Op::Read, rng.below(pages / 2)));
+        }
+        (0..pages / 2).filter(|lpn| lpn / 8 % 8 != 3).for_each(|lpn| push(Op::Write, lpn));
     }
     let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
     let (outcome, _) = run_with(&config, &requests, &options);
     assert_eq!(outcome.error, None);
-    let cache = outcome.summary.map_cache.unwrap();
-    assert!(cache.content_bytes["block_entries"] >= 2 * 8, "{:?}", cache.content_bytes);
+    assert!(outcome.summary.map_cache.unwrap().windows["block"] > 10_000);
+    let amplification = outcome.summary.write_amplification.unwrap().total;
+    assert!(amplification < 250.0, "{amplification}");
 }
 
 /// Whole pages are known whole: nothing of them is ever read to write them back.

@@ -7,7 +7,10 @@
 //! With a mapping cache (`CACHED`) the table is in flash as well: translation pages are units behind the logical ones,
 //! so that the table of units is their directory too, and blocks of their own take them. They are collected as data
 //! are. Data that collection moves change entries in memory where they are there; for the others their translation
-//! pages are written, each once, after the collection.
+//! pages are written, each once, after the collection. Where the mapping cache wants logical blocks in order, collection
+//! finds them, and they go to open blocks of their own, each logical block to the plane that its number says: so planes
+//! get as much as they give, and none gets more than leaves it half of its spare space. Where writes bring it beyond that
+//! all the same, because they take apart what others have, they go to the next plane.
 
 use std::ops::Range;
 
@@ -37,9 +40,12 @@ const MAX_SCATTERED: usize = 64;
 #[derive(Debug)]
 struct Plane {
     free: FreeBlocks,
-    /// One for each stream, then one for copies unless they share the first, then one for translation pages.
+    /// One for each stream, then one for copies unless they share the first, one for logical blocks in order if the mapping
+    /// cache gathers them, and one for translation pages.
     open: Vec<OpenBlock>,
     erases: u32,
+    /// Live units when they were last counted, and `erases` then.
+    live: (u64, u32),
 }
 
 /// What `plane_choice = "most_free"` compares of a plane.
@@ -78,6 +84,10 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     copyback: bool,
     high_free_blocks: u32,
     gc_slot: OpenSlot,
+    /// Pages of a logical block that the mapping cache wants in order; 0 when it wants none.
+    ordered_pages: u32,
+    /// Live units up to which a plane takes them.
+    ordered_limit: u64,
     /// Where each logical unit is, then each unit of a translation page.
     map: Vec<u32>,
     translation: Option<Translation>,
@@ -92,8 +102,10 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     counters: FtlCounters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
-    /// Runs of logical units that the mapping cache wants in order, each in one block: found while collecting.
+    /// Logical blocks that the mapping cache wants in order: found while collecting.
     scattered: Vec<Range<u32>>,
+    /// Those of the victim under way that are in order.
+    ordered: Vec<Range<u32>>,
 }
 
 impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
@@ -107,7 +119,12 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let units = u64::from(geometry.logical_units) + config.translation_units();
         let ftl = config.ftl.clone();
         let slots = config.open_blocks_per_plane() as usize;
-        let plane = || Plane { free: FreeBlocks::new(geometry, &ftl), open: vec![None; slots], erases: 0 };
+        let plane = || Plane {
+            free: FreeBlocks::new(geometry, &ftl),
+            open: vec![None; slots],
+            erases: 0,
+            live: (0, u32::MAX),
+        };
         let pages = geometry.blocks_per_plane() * geometry.pages_per_block();
         let die = Die {
             most_room: pages,
@@ -118,11 +135,14 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         Self {
             copyback: config.timing.copyback,
             high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
-            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate {
-                slots - 1 - usize::from(CACHED)
+            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { ftl.streams as usize } else { 0 },
+            ordered_pages: if config.gathers() {
+                config.map_cache.cftl_block_pages / geometry.slots_per_page
             } else {
                 0
             },
+            // Half of what a plane has beyond its share.
+            ordered_limit: units.div_ceil(geometry.planes().into()).midpoint(config.usable_units_per_plane()),
             map: table::filled(units as usize, UNMAPPED),
             translation,
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
@@ -135,6 +155,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             counters: FtlCounters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
             scattered: Vec::with_capacity(MAX_SCATTERED),
+            ordered: Vec::new(),
             geometry: geometry.clone(),
             config: ftl,
         }
@@ -216,15 +237,17 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             } else if self.is_full(&flash.nand, block) {
                 self.victims.on_seal(block, flash.nand.valid_units(block));
             } else {
-                let mut slots = if self.holds_translation(block) {
-                    self.map_slot()..self.map_slot() + 1
-                } else {
-                    0..self.planes[plane.index()].open.len() - usize::from(CACHED)
-                };
                 // That for copies first: copies need a place before anything else does.
-                let open = &mut self.planes[plane.index()].open;
-                match slots.rfind(|slot| open[*slot].is_none()) {
-                    Some(slot) => open[slot] = Some(block),
+                let open = &self.planes[plane.index()].open;
+                let data_slots = open.len() - usize::from(CACHED);
+                let is_free = |slot: &OpenSlot| open[*slot].is_none();
+                let slot = if self.holds_translation(block) {
+                    Some(self.map_slot()).filter(is_free)
+                } else {
+                    std::iter::once(self.gc_slot).chain((0..data_slots).rev()).find(is_free)
+                };
+                match slot {
+                    Some(slot) => self.planes[plane.index()].open[slot] = Some(block),
                     None => extra.push(block),
                 }
             }
@@ -694,19 +717,8 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         } else {
             self.empty_block(flash, plane, victim, self.gc_slot, Cause::Gc)?;
         }
-        if CACHED {
-            // Only what collection has gained beyond its need is spent on this.
-            while self.planes[plane.index()].free.len() > self.config.gc_low_free_blocks.max(1)
-                && let Some(units) = self.scattered.pop()
-            {
-                let table = &self.map[..self.geometry.logical_units as usize];
-                let wants = |translation: &Translation| {
-                    translation.cache.wants_gathered(Lpn(units.start), table) == Some(units.clone())
-                };
-                if self.translation.as_ref().is_some_and(wants) {
-                    self.gather(flash, plane, units)?;
-                }
-            }
+        if CACHED && !self.scattered.is_empty() {
+            self.put_in_order(flash)?;
         }
         self.level_wear(flash, plane)?;
         if let Some(next) = self.victims.likely_next(plane) {
@@ -735,15 +747,55 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         if sorted {
             survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
         }
+        let gathers = CACHED && self.ordered_pages > 0 && cause == Cause::Gc && slot != self.map_slot();
         let mut copied = flash.port.ready();
         let mut rest = survivors.as_slice();
+        if gathers {
+            self.set_ordered_apart(&flash.nand, &mut survivors);
+            // What is too little for a logical block takes others.
+            let room = self.ordered_room(&flash.nand, plane);
+            let units = if room < self.ordered_pages { room * self.geometry.slots_per_page } else { 0 };
+            let front;
+            (front, rest) = survivors.split_at(survivors.len().min(units as usize));
+            copied = self.copy_units(flash, plane, self.ordered_slot(), front, false, cause)?;
+        }
+        let done = self.copy_units(flash, plane, slot, rest, !sorted && !gathers, cause)?;
+        copied = flash.port.join(copied, done);
+        self.units_moved(&flash.nand, victim, &survivors);
+        if gathers {
+            let done = self.copy_ordered(flash, plane, victim, slot, &mut survivors)?;
+            copied = flash.port.join(copied, done);
+        }
+        self.survivors = survivors;
+        flash.erase(victim, cause, copied)?;
+        let erases = flash.nand.erases(victim);
+        let state = &mut self.planes[plane.index()];
+        state.free.give(self.geometry.row_of(victim), erases);
+        state.erases += 1;
+        Ok(())
+    }
+
+    /// Move the units `survivors` into the open block `slot` of their plane. `all`: they are the live ones of a block, in
+    /// order.
+    #[inline(always)]
+    fn copy_units<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        slot: OpenSlot,
+        survivors: &[Ppn],
+        all: bool,
+        cause: Cause,
+    ) -> Outcome<P::Ticket> {
+        let mut copied = flash.port.ready();
+        let mut rest = survivors;
         while !rest.is_empty() {
             let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
                 return Err(self.full(plane, "copies of garbage collection"));
             };
             let moving;
             let mut done;
-            if self.copyback && self.geometry.slots_per_page == 1 && !sorted {
+            if self.copyback && self.geometry.slots_per_page == 1 && all {
                 let to = PageAt { block, index: flash.nand.next_page(block) };
                 let room = (self.geometry.data_pages_per_block - to.index) as usize;
                 (moving, rest) = rest.split_at(room.min(rest.len()));
@@ -759,84 +811,205 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             }
             copied = flash.port.join(copied, done);
         }
-        if let (true, Some(translation)) = (CACHED, &mut self.translation) {
-            if self.map_blocks[victim.index()] {
-                let pages = u64::from(survivors.len() as u32 / self.geometry.slots_per_page);
-                translation.counts.flash_reads += pages;
-                translation.counts.flash_programs += pages;
-            } else {
-                // Their old places still name them.
-                let table = &self.map[..self.geometry.logical_units as usize];
-                for lpn in survivors.iter().filter_map(|ppn| flash.nand.lpn(*ppn)) {
-                    translation.moved(lpn, table);
-                    if self.scattered.len() < MAX_SCATTERED
-                        && let Some(units) = translation.cache.wants_gathered(lpn, table)
-                        && !self.scattered.contains(&units)
-                    {
-                        self.scattered.push(units);
-                    }
-                }
-            }
-        }
-        self.survivors = survivors;
-        flash.erase(victim, cause, copied)?;
-        let erases = flash.nand.erases(victim);
-        let state = &mut self.planes[plane.index()];
-        state.free.give(self.geometry.row_of(victim), erases);
-        state.erases += 1;
-        Ok(())
+        Ok(copied)
     }
 
-    /// Move logical units, all of them mapped, to places that follow each other in a block of `plane`, if there is room
-    /// enough for it now.
-    fn gather<P: FlashPort>(
+    /// Tell the mapping cache of units that were moved out of `victim`.
+    fn units_moved(&mut self, nand: &NandArray, victim: BlockId, survivors: &[Ppn]) {
+        if !CACHED {
+            return;
+        }
+        if self.map_blocks[victim.index()] {
+            let pages = u64::from(survivors.len() as u32 / self.geometry.slots_per_page);
+            if let Some(translation) = &mut self.translation {
+                translation.counts.flash_reads += pages;
+                translation.counts.flash_programs += pages;
+            }
+            return;
+        }
+        // Their old places still name them.
+        for lpn in survivors.iter().filter_map(|ppn| nand.lpn(*ppn)) {
+            self.unit_moved(lpn);
+        }
+    }
+
+    fn unit_moved(&mut self, lpn: Lpn) {
+        let Some(translation) = &mut self.translation else { return };
+        let table = &self.map[..self.geometry.logical_units as usize];
+        translation.moved(lpn, table);
+        if self.ordered_pages > 0
+            && self.scattered.len() < MAX_SCATTERED
+            && let Some(units) = translation.cache.wants_gathered(lpn, table)
+            && !self.scattered.contains(&units)
+        {
+            self.scattered.push(units);
+        }
+    }
+
+    /// Move those that were set apart, each as a whole if there is room for it. `scratch` is for their places.
+    fn copy_ordered<P: FlashPort>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
-        units: Range<u32>,
-    ) -> Outcome<()> {
-        let slots = self.geometry.slots_per_page;
-        let pages = units.len() as u32 / slots;
-        let slot = self.gc_slot;
-        let state = &self.planes[plane.index()];
-        let room = state.open[slot].map_or(self.geometry.data_pages_per_block, |open| {
-            self.geometry.data_pages_per_block - flash.nand.next_page(open)
-        });
-        let whole = units.start.is_multiple_of(slots) && (units.len() as u32).is_multiple_of(slots);
-        if !whole || room < pages {
-            return Ok(());
+        victim: BlockId,
+        slot: OpenSlot,
+        scratch: &mut Vec<Ppn>,
+    ) -> Outcome<P::Ticket> {
+        let mut copied = flash.port.ready();
+        while let Some(units) = self.ordered.pop() {
+            let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
+                self.copy_in_order(flash, plane, block, units.clone(), Some(victim))?
+            } else {
+                scratch.clear();
+                scratch.extend(self.map[units.start as usize..units.end as usize].iter().copied().map(Ppn));
+                self.copy_units(flash, plane, slot, scratch, false, Cause::Gc)?
+            };
+            copied = flash.port.join(copied, done);
+            for lpn in units.map(Lpn) {
+                self.unit_moved(lpn);
+            }
         }
-        let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) else { return Ok(()) };
-        self.counters.gc.pages_copied += u64::from(pages * slots);
+        Ok(copied)
+    }
+
+    /// Take the logical blocks that are found by one entry, and lie in the victim as a whole, out of `survivors`.
+    fn set_ordered_apart(&mut self, nand: &NandArray, survivors: &mut Vec<Ppn>) {
+        let Some(translation) = &self.translation else { return };
+        let (mut at, mut kept) = (0, 0);
+        while at < survivors.len() {
+            let ppn = survivors[at];
+            let starts = |units: &Range<u32>| {
+                let last = Ppn(ppn.0 + units.len() as u32 - 1);
+                self.map[units.start as usize] == ppn.0 && survivors.get(at + units.len() - 1) == Some(&last)
+            };
+            let found = nand.lpn(ppn).and_then(|lpn| translation.block_of(lpn)).filter(starts);
+            if let Some(units) = found {
+                at += units.len();
+                self.ordered.push(units);
+            } else {
+                survivors[kept] = ppn;
+                (at, kept) = (at + 1, kept + 1);
+            }
+        }
+        survivors.truncate(kept);
+    }
+
+    /// Where logical blocks are put in order.
+    fn ordered_slot(&self) -> OpenSlot {
+        self.map_slot() - 1
+    }
+
+    /// Pages of `plane` that the open block for logical blocks in order has left; none when it is not open.
+    fn ordered_room(&self, nand: &NandArray, plane: PlaneId) -> u32 {
+        let open = self.planes[plane.index()].open[self.ordered_slot()];
+        open.map_or(0, |block| self.geometry.data_pages_per_block - nand.next_page(block))
+    }
+
+    /// The block of `plane` that takes the next logical block in order, if it has room for it or there are more than `keep`
+    /// free ones.
+    fn block_for_ordered(&mut self, nand: &mut NandArray, plane: PlaneId, keep: u32) -> Option<BlockId> {
+        let slot = self.ordered_slot();
+        let room = self.ordered_room(nand, plane);
+        if room > 0 && room < self.ordered_pages {
+            return None;
+        }
+        self.open_block(nand, plane, slot, keep)
+    }
+
+    /// Put the logical blocks in order that collection has found. Only what planes have beyond their need is spent on this.
+    fn put_in_order<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+        let mut scattered = std::mem::take(&mut self.scattered);
+        let mut at = 0;
+        while at < scattered.len() {
+            if self.gather(flash, scattered[at].clone())? {
+                scattered.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        self.scattered = scattered;
+        Ok(())
+    }
+
+    /// Live units of `plane`, counted once from one erase in it to the next.
+    fn live_units(&mut self, nand: &NandArray, plane: PlaneId) -> u64 {
+        let state = &mut self.planes[plane.index()];
+        if state.live.1 != state.erases {
+            let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+            state.live = (blocks.map(|block| u64::from(nand.valid_units(block))).sum(), state.erases);
+        }
+        state.live.0
+    }
+
+    /// Move the units of a logical block to places that follow each other in one block. False when there is no free block for
+    /// it now; what is not wanted any more, or has no place in its plane, is forgotten.
+    fn gather<P: FlashPort>(&mut self, flash: &mut Flash<P>, units: Range<u32>) -> Outcome<bool> {
+        let Some(translation) = &self.translation else { return Ok(true) };
+        let table = &self.map[..self.geometry.logical_units as usize];
+        if translation.cache.wants_gathered(Lpn(units.start), table).as_ref() != Some(&units) {
+            return Ok(true);
+        }
+        let places = &table[units.start as usize..units.end as usize];
+        if !places.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
+            let plane = self.order.at(units.start / units.len() as u32);
+            if self.live_units(&flash.nand, plane) + units.len() as u64 > self.ordered_limit {
+                return Ok(true);
+            }
+            let keep = self.config.gc_low_free_blocks.max(1);
+            let Some(block) = self.block_for_ordered(&mut flash.nand, plane, keep) else { return Ok(false) };
+            self.planes[plane.index()].live.0 += units.len() as u64;
+            self.counters.gc.pages_copied += units.len() as u64;
+            self.copy_in_order(flash, plane, block, units.clone(), None)?;
+            self.measure_room(&flash.nand, plane);
+        }
+        if let Some(translation) = &mut self.translation {
+            translation.cache.gathered(units, &self.map[..self.geometry.logical_units as usize]);
+        }
+        Ok(true)
+    }
+
+    /// Copy a logical block into the next pages of the open block for such. `victim` is being collected.
+    fn copy_in_order<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        block: BlockId,
+        units: Range<u32>,
+        victim: Option<BlockId>,
+    ) -> Outcome<P::Ticket> {
+        let slots = self.geometry.slots_per_page;
         let ready = flash.port.ready();
+        let mut copied = ready;
         for first in units.step_by(slots as usize) {
             let mut lpns = [Lpn(0); MAX_SLOTS];
             let mut old = [Ppn(0); MAX_SLOTS];
             let mut reads = PageReads::new(ready);
             for (at, lpn) in (first..first + slots).map(Lpn).enumerate() {
-                let Some(ppn) = self.lookup(lpn) else { return Ok(()) };
-                (lpns[at], old[at]) = (lpn, ppn);
-                reads.add(flash, self.geometry.page_of(ppn), self.geometry.sectors_per_unit, Cause::Gc)?;
+                (lpns[at], old[at]) = (lpn, Ppn(self.map[lpn.index()]));
+                let page = self.geometry.page_of(old[at]);
+                reads.add(flash, page, self.geometry.sectors_per_unit, Cause::Gc)?;
             }
             let read = reads.finish(flash, Cause::Gc)?;
             let page = PageAt { block, index: flash.nand.next_page(block) };
-            let done = flash.program(page, &lpns[..slots as usize], Cause::Gc, read)?;
+            let mut done = flash.program(page, &lpns[..slots as usize], Cause::Gc, read)?;
             let new = self.geometry.unit(page).0;
             for (ppn, old) in (new..new + slots).map(Ppn).zip(old) {
                 flash.store_copy(old, ppn);
             }
             if self.is_full(&flash.nand, block) {
-                self.seal(flash, plane, slot, block, done)?;
+                done = self.seal(flash, plane, self.ordered_slot(), block, done)?;
             }
+            copied = flash.port.join(copied, done);
             for ((ppn, old), lpn) in (new..new + slots).map(Ppn).zip(old).zip(lpns) {
-                self.invalidate(flash, old)?;
-                self.map[lpn.index()] = ppn.0;
-                if let Some(translation) = &mut self.translation {
-                    translation.moved(lpn, &self.map[..self.geometry.logical_units as usize]);
+                if victim == Some(self.geometry.block_of(old)) {
+                    flash.invalidate(old)?;
+                } else {
+                    self.invalidate(flash, old)?;
                 }
+                self.map[lpn.index()] = ppn.0;
             }
         }
-        Ok(())
+        Ok(copied)
     }
 
     /// Move the units `moving` into the next page of `block`.
@@ -1053,8 +1226,15 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         slot: OpenSlot,
     ) -> Outcome<(PlaneId, BlockId)> {
         let mut turn = self.turn_of(lpn);
-        for _ in 0..self.order.len() {
+        let gathers = CACHED && self.ordered_pages > 0;
+        let turns = self.order.len();
+        for step in 0..if gathers { 2 * turns } else { turns } {
             let first = self.order.at(turn);
+            // Once round without planes that were given too much.
+            if gathers && step < turns && self.live_units(&flash.nand, first) > self.ordered_limit {
+                turn = if turn + 1 == turns { 0 } else { turn + 1 };
+                continue;
+            }
             let die = self.geometry.die_of(first);
             if self.dies[die.index()].low != 0 {
                 self.collect(flash, die)?;
@@ -1072,7 +1252,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
                 }
                 return Ok((plane, block));
             }
-            if self.config.striping == Striping::Static {
+            if self.config.striping == Striping::Static && !gathers {
                 return Err(self.full(plane, "host writes"));
             }
             turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };

@@ -337,7 +337,7 @@ mod tests {
 
     /// Pages of 128 entries; memory for one page and three entries.
     fn cache(flush_coalesce: bool) -> Cdftl {
-        let shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1 };
+        let shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
         let config = MapCacheConfig {
             bytes: 512 + 12,
             entry_fraction: 0.02,

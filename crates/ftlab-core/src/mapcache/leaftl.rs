@@ -1095,7 +1095,7 @@ mod tests {
             leaftl_compaction_writes: 1000,
             ..MapCacheConfig::default()
         };
-        Leaftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1 })
+        Leaftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 0 })
     }
 
     /// Bytes and segments as (start, end, units, level) of the first group, after learning that `lpns` lie from `ppn` on.

@@ -268,6 +268,88 @@ impl RankedList {
     }
 }
 
+/// A list that knows which nodes are its last few: what would leave if it had to be shorter by that number.
+#[derive(Debug)]
+pub(super) struct TailedList {
+    first: List,
+    last: List,
+    /// The most nodes of `last`; with fewer than that in all, every node is there.
+    tail: u32,
+    in_last: Vec<bool>,
+}
+
+impl TailedList {
+    pub(super) const fn new(tail: u32) -> Self {
+        Self { first: List::new(), last: List::new(), tail, in_last: Vec::new() }
+    }
+
+    pub(super) fn reach(&mut self, node: u32) {
+        if self.in_last.len() <= node as usize {
+            self.in_last.resize(node as usize + 1, false);
+        }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.first.len + self.last.len
+    }
+
+    /// The least recent node, or `NONE`.
+    #[inline]
+    pub(super) fn oldest(&self) -> u32 {
+        self.last.oldest
+    }
+
+    /// Enter `node`, which is in no list, as the most recent.
+    #[inline]
+    pub(super) fn enter(&mut self, links: &mut Links, node: u32) {
+        self.first.enter(links, node);
+        self.fill_tail(links);
+    }
+
+    /// Take `node` out.
+    #[inline]
+    pub(super) fn remove(&mut self, links: &mut Links, node: u32) {
+        if std::mem::take(&mut self.in_last[node as usize]) {
+            self.last.remove(links, node);
+            self.fill_tail(links);
+        } else {
+            self.first.remove(links, node);
+        }
+    }
+
+    /// Make `node` the most recent. True when it was among the last few.
+    #[inline]
+    pub(super) fn touch(&mut self, links: &mut Links, node: u32) -> bool {
+        let was_last = std::mem::take(&mut self.in_last[node as usize]);
+        if was_last {
+            self.last.remove(links, node);
+            self.enter(links, node);
+        } else {
+            self.first.touch(links, node);
+        }
+        was_last
+    }
+
+    #[inline]
+    fn fill_tail(&mut self, links: &mut Links) {
+        if self.last.len < self.tail && self.first.len > 0 {
+            let node = self.first.oldest;
+            self.first.remove(links, node);
+            self.last.enter(links, node);
+            self.in_last[node as usize] = true;
+        }
+    }
+
+    /// From the most to the least recent.
+    pub(super) fn iter(&self, links: &Links) -> impl Iterator<Item = u32> {
+        self.first.iter(links).chain(self.last.iter(links))
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.in_last.capacity() as u64
+    }
+}
+
 /// The most recent keys, up to a number of them.
 #[derive(Debug)]
 pub(super) struct Recent {
@@ -354,6 +436,35 @@ mod tests {
                         assert_eq!(list.is_below(node, *bound), rank < *bound);
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_few_are_known_after_any_steps() {
+        for tail in [1, 3, 40] {
+            let mut rng = Rng::new(5, "tail");
+            let (mut links, mut list) = (Links::default(), TailedList::new(tail));
+            links.reach(31);
+            list.reach(31);
+            let mut order: Vec<u32> = Vec::new();
+            for _ in 0..4000 {
+                let node = rng.below(32) as u32;
+                match order.iter().position(|other| *other == node) {
+                    None => list.enter(&mut links, node),
+                    Some(rank) => {
+                        order.remove(rank);
+                        if rng.below(3) == 0 {
+                            list.remove(&mut links, node);
+                            continue;
+                        }
+                        let was_last = rank as u32 + tail > order.len() as u32;
+                        assert_eq!(list.touch(&mut links, node), was_last);
+                    }
+                }
+                order.insert(0, node);
+                assert_eq!(list.iter(&links).collect::<Vec<_>>(), order);
+                assert_eq!((list.len(), list.oldest()), (order.len() as u32, order[order.len() - 1]));
             }
         }
     }

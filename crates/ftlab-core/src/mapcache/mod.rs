@@ -44,6 +44,9 @@ pub struct Shape {
     pub slots: u32,
     /// Planes that data written in order go round; 1 for the endless log of `ftl.kind = "map_only"`.
     pub planes: u32,
+    /// Units of a logical block, of which a second table in flash has the places, one entry each: its translation pages have
+    /// the numbers behind those of the page table. 0 where nothing is put in order ([`DeviceConfig::gathers`]).
+    pub block_units: u32,
 }
 
 /// Bytes of an entry in a translation page: the physical address; the logical one follows from its place.
@@ -60,7 +63,9 @@ impl Shape {
                 ((g.page_bytes / config.unit_bytes()) as u32, g.channels * g.ways * g.dies * g.planes)
             }
         };
-        Self { logical_units: config.logical_pages() as u32, shift: entries.trailing_zeros(), slots, planes }
+        let block_units = if config.gathers() { config.map_cache.cftl_block_pages } else { 0 };
+        let logical_units = config.logical_pages() as u32;
+        Self { logical_units, shift: entries.trailing_zeros(), slots, planes, block_units }
     }
 
     /// Entries in a translation page, a power of two.
@@ -73,9 +78,19 @@ impl Shape {
         self.entries() * ENTRY_BYTES
     }
 
-    /// Translation pages of the drive. The last may be in use only in part; it is read and written whole.
+    /// Translation pages of the page table. The last may be in use only in part; it is read and written whole.
     pub const fn pages(self) -> u32 {
         self.logical_units.div_ceil(1 << self.shift)
+    }
+
+    /// Logical blocks that have an entry in the block table.
+    pub const fn blocks(self) -> u32 {
+        if self.block_units == 0 { 0 } else { self.logical_units.div_ceil(self.block_units) }
+    }
+
+    /// Translation pages of the drive: of the page table, then of the block table.
+    pub const fn all_pages(self) -> u32 {
+        self.pages() + self.blocks().div_ceil(1 << self.shift)
     }
 
     /// The translation page of a logical unit.
@@ -256,9 +271,9 @@ pub enum MapOp {
 /// What a scheme tells of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Insight {
-    /// How often each fetch window was chosen, by name.
+    /// How often each fetch window was chosen, by name; or what else a miss brought.
     pub windows: Vec<(String, u64)>,
-    /// Scores of the windows now, by name.
+    /// Scores of the windows now, by name; or what else it goes by.
     pub scores: Vec<(String, f64)>,
     /// Bytes of memory by kind of content.
     pub content_bytes: Vec<(String, u64)>,
@@ -270,8 +285,9 @@ pub struct Insight {
 /// the table has changed, [`changed`](Self::changed) for the same entry; collection and lookups for other entries of the
 /// same access may come in between. When collection has moved data,
 /// [`moved`](Self::moved) for each, and [`rewritten`](Self::rewritten) for the translation pages that were written for
-/// those that are not in memory. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none), of the
-/// translation pages that were looked up; it is empty where the drive does not keep one and
+/// those that are not in memory. What it wants in order ([`wants_gathered`](Self::wants_gathered)) is told of by
+/// [`gathered`](Self::gathered) instead. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none), of
+/// the translation pages that were looked up; it is empty where the drive does not keep one and
 /// [`wants_table`](Self::wants_table) is false. Nothing may be allocated for each lookup once warm. Required: `lookup`,
 /// `moved`, `is_dirty`, `used_bytes`, `check` and `table_bytes`.
 pub trait MapCache: Debug + Send {
@@ -300,8 +316,9 @@ pub trait MapCache: Debug + Send {
     /// Bytes of memory in use, as the scheme counts them; at most `map_cache.bytes` after a lookup.
     fn used_bytes(&self) -> u64;
 
-    /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order. The translation
-    /// layer moves them there when it has room; `table` says where they are.
+    /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order: a whole logical
+    /// block. The translation layer moves them there when it has room, and says so to [`gathered`](Self::gathered); `table`
+    /// says where they are.
     fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
         let _ = (lpn, table);
         None
@@ -315,6 +332,24 @@ pub trait MapCache: Debug + Send {
     /// A block was opened, for data of the host, or for copies and translation pages.
     fn opened(&mut self, block: BlockId, by_host: bool) {
         let _ = (block, by_host);
+    }
+
+    /// Units that it wanted gathered lie in order now, by `table`. For none of them is [`moved`](Self::moved) called.
+    fn gathered(&mut self, units: Range<u32>, table: &[u32]) {
+        let _ = (units, table);
+    }
+
+    /// Whether the units of a logical block are found by its entry in the block table, the place of the first of them. The
+    /// page table in flash need not be right for them then. The entry of every other block says that there is none.
+    fn is_block_mapped(&self, block: u32) -> bool {
+        let _ = block;
+        false
+    }
+
+    /// Whether the entry of a logical block is newer in memory than in flash.
+    fn is_block_dirty(&self, block: u32) -> bool {
+        let _ = block;
+        false
     }
 
     /// Whether it looks at physical addresses.

@@ -393,7 +393,7 @@ mod tests {
     use crate::mapcache::Intent::{self, Read, Write};
 
     /// Pages of 128 entries: 36 bytes, and 4 for each run.
-    const SHAPE: Shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1 };
+    const SHAPE: Shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
 
     struct Drive {
         cache: Sftl,

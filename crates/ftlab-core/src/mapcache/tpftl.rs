@@ -432,7 +432,7 @@ mod tests {
     use crate::mapcache::Intent::{self, Read, Write};
 
     /// Pages of 128 entries.
-    const SHAPE: Shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1 };
+    const SHAPE: Shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
 
     fn cache(entries: u64, nodes: u64, selective_threshold: u32) -> Tpftl {
         let config = MapCacheConfig {

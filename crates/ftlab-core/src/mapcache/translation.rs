@@ -1,5 +1,7 @@
 //! The table in flash: a mapping cache, what its choices cost, and what translation pages hold.
 
+use std::ops::Range;
+
 use crate::config::DeviceConfig;
 use crate::geometry::Lpn;
 use crate::mapcache::{Lookup, MapCache, MapCacheKind, MapOp, Shape};
@@ -66,6 +68,13 @@ pub(crate) struct MapCounts {
     pub(crate) pages_copied: u64,
 }
 
+/// The entries of the page table and of the block table in flash.
+#[derive(Debug)]
+struct Persisted {
+    units: Vec<u32>,
+    blocks: Vec<u32>,
+}
+
 /// A mapping cache over a table in flash.
 #[derive(Debug)]
 pub struct Translation {
@@ -79,7 +88,7 @@ pub struct Translation {
     unit_bytes: u32,
     prices: Prices,
     /// With verification: what the translation pages in flash hold.
-    persisted: Option<Vec<u32>>,
+    persisted: Option<Persisted>,
     /// Translation pages to be written because collection moved data, each once.
     pending: Vec<u32>,
     is_pending: Vec<bool>,
@@ -90,6 +99,8 @@ impl Translation {
     pub(crate) fn new(config: &DeviceConfig, verify: bool) -> Option<Self> {
         let shape = Shape::new(config);
         let cache = MapCacheKind::build(config, shape)?;
+        let pages = shape.all_pages();
+        let unmapped = |entries: u32| vec![u32::MAX; entries as usize];
         Some(Self {
             cache,
             shape,
@@ -99,9 +110,12 @@ impl Translation {
             capacity_bytes: config.map_cache.bytes,
             unit_bytes: config.unit_bytes() as u32,
             prices: Prices::new(config),
-            persisted: verify.then(|| vec![u32::MAX; shape.logical_units as usize]),
-            pending: Vec::with_capacity(shape.pages() as usize),
-            is_pending: vec![false; shape.pages() as usize],
+            persisted: verify.then(|| Persisted {
+                units: unmapped(shape.logical_units),
+                blocks: unmapped(shape.blocks()),
+            }),
+            pending: Vec::with_capacity(pages as usize),
+            is_pending: vec![false; pages as usize],
         })
     }
 
@@ -174,15 +188,45 @@ impl Translation {
         self.cache.reset_counts();
     }
 
-    /// A translation page was written: flash holds every entry of it that is not newer in memory.
+    /// Where the units of the logical block of `lpn` are found by one entry: those units.
+    #[inline]
+    pub(crate) fn block_of(&self, lpn: Lpn) -> Option<Range<u32>> {
+        let size = self.shape.block_units;
+        let block = lpn.0.checked_div(size)?;
+        let units = block * size..(block + 1) * size;
+        self.cache.is_block_mapped(block).then_some(units)
+    }
+
+    /// What the entry of a logical block is.
+    fn block_entry(&self, block: u32, table: &[u32]) -> u32 {
+        self.block_of(Lpn(block * self.shape.block_units))
+            .map_or(u32::MAX, |units| table[units.start as usize])
+    }
+
+    /// The logical blocks whose entries are in a translation page of the block table.
+    fn blocks_in(&self, tpn: u32) -> Range<u32> {
+        let first = (tpn - self.shape.pages()) * self.shape.entries();
+        first..(first + self.shape.entries()).min(self.shape.blocks())
+    }
+
+    /// A translation page was written: flash holds every entry of it that is not newer in memory. Those of the page table
+    /// that are not looked at stay what they were.
     pub(crate) fn written(&mut self, tpn: u32, table: &[u32]) {
-        if let Some(persisted) = &mut self.persisted {
-            for lpn in self.shape.first(tpn).0..=self.shape.last(tpn).0 {
-                if !self.cache.is_dirty(Lpn(lpn)) {
-                    persisted[lpn as usize] = table[lpn as usize];
+        let Some(mut persisted) = self.persisted.take() else { return };
+        if tpn < self.shape.pages() {
+            for lpn in (self.shape.first(tpn).0..=self.shape.last(tpn).0).map(Lpn) {
+                if !self.cache.is_dirty(lpn) && self.block_of(lpn).is_none() {
+                    persisted.units[lpn.index()] = table[lpn.index()];
+                }
+            }
+        } else {
+            for block in self.blocks_in(tpn) {
+                if !self.cache.is_block_dirty(block) {
+                    persisted.blocks[block as usize] = self.block_entry(block, table);
                 }
             }
         }
+        self.persisted = Some(persisted);
     }
 
     /// After a power cut: flash holds what it held.
@@ -190,12 +234,20 @@ impl Translation {
         self.persisted = before.persisted;
     }
 
-    /// After a power cut: translation pages that do not say what `table` says have to be written.
+    /// After a power cut: translation pages that do not say what `table` says have to be written. No block is block-mapped.
     pub(crate) fn find_outdated(&mut self, table: &[u32]) {
         let Some(persisted) = &self.persisted else { return };
-        for tpn in 0..self.shape.pages() {
-            let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
-            if persisted[entries.clone()] != table[entries] {
+        for tpn in 0..self.shape.all_pages() {
+            let agrees = if tpn < self.shape.pages() {
+                let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
+                persisted.units[entries.clone()] == table[entries]
+            } else {
+                let blocks = self.blocks_in(tpn);
+                persisted.blocks[blocks.start as usize..blocks.end as usize]
+                    .iter()
+                    .all(|entry| *entry == u32::MAX)
+            };
+            if !agrees {
                 self.is_pending[tpn as usize] = true;
                 self.pending.push(tpn);
             }
@@ -206,12 +258,28 @@ impl Translation {
     pub(crate) fn verify(&self, table: &[u32]) -> Result<(), String> {
         let name = self.kind.name();
         self.cache.check().map_err(|text| format!("mapping cache {name}: {text}"))?;
-        for (lpn, persisted) in (0..).zip(self.persisted.iter().flatten()) {
-            let newer_in_memory = self.cache.is_dirty(Lpn(lpn));
-            if !newer_in_memory && *persisted != table[lpn as usize] {
+        let Some(persisted) = &self.persisted else { return Ok(()) };
+        let differ = |what: &str, number: u32, found: u32, right: u32| {
+            Err(format!(
+                "mapping cache {name}: the translation page in flash maps logical {what} {number} to {found} instead of {right}, \
+                 and memory does not know better",
+            ))
+        };
+        for (lpn, found) in (0..).map(Lpn).zip(&persisted.units) {
+            let right = table[lpn.index()];
+            if *found != right && !self.cache.is_dirty(lpn) && self.block_of(lpn).is_none() {
+                return differ("unit", lpn.0, *found, right);
+            }
+        }
+        for (block, found) in (0..).zip(&persisted.blocks) {
+            let right = self.block_entry(block, table);
+            if *found != right && !self.cache.is_block_dirty(block) {
+                return differ("block", block, *found, right);
+            }
+            let units = self.block_of(Lpn(block * self.shape.block_units)).unwrap_or(0..0);
+            if let Some(lpn) = units.clone().find(|lpn| table[*lpn as usize] != right + (lpn - units.start)) {
                 return Err(format!(
-                    "mapping cache {name}: the translation page in flash maps logical unit {lpn} to {persisted} instead of {}, \
-                     and memory does not know better",
+                    "mapping cache {name}: logical block {block} is mapped to {right}, but its unit {lpn} is at {}",
                     table[lpn as usize]
                 ));
             }
@@ -242,7 +310,7 @@ impl Translation {
             kind: self.kind.name(),
             bytes: self.capacity_bytes,
             used_bytes: self.cache.used_bytes(),
-            translation_pages: self.shape.pages(),
+            translation_pages: self.shape.all_pages(),
             lookups: counts.lookups,
             hits: counts.hits,
             hit_ratio: if counts.lookups > 0 { counts.hits as f64 / counts.lookups as f64 } else { 0.0 },

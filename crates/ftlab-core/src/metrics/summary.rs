@@ -323,10 +323,10 @@ pub struct MapCacheSummary {
     pub collections: u64,
     /// Of `gc.pages_copied`, those of translation pages.
     pub pages_copied: u64,
-    /// Misses by the window chosen (`bsb`).
+    /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub windows: BTreeMap<String, u64>,
-    /// Scores of the windows at the end (`bsb`).
+    /// Scores of the windows at the end (`bsb`); blocks that are block-mapped, and bytes that their entries may take (`cftl`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, f64>,
     /// Memory in use at the end by kind of content, for schemes that have several.
