@@ -71,12 +71,26 @@ impl RequestSource for NotingSource {
     }
 }
 
+/// How time is kept.
+#[derive(Clone, Copy, PartialEq)]
+enum Clock {
+    None,
+    /// By the port that a run takes by itself.
+    Chosen,
+    /// By the port that goes event by event.
+    Events,
+}
+
 /// Run a preset device on a preset workload; returns the seconds that the requests took.
-fn run(device: &str, changes: &[String], workload: &str, keys: &[String], timing: bool) -> (f64, Outcome) {
+fn run(device: &str, changes: &[String], workload: &str, keys: &[String], clock: Clock) -> (f64, Outcome) {
     let device = load(device, changes);
     let start = Arc::new(OnceLock::new());
     let source = Noting { inner: load_source(&device, workload, keys), start: start.clone() };
-    let options = RunOptions { timing, ..RunOptions::default() };
+    let options = RunOptions {
+        timing: clock != Clock::None,
+        event_by_event: clock == Clock::Events,
+        ..RunOptions::default()
+    };
     let outcome = simulate(&device, &source, &options, &RunControl::default(), &mut ())
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.error, None);
@@ -124,13 +138,14 @@ fn overwrites(scale: &Scale) {
     };
     println!("uniform random single-page overwrites, greedy, 6.4 million pages, spare factor 0.08");
     let mut copies = 4.87;
-    for (name, timing, ways, floor) in [
-        ("(a) without a clock", false, 1, 0.5),
-        ("(b) with a clock, one die", true, 1, 1.0 / 3.0),
-        ("(b) with a clock, four dies on one channel, event by event", true, 4, 1.0 / 3.0),
+    for (name, clock, ways, floor) in [
+        ("(a) without a clock", Clock::None, 1, 0.5),
+        ("(b) with a clock, one die", Clock::Chosen, 1, 1.0 / 3.0),
+        ("(b) with a clock, one die, event by event", Clock::Events, 1, 1.0 / 3.0),
+        ("(b) with a clock, four dies on one channel, event by event", Clock::Chosen, 4, 1.0 / 3.0),
     ] {
         let keys = settings(&[("requests", &scale.requests)]);
-        let (seconds, outcome) = best(scale, || run("ideal-page", &device(ways), "uniform", &keys, timing));
+        let (seconds, outcome) = best(scale, || run("ideal-page", &device(ways), "uniform", &keys, clock));
         let summary = &outcome.summary;
         let amplification = summary.write_amplification.as_ref().map_or(0.0, |wa| wa.total);
         copies = if amplification > 1.0 { amplification - 1.0 } else { copies };
@@ -172,7 +187,7 @@ fn reference_drive(scale: &Scale) {
     // The whole run, as the reference's time is: building and filling the drive included.
     let (seconds, outcome) = best(scale, || {
         let start = Instant::now();
-        let (_, outcome) = run("msr-ssd", &[], "disksim-rw5m", &keys, true);
+        let (_, outcome) = run("msr-ssd", &[], "disksim-rw5m", &keys, Clock::Chosen);
         (start.elapsed().as_secs_f64(), outcome)
     });
     let mean = outcome.summary.latency_ns.as_ref().map_or(0.0, |latency| latency.all.mean / 1e6);
@@ -208,7 +223,8 @@ fn mapping_caches(scale: &Scale) {
                 _ => 4.0,
             };
             let device = settings(&[("map_cache.kind", &kind.name()), ("map_cache.bytes", &(256 << 10))]);
-            let (seconds, outcome) = best(scale, || run("map-cache-model", &device, workload, &keys, false));
+            let (seconds, outcome) =
+                best(scale, || run("map-cache-model", &device, workload, &keys, Clock::None));
             let cache = outcome.summary.map_cache.as_ref();
             let (lookups, hit_ratio) = cache.map_or((0, 0.0), |cache| (cache.lookups, cache.hit_ratio));
             println!(

@@ -119,7 +119,7 @@ pub(crate) fn run(
     stand_in: Option<(String, Option<String>)>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
-    let options = RunOptions { seed, requests, verify, timing, series };
+    let options = RunOptions { seed, requests, verify, timing, series, event_by_event: false };
     let control = RunControl::default();
     let mut logs = Logs::default();
     if let Some(path) = events {
