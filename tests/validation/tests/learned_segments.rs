@@ -141,7 +141,7 @@ fn sorted(kind: &str, gamma: u32, batches: &[Vec<u32>]) -> (u64, u64) {
     let config = load("map-cache-model", &scheme(kind, gamma, changes));
     let last = batches.iter().flatten().max().unwrap();
     let logical_units = (last + 1).next_multiple_of(ENTRIES as u32);
-    let shape = Shape { logical_units, shift: ENTRIES.ilog2(), slots: 1, planes: 1 };
+    let shape = Shape { logical_units, shift: ENTRIES.ilog2(), slots: 1, planes: 1, block_units: 0 };
     let mut cache = MapCacheKind::build(&config, shape).unwrap();
     let mut table = vec![u32::MAX; logical_units as usize];
     let mut ops = Vec::new();
