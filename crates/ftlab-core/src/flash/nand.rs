@@ -279,8 +279,10 @@ impl NandArray {
         let spare = Cell::from_mut(self.spare.as_mut_slice()).as_slice_of_cells();
         let old = &spare[base as usize..(base + self.geometry.units_per_block()) as usize];
         let new = &spare[first..first + count];
-        // Not zipped: with three iterators the loop is twice as long.
-        #[allow(clippy::needless_range_loop, reason = "see above")]
+        #[allow(
+            clippy::needless_range_loop,
+            reason = "over three zipped iterators the loop takes twice the instructions"
+        )]
         for at in 0..count {
             let lpn = old[(from[at].0 - base) as usize].get();
             new[at].set(lpn);

@@ -23,6 +23,7 @@ use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
 use crate::ftl::gc::{VictimPolicy, Victims};
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::mapcache::cftl::follow;
 use crate::mapcache::translation::Translation;
 use crate::mapcache::{Intent, Lookup, MapOp};
 use crate::rng::Rng;
@@ -950,7 +951,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             return Ok(true);
         }
         let places = &table[units.start as usize..units.end as usize];
-        if !places.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
+        if !follow(places) {
             let plane = self.order.at(units.start / units.len() as u32);
             if self.live_units(&flash.nand, plane) + units.len() as u64 > self.ordered_limit {
                 return Ok(true);

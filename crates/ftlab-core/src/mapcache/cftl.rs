@@ -444,7 +444,7 @@ impl Cftl {
 }
 
 /// Whether the places follow each other.
-fn follow(places: &[u32]) -> bool {
+pub(crate) fn follow(places: &[u32]) -> bool {
     places.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))
 }
 
