@@ -1,5 +1,6 @@
 //! Parquet tables with named columns.
 
+use std::hash::Hasher;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -12,6 +13,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatTy
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+use twox_hash::XxHash64;
 
 use super::{Format, Sample};
 use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
@@ -82,28 +84,37 @@ impl<T: Read> Read for UpToEnd<T> {
 
 /// A sum over the requests of a file that ftlab wrote: Parquet as it is written by libraries has none, and zstd finds
 /// only some damage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Checksum(u64);
+#[derive(Debug, Clone)]
+struct Checksum(XxHash64);
 
 impl Checksum {
     /// Its key in the footer. Whoever writes a table of ours anew may keep the key, but not the writer's name.
     const KEY: &str = "ftlab.checksum";
     const WRITER: &str = "parquet-rs";
 
+    fn new() -> Self {
+        Self(XxHash64::with_seed(0))
+    }
+
     #[inline(always)]
     fn add(&mut self, request: &Request) {
         let Request { arrival_ns, lba, sectors, op, stream } = *request;
         let rest = u64::from(sectors) << 32 | u64::from(stream) << 8 | op as u64;
-        for word in [arrival_ns, lba, rest] {
-            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut bytes = [0; 24];
+        for (part, word) in bytes.chunks_exact_mut(8).zip([arrival_ns, lba, rest]) {
+            part.copy_from_slice(&word.to_le_bytes());
         }
+        self.0.write(&bytes);
+    }
+
+    fn text(&self) -> String {
+        format!("{:016x}", self.0.finish())
     }
 
     /// What the footer of a file says, if ftlab wrote it.
-    fn noted(file: &FileMetaData) -> Option<Self> {
+    fn noted(file: &FileMetaData) -> Option<String> {
         file.created_by().filter(|writer| writer.starts_with(Self::WRITER))?;
-        let note = file.key_value_metadata()?.iter().find(|note| note.key == Self::KEY)?;
-        u64::from_str_radix(note.value.as_deref()?, 16).ok().map(Self)
+        file.key_value_metadata()?.iter().find(|note| note.key == Self::KEY)?.value.clone()
     }
 }
 
@@ -299,7 +310,7 @@ struct Reader<R: ChunkReader> {
     records: u64,
     total: u64,
     /// Of all requests, as the footer says, as long as none is left out; and of those that were read.
-    wanted: Option<Checksum>,
+    wanted: Option<String>,
     found: Checksum,
     bad: BadRecords,
     failure: Failure,
@@ -362,7 +373,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
             origin,
             units: Units::of(&roles),
             wanted: Checksum::noted(file.metadata().file_metadata()),
-            found: Checksum::default(),
+            found: Checksum::new(),
             file,
             columns,
             contents,
@@ -564,7 +575,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                         ..SourceError::default()
                     });
                 }
-                if self.wanted.is_some_and(|wanted| wanted != self.found) {
+                if self.wanted.as_ref().is_some_and(|wanted| *wanted != self.found.text()) {
                     let error = ParquetError::General(
                         "it is damaged: its requests are not those that were written".into(),
                     );
@@ -591,11 +602,9 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 let count = (end - out.len()).min(self.chunk - self.next);
                 let ready = &self.ready[self.next..self.next + count];
                 if self.wanted.is_some() {
-                    let mut found = self.found;
                     for request in ready {
-                        found.add(request);
+                        self.found.add(request);
                     }
-                    self.found = found;
                 }
                 out.extend_from_slice(ready);
                 self.next += count;
@@ -668,7 +677,7 @@ impl ParquetWriter {
         table.note("ftlab.schema", "requests 1");
         table.note("ftlab.version", env!("CARGO_PKG_VERSION"));
         table.note("ftlab.sector_bytes", &SECTOR_BYTES.to_string());
-        Ok(Self { table, checksum: Checksum::default() })
+        Ok(Self { table, checksum: Checksum::new() })
     }
 }
 
@@ -699,7 +708,7 @@ impl TraceWriter for ParquetWriter {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), String> {
-        self.table.note(Checksum::KEY, &format!("{:016x}", self.checksum.0));
+        self.table.note(Checksum::KEY, &self.checksum.text());
         self.table.finish()?.finish().map_err(|error| format!("cannot be written: {error}"))
     }
 }
