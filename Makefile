@@ -70,7 +70,7 @@ test-rust:
 
 test-python: $(VENV)/.built $(VENV)/.dev
 	@echo "== pytest"
-	@$(BIN)/pytest
+	@$(BIN)/pytest --numprocesses auto
 
 lint: $(VENV)/.dev $(VENV)/.built ## formatting, lints and types, as errors
 	@echo "== cargo fmt, clippy"
