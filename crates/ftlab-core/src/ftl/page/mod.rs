@@ -1,0 +1,657 @@
+//! Page mapping: any logical unit may be anywhere.
+//!
+//! Every access to a die first looks whether one of its planes is short of free blocks and collects there, one victim
+//! at a time and planes in turn. A write then takes the next page of an open block of the plane that allocation
+//! names. Copies of collection stay in their plane.
+//!
+//! With a mapping cache (`CACHED`) the table is in flash as well: translation pages are units behind the logical ones,
+//! so that the table of units is their directory too, and blocks of their own take them. They are collected as data
+//! are. Data that collection moves change entries in memory where they are there; for the others their translation
+//! pages are written, each once, after the collection.
+//!
+//! This file has the state and the paths of the host; the other files of the folder have one concern each.
+
+use std::ops::Range;
+
+use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping};
+use crate::device::RunError;
+use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::port::FlashPort;
+use crate::flash::{Cause, Flash};
+use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
+use crate::ftl::gc::{VictimPolicy, Victims};
+use crate::ftl::{Ftl, FtlCounters, PageOp};
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::mapcache::Intent;
+use crate::mapcache::translation::Translation;
+use crate::rng::Rng;
+use crate::table;
+
+mod collect;
+mod gather;
+mod mount;
+mod rooms;
+mod translate;
+
+use gather::MAX_SCATTERED;
+use rooms::Room;
+
+/// Entry of a logical unit that holds nothing.
+const UNMAPPED: u32 = u32::MAX;
+
+/// Most slots of a page, by validation.
+const MAX_SLOTS: usize = 16;
+
+#[derive(Debug)]
+struct Plane {
+    free: FreeBlocks,
+    /// One for each stream, then one for copies unless they share the first, one for logical blocks in order if the mapping
+    /// cache gathers them, and one for translation pages.
+    open: Vec<OpenBlock>,
+    erases: u32,
+    /// Live units when they were last counted, and `erases` then.
+    live: (u64, u32),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Die {
+    /// Planes, as bits, with too few free blocks.
+    low: u64,
+    /// The plane (within the die) whose turn to be collected it is.
+    next_collected: u32,
+    /// The plane (within the die) whose turn to be written it is (`plane_choice = "most_free"`).
+    next_written: u32,
+    /// The most free pages that a plane has, and which planes have them, as bits (`plane_choice = "most_free"`).
+    most_room: u32,
+    roomiest: u64,
+    /// No other plane has more.
+    second_room: u32,
+    /// The least `opened` of its planes.
+    oldest_open: u32,
+}
+
+/// The page-mapping translation layer, over the victim policy `V`; `CACHED`: with a mapping cache.
+#[derive(Debug)]
+pub struct PageFtl<V = Victims, const CACHED: bool = false> {
+    geometry: Geometry,
+    config: FtlConfig,
+    copyback: bool,
+    high_free_blocks: u32,
+    gc_slot: OpenSlot,
+    /// Pages of a logical block that the mapping cache wants in order; 0 when it wants none.
+    ordered_pages: u32,
+    /// Live units up to which a plane takes them.
+    ordered_limit: u64,
+    /// Where each logical unit is, then each unit of a translation page.
+    map: Vec<u32>,
+    translation: Option<Translation>,
+    /// Blocks of translation pages.
+    map_blocks: Vec<bool>,
+    planes: Vec<Plane>,
+    rooms: Vec<Room>,
+    dies: Vec<Die>,
+    victims: V,
+    order: PlaneOrder,
+    next_turn: u32,
+    counters: FtlCounters,
+    /// Live units of the victim under way.
+    survivors: Vec<Ppn>,
+    /// Logical blocks that the mapping cache wants in order: found while collecting.
+    scattered: Vec<Range<u32>>,
+    /// Those of the victim under way that are in order.
+    ordered: Vec<Range<u32>>,
+}
+
+impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+    /// An empty drive of a validated configuration.
+    ///
+    /// # Panics
+    /// When `CACHED` is not what the configuration says.
+    pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64, verify: bool) -> Self {
+        let translation = Translation::new(config, verify);
+        assert_eq!(translation.is_some(), CACHED, "map_cache.kind and the type agree");
+        let units = u64::from(geometry.logical_units) + config.translation_units();
+        let ftl = config.ftl.clone();
+        let slots = config.open_blocks_per_plane() as usize;
+        let plane = || Plane {
+            free: FreeBlocks::new(geometry, &ftl),
+            open: vec![None; slots],
+            erases: 0,
+            live: (0, u32::MAX),
+        };
+        let pages = geometry.blocks_per_plane() * geometry.pages_per_block();
+        let die = Die {
+            most_room: pages,
+            roomiest: u64::MAX >> (64 - geometry.planes_per_die()),
+            oldest_open: u32::MAX,
+            ..Die::default()
+        };
+        Self {
+            copyback: config.timing.copyback,
+            high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
+            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { ftl.streams as usize } else { 0 },
+            ordered_pages: if config.gathers() {
+                config.map_cache.cftl_block_pages / geometry.slots_per_page
+            } else {
+                0
+            },
+            // Half of what a plane has beyond its share.
+            ordered_limit: units.div_ceil(geometry.planes().into()).midpoint(config.usable_units_per_plane()),
+            map: table::filled(units as usize, UNMAPPED),
+            translation,
+            map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
+            planes: (0..geometry.planes()).map(|_| plane()).collect(),
+            rooms: vec![Room { pages, newest: u32::MAX, opened: u32::MAX }; geometry.planes() as usize],
+            dies: vec![die; geometry.dies() as usize],
+            victims: V::new(geometry, &ftl, Rng::new(seed, "gc")),
+            order: PlaneOrder::new(geometry, ftl.allocation, ftl.plane_choice == PlaneChoice::Ordered),
+            next_turn: 0,
+            counters: FtlCounters::default(),
+            survivors: Vec::with_capacity(geometry.units_per_block() as usize),
+            scattered: Vec::with_capacity(MAX_SCATTERED),
+            ordered: Vec::new(),
+            geometry: geometry.clone(),
+            config: ftl,
+        }
+    }
+
+    #[inline(always)]
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        let entry = self.map[lpn.index()];
+        (entry != UNMAPPED).then_some(Ppn(entry))
+    }
+
+    /// The turn of an access in the order of planes: its group of units, or the next.
+    #[inline(always)]
+    fn turn_of(&self, lpn: Lpn) -> u32 {
+        match self.config.striping {
+            Striping::Static => lpn.0 >> self.geometry.slots_per_page.trailing_zeros(),
+            Striping::Dynamic => self.next_turn,
+        }
+    }
+
+    /// Take a free block of `plane` for `slot`.
+    fn open(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
+        let block = self.geometry.block(plane, row);
+        nand.open(block);
+        if CACHED {
+            self.map_blocks[block.index()] = slot == self.map_slot();
+            if let Some(translation) = &mut self.translation {
+                translation.cache.opened(block, slot < self.config.streams as usize);
+            }
+        }
+        self.planes[plane.index()].open[slot] = Some(block);
+        let room = &mut self.rooms[plane.index()];
+        (room.newest, room.opened) = (block.0, nand.sequence(block));
+        let die = self.geometry.die_of(plane);
+        let first = self.geometry.first_plane(die);
+        if self.config.plane_choice == PlaneChoice::MostFree {
+            self.compare_rooms(die, first);
+        }
+        if self.planes[plane.index()].free.len() <= self.config.gc_low_free_blocks {
+            self.dies[die.index()].low |= 1 << (plane.0 - first.0);
+        }
+        block
+    }
+
+    /// The block of `plane` that takes the next page for `slot`. Host writes leave the last free block for copies.
+    #[inline(always)]
+    fn open_block(
+        &mut self,
+        nand: &mut NandArray,
+        plane: PlaneId,
+        slot: OpenSlot,
+        keep: u32,
+    ) -> Option<BlockId> {
+        let state = &mut self.planes[plane.index()];
+        if let Some(block) = state.open[slot] {
+            return Some(block);
+        }
+        if state.free.len() <= keep {
+            return None;
+        }
+        let row = state.free.take()?;
+        Some(self.open(nand, plane, slot, row))
+    }
+
+    /// The page after the last data page was just written: close the block.
+    fn seal<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        slot: OpenSlot,
+        block: BlockId,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut done = after;
+        if self.config.summary_page {
+            done =
+                flash.program_metadata(PageAt { block, index: self.geometry.data_pages_per_block }, after)?;
+        }
+        self.planes[plane.index()].open[slot] = None;
+        self.victims.on_seal(block, flash.nand.valid_units(block));
+        Ok(done)
+    }
+
+    /// Whether the block takes no more data.
+    #[inline(always)]
+    fn is_full(&self, nand: &NandArray, block: BlockId) -> bool {
+        nand.next_page(block) >= self.geometry.data_pages_per_block
+    }
+
+    /// The data at `ppn` are stale.
+    #[inline(always)]
+    fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> Outcome<()> {
+        let (block, valid) = flash.invalidate(ppn)?;
+        if self.is_full(&flash.nand, block) {
+            self.victims.on_invalidate(block, valid);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn full(&self, plane: PlaneId, what: &str) -> Box<RunError> {
+        Box::new(RunError::Full(format!(
+            "the drive is full: plane {} has no block worth collecting and too few free ones ({}) for {what}; \
+             leave more spare space (ftl.over_provisioning) or use a smaller footprint",
+            plane.0,
+            self.planes[plane.index()].free.len(),
+        )))
+    }
+
+    /// Write an access to pages of one unit.
+    #[inline(always)]
+    fn write_one<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        slot: OpenSlot,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let after = self.translate(flash, op, Intent::Write, after)?;
+        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        // Looked up after collection, which may have moved it.
+        let old = self.lookup(op.lpn);
+        let mut after = after;
+        let missing = self.geometry.sectors_per_unit - op.sectors;
+        if let (Some(old), true) = (old, missing > 0) {
+            after = flash.read(self.geometry.page_of(old), missing, Cause::Host, after)?;
+            self.counters.read_modify_writes += 1;
+        }
+        let page = PageAt { block, index: flash.nand.next_page(block) };
+        let mut done = flash.program(page, std::slice::from_ref(&op.lpn), Cause::Host, after)?;
+        let new = self.geometry.unit(page);
+        flash.store(new, op.first_sector..op.first_sector + op.sectors, old);
+        // Sealed before the old data become stale: they may be in the same block.
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
+        if let Some(old) = old {
+            self.invalidate(flash, old)?;
+        }
+        self.map[op.lpn.index()] = new.0;
+        self.entry_changed(op.lpn, old);
+        self.measure_room(&flash.nand, plane);
+        Ok(done)
+    }
+
+    /// Write an access to a page of several units; the slots that it does not fill stay empty.
+    fn write_several<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        slot: OpenSlot,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let per_unit = self.geometry.sectors_per_unit;
+        let mut after = self.translate(flash, op, Intent::Write, after)?;
+        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        // Old data are looked up after collection, which may have moved them.
+        let mut old = [None; MAX_SLOTS];
+        let mut units = [Lpn(0); MAX_SLOTS];
+        let mut partial = false;
+        for index in 0..op.units {
+            let lpn = Lpn(op.lpn.0 + index);
+            units[index as usize] = lpn;
+            old[index as usize] = self.lookup(lpn);
+            partial |= op.sectors_of(index, per_unit).len() as u32 != per_unit;
+        }
+        let (old, units) = (&old[..op.units as usize], &units[..op.units as usize]);
+        if partial {
+            let mut reads = PageReads::new(after);
+            for (index, old) in (0..).zip(old) {
+                let missing = per_unit - op.sectors_of(index, per_unit).len() as u32;
+                if let (Some(old), true) = (old, missing > 0) {
+                    reads.add(flash, self.geometry.page_of(*old), missing, Cause::Host)?;
+                    self.counters.read_modify_writes += 1;
+                }
+            }
+            after = reads.finish(flash, Cause::Host)?;
+        }
+        let page = PageAt { block, index: flash.nand.next_page(block) };
+        let mut done = flash.program(page, units, Cause::Host, after)?;
+        let first = self.geometry.unit(page);
+        for (index, old) in (0..).zip(old) {
+            flash.store(Ppn(first.0 + index), op.sectors_of(index, per_unit), *old);
+        }
+        // Sealed before the old data become stale: they may be in the same block.
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
+        for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
+            let new = Ppn(first.0 + index);
+            if let Some(old) = old {
+                self.invalidate(flash, *old)?;
+            }
+            self.map[lpn.index()] = new.0;
+            self.entry_changed(*lpn, *old);
+        }
+        if CACHED {
+            self.settle(flash)?;
+        }
+        self.measure_room(&flash.nand, plane);
+        Ok(done)
+    }
+
+    /// A plane that can take a page of `lpn`, and its open block.
+    #[inline(always)]
+    fn place<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        lpn: Lpn,
+        slot: OpenSlot,
+    ) -> Outcome<(PlaneId, BlockId)> {
+        let mut turn = self.turn_of(lpn);
+        let gathers = CACHED && self.ordered_pages > 0;
+        let turns = self.order.len();
+        for step in 0..if gathers { 2 * turns } else { turns } {
+            let first = self.order.at(turn);
+            // Once round without planes that were given too much.
+            if gathers && step < turns && self.live_units(&flash.nand, first) > self.ordered_limit {
+                turn = if turn + 1 == turns { 0 } else { turn + 1 };
+                continue;
+            }
+            let die = self.geometry.die_of(first);
+            if self.dies[die.index()].low != 0 {
+                self.collect(flash, die)?;
+                // The translation pages that collection writes may take what it has freed.
+                let mut again = if CACHED { self.geometry.blocks_per_plane() } else { 0 };
+                while again > 0 && self.dies[die.index()].low != 0 {
+                    self.collect(flash, die)?;
+                    again -= 1;
+                }
+            }
+            let plane = self.plane_for(&flash.nand, first, lpn);
+            if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
+                if self.config.striping == Striping::Dynamic {
+                    self.next_turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
+                }
+                return Ok((plane, block));
+            }
+            if self.config.striping == Striping::Static && !gathers {
+                return Err(self.full(plane, "host writes"));
+            }
+            turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
+        }
+        Err(self.full(self.order.at(turn), "host writes"))
+    }
+}
+
+#[cold]
+fn lost(ppn: Ppn) -> Box<RunError> {
+    Box::new(RunError::Rule(format!(
+        "physical unit {} is live but its spare area names no logical unit",
+        ppn.0
+    )))
+}
+
+/// Reads of neighbouring units, gathered so that each page of flash is read once.
+struct PageReads<T> {
+    page: Option<PageAt>,
+    sectors: u32,
+    after: T,
+    done: T,
+}
+
+impl<T: Copy> PageReads<T> {
+    fn new(after: T) -> Self {
+        Self { page: None, sectors: 0, after, done: after }
+    }
+
+    #[inline]
+    fn add<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        page: PageAt,
+        sectors: u32,
+        cause: Cause,
+    ) -> Outcome<()> {
+        if self.page != Some(page) {
+            self.send(flash, cause)?;
+            (self.page, self.sectors) = (Some(page), 0);
+        }
+        self.sectors += sectors;
+        Ok(())
+    }
+
+    #[inline]
+    fn send<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, cause: Cause) -> Outcome<()> {
+        if let Some(page) = self.page {
+            let read = flash.read(page, self.sectors, cause, self.after)?;
+            self.done = flash.port.join(self.done, read);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn finish<P: FlashPort<Ticket = T>>(mut self, flash: &mut Flash<P>, cause: Cause) -> Outcome<T> {
+        self.send(flash, cause)?;
+        Ok(self.done)
+    }
+}
+
+impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
+    fn read<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut reads = PageReads::new(self.translate(flash, op, Intent::Read, after)?);
+        if self.config.gc_when == GcWhen::OnAccess {
+            for index in 0..op.units {
+                let Some(ppn) = self.lookup(Lpn(op.lpn.0 + index)) else { continue };
+                let die = self.geometry.die_of(self.geometry.plane_of(self.geometry.block_of(ppn)));
+                if self.dies[die.index()].low != 0 {
+                    self.collect(flash, die)?;
+                }
+            }
+        }
+        for index in 0..op.units {
+            let sectors = op.sectors_of(index, self.geometry.sectors_per_unit);
+            let found = self.lookup(Lpn(op.lpn.0 + index));
+            match found {
+                Some(ppn) => {
+                    reads.add(flash, self.geometry.page_of(ppn), sectors.len() as u32, Cause::Host)?;
+                }
+                None => self.counters.unmapped_reads += 1,
+            }
+            flash.deliver(found, sectors);
+        }
+        reads.finish(flash, Cause::Host)
+    }
+
+    #[inline]
+    fn write<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let slot =
+            if self.config.streams == 1 { 0 } else { usize::from(op.stream) % self.config.streams as usize };
+        if self.geometry.slots_per_page == 1 {
+            self.write_one(flash, op, slot, after)
+        } else {
+            self.write_several(flash, op, slot, after)
+        }
+    }
+
+    fn trim<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let per_unit = self.geometry.sectors_per_unit;
+        let mut after = after;
+        for index in 0..op.units {
+            let lpn = Lpn(op.lpn.0 + index);
+            if op.sectors_of(index, per_unit).len() as u32 != per_unit {
+                continue;
+            }
+            if CACHED {
+                after = self.translate_one(flash, op, index, Intent::Trim, after)?;
+            }
+            if let Some(ppn) = self.lookup(lpn) {
+                self.invalidate(flash, ppn)?;
+                self.map[lpn.index()] = UNMAPPED;
+                self.entry_changed(lpn, Some(ppn));
+            }
+        }
+        Ok(after)
+    }
+
+    /// Nothing is buffered: what was acknowledged is in flash.
+    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket> {
+        Ok(after)
+    }
+
+    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+        let ready = flash.port.ready();
+        let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
+        let planes = self.geometry.planes_per_die();
+        let logical = self.geometry.logical_units;
+        let pages = self.geometry.data_pages_per_block;
+        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
+        // so that neighbouring units are written soon after each other.
+        for round in 0..logical.div_ceil(dies.len() * pages) {
+            let left = logical - round * dies.len() * pages;
+            for turn in 0..dies.len().min(left) {
+                let plane = PlaneId(dies.at(turn).0 + round % planes);
+                let count = (left - turn).div_ceil(dies.len()).min(pages);
+                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
+                    return Err(self.full(plane, "the fill"));
+                };
+                let page = PageAt { block, index: flash.nand.next_page(block) };
+                let start = logical - left + turn;
+                let units = (0..count).map(|at| Lpn(start + at * dies.len()));
+                let first = flash.program_run(page, count, units.clone(), Cause::Host, ready)?;
+                for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
+                    flash.store(ppn, 0..self.geometry.sectors_per_unit, None);
+                    self.map[lpn.index()] = ppn.0;
+                }
+                if self.is_full(&flash.nand, block) {
+                    self.seal(flash, plane, 0, block, ready)?;
+                }
+            }
+        }
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            self.open_block(&mut flash.nand, plane, 0, 1);
+            self.measure_room(&flash.nand, plane);
+        }
+        if CACHED {
+            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.shape.pages()) {
+                self.write_translation(flash, tpn, ready)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            table::prefetch(&self.map, lpn.index());
+        } else if let Some(ppn) = self.lookup(lpn) {
+            if stage == 1 {
+                nand.prefetch(ppn);
+            } else {
+                let block = self.geometry.block_of(ppn);
+                self.victims.prefetch(block, nand.valid_units(block));
+            }
+        }
+    }
+
+    fn map_cache(&self) -> Option<&Translation> {
+        self.translation.as_ref()
+    }
+
+    fn counters(&self) -> FtlCounters {
+        let map_cache = self.translation.as_ref().map(Translation::summary);
+        FtlCounters { map_cache, ..self.counters.clone() }
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = FtlCounters::default();
+        if let Some(translation) = &mut self.translation {
+            translation.reset();
+        }
+    }
+
+    fn free_blocks(&self) -> u64 {
+        self.planes.iter().map(|plane| u64::from(plane.free.len())).sum()
+    }
+
+    fn most_free_blocks(&self) -> u32 {
+        self.planes.iter().map(|plane| plane.free.len()).max().unwrap_or(0)
+    }
+
+    fn verify(&self, nand: &NandArray) -> Result<(), String> {
+        nand.verify()?;
+        let mut mapped = 0;
+        for (lpn, entry) in (0..).zip(&self.map) {
+            if *entry == UNMAPPED {
+                continue;
+            }
+            mapped += 1;
+            let ppn = Ppn(*entry);
+            if !nand.is_valid(ppn) || nand.lpn(ppn) != Some(Lpn(lpn)) {
+                let found = nand.lpn(ppn);
+                return Err(format!(
+                    "logical unit {lpn} maps to physical unit {entry}, which holds {found:?}"
+                ));
+            }
+        }
+        let live: u64 =
+            (0..self.geometry.blocks()).map(|block| u64::from(nand.valid_units(BlockId(block)))).sum();
+        if live != mapped {
+            return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
+        }
+        let erased =
+            (0..self.geometry.blocks()).filter(|block| nand.next_page(BlockId(*block)) == 0).count() as u64;
+        let open = self.planes.iter().flat_map(|plane| plane.open.iter().flatten());
+        let open_erased = open.filter(|block| nand.next_page(**block) == 0).count() as u64;
+        if erased != self.free_blocks() + open_erased {
+            return Err(format!(
+                "{erased} blocks are erased, but {} are free and {open_erased} open",
+                self.free_blocks()
+            ));
+        }
+        match &self.translation {
+            Some(translation) => translation.verify(&self.map),
+            None => Ok(()),
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        let planes: u64 =
+            self.planes.iter().map(|plane| plane.free.table_bytes() + plane.open.capacity() as u64 * 8).sum();
+        let translation = self.translation.as_ref().map_or(0, Translation::table_bytes);
+        self.map.len() as u64 * 4
+            + planes
+            + self.victims.table_bytes()
+            + self.survivors.capacity() as u64 * 4
+            + self.map_blocks.len() as u64
+            + translation
+    }
+}

@@ -1,0 +1,210 @@
+//! The table in flash: lookups through the mapping cache, and reading and writing of translation pages.
+
+use super::{MAX_SLOTS, PageFtl, UNMAPPED};
+use crate::flash::nand::Outcome;
+use crate::flash::port::FlashPort;
+use crate::flash::{Cause, Flash};
+use crate::ftl::PageOp;
+use crate::ftl::allocator::OpenSlot;
+use crate::ftl::gc::VictimPolicy;
+use crate::geometry::{BlockId, Lpn, PageAt, Ppn};
+use crate::mapcache::translation::Translation;
+use crate::mapcache::{Intent, Lookup, MapOp};
+
+impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+    /// Where translation pages are written.
+    #[inline]
+    pub(super) fn map_slot(&self) -> OpenSlot {
+        self.planes[0].open.len() - 1
+    }
+
+    pub(super) fn holds_translation(&self, block: BlockId) -> bool {
+        CACHED && self.map_blocks[block.index()]
+    }
+
+    /// The first unit of a translation page, among all units.
+    fn unit_of_translation(&self, tpn: u32) -> Lpn {
+        Lpn(self.geometry.logical_units + tpn * self.geometry.slots_per_page)
+    }
+
+    /// Look up the entries of an access's units. The ticket is that of the moment when they are known.
+    #[inline(always)]
+    pub(super) fn translate<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        intent: Intent,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut after = after;
+        if CACHED {
+            for index in 0..op.units {
+                after = self.translate_one(flash, op, index, intent, after)?;
+            }
+        }
+        Ok(after)
+    }
+
+    pub(super) fn translate_one<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        index: u32,
+        intent: Intent,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let Some(translation) = &mut self.translation else { return Ok(after) };
+        let lookup = Lookup { lpn: Lpn(op.lpn.0 + index), intent, rest: op.rest + op.units - 1 - index };
+        translation.lookup(lookup, &self.map[..self.geometry.logical_units as usize]);
+        if translation.ops.is_empty() {
+            return Ok(after);
+        }
+        let ops = std::mem::take(&mut translation.ops);
+        let mut done = after;
+        // One after the other: memory must have room before it is filled.
+        for op in &ops {
+            done = match *op {
+                MapOp::Fetch { tpn, bytes } => self.read_translation(flash, tpn, bytes, done)?,
+                MapOp::WriteBack { tpn, rest_bytes } => {
+                    let read = if rest_bytes > 0 {
+                        self.read_translation(flash, tpn, rest_bytes, done)?
+                    } else {
+                        done
+                    };
+                    self.write_translation(flash, tpn, read)?
+                }
+                MapOp::Probe { predicted, actual } => self.probe(flash, Ppn(predicted), Ppn(actual), done)?,
+            };
+        }
+        if let Some(translation) = &mut self.translation {
+            translation.ops = ops;
+        }
+        self.settle(flash)?;
+        Ok(done)
+    }
+
+    /// Read the unit that was taken for `actual`. Spare areas name the units of their own block: when the prediction left
+    /// it, its page nearest to the prediction is read as well. A page that was never written has nothing to say.
+    #[cold]
+    fn probe<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        predicted: Ppn,
+        actual: Ppn,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let mut done = after;
+        let home = self.geometry.block_of(actual);
+        let first = self.geometry.first_unit(home);
+        let pages = self.geometry.data_pages_per_block;
+        let edge = if predicted < first { 0 } else { pages - 1 };
+        let mut tried = predicted.0 < self.geometry.physical_units();
+        let mut page =
+            if tried { self.geometry.page_of(predicted) } else { PageAt { block: home, index: edge } };
+        loop {
+            if page.index < flash.nand.next_page(page.block) {
+                done = flash.read(page, self.geometry.sectors_per_unit, Cause::Map, done)?;
+            }
+            if !tried || page.block == home {
+                return Ok(done);
+            }
+            (tried, page) = (false, PageAt { block: home, index: edge });
+        }
+    }
+
+    /// Read a part of a translation page; one that was never written says that nothing is mapped, and costs nothing.
+    fn read_translation<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        tpn: u32,
+        bytes: u32,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let Some(ppn) = self.lookup(self.unit_of_translation(tpn)) else { return Ok(after) };
+        if let Some(translation) = &mut self.translation {
+            translation.counts.flash_reads += 1;
+        }
+        flash.read_translation(self.geometry.page_of(ppn), bytes, after)
+    }
+
+    /// Write a translation page. What collection moves for it stays pending.
+    pub(super) fn write_translation<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        tpn: u32,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let slot = self.map_slot();
+        let turns = self.order.len();
+        let mut chosen = None;
+        for step in 0..turns {
+            let plane = self.order.at((tpn + step) % turns);
+            let die = self.geometry.die_of(plane);
+            if self.dies[die.index()].low != 0 {
+                self.collect_die(flash, die)?;
+            }
+            if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
+                chosen = Some((plane, block));
+                break;
+            }
+        }
+        let Some((plane, block)) = chosen else {
+            return Err(self.full(self.order.at(tpn % turns), "translation pages"));
+        };
+        let slots = self.geometry.slots_per_page;
+        let first = self.unit_of_translation(tpn);
+        // Looked up after collection, which may have moved it.
+        let old = self.lookup(first);
+        let mut units = [Lpn(0); MAX_SLOTS];
+        for (at, unit) in (0..slots).zip(&mut units) {
+            *unit = Lpn(first.0 + at);
+        }
+        let page = PageAt { block, index: flash.nand.next_page(block) };
+        let mut done = flash.program(page, &units[..slots as usize], Cause::Map, after)?;
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            done = self.seal(flash, plane, slot, block, done)?;
+        }
+        let new = self.geometry.unit(page);
+        for at in 0..slots {
+            if let Some(old) = old {
+                self.invalidate(flash, Ppn(old.0 + at))?;
+            }
+            self.map[(first.0 + at) as usize] = new.0 + at;
+        }
+        if let Some(translation) = &mut self.translation {
+            translation.counts.flash_programs += 1;
+            translation.written(tpn, &self.map);
+        }
+        Ok(done)
+    }
+
+    /// Write the translation pages of moved data whose entries are not in memory. Collections on the way may move more.
+    pub(super) fn settle<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+        let ready = flash.port.ready();
+        // A drive with too little spare space would collect for translation pages for ever.
+        let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.map.len() as u64;
+        while let Some(tpn) = self.translation.as_mut().and_then(Translation::next_pending) {
+            let bytes = self.geometry.page_bytes;
+            let read = self.read_translation(flash, tpn, bytes, ready)?;
+            if let Some(translation) = &mut self.translation {
+                translation.counts.gc_updates += 1;
+                translation.cache.rewritten(tpn);
+            }
+            self.write_translation(flash, tpn, read)?;
+            left -= 1;
+            if left == 0 {
+                return Err(self.full(self.order.at(tpn % self.order.len()), "translation pages"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The host has changed the entry of `lpn`, which was `old`.
+    #[inline(always)]
+    pub(super) fn entry_changed(&mut self, lpn: Lpn, old: Option<Ppn>) {
+        if let (true, Some(translation)) = (CACHED, &mut self.translation) {
+            let old = old.map_or(UNMAPPED, |ppn| ppn.0);
+            translation.changed(lpn, old, &self.map[..self.geometry.logical_units as usize]);
+        }
+    }
+}
