@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{device, run_with};
+use common::{device, latencies, request, run_with};
 use ftlab_core::config::{DeviceConfig, FtlKind};
 use ftlab_core::device::RunOptions;
 use ftlab_core::geometry::Lpn;
@@ -292,8 +292,18 @@ fn every_scheme_keeps_its_contract() {
                 };
                 ops.clear();
                 let hit = cache.lookup(Lookup { lpn, intent, rest: (rng.below(4)) as u32 }, &table, &mut ops);
-                let fetched = ops.iter().any(|op| matches!(op, MapOp::Fetch { .. }));
-                assert_eq!(hit, !fetched, "{kind:?}, step {step}: a hit fetches nothing, a miss something");
+                let fetches = ops.iter().filter_map(|op| match *op {
+                    MapOp::Fetch { units: (first, last), .. } => Some(first..=last),
+                    _ => None,
+                });
+                let mut brought = false;
+                for units in fetches {
+                    assert!(!hit, "{kind:?}, step {step}: a hit fetches nothing");
+                    assert_eq!(shape.tpn(*units.start()), shape.tpn(*units.end()), "of one translation page");
+                    assert!(units.end().0 < shape.logical_units);
+                    brought |= units.contains(&lpn);
+                }
+                assert_eq!(hit, !brought, "{kind:?}, step {step}: a miss brings what was looked up");
                 for op in &ops {
                     if let MapOp::WriteBack { tpn, rest_bytes } = *op {
                         assert!(rest_bytes < shape.page_bytes());
@@ -648,4 +658,39 @@ fn a_warm_cache_of_the_whole_table_reads_in_the_time_of_ideal() {
     for kind in schemes() {
         assert_eq!(times(&drive(&of_kind(kind, 1 << 20))), expected, "{kind:?}");
     }
+}
+
+/// An entry that a fetch is bringing can be used when it is there, and not before.
+#[test]
+fn a_hit_waits_for_the_fetch_that_brings_it_and_for_no_other() {
+    let mut waited = 0;
+    for kind in schemes() {
+        // Four dies, each alone on its channel. The first page of the table is on die 0, unit n on die n mod 4.
+        let config = device(json!({
+            "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 96, "pages_per_block": 32, "page_bytes": 4096 },
+            "timing": { "read_us": 100, "bus_mb_per_s": 100, "command_us": 0 },
+            "ftl": { "over_provisioning": 0.5 },
+            "map_cache": of_kind(kind, 28 << 10),
+            "precondition": { "kind": "fill" },
+        }));
+        let read = |us, lpn: u64| request(us, Op::Read, lpn * 8, 8);
+        let requests = [read(0.0, 902), read(5000.0, 901), read(5000.0, 901), read(5000.0, 902)];
+        let (outcome, log) = run_with(&config, &requests, &RunOptions::default());
+        assert_eq!(outcome.error, None);
+        let cache = outcome.summary.map_cache.unwrap();
+        let took = latencies(&log);
+        let alone = 140.96;
+        let fetch = took[1] - alone;
+        assert_eq!(fetch > 100.0, took[1] > alone, "{kind:?}: {took:?}");
+        let misses = cache.lookups - cache.hits;
+        if misses == 2 {
+            // 902 came long before, and nothing holds it back.
+            waited += 1;
+            assert!((took[0] - alone) > 100.0 && fetch > 100.0, "{kind:?}: {took:?}");
+        }
+        let expected = [alone + fetch + alone, alone];
+        assert!((took[2] - expected[0]).abs() < 1e-6, "{kind:?}: {took:?}");
+        assert!((took[3] - expected[1]).abs() < 1e-6, "{kind:?}: {took:?}");
+    }
+    assert!(waited >= 3, "{waited} schemes bring entries one by one");
 }

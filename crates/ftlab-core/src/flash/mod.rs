@@ -1,5 +1,6 @@
 //! Flash: the array that refuses what real flash refuses, and the ports that say when commands run.
 
+mod arrivals;
 pub mod cell;
 pub mod clock;
 pub mod direct;
@@ -11,11 +12,13 @@ use std::ops::Range;
 
 use crate::config::DeviceConfig;
 use crate::device::RunError;
+use crate::flash::arrivals::Arrivals;
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::{FlashPort, Submission};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::host::request::SECTOR_BYTES;
+use crate::mapcache::{MapCacheKind, Shape};
 
 /// Why a command runs. Every command carries one, so that work and time decompose without remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,7 +115,7 @@ pub type CommandCounts = [[u64; CAUSES]; Command::COUNT];
 /// port. The translation layer tells the array what is stale ([`invalidate`](Self::invalidate)), and with
 /// verification also what data it moved where; both cost nothing else.
 #[derive(Debug)]
-pub struct Flash<P> {
+pub struct Flash<P: FlashPort> {
     /// What the flash holds.
     pub nand: NandArray,
     /// Who decides when.
@@ -129,6 +132,10 @@ pub struct Flash<P> {
     /// Planes that share a unit of work: those of a die, or one where planes work independently.
     independent_planes: bool,
     spare_per_sector: u32,
+    /// How the table in flash is divided, if there is one.
+    table: Option<Shape>,
+    /// With a port that keeps time and a table in flash.
+    arrivals: Option<Arrivals<P::Ticket>>,
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -137,8 +144,11 @@ impl<P: FlashPort> Flash<P> {
         let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
+        let table = (config.map_cache.kind != MapCacheKind::Ideal).then(|| Shape::new(config));
         Self {
             nand: NandArray::new(geometry, verify),
+            table,
+            arrivals: Self::arrivals(table, &port),
             port,
             counts: CommandCounts::default(),
             write_version: 0,
@@ -154,10 +164,16 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
+    fn arrivals(table: Option<Shape>, port: &P) -> Option<Arrivals<P::Ticket>> {
+        table.filter(|_| P::LISTENS).map(|table| Arrivals::new(table, port.ready()))
+    }
+
     /// The same flash behind another port, with the counts at zero.
     pub fn with_port<Q: FlashPort>(self, port: Q) -> Flash<Q> {
         Flash {
             nand: self.nand,
+            table: self.table,
+            arrivals: Flash::arrivals(self.table, &port),
             port,
             counts: CommandCounts::default(),
             write_version: self.write_version,
@@ -167,6 +183,11 @@ impl<P: FlashPort> Flash<P> {
             independent_planes: self.independent_planes,
             spare_per_sector: self.spare_per_sector,
         }
+    }
+
+    /// Bytes of the tables of the array and of what is under way.
+    pub fn table_bytes(&self) -> u64 {
+        self.nand.table_bytes() + self.arrivals.as_ref().map_or(0, Arrivals::table_bytes)
     }
 
     /// The shape of the drive.
@@ -235,6 +256,22 @@ impl<P: FlashPort> Flash<P> {
         let spare = bytes.div_ceil(SECTOR_BYTES) * self.spare_per_sector;
         let submission = self.submission(Command::Read, cause, page, bytes + spare);
         Ok(self.port.submit(submission, after))
+    }
+
+    /// The entries of the table for logical units `units`, the first and the last, are in memory when `done` has ended.
+    #[inline]
+    pub fn entries_come(&mut self, units: (Lpn, Lpn), done: P::Ticket) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.add(units, done);
+        }
+    }
+
+    /// The moment, not before `after`, when the entry of `lpn` is there, which memory has or is to have.
+    #[inline]
+    pub fn entry_is_there(&mut self, lpn: Lpn, after: P::Ticket) -> P::Ticket {
+        let Some(arrivals) = &self.arrivals else { return after };
+        let fetches = arrivals.of(lpn).into_iter().flatten();
+        fetches.fold(after, |done, fetch| self.port.join(done, fetch))
     }
 
     /// Program `units` into the first slots of a page; the rest of the page stays without data.

@@ -21,7 +21,7 @@ use crate::verify::Oracle;
 const CONTROL_INTERVAL: u64 = 4096;
 
 /// A drive under way: the parts that every way of driving it shares.
-pub(crate) struct Drive<'a, F, P> {
+pub(crate) struct Drive<'a, F, P: FlashPort> {
     pub(crate) ftl: F,
     pub(crate) flash: Flash<P>,
     pub(crate) oracle: Option<Oracle>,

@@ -58,7 +58,7 @@ impl Slot {
 }
 
 /// Everything that happens between source and flash.
-struct Driver<'r, 'a, F, C> {
+struct Driver<'r, 'a, F, C: Clock> {
     drive: &'r mut Drive<'a, F, C>,
     intake: &'r mut Intake,
     books: &'r mut Books,

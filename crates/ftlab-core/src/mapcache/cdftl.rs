@@ -221,7 +221,7 @@ impl MapCache for Cdftl {
             self.set_dirty(node);
         }
         if !hit {
-            ops.push(MapOp::Fetch { tpn, bytes: self.shape.page_bytes() });
+            ops.push(self.shape.fetch_all(tpn));
         }
         hit
     }
@@ -355,7 +355,7 @@ mod tests {
     }
 
     fn fetch(tpn: u32) -> MapOp {
-        MapOp::Fetch { tpn, bytes: 512 }
+        MapOp::Fetch { tpn, bytes: 512, units: (Lpn(tpn * 128), Lpn(tpn * 128 + 127)) }
     }
 
     #[test]

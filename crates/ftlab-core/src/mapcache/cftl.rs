@@ -400,7 +400,11 @@ impl Cftl {
         let ppn = table[units.start as usize];
         let entry = Entry { low: units.start, high: units.end - 1, ppn, part: BLOCKS, dirty: false };
         self.make_room(BLOCKS, BYTES[BLOCKS], ops);
-        ops.push(MapOp::Fetch { tpn: self.page_of(&entry), bytes: ENTRY_BYTES });
+        ops.push(MapOp::Fetch {
+            tpn: self.page_of(&entry),
+            bytes: ENTRY_BYTES,
+            units: (Lpn(entry.low), Lpn(entry.high)),
+        });
         self.enter(entry);
         self.fetched[BLOCKS] += 1;
     }
@@ -421,7 +425,7 @@ impl Cftl {
         }
         self.make_room(PAGES, BYTES[PAGES], ops);
         let scanned = (high - lpn.0 + 2).min(last - lpn.0 + 1);
-        ops.push(MapOp::Fetch { tpn, bytes: scanned * ENTRY_BYTES });
+        ops.push(MapOp::Fetch { tpn, bytes: scanned * ENTRY_BYTES, units: (lpn, Lpn(high)) });
         self.enter(Entry { low: lpn.0, high, ppn, part: PAGES, dirty: false });
         self.fetched[PAGES] += 1;
     }
@@ -721,8 +725,10 @@ mod tests {
         entries.map(|entry| (entry.low, entry.high, entry.dirty)).collect()
     }
 
-    fn fetch(entries: u32) -> MapOp {
-        MapOp::Fetch { tpn: 0, bytes: entries * 4 }
+    /// As many entries as `entries`, from `first` on, and the one that shows that the run ends.
+    fn fetch(first: u32, entries: u32) -> MapOp {
+        let scanned = entries + u32::from(first + entries < 1024);
+        MapOp::Fetch { tpn: 0, bytes: scanned * 4, units: (Lpn(first), Lpn(first + entries - 1)) }
     }
 
     #[test]
@@ -732,11 +738,11 @@ mod tests {
             *entry += 500;
         }
         // From 10 on, until the places jump: ten entries, and the one that shows it.
-        assert_eq!(access(&mut cache, 10, Intent::Read, &table), (false, vec![fetch(11)]));
+        assert_eq!(access(&mut cache, 10, Intent::Read, &table), (false, vec![fetch(10, 10)]));
         assert_eq!(access(&mut cache, 19, Intent::Read, &table), (true, vec![]));
-        assert_eq!(access(&mut cache, 20, Intent::Read, &table), (false, vec![fetch(1004)]));
+        assert_eq!(access(&mut cache, 20, Intent::Read, &table), (false, vec![fetch(20, 1004)]));
         // The run before ends where this one starts.
-        assert_eq!(access(&mut cache, 5, Intent::Read, &table), (false, vec![fetch(6)]));
+        assert_eq!(access(&mut cache, 5, Intent::Read, &table), (false, vec![fetch(5, 5)]));
         assert_eq!(cache.used_bytes(), FIXED + 3 * 10);
         assert_eq!(write(&mut cache, 15, 9000, &mut table), (true, vec![]));
         assert_eq!(
@@ -791,9 +797,9 @@ mod tests {
         cache.leave(cache.find(20));
         shrink(&mut cache, 20, 5);
         let ops = access(&mut cache, 16, Intent::Read, &table).1;
-        assert_eq!(ops, [MapOp::WriteBack { tpn: 2, rest_bytes: 4096 - 4 }, fetch(9)]);
+        assert_eq!(ops, [MapOp::WriteBack { tpn: 2, rest_bytes: 4096 - 4 }, fetch(16, 8)]);
         shrink(&mut cache, 1 << 15, 5);
-        let block = MapOp::Fetch { tpn: 2, bytes: 4 };
+        let block = MapOp::Fetch { tpn: 2, bytes: 4, units: (Lpn(24), Lpn(31)) };
         assert_eq!(access(&mut cache, 30, Intent::Read, &table), (false, vec![block]));
         assert_eq!(entries(&cache, BLOCKS), [(24, 31, false)]);
         assert_eq!(cache.fetched, [2, 1]);

@@ -140,7 +140,11 @@ impl MapCache for Dftl {
             return true;
         }
         let node = self.make_room(ops);
-        ops.push(MapOp::Fetch { tpn: self.shape.tpn(lookup.lpn), bytes: ENTRY_BYTES });
+        ops.push(MapOp::Fetch {
+            tpn: self.shape.tpn(lookup.lpn),
+            bytes: ENTRY_BYTES,
+            units: (lookup.lpn, lookup.lpn),
+        });
         self.entries[node as usize] = Entry { lpn: lookup.lpn.0, protected: false, dirty: false };
         self.entry_of[lookup.lpn.index()] = node + 1;
         self.probationary.enter(&mut self.links, node);

@@ -799,7 +799,9 @@ impl MapCache for Leaftl {
             self.order.enter(&mut self.links, number);
             // Nothing mapped takes the header of the group.
             let bytes = group.stored_bytes(1 << self.shift).max(ENTRY_BYTES);
-            ops.push(MapOp::Fetch { tpn: self.shape.tpn(lpn), bytes });
+            let first = number << self.shift;
+            let last = (first + (1 << self.shift) - 1).min(self.shape.logical_units - 1);
+            ops.push(MapOp::Fetch { tpn: self.shape.tpn(lpn), bytes, units: (Lpn(first), Lpn(last)) });
         }
         if !waits {
             self.predict(lpn, table[lpn.index()], ops);
@@ -1167,7 +1169,7 @@ mod tests {
         }
         let mut cache = cache(1, 1 << 16);
         // One approximate segment: 8 bytes, 4 units and the end of the list.
-        let fetch = MapOp::Fetch { tpn: 0, bytes: 13 };
+        let fetch = MapOp::Fetch { tpn: 0, bytes: 13, units: (Lpn(0), Lpn(255)) };
         assert_eq!(access(&mut cache, 0, Intent::Read, &table), (false, vec![fetch]));
         assert_eq!(access(&mut cache, 3, Intent::Read, &table), (true, vec![]));
         let probe = MapOp::Probe { predicted: 21, actual: 22 };
@@ -1187,7 +1189,9 @@ mod tests {
         // Room for a group at its largest and a batch, but for little more.
         let mut table: Vec<u32> = (0..2048).collect();
         let mut cache = cache(0, 4096);
-        let fetch = |tpn| MapOp::Fetch { tpn, bytes: 8 };
+        // Of the group of 256 units from `first` on.
+        let fetch =
+            |first| MapOp::Fetch { tpn: first / 1024, bytes: 8, units: (Lpn(first), Lpn(first + 255)) };
         let write = |cache: &mut Leaftl, table: &mut Vec<u32>, lpn: u32, ppn| {
             let told = access(cache, lpn, Intent::Write, table);
             let old = std::mem::replace(&mut table[lpn as usize], ppn);
@@ -1204,7 +1208,7 @@ mod tests {
         assert_eq!(cache.used_bytes(), 8 + 8 * 8);
         assert!(cache.is_dirty(Lpn(10)) && !cache.is_dirty(Lpn(9)));
         // The ninth lets them be learned: two segments, of which the old one is below.
-        assert_eq!(access(&mut cache, 1024, Intent::Write, &table), (false, vec![fetch(1)]));
+        assert_eq!(access(&mut cache, 1024, Intent::Write, &table), (false, vec![fetch(1024)]));
         assert_eq!(told(&cache), (16, vec![(10, 17, 8, 0), (0, 255, 248, 1)]));
         assert_eq!(cache.used_bytes(), 16 + 8 + 8);
         assert!(cache.is_dirty(Lpn(9)), "the group changed");
@@ -1220,6 +1224,6 @@ mod tests {
         // 2000 is in memory, the two others are read.
         cache.capacity = cache.used();
         let ops = access(&mut cache, 700, Intent::Read, &table).1;
-        assert_eq!(ops, [MapOp::WriteBack { tpn: 1, rest_bytes: 16 }, fetch(0)]);
+        assert_eq!(ops, [MapOp::WriteBack { tpn: 1, rest_bytes: 16 }, fetch(512)]);
     }
 }

@@ -111,6 +111,11 @@ impl Shape {
         let last = (tpn << self.shift) + (self.entries() - 1);
         if last < self.logical_units { Lpn(last) } else { Lpn(self.logical_units - 1) }
     }
+
+    /// A whole translation page of the page table is fetched.
+    const fn fetch_all(self, tpn: u32) -> MapOp {
+        MapOp::Fetch { tpn, bytes: self.page_bytes(), units: (self.first(tpn), self.last(tpn)) }
+    }
 }
 
 /// Numbers for physical units in the order in which planes are written: first the slots of a page, then the pages with
@@ -249,6 +254,8 @@ pub enum MapOp {
         tpn: u32,
         /// Bytes that cross the bus.
         bytes: u32,
+        /// The first and the last logical unit whose entries it brings: they may be used when it has ended.
+        units: (Lpn, Lpn),
     },
     /// Write a translation page. `rest_bytes` of its old version are read first: what memory does not hold of it; with
     /// 0, all is known and nothing is read.

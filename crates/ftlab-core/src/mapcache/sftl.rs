@@ -271,7 +271,7 @@ impl MapCache for Sftl {
             self.count_heads(tpn, table);
             let bytes = self.bytes(tpn);
             self.make_room(bytes + growth, NONE, ops);
-            ops.push(MapOp::Fetch { tpn, bytes: self.shape.page_bytes() });
+            ops.push(self.shape.fetch_all(tpn));
             self.pages[tpn as usize].in_memory = true;
             self.recent.enter(&mut self.links, tpn);
             self.used += bytes;
@@ -423,7 +423,7 @@ mod tests {
     }
 
     fn fetch(tpn: u32) -> MapOp {
-        MapOp::Fetch { tpn, bytes: 512 }
+        MapOp::Fetch { tpn, bytes: 512, units: (Lpn(tpn * 128), Lpn(tpn * 128 + 127)) }
     }
 
     #[test]

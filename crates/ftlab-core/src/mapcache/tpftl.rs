@@ -303,7 +303,11 @@ impl Tpftl {
             }
             at += 1;
         }
-        ops.push(MapOp::Fetch { tpn, bytes: (at - lpn) * super::ENTRY_BYTES });
+        ops.push(MapOp::Fetch {
+            tpn,
+            bytes: (at - lpn) * super::ENTRY_BYTES,
+            units: (Lpn(lpn), Lpn(at - 1)),
+        });
         if self.nodes[tpn as usize].place == NONE {
             self.enter_node(tpn);
         } else {
@@ -450,18 +454,18 @@ mod tests {
         (hit, ops)
     }
 
-    fn fetch(tpn: u32, entries: u32) -> MapOp {
-        MapOp::Fetch { tpn, bytes: entries * 4 }
+    fn fetch(first: u32, entries: u32) -> MapOp {
+        MapOp::Fetch { tpn: first / 128, bytes: entries * 4, units: (Lpn(first), Lpn(first + entries - 1)) }
     }
 
     #[test]
     fn a_request_is_loaded_as_a_whole_within_its_page() {
         let mut cache = cache(100, 10, 3);
-        assert_eq!(access(&mut cache, 120, Read, 12), (false, vec![fetch(0, 8)]));
+        assert_eq!(access(&mut cache, 120, Read, 12), (false, vec![fetch(120, 8)]));
         for (left, lpn) in (5..12).rev().zip(121..128) {
             assert_eq!(access(&mut cache, lpn, Read, left), (true, vec![]));
         }
-        assert_eq!(access(&mut cache, 128, Read, 4), (false, vec![fetch(1, 5)]));
+        assert_eq!(access(&mut cache, 128, Read, 4), (false, vec![fetch(128, 5)]));
         assert_eq!(cache.used_bytes(), (8 + 5) * 6 + 2 * 4);
         assert_eq!(
             cache.insight().windows,
@@ -477,11 +481,11 @@ mod tests {
         access(&mut cache, 2, Write, 0);
         access(&mut cache, 128, Read, 0);
         // Page 0 has the times 1, 2, 3 and page 1 has 4: page 0 is colder, and its entry 1 is clean.
-        assert_eq!(access(&mut cache, 129, Read, 0), (false, vec![fetch(1, 1)]));
+        assert_eq!(access(&mut cache, 129, Read, 0), (false, vec![fetch(129, 1)]));
         assert!(cache.find(Lpn(1)) == NONE && cache.find(Lpn(0)) != NONE);
         // Only changed ones are left: both are written with one program, after the rest of the page was read.
         let write = MapOp::WriteBack { tpn: 0, rest_bytes: 512 - 2 * 4 };
-        assert_eq!(access(&mut cache, 130, Read, 0), (false, vec![write, fetch(1, 1)]));
+        assert_eq!(access(&mut cache, 130, Read, 0), (false, vec![write, fetch(130, 1)]));
         assert!(cache.find(Lpn(0)) == NONE && cache.find(Lpn(2)) != NONE);
         assert!(!cache.is_dirty(Lpn(2)));
         // An average: the times 4, 5 and 6 against 7.
@@ -496,11 +500,11 @@ mod tests {
         access(&mut cache, 0, Read, 1);
         access(&mut cache, 128, Read, 2);
         // One place is free and the coldest page gives two: three of the eight are loaded.
-        assert_eq!(access(&mut cache, 256, Read, 7), (false, vec![fetch(2, 3)]));
+        assert_eq!(access(&mut cache, 256, Read, 7), (false, vec![fetch(256, 3)]));
         assert_eq!(cache.used_bytes(), 6 * 6 + 2 * 4);
         assert!(cache.find(Lpn(258)) != NONE && cache.find(Lpn(130)) != NONE);
         // A page that is the coldest itself gives its old entries for the new ones, and keeps its node.
-        assert_eq!(access(&mut cache, 140, Read, 9), (false, vec![fetch(1, 3)]));
+        assert_eq!(access(&mut cache, 140, Read, 9), (false, vec![fetch(140, 3)]));
         assert!(cache.find(Lpn(142)) != NONE && cache.find(Lpn(130)) == NONE && cache.find(Lpn(258)) != NONE);
     }
 
@@ -516,13 +520,13 @@ mod tests {
         assert!(!cache.sequential);
         let mut at = 3 * 128 + 5;
         while !cache.sequential {
-            assert_eq!(access(&mut cache, at, Read, 0).1, [fetch(3, 1)]);
+            assert_eq!(access(&mut cache, at, Read, 0).1, [fetch(at, 1)]);
             at += 1;
         }
         // Two pages are gone, for 10 entries more of page 3, and 8 bytes are free.
         assert_eq!((cache.order.len(), at), (2, 3 * 128 + 15));
         // 15 predecessors are there: 16 entries are wanted, and 7 fit into those 8 bytes and the 34 of page 2.
-        assert_eq!(access(&mut cache, at, Read, 0), (false, vec![fetch(3, 7)]));
+        assert_eq!(access(&mut cache, at, Read, 0), (false, vec![fetch(at, 7)]));
         assert_eq!(cache.insight().windows[2], ("selective".into(), 1));
         for lpn in at + 1..at + 7 {
             assert_eq!(access(&mut cache, lpn, Read, 0), (true, vec![]));

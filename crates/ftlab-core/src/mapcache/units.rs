@@ -218,7 +218,7 @@ impl Units {
         let high = cut;
         let bytes = (high - low + 1) * ENTRY_BYTES;
         self.make_room(u64::from(bytes + self.header_bytes), ops);
-        ops.push(MapOp::Fetch { tpn, bytes });
+        ops.push(MapOp::Fetch { tpn, bytes, units: (Lpn(low), Lpn(high)) });
         self.enter(window, Unit { low, high, origin: lpn.0, dirty, before: NONE, after: NONE });
     }
 

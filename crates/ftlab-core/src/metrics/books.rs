@@ -204,8 +204,7 @@ impl Books {
             },
             ..counted
         };
-        let table_bytes =
-            flash.nand.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
+        let table_bytes = flash.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").into(),

@@ -56,15 +56,20 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let Some(translation) = &mut self.translation else { return Ok(after) };
         let lookup = Lookup { lpn: Lpn(op.lpn.0 + index), intent, rest: op.rest + op.units - 1 - index };
         translation.lookup(lookup, &self.map[..self.geometry.logical_units as usize]);
+        // It may be on its way for an earlier access.
+        let mut done = flash.entry_is_there(lookup.lpn, after);
         if translation.ops.is_empty() {
-            return Ok(after);
+            return Ok(done);
         }
         let ops = std::mem::take(&mut translation.ops);
-        let mut done = after;
         // One after the other: memory must have room before it is filled.
         for op in &ops {
             done = match *op {
-                MapOp::Fetch { tpn, bytes } => self.read_translation(flash, tpn, bytes, done)?,
+                MapOp::Fetch { tpn, bytes, units } => {
+                    let fetched = self.read_translation(flash, tpn, bytes, done)?;
+                    flash.entries_come(units, fetched);
+                    fetched
+                }
                 MapOp::WriteBack { tpn, rest_bytes } => {
                     let read = if rest_bytes > 0 {
                         self.read_translation(flash, tpn, rest_bytes, done)?
