@@ -372,6 +372,13 @@ pub struct FtlConfig {
     pub wear_leveling_threshold: u32,
 }
 
+impl FtlConfig {
+    /// Free blocks at which collection of a plane stops.
+    pub fn gc_high(&self) -> u32 {
+        self.gc_high_free_blocks.max(self.gc_low_free_blocks + 1)
+    }
+}
+
 impl Default for FtlConfig {
     fn default() -> Self {
         Self {
@@ -871,7 +878,8 @@ pub struct PreconditionConfig {
     pub layout: FillLayout,
     /// Which writes age the drive (`free_blocks`, `steady`).
     pub pattern: PreconditionPattern,
-    /// Free blocks a plane to go down to (`free_blocks`).
+    /// Free blocks a plane to go down to (`free_blocks`). 0, the default: as many as collection leaves, which is also the
+    /// least (`ftl.gc_high_free_blocks`).
     pub free_blocks: u32,
     /// Write amplification is steady when its mean over the last two windows (of one logical capacity of writes
     /// each) differs from that of the two before by at most this share (`steady`).
@@ -967,8 +975,7 @@ impl DeviceConfig {
 
     /// Blocks of a plane that hold no data but what is being written: collection keeps them free.
     fn reserved_blocks(&self) -> u64 {
-        let f = &self.ftl;
-        u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1) + self.open_blocks_per_plane() - 1)
+        u64::from(self.ftl.gc_high() + self.open_blocks_per_plane() - 1)
     }
 
     /// Mapping units of a plane that can be live.
@@ -1197,7 +1204,7 @@ impl DeviceConfig {
             );
             return refuse(key, format!("{logical} logical mapping units"), expected);
         }
-        let high = u64::from(f.gc_high_free_blocks.max(f.gc_low_free_blocks + 1));
+        let high = u64::from(f.gc_high());
         if high >= u64::from(g.blocks_per_plane) {
             let expected = format!("must stay below the {} blocks of a plane", g.blocks_per_plane);
             return refuse("ftl.gc_low_free_blocks", f.gc_low_free_blocks, expected);
@@ -1390,10 +1397,10 @@ impl DeviceConfig {
                 "must be above 0 and at most 1e6",
             );
         }
-        if p.kind == PreconditionKind::FreeBlocks && p.free_blocks < self.ftl.gc_low_free_blocks {
+        let least = self.ftl.gc_high();
+        if p.kind == PreconditionKind::FreeBlocks && p.free_blocks != 0 && p.free_blocks < least {
             let expected = format!(
-                "collection keeps more than ftl.gc_low_free_blocks = {} free: ask for at least that",
-                self.ftl.gc_low_free_blocks
+                "must be at least {least}, or 0: collection brings every plane back to that (ftl.gc_high_free_blocks)"
             );
             return refuse("precondition.free_blocks", p.free_blocks, expected);
         }

@@ -68,7 +68,7 @@ fn the_host_link_bounds_bandwidth() {
 fn age(kind: &str, pattern: &str, bound: f64, rows: &[Request]) -> Outcome {
     let config = device(merged(
         small(),
-        json!({ "precondition": { "kind": kind, "pattern": pattern, "free_blocks": 2, "tolerance": 1e-9,
+        json!({ "precondition": { "kind": kind, "pattern": pattern, "tolerance": 1e-9,
             "max_drive_writes": bound } }),
     ));
     let source = VecSource::new(rows.to_vec());

@@ -46,7 +46,8 @@ pub(crate) fn run<F: Ftl>(
         interrupted: false,
         drive,
     };
-    let mut goal = Goal::new(wanted.kind, wanted.free_blocks, wanted.tolerance, logical);
+    let free_blocks = if wanted.free_blocks == 0 { config.ftl.gc_high() } else { wanted.free_blocks };
+    let mut goal = Goal::new(wanted.kind, free_blocks, wanted.tolerance, logical);
     let mut result = aging.fill(wanted.layout);
     goal.reached = wanted.kind == PreconditionKind::Fill && result.is_ok() && !aging.interrupted;
     if result.is_ok() && !goal.reached && !aging.interrupted {

@@ -128,7 +128,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         };
         Self {
             copyback: config.timing.copyback,
-            high_free_blocks: ftl.gc_high_free_blocks.max(ftl.gc_low_free_blocks + 1),
+            high_free_blocks: ftl.gc_high(),
             gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { ftl.streams as usize } else { 0 },
             ordered_pages: if config.gathers() {
                 config.map_cache.cftl_block_pages / geometry.slots_per_page
