@@ -151,7 +151,7 @@ def _penalties(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, An
     shown = label("map_penalty_mean_ns", float(np.nanmax([mean, *totals])))
     if parts:
         ends = next(iter(parts.values()))[0]
-        heights = [np.nan_to_num(means) * shown.scale for _, means in parts.values()]
+        heights = [np.multiply(means, shown.scale) for _, means in parts.values()]
         axis.stackplot(ends, heights, labels=list(parts), colors=COLORS, alpha=0.8)
     _whole(axis, mean * shown.scale, f"{mean * shown.scale:.4g} {shown.unit}")
     axis.set_ylabel(shown.axis)
