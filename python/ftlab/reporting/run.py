@@ -72,6 +72,12 @@ _SECTIONS = {
     "verify": "Verification",
     "memory": "Memory of the model",
 }
+_PENALTY_PARTS = {
+    "fetch": "reading what is missing",
+    "program": "writing pages of the table back",
+    "rest": "reading what memory does not hold of those",
+    "probe": "reading data that were predicted wrongly",
+}
 _SECTION_NOTES = {
     "wear": "Erases of blocks, preconditioning included.",
     "precondition": "What the drive lived through before the first request.",
@@ -291,10 +297,9 @@ def _add_map_cache(s: _Series, add: Callable[..., None]) -> None:
             add(column.replace("_", "-"), title, Axis(column, name), lines)
     parts = s.parts("map_penalty_", "_mean_ns")
     if len(parts) > 1:
-        told = " Reading what is missing, writing pages of the table back, reading the rest of those"
-        told += ", and reading data that were predicted wrongly." if parts[-1]["name"] == "probe" else "."
+        told = "; ".join(f"{each['name']}: {_PENALTY_PARTS[each['name']]}" for each in parts)
         y = Axis("map_penalty_mean_ns", "penalty of a lookup")
-        add("map-penalty-parts", "Parts of the mapping cache's penalty", y, parts, told)
+        add("map-penalty-parts", "Parts of the mapping cache's penalty", y, parts, f" {told}.")
     for prefix, title in (
         ("map_window_", "Windows chosen by the mapping cache"),
         ("map_content_bytes_", "Content of the mapping cache"),
