@@ -61,7 +61,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         if self.holds_translation(victim) {
             if let Some(translation) = &mut self.translation {
                 translation.counts.collections += 1;
-                translation.counts.pages_copied += u64::from(valid);
+                translation.counts.pages_copied += u64::from(pages);
             }
             self.empty_block(flash, plane, victim, self.map_slot(), Cause::Map)?;
         } else {
