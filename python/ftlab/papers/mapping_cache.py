@@ -259,6 +259,10 @@ def _studies(size: Size) -> list[dict[str, Any]]:
 
 
 def _own_operations(label: str, requests: int) -> dict[str, Any]:
+    recording = Workload.load(_STAND_INS["Financial"]).recording()
+    if recording is not None:
+        own = Trace(recording.path, recording.format, volumes="concat")
+        return {**own.keys(), "requests": requests, "label": label}
     keys = {"oltp_financial": {"all_writes": False}, "requests": requests}
     return {"extends": _STAND_INS["Financial"], **keys, "label": label}
 

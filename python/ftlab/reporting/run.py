@@ -540,6 +540,8 @@ def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) 
     if "stand_in.stands_for" in numbers:
         stands_for, recording = numbers["stand_in.stands_for"], numbers.get("stand_in.recording")
         told = f"generated, not recorded; it stands for {stands_for}"
+        if "stand_in.uncalibrated" in numbers:
+            told += f"; uncalibrated: {numbers['stand_in.uncalibrated']}"
         rows.append(
             ("Stand-in", told if recording is None else f"the recording {stands_for} ran instead ({recording})")
         )

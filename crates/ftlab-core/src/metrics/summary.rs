@@ -80,6 +80,10 @@ fn is_zero(count: &u64) -> bool {
 pub struct StandInSummary {
     /// The recording.
     pub stands_for: String,
+    /// Why the requests need not have the statistics of the recording; absent when they are those of the calibrated
+    /// stand-in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncalibrated: Option<String>,
     /// The file that was run because it is the recording; absent when the requests were generated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
