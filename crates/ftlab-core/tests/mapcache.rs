@@ -607,6 +607,48 @@ fn gathering_never_fills_a_plane() {
     assert!(amplification < 250.0, "{amplification}");
 }
 
+/// Accesses in no order to eight translation pages of a filled drive: what is asked for is in one of the pages in memory,
+/// or else among the entries, as often as there is room. Changes whose pages do not come back leave as others do.
+#[test]
+fn entries_over_pages_hit_as_memory_has_room_for_each() {
+    const UNITS: u64 = 8 * 1024;
+    let run = |entry_fraction: f64, entry_bytes: u64, kind: &str, hot: u64| {
+        let config = device(json!({
+            "geometry": { "channels": 2, "ways": 1, "planes": 2, "blocks_per_plane": 128, "pages_per_block": 64,
+                "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.4 },
+            "map_cache": { "kind": "cdftl", "bytes": 16384, "entry_fraction": entry_fraction, "entry_bytes": entry_bytes },
+            "precondition": { "kind": kind },
+        }));
+        assert!(config.logical_pages() > 2 * UNITS);
+        let mut rng = Rng::new(1, "accesses");
+        let request = |_| {
+            // Four of five to the hot units, which lie in all of the pages.
+            let lpn =
+                if hot > 0 && rng.below(5) > 0 { rng.below(hot) * (UNITS / hot) } else { rng.below(UNITS) };
+            let op = if rng.below(5) < 3 { Op::Write } else { Op::Read };
+            Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 }
+        };
+        let requests: Vec<Request> = (0..60_000).map(request).collect();
+        let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
+        let (outcome, _) = run_with(&config, &requests, &options);
+        assert_eq!(outcome.error, None);
+        outcome.summary.map_cache.unwrap().hit_ratio
+    };
+    for kind in ["none", "fill"] {
+        for (entry_fraction, entry_bytes) in [(0.25, 4), (0.25, 8), (0.5, 4), (0.75, 4), (0.75, 8)] {
+            let pages = 4.0 * (1.0 - entry_fraction);
+            let entries = (4.0 - pages) * 4096.0 / entry_bytes as f64;
+            let expected = 1.0 - (1.0 - pages / 8.0) * (1.0 - entries / UNITS as f64);
+            let found = run(entry_fraction, entry_bytes, kind, 0);
+            let case = format!("{kind}, {entry_fraction}, {entry_bytes}: {found} instead of {expected}");
+            assert!((found - expected).abs() < 0.02, "{case}");
+        }
+        let hits = [0.25, 0.5, 0.75].map(|entry_fraction| run(entry_fraction, 4, kind, 2048));
+        assert!(hits[0] + 0.05 < hits[1] && hits[1] + 0.05 < hits[2], "{kind}: {hits:?}");
+    }
+}
+
 /// Whole pages are known whole: nothing of them is ever read to write them back.
 #[test]
 fn full_pages_have_no_rest_to_read() {
