@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, latencies, request, run_with};
-use ftlab_core::config::{DeviceConfig, FtlKind};
+use ftlab_core::config::{DeviceConfig, FtlKind, Striping};
 use ftlab_core::device::RunOptions;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
@@ -233,17 +233,27 @@ fn keys_belong_to_their_kinds() {
 /// The contract of the trait, step by step: bytes in use, hits, what is written back, against the plainest record.
 #[test]
 fn every_scheme_keeps_its_contract() {
-    for kind in schemes() {
+    let planes = [(1, Striping::Static), (4, Striping::Static), (4, Striping::Dynamic)];
+    for (kind, (channels, striping)) in
+        schemes().flat_map(|kind| planes.iter().map(move |planes| (kind, *planes)))
+    {
         for bytes in [4096_u64, 9000, 40_000] {
             let mut config = chip(&of_kind(kind, bytes));
             // With all that a whole drive asks of it.
             config.ftl.kind = FtlKind::Page;
+            config.ftl.striping = striping;
+            config.ftl.logical_pages = Some(config.logical_pages());
+            (config.geometry.channels, config.geometry.blocks_per_plane) = (channels, 512);
             let bytes = config.map_cache.bytes;
             let shape = Shape::new(&config);
             let mut cache = MapCacheKind::build(&config, shape).unwrap();
+            // Places are given out once: round the planes from their first halves, or in order from the half of the last one.
+            let units_per_plane = 512 * 128;
+            let place = |at: u32| at % channels * units_per_plane + at / channels;
+            let mut in_order = (channels - 1) * units_per_plane + units_per_plane / 2;
             let mut rng = Rng::new(9, "contract");
             let units = config.logical_pages() as u32;
-            let mut table: Vec<u32> = (0..units).collect();
+            let mut table: Vec<u32> = (0..units).map(place).collect();
             // What flash has, of which the cache may be ahead: of units, and of logical blocks.
             let (mut persisted, blocks) = (table.clone(), shape.block_units);
             let mut persisted_blocks = vec![u32::MAX; units.checked_div(blocks).unwrap_or(0) as usize];
@@ -267,9 +277,11 @@ fn every_scheme_keeps_its_contract() {
                         None if whole && rng.below(2) == 0 => at - at % blocks..at - at % blocks + blocks,
                         None => at..at + 1,
                     };
+                    let whole = moved.len() > 1;
                     for unit in moved.clone() {
-                        table[unit as usize] = next;
-                        next += 1;
+                        table[unit as usize] = if whole { in_order } else { place(next) };
+                        in_order += u32::from(whole);
+                        next += u32::from(!whole);
                     }
                     if gathered.is_some() {
                         conversions += 1;
@@ -318,12 +330,12 @@ fn every_scheme_keeps_its_contract() {
                 if intent != Intent::Read {
                     assert!(cache.is_dirty(lpn), "{kind:?}, step {step}: a changed entry is newer in memory");
                     let old = table[at as usize];
-                    table[at as usize] = if intent == Intent::Trim { u32::MAX } else { next };
+                    table[at as usize] = if intent == Intent::Trim { u32::MAX } else { place(next) };
                     next += 1;
                     cache.changed(lpn, old, &table);
                 }
                 if step % 500 == 0 {
-                    cache.check().unwrap_or_else(|text| panic!("{kind:?}, step {step}: {text}"));
+                    cache.check().unwrap_or_else(|text| panic!("{kind:?}, {channels}, step {step}: {text}"));
                     for lpn in 0..units {
                         let found =
                             match lpn.checked_div(blocks).filter(|block| cache.is_block_mapped(*block)) {
@@ -573,6 +585,34 @@ fn collection_gathers_what_is_read_often() {
         let (cache, amplification) = run(32, 100);
         assert!(misses(&cache) < misses(&never), "{changes}: {cache:?}, {never:?}");
         assert!(amplification < 1.2 * pages_only, "{changes}: {amplification}, {pages_only}");
+    }
+}
+
+/// A filled drive, read in order, with memory for a fortieth of the table: runs go round the planes as the data do.
+#[test]
+fn what_was_written_in_order_is_read_in_runs_on_any_planes() {
+    for (channels, planes, unit_bytes) in
+        [(1, 1, 4096), (2, 1, 4096), (4, 1, 4096), (2, 2, 4096), (2, 2, 1024)]
+    {
+        for striping in ["static", "dynamic"] {
+            let config = device(json!({
+                "geometry": { "channels": channels, "ways": 1, "planes": planes, "blocks_per_plane": 256 / channels / planes,
+                    "pages_per_block": 64, "page_bytes": 4096, "mapping_unit_bytes": unit_bytes },
+                "ftl": { "over_provisioning": 0.5, "striping": striping },
+                "map_cache": { "kind": "cftl", "bytes": 2048 + 1024 * 4096 / unit_bytes },
+                "precondition": { "kind": "fill" },
+            }));
+            let requests: Vec<Request> = (0..8000)
+                .map(|at| Request { arrival_ns: 0, lba: at * 8, sectors: 8, op: Op::Read, stream: 0 })
+                .collect();
+            let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
+            let (outcome, _) = run_with(&config, &requests, &options);
+            assert_eq!(outcome.error, None);
+            let cache = outcome.summary.map_cache.unwrap();
+            let case = format!("{channels} channels, {planes} planes, {unit_bytes}, {striping}");
+            assert_eq!(cache.lookups, 8000 * 4096 / unit_bytes, "{case}");
+            assert_eq!(cache.hits, cache.lookups, "{case}");
+        }
     }
 }
 
