@@ -135,6 +135,22 @@ fn points_go_to_the_windows_that_reach() {
     assert_eq!(points(&[('R', 100), ('R', 100)]), all);
 }
 
+/// With headers, memory for two translation pages holds one: the board must not count on the second.
+#[test]
+fn headers_count_in_what_the_board_takes_for_resident() {
+    let round = [('R', 0), ('R', 1024), ('R', 500), ('R', 1524)];
+    let hits = |bytes: u64, charge_headers: bool| {
+        let config = chip(&json!({ "kind": "bsb", "bytes": bytes, "candidates": ["tafp_8", "full_page"],
+            "charge_headers": charge_headers }));
+        cost(&config, &pages(&round.repeat(250))).hits
+    };
+    // Two whole pages without headers, one with them; where they leave each other no room, small runs hit.
+    for bytes in [8192, 8191, 8192 + 15] {
+        assert_eq!(hits(bytes, true), 996, "{bytes}");
+    }
+    assert!(hits(8192 + 16, true) > 990 && hits(8192, false) > 990);
+}
+
 /// Accesses with runs, re-use and jumps.
 fn mixed(seed: u64, count: usize, space: u64) -> Vec<Request> {
     let mut rng = Rng::new(seed, "accesses");

@@ -50,8 +50,10 @@ pub(super) const fn half(shape: Shape, lpn: Lpn) -> u32 {
     lpn.0 >> (shape.shift - 1) & 1
 }
 
-/// Bytes that `charge_headers` adds to a run: first entry 4, flags 1, window 1, padding 2.
-const HEADER_BYTES: u32 = 8;
+/// Bytes of a run beside its entries, with `charge_headers`: first entry 4, flags 1, window 1, padding 2.
+pub(super) const fn header_bytes(config: &MapCacheConfig) -> u32 {
+    if config.charge_headers { 8 } else { 0 }
+}
 
 /// A run of entries in memory.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +105,7 @@ impl Units {
             shape,
             capacity: config.bytes,
             used: 0,
-            header_bytes: if config.charge_headers { HEADER_BYTES } else { 0 },
+            header_bytes: header_bytes(config),
             coalesce: config.flush_coalesce,
             units: Vec::new(),
             unused: Vec::new(),
