@@ -206,20 +206,66 @@ fn schemes() -> impl Iterator<Item = MapCacheKind> {
     MapCacheKind::ALL.iter().copied().filter(|kind| *kind != MapCacheKind::Ideal)
 }
 
+/// Bytes of memory that hold the whole table, however it is fragmented, as `docs/mapping-caches.md` has them.
+fn whole_table(config: &DeviceConfig) -> u64 {
+    use MapCacheKind::{Bsb, Cdftl, Cftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
+    let (m, shape) = (&config.map_cache, Shape::new(config));
+    let [units, pages, blocks, entries] =
+        [shape.logical_units, shape.pages(), shape.blocks(), shape.entries()].map(u64::from);
+    let beside = |bytes: u64, fraction: f64| (bytes as f64 / (1.0 - fraction)).ceil() as u64;
+    match m.kind {
+        Ideal => 0,
+        Dftl => u64::from(m.entry_bytes) * units,
+        FullPage | HalfPage | Tafp | Bsb => 4 * units,
+        // A write makes three heads at most of one.
+        Sftl => beside(4 * units + pages * (entries / 4 + 4) + 3 * 4, m.sparse_fraction),
+        Tpftl => 6 * units + 4 * pages,
+        Cdftl => beside(pages * u64::from(shape.page_bytes()), m.entry_fraction),
+        Leaftl => {
+            let groups = units.next_multiple_of(entries.min(256)) * 10;
+            groups + groups.div_ceil(3).min(8 * u64::from(m.leaftl_batch_pages))
+        }
+        Cftl => 2048 + blocks.div_ceil(8) + 8 * blocks + 10 * units,
+    }
+}
+
+/// Every unit has been written by itself, in no order. Then it was read once: every entry has come.
 #[test]
 fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
     for kind in schemes() {
-        let config = chip(&of_kind(kind, 1 << 20));
-        let mut requests: Vec<Request> = (0..6500)
-            .map(|lpn| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op: Op::Read, stream: 0 })
-            .collect();
-        let first = cost(&config, &requests);
+        let mut config = chip(&of_kind(kind, 1 << 20));
+        if kind == MapCacheKind::Leaftl {
+            // A segment for each unit.
+            config.map_cache.leaftl_batch_pages = 1;
+        }
+        let (units, enough) = (config.logical_pages(), whole_table(&config));
+        let request = |op| move |lpn: u64| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 };
+        let step = (2..).map(|at| units / 3 + at).find(|step| gcd(*step, units) == 1).unwrap();
+        let scattered = (0..units).map(|at| at * step % units);
+        let mut rng = Rng::new(7, "accesses");
+        let again: Vec<u64> = (0..units).map(|_| rng.below(units)).collect();
+        let mut requests: Vec<Request> = scattered.chain(again).map(request(Op::Write)).collect();
+        requests.extend((0..units).map(request(Op::Read)));
+        let warm = requests.len();
+        requests.extend((0..units).map(|_| rng.below(units)).map(request(Op::Read)));
         requests.extend(mixed(5, 4000, 6000));
-        let all = cost(&config, &requests);
-        assert_eq!(all.lookups - all.hits, first.lookups - first.hits, "{kind:?}");
-        assert_eq!(all.write_backs, 0, "{kind:?}");
-        assert!((all.penalty_ns.total - first.penalty_ns.total).abs() < 1e-3, "{kind:?}");
+        let mut told = |bytes: u64| {
+            config.map_cache.bytes = bytes;
+            let (first, all) = (cost(&config, &requests[..warm]), cost(&config, &requests));
+            let misses = (all.lookups - all.hits) - (first.lookups - first.hits);
+            (misses, all.write_backs - first.write_backs, all.penalty_ns.total - first.penalty_ns.total)
+        };
+        let (misses, write_backs, penalty_ns) = told(enough);
+        assert_eq!((misses, write_backs), (0, 0), "{kind:?}, {enough} bytes");
+        // What the table in memory costs: nothing.
+        assert!(penalty_ns.abs() < 1e-3, "{kind:?}: {penalty_ns}");
+        let (misses, _, penalty_ns) = told(enough * 2 / 3);
+        assert!(misses > units / 20 && penalty_ns > 0.0, "{kind:?}: {misses} misses with less");
     }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Keys that a kind does not look at are refused, and values that no cache can have.
@@ -244,6 +290,104 @@ fn keys_belong_to_their_kinds() {
             assert!(refused(kind, &bad).unwrap().contains(key), "{key}");
         }
     }
+}
+
+/// What is wrong with a mapping cache on the paper's chip.
+fn refusal(map_cache: &Value) -> Option<String> {
+    let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
+    config.map_cache = serde_json::from_value(map_cache.clone()).unwrap();
+    config.validate().err().map(|error| error.to_string())
+}
+
+#[test]
+fn keys_without_effect_beside_another_key_are_refused() {
+    let board = |more: Value| {
+        let mut map_cache = json!({ "kind": "bsb", "bytes": "16KiB" });
+        map_cache.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        map_cache
+    };
+    for (map_cache, key, because) in [
+        (
+            json!({ "kind": "full_page", "bytes": 4096, "flush_coalesce": true }),
+            "flush_coalesce",
+            "dftl, half_page, ",
+        ),
+        (
+            board(json!({ "candidates": ["full_page"], "flush_coalesce": true })),
+            "flush_coalesce",
+            "full_page",
+        ),
+        (board(json!({ "rank": "units", "balanced": false })), "rank", "balanced = false"),
+        (board(json!({ "rank": "units", "candidates": ["tafp_8", "tafp_64"] })), "rank", "candidates"),
+        (
+            board(json!({ "candidates": ["half_page", "full_page"], "window_inclusive": true })),
+            "window_inclusive",
+            "tafp_N",
+        ),
+        (
+            json!({ "kind": "sftl", "bytes": "16KiB", "sparse_fraction": 0.0, "sparse_entries": 8 }),
+            "sparse_entries",
+            "sparse_fraction = 0",
+        ),
+    ] {
+        let told = refusal(&map_cache).unwrap_or_else(|| panic!("{map_cache} is accepted"));
+        assert!(told.contains(&format!("map_cache.{key}")) && told.contains("has no effect"), "{told}");
+        assert!(told.contains(because), "{told}");
+    }
+    // One of the two keys alone.
+    for map_cache in [
+        json!({ "kind": "half_page", "bytes": 4096, "flush_coalesce": true }),
+        board(
+            json!({ "candidates": ["full_page", "tafp_8"], "flush_coalesce": true, "window_inclusive": true }),
+        ),
+        board(json!({ "rank": "units", "candidates": ["tafp_8", "half_page"] })),
+        board(json!({ "balanced": false })),
+        json!({ "kind": "sftl", "bytes": "16KiB", "sparse_fraction": 0.0 }),
+        json!({ "kind": "sftl", "bytes": "16KiB", "sparse_entries": 8 }),
+    ] {
+        assert_eq!(refusal(&map_cache), None, "{map_cache}");
+    }
+}
+
+/// A window that is named twice would be counted once, by whichever of the two comes last.
+#[test]
+fn candidates_are_named_once() {
+    for candidates in [json!(["tafp_8", "tafp_8"]), json!(["full_page", "tafp_8", "half_page", "tafp_08"])] {
+        let told = refusal(&json!({ "kind": "bsb", "bytes": "16KiB", "candidates": candidates })).unwrap();
+        assert!(
+            told.contains("map_cache.candidates") && told.contains("\"tafp_8\": is there twice"),
+            "{told}"
+        );
+    }
+}
+
+/// Memory for one unit is enough, and windows go as far as a page.
+#[test]
+fn the_least_memory_is_what_one_window_takes() {
+    let tafp = |window: u64, inclusive: bool, bytes: u64| json!({ "kind": "tafp", "window_bytes": window, "window_inclusive": inclusive, "bytes": bytes });
+    for (window, inclusive, least) in [
+        (16, false, 20),
+        (16, true, 16),
+        (2052, false, 2056),
+        (4092, false, 4096),
+        (4096, false, 4096),
+        (4096, true, 4096),
+    ] {
+        assert_eq!(refusal(&tafp(window, inclusive, least)), None, "{window}, {inclusive}");
+        let told = refusal(&tafp(window, inclusive, least - 1)).unwrap();
+        assert!(told.contains(&format!("at least {least}")), "{told}");
+        let board = |bytes: u64| json!({ "kind": "bsb", "candidates": [format!("tafp_{window}")], "window_inclusive": inclusive, "bytes": bytes });
+        assert_eq!(refusal(&board(least)), None, "{window}, {inclusive}");
+        assert!(refusal(&board(least - 1)).is_some(), "{window}, {inclusive}");
+    }
+    let told = refusal(&tafp(4100, false, 1 << 16)).unwrap();
+    assert!(told.contains("map_cache.window_bytes") && told.contains("geometry.page_bytes (4096)"), "{told}");
+    // A window of a page from the first entry on is the page; from others it ends with the page.
+    let told = |map_cache: &Value| {
+        cost(&chip(map_cache), &pages(&[('R', 1024), ('R', 2047), ('R', 1000), ('R', 1024)]))
+    };
+    let window = told(&tafp(4096, false, 4096));
+    assert_eq!((window.hits, window.fetch_bytes), (1, 4096 + 24 * 4 + 4096));
 }
 
 /// The contract of the trait, step by step: bytes in use, hits, what is written back, against the plainest record.
@@ -710,12 +854,9 @@ fn entries_over_pages_hit_as_memory_has_room_for_each() {
 fn full_pages_have_no_rest_to_read() {
     for seed in 0..4 {
         let requests = mixed(seed, 4000, 6000);
-        for coalesce in [false, true] {
-            let config = chip(&json!({ "kind": "full_page", "bytes": "12KiB", "flush_coalesce": coalesce }));
-            let cache = cost(&config, &requests);
-            assert!(cache.write_backs > 0);
-            assert_eq!((cache.rest_reads, cache.penalty_ns.rest.to_bits()), (0, 0.0_f64.to_bits()));
-        }
+        let cache = cost(&chip(&json!({ "kind": "full_page", "bytes": "12KiB" })), &requests);
+        assert!(cache.write_backs > 0);
+        assert_eq!((cache.rest_reads, cache.penalty_ns.rest.to_bits()), (0, 0.0_f64.to_bits()));
     }
 }
 
@@ -754,7 +895,9 @@ fn a_warm_cache_of_the_whole_table_reads_in_the_time_of_ideal() {
     };
     let expected = times(&ideal);
     for kind in schemes() {
-        assert_eq!(times(&drive(&of_kind(kind, 1 << 20))), expected, "{kind:?}");
+        let mut config = drive(&of_kind(kind, 1 << 20));
+        config.map_cache.bytes = whole_table(&config);
+        assert_eq!(times(&config), expected, "{kind:?}");
     }
 }
 

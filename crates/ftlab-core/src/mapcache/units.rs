@@ -24,9 +24,10 @@ impl Window {
         Window::Forward(bytes / ENTRY_BYTES - inclusive as u32)
     }
 
-    /// Bytes that it takes in memory where nothing cuts it.
+    /// Bytes that it takes in memory where only the border of a translation page cuts it.
     pub(super) const fn bytes(self, shape: Shape) -> u32 {
         match self {
+            Window::Forward(more) if more >= shape.entries() => shape.page_bytes(),
             Window::Forward(more) => (more + 1) * ENTRY_BYTES,
             Window::Half => shape.page_bytes() / 2,
             Window::Full => shape.page_bytes(),
