@@ -593,7 +593,7 @@ pub struct MapCacheConfig {
     pub entry_bytes: u32,
     /// Share of the entries in the protected segment (`dftl`); 0 is plain LRU.
     pub protected_fraction: f64,
-    /// Bytes of further entries that a miss brings (`tafp`).
+    /// Bytes of further entries that a miss brings (`tafp`), a page at most; the window ends with its translation page.
     pub window_bytes: u32,
     /// Whether the entry asked for counts among the bytes of the window (`tafp`, `bsb`).
     pub window_inclusive: bool,
@@ -1227,7 +1227,7 @@ impl DeviceConfig {
             ("window_bytes", m.window_bytes != usual.window_bytes, &[Tafp]),
             ("window_inclusive", m.window_inclusive, &[Tafp, Bsb]),
             ("charge_headers", m.charge_headers, runs),
-            ("flush_coalesce", m.flush_coalesce, &[Dftl, FullPage, HalfPage, Tafp, Bsb, Cdftl, Leaftl, Cftl]),
+            ("flush_coalesce", m.flush_coalesce, &[Dftl, HalfPage, Tafp, Bsb, Cdftl, Leaftl, Cftl]),
             ("candidates", m.candidates != usual.candidates, &[Bsb]),
             ("score_weight", m.score_weight.to_bits() != usual.score_weight.to_bits(), &[Bsb]),
             ("decision_interval", m.decision_interval != usual.decision_interval, &[Bsb]),
@@ -1256,6 +1256,7 @@ impl DeviceConfig {
                 return refuse(&format!("map_cache.{key}"), "a value", expected);
             }
         }
+        self.validate_map_cache_pairs()?;
         if m.kind == Ideal {
             if m.bytes != 0 {
                 let expected = "has no effect with map_cache.kind = \"ideal\": the whole table is in memory";
@@ -1284,8 +1285,8 @@ impl DeviceConfig {
             return refuse("map_cache.protected_fraction", m.protected_fraction, "must be from 0 to below 1");
         }
         let forward = |key: &str, bytes: u32| {
-            if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) || u64::from(bytes) > page / 2 {
-                let expected = format!("must be a multiple of 4, from 4 to half a page ({})", page / 2);
+            if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) || u64::from(bytes) > page {
+                let expected = format!("must be a multiple of 4, from 4 to geometry.page_bytes ({page})");
                 return refuse(key, bytes, expected);
             }
             Ok(())
@@ -1294,9 +1295,13 @@ impl DeviceConfig {
         if m.kind == Bsb && m.candidates.is_empty() {
             return refuse("map_cache.candidates", "[]", "needs a window to choose");
         }
-        for candidate in &m.candidates {
+        for (at, candidate) in m.candidates.iter().enumerate() {
             if let CandidateWindow::Forward(bytes) = candidate {
                 forward("map_cache.candidates", *bytes)?;
+            }
+            if m.candidates[..at].contains(candidate) {
+                let expected = "is there twice: each window is chosen and counted once";
+                return refuse("map_cache.candidates", format!("\"{candidate}\""), expected);
             }
         }
         if !(m.score_weight > 0.0 && m.score_weight < 1.0) {
@@ -1340,7 +1345,8 @@ impl DeviceConfig {
         }
         let header = if m.charge_headers { 8 } else { 0 };
         let most = |window: CandidateWindow| match window {
-            CandidateWindow::Forward(bytes) => u64::from(bytes + ENTRY_BYTES),
+            CandidateWindow::Forward(bytes) if m.window_inclusive => u64::from(bytes),
+            CandidateWindow::Forward(bytes) => u64::from(bytes + ENTRY_BYTES).min(page),
             CandidateWindow::Half => page / 2,
             CandidateWindow::Full => page,
         };
@@ -1359,6 +1365,35 @@ impl DeviceConfig {
         if m.bytes < least {
             let expected = format!("must be at least {least}: what one miss brings");
             return refuse("map_cache.bytes", m.bytes, expected);
+        }
+        Ok(())
+    }
+
+    /// Keys of the mapping cache that another of its keys leaves without effect.
+    fn validate_map_cache_pairs(&self) -> Result<(), ConfigError> {
+        let (m, usual) = (&self.map_cache, MapCacheConfig::default());
+        let is_forward = |window: &CandidateWindow| matches!(window, CandidateWindow::Forward(_));
+        let board = m.kind == MapCacheKind::Bsb && !m.candidates.is_empty();
+        if board && m.window_inclusive && !m.candidates.iter().any(is_forward) {
+            let expected = "has no effect without a window \"tafp_N\" in map_cache.candidates";
+            return refuse("map_cache.window_inclusive", true, expected);
+        }
+        if board && m.flush_coalesce && m.candidates == [CandidateWindow::Full] {
+            let expected =
+                "has no effect with map_cache.candidates = [\"full_page\"]: a page is written whole anyway";
+            return refuse("map_cache.flush_coalesce", true, expected);
+        }
+        if m.rank != usual.rank && !m.balanced {
+            let expected = "has no effect with map_cache.balanced = false: no recency is asked for";
+            return refuse("map_cache.rank", "\"units\"", expected);
+        }
+        if board && m.rank != usual.rank && m.candidates.iter().all(is_forward) {
+            let expected = "has no effect without \"half_page\" or \"full_page\" in map_cache.candidates: the others go by runs";
+            return refuse("map_cache.rank", "\"units\"", expected);
+        }
+        if m.sparse_entries != usual.sparse_entries && m.sparse_fraction == 0.0 {
+            let expected = "has no effect with map_cache.sparse_fraction = 0: there is no write buffer";
+            return refuse("map_cache.sparse_entries", m.sparse_entries, expected);
         }
         Ok(())
     }

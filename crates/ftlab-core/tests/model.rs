@@ -129,7 +129,7 @@ fn map_caches() -> impl Strategy<Value = Value> {
 const LARGE: u64 = 1 << 20;
 
 /// Schemes that always write all that they have changed of a translation page.
-const WITHOUT_COALESCING: [&str; 2] = ["sftl", "tpftl"];
+const WITHOUT_COALESCING: [&str; 3] = ["full_page", "sftl", "tpftl"];
 
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 fn requests() -> impl Strategy<Value = Vec<Request>> {

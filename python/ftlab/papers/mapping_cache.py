@@ -126,6 +126,8 @@ def _variants() -> list[dict[str, Any]]:
         _scheme(f"{scheme['label']}, {name}", **scheme["map_cache"], **keys)
         for name, keys in SHARED_VARIANTS.items()
         for scheme in [*FIXED[-2:], BSB]
+        # Whole pages are written with all their changes anyway.
+        if not (scheme["label"] == "Full" and "flush_coalesce" in keys)
     ]
     return own + shared
 

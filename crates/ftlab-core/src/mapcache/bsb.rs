@@ -7,7 +7,7 @@
 use crate::config::{CandidateWindow, MapCacheConfig, RankBy};
 use crate::geometry::Lpn;
 use crate::mapcache::lru::{NONE, Recent};
-use crate::mapcache::units::{Units, Window, half};
+use crate::mapcache::units::{Units, Window, half, header_bytes};
 use crate::mapcache::{Insight, Lookup, MapCache, MapOp, Shape};
 
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ struct Candidate {
     name: String,
     window: Window,
     bytes: u32,
-    /// Runs of this size that memory holds.
+    /// Runs of this size that memory holds, with their headers.
     held: u32,
     score: f64,
     chosen: u64,
@@ -40,7 +40,10 @@ pub struct Bsb {
 impl Bsb {
     /// Empty, for a drive of this shape.
     pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let held = |window: Window| (config.bytes / u64::from(window.bytes(shape))).clamp(1, 1 << 30) as u32;
+        let header = header_bytes(config);
+        let held = |window: Window| {
+            (config.bytes / u64::from(window.bytes(shape) + header)).clamp(1, 1 << 30) as u32
+        };
         let candidate = |name: &CandidateWindow| {
             let window = match *name {
                 CandidateWindow::Forward(bytes) => Window::forward(bytes, config.window_inclusive),

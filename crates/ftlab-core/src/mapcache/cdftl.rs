@@ -2,15 +2,16 @@
 //!
 //! The first level holds entries in LRU order, for what is asked for again; the second one holds translation pages in LRU
 //! order, for what lies nearby. An entry that is in neither is fetched with its page, into both; one that is only in its
-//! page is taken into the first level. An entry that leaves the first level costs nothing if it has not changed, or if
-//! its page is in the second level, which takes the change. Others are passed over until nothing else is left: almost
-//! all writing is done by the second level, a page at a time, whole in memory and so without a read.
+//! page is taken into the first level. The least recent entry leaves the first level. That costs nothing if it has not
+//! changed, or if its page is in the second level, which takes the change. Otherwise the page is read, and written with
+//! every change of it that the first level has; the others stay there as unchanged.
 //!
 //! Interpretation: the memory of the first level is `entry_fraction` of all, and what whole pages leave over; the paper
-//! has fixed sizes (its successor adapts them). A hit in the first level does not count as a use of the page. The order of
-//! the second level is plain LRU; a page that leaves unchanged is dropped even if changes of its entries are in the first
-//! level. With `flush_coalesce` those go along whenever the page is written. If every entry of the first level is a
-//! change whose page is not in memory, the least recent one is written as in DFTL: page read, changed, written.
+//! has fixed sizes (its successor adapts them). A change whose page is not in memory leaves when it is the least recent
+//! entry, as any other: if it had to wait for its page, changes to pages that never come back would fill the first level for
+//! good. A hit in the first level does not count as a use of the page. The order of the second level is plain LRU; a page
+//! that leaves unchanged is dropped even if changes of its entries are in the first level. With `flush_coalesce` those go
+//! along also when the second level or collection writes the page.
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
@@ -21,8 +22,6 @@ use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape};
 struct Entry {
     lpn: u32,
     dirty: bool,
-    /// Passed over when it was the least recent one.
-    stranded: bool,
 }
 
 /// A translation page in the second level.
@@ -43,8 +42,6 @@ pub struct Cdftl {
     entries: Vec<Entry>,
     entry_links: Links,
     order: List,
-    /// Changes whose pages were not in memory when they were the least recent entries: older than all in `order`.
-    stranded: List,
     /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
     entry_of: Vec<u32>,
     /// By translation page.
@@ -76,7 +73,6 @@ impl Cdftl {
             entries: Vec::new(),
             entry_links: Links::default(),
             order: List::new(),
-            stranded: List::new(),
             entry_of: vec![0; shape.logical_units as usize],
             changed: Groups::new(shape.pages()),
             page_capacity: page_capacity as u32,
@@ -98,7 +94,7 @@ impl Cdftl {
 
     #[inline]
     fn set_dirty(&mut self, node: u32) {
-        let Entry { lpn, dirty, .. } = self.entries[node as usize];
+        let Entry { lpn, dirty } = self.entries[node as usize];
         if !dirty {
             self.changed.enter(self.shape.tpn(Lpn(lpn)), node);
             self.entries[node as usize].dirty = true;
@@ -109,36 +105,29 @@ impl Cdftl {
         let tpn = self.shape.tpn(Lpn(self.entries[node as usize].lpn));
         self.changed.leave(tpn, node);
         self.entries[node as usize].dirty = false;
-        self.recover(node);
     }
 
-    /// The entry can leave: it is the first that will, of those in order.
-    fn recover(&mut self, node: u32) {
-        if std::mem::replace(&mut self.entries[node as usize].stranded, false) {
-            self.stranded.remove(&mut self.entry_links, node);
-            self.order.enter_oldest(&mut self.entry_links, node);
-        }
-    }
-
-    /// Flash has every change of the page that is in the first level.
-    fn clean(&mut self, tpn: u32) {
+    /// Flash has every change of the page that is in the first level. How many.
+    fn clean(&mut self, tpn: u32) -> u32 {
+        let mut count = 0;
         while self.changed.first(tpn) != NONE {
             self.set_clean(self.changed.first(tpn));
+            count += 1;
         }
+        count
     }
 
-    /// Take an entry into the first level.
+    /// Take an entry into the first level, whose page is in the second level or comes into it.
     fn admit(&mut self, lpn: Lpn, ops: &mut Vec<MapOp>) -> u32 {
         let node = if (self.entries.len() as u32) < self.entry_capacity {
             let node = self.entries.len() as u32;
             self.entry_links.reach(node);
             self.changed.reach(node);
-            self.entries.push(Entry { lpn: 0, dirty: false, stranded: false });
+            self.entries.push(Entry { lpn: 0, dirty: false });
             node
         } else {
-            let node = self.victim(ops);
-            self.order.remove(&mut self.entry_links, node);
-            self.entry_of[self.entries[node as usize].lpn as usize] = 0;
+            let node = self.order.oldest;
+            self.let_go(node, self.shape.tpn(lpn), ops);
             node
         };
         self.entries[node as usize].lpn = lpn.0;
@@ -147,31 +136,22 @@ impl Cdftl {
         node
     }
 
-    /// The entry in order that leaves, with nothing left to be written.
-    fn victim(&mut self, ops: &mut Vec<MapOp>) -> u32 {
-        while self.order.oldest != NONE {
-            let node = self.order.oldest;
-            if !self.entries[node as usize].dirty {
-                return node;
-            }
-            let page = &mut self.pages[self.shape.tpn(Lpn(self.entries[node as usize].lpn)) as usize];
-            if page.in_memory {
+    /// An entry leaves the first level; page `coming` is in the second one, or about to be.
+    fn let_go(&mut self, node: u32, coming: u32, ops: &mut Vec<MapOp>) {
+        let Entry { lpn, dirty } = self.entries[node as usize];
+        if dirty {
+            let tpn = self.shape.tpn(Lpn(lpn));
+            let page = &mut self.pages[tpn as usize];
+            if page.in_memory || tpn == coming {
                 page.dirty = true;
                 self.set_clean(node);
-                return node;
+            } else {
+                let rest_bytes = self.shape.page_bytes() - self.clean(tpn) * ENTRY_BYTES;
+                ops.push(MapOp::WriteBack { tpn, rest_bytes });
             }
-            self.entries[node as usize].stranded = true;
-            self.order.remove(&mut self.entry_links, node);
-            self.stranded.enter(&mut self.entry_links, node);
         }
-        let node = self.stranded.oldest;
-        let tpn = self.tpn_of(node);
-        ops.push(MapOp::WriteBack { tpn, rest_bytes: self.shape.page_bytes() - ENTRY_BYTES });
-        self.set_clean(node);
-        if self.coalesce {
-            self.clean(tpn);
-        }
-        node
+        self.order.remove(&mut self.entry_links, node);
+        self.entry_of[lpn as usize] = 0;
     }
 
     /// Take a page into the second level.
@@ -190,11 +170,6 @@ impl Cdftl {
         }
         self.recent.enter(&mut self.page_links, tpn);
         self.pages[tpn as usize].in_memory = true;
-        let mut node = self.changed.first(tpn);
-        while node != NONE {
-            self.recover(node);
-            node = self.changed.next(node);
-        }
     }
 }
 
@@ -202,7 +177,6 @@ impl MapCache for Cdftl {
     fn lookup(&mut self, lookup: Lookup, _: &[u32], ops: &mut Vec<MapOp>) -> bool {
         let found = self.find(lookup.lpn);
         if found != NONE {
-            self.recover(found);
             self.order.touch(&mut self.entry_links, found);
             if lookup.changes() {
                 self.set_dirty(found);
@@ -210,13 +184,14 @@ impl MapCache for Cdftl {
             return true;
         }
         let tpn = self.shape.tpn(lookup.lpn);
+        // First, so that a page that is about to leave can take the change of the entry that does.
+        let node = self.admit(lookup.lpn, ops);
         let hit = self.pages[tpn as usize].in_memory;
         if hit {
             self.recent.touch(&mut self.page_links, tpn);
         } else {
             self.enter_page(tpn, ops);
         }
-        let node = self.admit(lookup.lpn, ops);
         if lookup.changes() {
             self.set_dirty(node);
         }
@@ -251,7 +226,7 @@ impl MapCache for Cdftl {
     }
 
     fn used_bytes(&self) -> u64 {
-        u64::from(self.order.len + self.stranded.len) * u64::from(self.entry_bytes)
+        u64::from(self.order.len) * u64::from(self.entry_bytes)
             + u64::from(self.recent.len) * u64::from(self.shape.page_bytes())
     }
 
@@ -267,16 +242,13 @@ impl MapCache for Cdftl {
     fn check(&self) -> Result<(), String> {
         let mut counted = 0;
         let mut dirty = 0;
-        for (list, stranded) in [(&self.order, false), (&self.stranded, true)] {
-            for node in list.iter(&self.entry_links) {
-                let entry = self.entries[node as usize];
-                let may_be = !stranded || entry.dirty && !self.pages[self.tpn_of(node) as usize].in_memory;
-                if self.find(Lpn(entry.lpn)) != node || entry.stranded != stranded || !may_be {
-                    return Err(format!("{entry:?} is not in its place"));
-                }
-                counted += 1;
-                dirty += usize::from(entry.dirty);
+        for node in self.order.iter(&self.entry_links) {
+            let entry = self.entries[node as usize];
+            if self.find(Lpn(entry.lpn)) != node {
+                return Err(format!("{entry:?} is not in its place"));
             }
+            counted += 1;
+            dirty += usize::from(entry.dirty);
         }
         let mut chained = 0;
         for tpn in 0..self.shape.pages() {
@@ -370,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_go_down_to_their_page_or_wait_for_it() {
+    fn changes_go_down_to_their_page() {
         let mut cache = cache(false);
         access(&mut cache, 0, Write);
         for lpn in 1..4 {
@@ -382,31 +354,59 @@ mod tests {
         let write = MapOp::WriteBack { tpn: 0, rest_bytes: 0 };
         assert_eq!(access(&mut cache, 128, Write), (false, vec![write, fetch(1)]));
         assert!(!cache.is_dirty(Lpn(0)));
-        // The change of 128 waits when its page leaves: the clean ones give way, though they are more recent.
-        for lpn in [256, 257, 258] {
-            access(&mut cache, lpn, Read);
-        }
-        assert!(cache.is_dirty(Lpn(128)) && cache.find(Lpn(256)) == NONE);
-        assert_eq!(cache.stranded.len, 1);
-        // The page is back and takes the change, as its entry is the oldest one, and is written after that.
+        // A page that comes back takes the change of the entry that leaves then.
+        access(&mut cache, 256, Read);
+        access(&mut cache, 257, Read);
         assert_eq!(access(&mut cache, 129, Read), (false, vec![fetch(1)]));
-        assert_eq!((cache.stranded.len, cache.find(Lpn(128))), (0, NONE));
-        assert!(cache.is_dirty(Lpn(128)) && cache.find(Lpn(257)) != NONE);
+        assert!(cache.find(Lpn(128)) == NONE && cache.is_dirty(Lpn(128)));
         let write = MapOp::WriteBack { tpn: 1, rest_bytes: 0 };
         assert_eq!(access(&mut cache, 0, Read), (false, vec![write, fetch(0)]));
     }
 
     #[test]
-    fn with_changes_alone_the_oldest_is_written_by_itself() {
+    fn a_change_without_its_page_leaves_as_the_least_recent_entry_and_takes_the_others_along() {
+        let mut cache = cache(false);
+        for lpn in [0, 1] {
+            access(&mut cache, lpn, Write);
+        }
+        access(&mut cache, 128, Write);
+        let write = MapOp::WriteBack { tpn: 0, rest_bytes: 512 - 8 };
+        assert_eq!(access(&mut cache, 256, Read), (false, vec![write, fetch(2)]));
+        assert!(cache.find(Lpn(0)) == NONE && cache.find(Lpn(1)) != NONE && !cache.is_dirty(Lpn(1)));
+        assert!(cache.is_dirty(Lpn(128)));
+    }
+
+    /// Three entries and a page in LRU order hit twice here: unit 129 beside 128 in its page, and 128 again. Between them and
+    /// the end, five other units are asked for, so that none of the first three is there then.
+    #[test]
+    fn both_levels_are_in_lru_order() {
+        let mut cache = cache(false);
+        let accesses = [
+            (128, Write, false),
+            (129, Write, true),
+            (128, Read, true),
+            (256, Read, false),
+            (1, Read, false),
+            (130, Write, false),
+            (0, Write, false),
+            (129, Read, false),
+        ];
+        for (lpn, intent, hit) in accesses {
+            assert_eq!(access(&mut cache, lpn, intent).0, hit, "{lpn}");
+        }
+    }
+
+    #[test]
+    fn changes_go_along_with_their_page_if_asked_for() {
         for coalesce in [false, true] {
             let mut cache = cache(coalesce);
-            for lpn in [0, 128, 1] {
-                assert_eq!(access(&mut cache, lpn, Write), (false, vec![fetch(lpn / 128)]));
+            for lpn in [0, 1, 2, 3] {
+                access(&mut cache, lpn, Write);
             }
-            let write = MapOp::WriteBack { tpn: 0, rest_bytes: 512 - 4 };
-            assert_eq!(access(&mut cache, 256, Read), (false, vec![write, fetch(2)]));
-            assert!(cache.find(Lpn(0)) == NONE && cache.is_dirty(Lpn(128)));
-            assert_eq!(cache.is_dirty(Lpn(1)), !coalesce);
+            // The page has the change of 0, takes that of 1, and leaves.
+            let write = MapOp::WriteBack { tpn: 0, rest_bytes: 0 };
+            assert_eq!(access(&mut cache, 128, Read).1, [write, fetch(1)]);
+            assert_eq!([1, 2, 3].map(|lpn| cache.is_dirty(Lpn(lpn))), [false, !coalesce, !coalesce]);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Page mapping is the usual thing. The cached page mapping table (CPMT) has entries of 10 bytes: logical unit 4, physical
 //! unit 4, and how many of the units that follow lie in the places that follow, 2. A miss scans its translation page for
 //! them: what crosses the bus is the run and the entry that ends it. A change within a run splits it; a changed unit that
-//! follows a changed run joins it.
+//! follows a changed run joins it. Where there are several planes, the places that follow are either those in the order in
+//! which planes are written ([`Stripe`]) or those in one plane: a bit of the entry says which, and a miss takes the longer run.
 //!
 //! A logical block of `cftl_block_pages` units becomes *block-mapped* when collection finds it read-hot and write-cold and
 //! has put it in order. From then on one entry of the block table in flash, the place of its first unit, stands for all of
@@ -23,6 +24,7 @@
 //!   its hits among its least recent entries, as many as take a sixteenth of the memory for both; every 1024 lookups the border
 //!   moves by that much to the side of the one with more, if it fills its part. Each keeps a sixteenth, and one that does
 //!   not need its part lends it to the other.
+//! - The papers have one plane, and so one order of places.
 //! - To be taken apart counts as a write, so that no block is gathered again before 1536 more units were written.
 //! - A translation page that is written keeps what it said of block-mapped units.
 //! - After a power cut every block is page-mapped.
@@ -32,9 +34,9 @@
 use std::ops::Range;
 
 use crate::config::MapCacheConfig;
-use crate::geometry::Lpn;
+use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::lru::{Groups, Links, NONE, TailedList};
-use crate::mapcache::{ENTRY_BYTES, Insight, Intent, Lookup, MapCache, MapOp, Shape};
+use crate::mapcache::{ENTRY_BYTES, Insight, Intent, Lookup, MapCache, MapOp, Shape, Stripe};
 
 /// The parts of memory: page entries and block entries.
 const PAGES: usize = 0;
@@ -141,8 +143,10 @@ impl Heat {
 struct Entry {
     low: u32,
     high: u32,
-    /// Where `low` is.
-    ppn: u32,
+    /// Where `low` is: the physical unit, or its number in the order in which planes are written.
+    place: u32,
+    /// Which of the two. The units behind it have the places that follow.
+    striped: bool,
     /// `PAGES` or `BLOCKS`.
     part: usize,
     dirty: bool,
@@ -178,6 +182,8 @@ pub struct Cftl {
     changed: Groups,
     reads: Heat,
     writes: Heat,
+    /// Where there are several planes.
+    stripe: Option<Stripe>,
     /// Misses that brought an entry of each part.
     fetched: [u64; 2],
     /// A unit that was not where its entry says.
@@ -212,6 +218,7 @@ impl Cftl {
             changed: Groups::new(shape.all_pages()),
             reads: Heat::new(),
             writes: Heat::new(),
+            stripe: None,
             fetched: [0; 2],
             wrong: None,
         }
@@ -250,6 +257,46 @@ impl Cftl {
         } else {
             self.shape.pages() + (entry.low >> self.block_shift >> self.shape.shift)
         }
+    }
+
+    /// The place of a physical unit, in the one order or the other.
+    #[inline]
+    fn place(&self, ppn: u32, striped: bool) -> u32 {
+        match &self.stripe {
+            Some(stripe) if striped && ppn != UNMAPPED => stripe.number(ppn),
+            _ => ppn,
+        }
+    }
+
+    /// Whether two physical units follow each other.
+    #[inline]
+    fn follow(&self, before: u32, ppn: u32, striped: bool) -> bool {
+        before != UNMAPPED
+            && ppn != UNMAPPED
+            && self.place(before, striped).wrapping_add(1) == self.place(ppn, striped)
+    }
+
+    /// The longest run from `low` on, to `last` at most and as far as `may_follow` lets it.
+    fn run(&self, low: u32, last: u32, table: &[u32], may_follow: impl Fn(u32) -> bool) -> Entry {
+        let of_order = |striped: bool| {
+            let (place, mut high) = (self.place(table[low as usize], striped), low);
+            let follows = |unit: u32| {
+                let ppn = table[unit as usize];
+                ppn != UNMAPPED && self.place(ppn, striped) == place.wrapping_add(unit - low)
+            };
+            if table[low as usize] != UNMAPPED {
+                while high < last && follows(high + 1) && may_follow(high + 1) {
+                    high += 1;
+                }
+            }
+            Entry { low, high, place, striped, part: PAGES, dirty: false }
+        };
+        let run = of_order(false);
+        if self.stripe.is_none() || run.high == last {
+            return run;
+        }
+        let striped = of_order(true);
+        if striped.high > run.high { striped } else { run }
     }
 
     /// Enter an entry as the most recent.
@@ -310,8 +357,8 @@ impl Cftl {
         while self.changed.first(tpn) != NONE {
             let node = self.changed.first(tpn);
             self.set_clean(node);
-            let Entry { part, ppn, .. } = self.entries[node as usize];
-            if part == BLOCKS && ppn == UNMAPPED {
+            let Entry { part, place, .. } = self.entries[node as usize];
+            if part == BLOCKS && place == UNMAPPED {
                 self.leave(node);
             }
         }
@@ -325,7 +372,8 @@ impl Cftl {
             self.enter(Entry { high: low - 1, ..run });
         }
         if run.high > high {
-            self.enter(Entry { low: high + 1, ppn: run.ppn + (high + 1 - run.low), ..run });
+            let place = run.place.wrapping_add(high + 1 - run.low);
+            self.enter(Entry { low: high + 1, place, ..run });
         }
     }
 
@@ -334,22 +382,27 @@ impl Cftl {
         let node = self.find(lpn);
         let run = &mut self.entries[node as usize];
         if run.low == lpn && run.high == lpn && run.dirty {
-            run.ppn = ppn;
+            (run.place, run.striped) = (ppn, false);
             self.parts[PAGES].touch(&mut self.links, node);
             return;
         }
         self.cut(node, lpn, lpn);
-        self.enter(Entry { low: lpn, high: lpn, ppn, part: PAGES, dirty: true });
+        self.enter(Entry { low: lpn, high: lpn, place: ppn, striped: false, part: PAGES, dirty: true });
+    }
+
+    /// The entry of `block` in the block table, whose units lie in order from `ppn` on.
+    fn block_entry(&self, block: u32, ppn: u32) -> Entry {
+        let Range { start, end } = self.units_of(block);
+        Entry { low: start, high: end - 1, place: ppn, striped: false, part: BLOCKS, dirty: false }
     }
 
     /// The entry of `block` in the block table changes.
     fn change_block(&mut self, block: u32, ppn: u32) {
         let node = self.find_block(block);
         if node == NONE {
-            let units = self.units_of(block);
-            self.enter(Entry { low: units.start, high: units.end - 1, ppn, part: BLOCKS, dirty: true });
+            self.enter(Entry { dirty: true, ..self.block_entry(block, ppn) });
         } else {
-            self.entries[node as usize].ppn = ppn;
+            self.entries[node as usize].place = ppn;
             if !self.entries[node as usize].dirty {
                 self.set_dirty(node);
             }
@@ -364,12 +417,10 @@ impl Cftl {
         self.change_block(block, UNMAPPED);
         let units = self.units_of(block);
         let mut low = units.start;
-        for next in units.start + 1..=units.end {
-            if next == units.end || !follow(&table[next as usize - 1..=next as usize]) {
-                let ppn = table[low as usize];
-                self.enter(Entry { low, high: next - 1, ppn, part: PAGES, dirty: true });
-                low = next;
-            }
+        while low < units.end {
+            let run = self.run(low, units.end - 1, table, |_| true);
+            low = run.high + 1;
+            self.enter(Entry { dirty: true, ..run });
         }
     }
 
@@ -396,9 +447,7 @@ impl Cftl {
 
     /// Serve a miss of a block-mapped block.
     fn fetch_block(&mut self, block: u32, table: &[u32], ops: &mut Vec<MapOp>) {
-        let units = self.units_of(block);
-        let ppn = table[units.start as usize];
-        let entry = Entry { low: units.start, high: units.end - 1, ppn, part: BLOCKS, dirty: false };
+        let entry = self.block_entry(block, table[(block << self.block_shift) as usize]);
         self.make_room(BLOCKS, BYTES[BLOCKS], ops);
         ops.push(MapOp::Fetch {
             tpn: self.page_of(&entry),
@@ -413,20 +462,12 @@ impl Cftl {
     fn fetch(&mut self, lpn: Lpn, table: &[u32], ops: &mut Vec<MapOp>) {
         let tpn = self.shape.tpn(lpn);
         let last = self.shape.last(tpn).0;
-        let (ppn, mut high) = (table[lpn.index()], lpn.0);
-        if ppn != UNMAPPED {
-            while high < last
-                && table[high as usize + 1] == ppn + (high + 1 - lpn.0)
-                && self.find(high + 1) == NONE
-                && !self.is_mapped((high + 1) >> self.block_shift)
-            {
-                high += 1;
-            }
-        }
+        let is_other = |unit: u32| self.find(unit) != NONE || self.is_mapped(unit >> self.block_shift);
+        let run = self.run(lpn.0, last, table, |unit| !is_other(unit));
         self.make_room(PAGES, BYTES[PAGES], ops);
-        let scanned = (high - lpn.0 + 2).min(last - lpn.0 + 1);
-        ops.push(MapOp::Fetch { tpn, bytes: scanned * ENTRY_BYTES, units: (lpn, Lpn(high)) });
-        self.enter(Entry { low: lpn.0, high, ppn, part: PAGES, dirty: false });
+        let scanned = (run.high - lpn.0 + 2).min(last - lpn.0 + 1);
+        ops.push(MapOp::Fetch { tpn, bytes: scanned * ENTRY_BYTES, units: (lpn, Lpn(run.high)) });
+        self.enter(run);
         self.fetched[PAGES] += 1;
     }
 
@@ -462,9 +503,9 @@ impl MapCache for Cftl {
         let node = if by_block { self.find_block(block) } else { self.find(lpn.0) };
         let hit = node != NONE;
         if hit {
-            let Entry { low, ppn, part, .. } = self.entries[node as usize];
+            let Entry { low, place, striped, part, .. } = self.entries[node as usize];
             self.tail_hits[part] += u32::from(self.parts[part].touch(&mut self.links, node));
-            if ppn.wrapping_add(lpn.0 - low) != table[lpn.index()] {
+            if place.wrapping_add(lpn.0 - low) != self.place(table[lpn.index()], striped) {
                 self.wrong = Some(lpn.0);
             }
         } else if by_block {
@@ -501,10 +542,16 @@ impl MapCache for Cftl {
         if before == NONE || ppn == UNMAPPED {
             return;
         }
-        let run = self.entries[before as usize];
-        if run.dirty && run.ppn != UNMAPPED && run.ppn.wrapping_add(lpn.0 - run.low) == ppn {
+        let mut run = self.entries[before as usize];
+        let last = table[lpn.index() - 1];
+        if run.low == run.high {
+            // In either order.
+            run.striped = self.stripe.is_some() && self.follow(last, ppn, true);
+            run.place = self.place(last, run.striped);
+        }
+        if run.dirty && self.follow(last, ppn, run.striped) {
             self.leave(self.find(lpn.0));
-            self.entries[before as usize].high = lpn.0;
+            self.entries[before as usize] = Entry { high: lpn.0, ..run };
             self.page_entry_of[lpn.index()] = before + 1;
             self.parts[PAGES].touch(&mut self.links, before);
         }
@@ -515,7 +562,7 @@ impl MapCache for Cftl {
         if self.is_mapped(block) {
             let units = self.units_of(block);
             let node = self.find_block(block);
-            let known = |node: u32| self.entries[node as usize].ppn.wrapping_add(lpn.0 - units.start);
+            let known = |node: u32| self.entries[node as usize].place.wrapping_add(lpn.0 - units.start);
             if node == NONE || known(node) != table[lpn.index()] {
                 let places = &table[units.start as usize..units.end as usize];
                 if follow(places) {
@@ -584,6 +631,16 @@ impl MapCache for Cftl {
         node != NONE && self.entries[node as usize].dirty
     }
 
+    fn lay_out(&mut self, stripe: Stripe) {
+        self.stripe = (stripe.planes() > 1).then_some(stripe);
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        if let Some(stripe) = &mut self.stripe {
+            stripe.opened(block, by_host);
+        }
+    }
+
     fn wants_table(&self) -> bool {
         true
     }
@@ -628,8 +685,8 @@ impl MapCache for Cftl {
                 let block = low >> self.block_shift;
                 self.find_block(block) == node
                     && self.units_of(block) == (low..high + 1)
-                    && self.is_mapped(block) == (entry.ppn != UNMAPPED)
-                    && (entry.dirty || entry.ppn != UNMAPPED)
+                    && self.is_mapped(block) == (entry.place != UNMAPPED)
+                    && (entry.dirty || entry.place != UNMAPPED)
             };
             if !right {
                 return Err(format!("{entry:?} is not found, or not what it should be"));
@@ -669,6 +726,7 @@ impl MapCache for Cftl {
                 * 4
             + self.mapped.capacity() as u64 * 8
             + self.changed.table_bytes()
+            + self.stripe.as_ref().map_or(0, Stripe::table_bytes)
             + 2 * size_of::<Heat>() as u64
     }
 }
@@ -760,6 +818,56 @@ mod tests {
         shrink(&mut cache, 50, 10);
         let ops = access(&mut cache, 1500, Intent::Read, &table).1;
         assert_eq!(ops[0], MapOp::WriteBack { tpn: 0, rest_bytes: 4096 - 8 });
+    }
+
+    #[test]
+    fn runs_go_round_the_planes_or_along_one() {
+        let text = r#"{ "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 256,
+            "page_bytes": 4096 }, "ftl": { "over_provisioning": 0.7 } }"#;
+        let (mut cache, mut table) = cache(1 << 16);
+        cache.lay_out(Stripe::new(&serde_json::from_str(text).unwrap()));
+        // The first 512 units go round the planes, in blocks that were opened one after the other.
+        let rows = [3, 5, 0, 7];
+        let block = |plane: u32| plane * 8 + rows[plane as usize];
+        (0..4).for_each(|plane| cache.opened(BlockId(block(plane)), true));
+        for (lpn, ppn) in (0..512).zip(&mut table) {
+            *ppn = block(lpn % 4) * 256 + lpn / 4;
+        }
+        // The others are in two planes, one after the other.
+        for (lpn, ppn) in (0..).zip(&mut table).skip(512) {
+            *ppn = (lpn / 256) % 4 * 8 * 256 + lpn % 256;
+        }
+        assert_eq!(access(&mut cache, 10, Intent::Read, &table), (false, vec![fetch(10, 502)]));
+        assert_eq!(access(&mut cache, 511, Intent::Read, &table), (true, vec![]));
+        assert_eq!(access(&mut cache, 600, Intent::Read, &table), (false, vec![fetch(600, 168)]));
+        // A write takes one unit out of its run, and writes to planes in turn make a run.
+        for (lpn, ppn) in [(100, 220), (101, 210), (102, 230)] {
+            write(&mut cache, lpn, block(0) * 256 + ppn, &mut table);
+        }
+        let changed: Vec<_> = entries(&cache, PAGES).into_iter().filter(|(_, _, dirty)| *dirty).collect();
+        assert_eq!(changed, [(102, 102, true), (101, 101, true), (100, 100, true)]);
+        for lpn in 100..104 {
+            write(&mut cache, lpn, block(lpn % 4) * 256 + 200, &mut table);
+        }
+        for lpn in 700..704 {
+            write(&mut cache, lpn, 31 * 256 + lpn - 700, &mut table);
+        }
+        let changed: Vec<_> = entries(&cache, PAGES).into_iter().filter(|(_, _, dirty)| *dirty).collect();
+        assert_eq!(changed, [(700, 703, true), (100, 103, true)]);
+        for lpn in [99, 100, 103, 104, 699, 700, 703, 704] {
+            assert!(access(&mut cache, lpn, Intent::Read, &table).0, "{lpn}");
+        }
+        // Collection moves a unit out of the middle, and the rest stays true.
+        table[101] = 30 * 256;
+        assert!(cache.moved(Lpn(101), &table));
+        for lpn in 98..106 {
+            assert!(access(&mut cache, lpn, Intent::Read, &table).0, "{lpn}");
+        }
+        // What was gathered in one plane is one run there.
+        gather(&mut cache, 3, 29 * 256, &mut table);
+        write(&mut cache, 26, 28 * 256, &mut table);
+        let pages = entries(&cache, PAGES);
+        assert_eq!(pages[..3], [(26, 26, true), (27, 31, true), (24, 25, true)]);
     }
 
     #[test]

@@ -48,17 +48,6 @@ impl List {
         self.len += 1;
     }
 
-    /// Enter `node`, which is in no list, as the least recent.
-    pub(super) fn enter_oldest(&mut self, links: &mut Links, node: u32) {
-        links.of[node as usize] = (self.oldest, NONE);
-        match self.oldest {
-            NONE => self.newest = node,
-            oldest => links.of[oldest as usize].1 = node,
-        }
-        self.oldest = node;
-        self.len += 1;
-    }
-
     /// Take `node` out.
     #[inline]
     pub(super) fn remove(&mut self, links: &mut Links, node: u32) {

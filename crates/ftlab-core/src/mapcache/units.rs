@@ -24,9 +24,10 @@ impl Window {
         Window::Forward(bytes / ENTRY_BYTES - inclusive as u32)
     }
 
-    /// Bytes that it takes in memory where nothing cuts it.
+    /// Bytes that it takes in memory where only the border of a translation page cuts it.
     pub(super) const fn bytes(self, shape: Shape) -> u32 {
         match self {
+            Window::Forward(more) if more >= shape.entries() => shape.page_bytes(),
             Window::Forward(more) => (more + 1) * ENTRY_BYTES,
             Window::Half => shape.page_bytes() / 2,
             Window::Full => shape.page_bytes(),
@@ -50,8 +51,10 @@ pub(super) const fn half(shape: Shape, lpn: Lpn) -> u32 {
     lpn.0 >> (shape.shift - 1) & 1
 }
 
-/// Bytes that `charge_headers` adds to a run: first entry 4, flags 1, window 1, padding 2.
-const HEADER_BYTES: u32 = 8;
+/// Bytes of a run beside its entries, with `charge_headers`: first entry 4, flags 1, window 1, padding 2.
+pub(super) const fn header_bytes(config: &MapCacheConfig) -> u32 {
+    if config.charge_headers { 8 } else { 0 }
+}
 
 /// A run of entries in memory.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +106,7 @@ impl Units {
             shape,
             capacity: config.bytes,
             used: 0,
-            header_bytes: if config.charge_headers { HEADER_BYTES } else { 0 },
+            header_bytes: header_bytes(config),
             coalesce: config.flush_coalesce,
             units: Vec::new(),
             unused: Vec::new(),
