@@ -73,6 +73,23 @@ def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
     assert again == summary
 
 
+def test_out_forgets_the_run_before(tmp_path: Path) -> None:
+    recording = ROOT / "examples/recording/phone.csv.zst"
+    (tmp_path / "notes.txt").write_text("mine")
+    wrapped = ("--set", "host.out_of_range=wrap", "--requests", "200")
+    assert run_small(*WORK, "--out", tmp_path, "--requests-log").status == 0
+    assert run_small("--trace", recording, *wrapped, "--out", tmp_path).status == 0
+    common = {"notes.txt", "summary.json", "run.json", "device.toml", "series.parquet", "plot.png", "plot.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == {*common, "trace.txt"}
+    assert run_small(*WORK, "--out", tmp_path, "--requests-log").status == 0
+    assert {path.name for path in tmp_path.iterdir()} == {*common, "workload.toml", "requests.parquet"}
+    # The run before may be the input of the next one, but not be replaced by it.
+    log = tmp_path / "requests.parquet"
+    ran = run_small("--trace", log, *wrapped, "--out", tmp_path)
+    assert (ran.status, log.exists()) == (2, True), ran.err
+    assert f"{log}: the trace of the run" in ran.err
+
+
 def test_the_interval_of_the_series(tmp_path: Path) -> None:
     for interval, rows in (("1000", 5), ("auto", None), ("100ms", None)):
         ran = run_small(*WORK, "--out", tmp_path, "--series-every", interval)

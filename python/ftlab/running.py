@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ftlab import _native, tables
+from ftlab.checks import shown, whole, whole_or_none
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
-from ftlab.result import Result
+from ftlab.result import Result, check_folder
 from ftlab.units import bytes_text
 from ftlab.workload import Trace, Workload
 
@@ -25,6 +26,8 @@ _VERIFY_BYTES_PER_SECTOR = 8
 _VERIFY_BYTES_PER_UNIT = 8
 
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+# The clock of the core counts picoseconds: 213 days.
+_LONGEST_NS = (2**64 - 1) // 1000
 
 
 def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
@@ -44,13 +47,18 @@ def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
         return None
     if every is True or every == "auto":
         return ("auto", 0)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s)?\s*", str(every))
+    # Digits that no interval needs are left to the message: Python makes no number of thousands of them.
+    text = str(every) if isinstance(every, str) else shown(every)
+    match = re.fullmatch(r"\s*(\d{1,40}(?:\.\d+)?)\s*(ns|us|ms|s)?\s*", text, re.ASCII)
     if match is None or (match[2] is None and "." in match[1]) or float(match[1]) <= 0:
         expected = 'expected "auto", a number of requests such as 1000, or a time such as "10ms"'
-        raise ConfigError(f"series = {every!r}: {expected}")
+        raise ConfigError(f"series = {shown(every)}: {expected}")
     if match[2] is None:
-        return ("requests", int(match[1]))
-    return ("ns", max(1, round(float(match[1]) * _NS[match[2]])))
+        return ("requests", whole("series", int(match[1]), 1, 2**63 - 1))
+    ns = max(1, round(float(match[1]) * _NS[match[2]]))
+    if ns > _LONGEST_NS:
+        raise ConfigError(f"series = {shown(every)}: expected at most {_LONGEST_NS // _NS['s']:,} s of simulated time")
+    return ("ns", ns)
 
 
 def _units(device: Device) -> int:
@@ -166,10 +174,8 @@ def run(
     """
     if not isinstance(device, Device):
         device = Device.load(device)
-    if seed is not None and not 0 <= seed < 2**64:
-        raise ConfigError(f"seed = {seed}: expected a whole number from 0 to 2^64 - 1")
-    if requests is not None and requests < 1:
-        raise ConfigError(f"requests = {requests}: expected a whole number above 0")
+    seed = whole_or_none("seed", seed)
+    requests = whole_or_none("requests", requests, 1)
     _check_memory(device, verify=verify)
     stand_in = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
@@ -217,6 +223,8 @@ def measure(
     interval = series_interval(series)
 
     folder = None if out is None else _made(Path(out))
+    if folder is not None:
+        check_folder(folder, workload)
     log, keep = _log_path(request_log, folder)
 
     outcome = _native.run(
