@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import Ran, ftlab, run_small
+from conftest import FTLAB, Ran, ftlab, inside, run_small
 
 DRIVE = """[geometry]
 channels = 1
@@ -106,6 +108,72 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
 )
 def test_wrong_usage(tmp_path: Path, arguments: list[str], parts: list[str]) -> None:
     refused(ftlab(*arguments, cwd=tmp_path), *parts)
+
+
+BIG = str(2**64)
+# Python makes no number of so many digits.
+VAST = "9" * 5000
+SPC_FILE = ("in.spc", "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n")
+GENERATED = ("run", "ideal-page", "--workload", "uniform")
+RECORDED = ("run", "ideal-page", "--trace", "in.spc")
+
+
+@pytest.mark.parametrize("number", [BIG, VAST], ids=["2^64", "5,000 digits"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*GENERATED, "--requests"],
+        [*GENERATED, "--seed"],
+        [*GENERATED, "--series-every"],
+        [*GENERATED, "--out", "o", "--series-every"],
+        [*RECORDED, "--skip-bad"],
+        [*RECORDED, "--volume"],
+        [*RECORDED, "--volumes", "concat", "--volume-bytes"],
+        ["trace", "head", "in.spc", "-n"],
+        ["trace", "head", "in.spc", "--skip-bad"],
+        ["trace", "head", "in.spc", "--volumes", "concat", "--volume-bytes"],
+        ["trace", "convert", "in.spc", "out.csv", "--requests"],
+        ["trace", "stats", "in.spc", "--requests"],
+        ["trace", "stats", "--workload", "uniform", "--seed"],
+        ["trace", "stats", "in.spc", "--page-bytes"],
+        ["trace", "stats", "in.spc", "--map-cache"],
+        ["trace", "stats", "--workload", "uniform", "--capacity"],
+        ["trace", "fit", "in.spc", "-o", "fitted.toml", "--requests"],
+        ["study", "run", "study.toml", "--jobs"],
+        ["study", "run", "study.toml", "--trace-memory"],
+    ],
+    ids=" ".join,
+)
+def test_a_number_that_is_too_large(tmp_path: Path, arguments: list[str], number: str) -> None:
+    (tmp_path / SPC_FILE[0]).write_text(SPC_FILE[1])
+    (tmp_path / "study.toml").write_text("device = 'ideal-page'\nworkload = 'uniform'\n")
+    # In this process: nothing may come out as a traceback, and there are many.
+    refused(inside(*arguments, number, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("interval", ["99999999999999999999s", "20000000s", "٣"])
+def test_an_interval_that_no_run_has(tmp_path: Path, interval: str) -> None:
+    refused(inside(*GENERATED, "--out", "o", "--series-every", interval, cwd=tmp_path), "series = ")
+    assert not (tmp_path / "o" / "summary.json").exists()
+
+
+def test_a_file_of_brackets(tmp_path: Path) -> None:
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
+    for command in (["config", "check"], ["study", "run"], ["run"]):
+        more = ["--workload", "uniform"] if command == ["run"] else []
+        refused(ftlab(*command, "deep.toml", *more, cwd=tmp_path), "deep.toml")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors as a POSIX shell does")
+def test_closed_standard_streams(tmp_path: Path) -> None:
+    def closed(arguments: str) -> tuple[int, str]:
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{FTLAB} {arguments}"], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        return done.returncode, done.stderr
+
+    assert closed("schemes greedy >&-") == (2, "error: standard output is closed\n")
+    assert closed("run ideal-page --workload uniform --requests 10 --json 2>&-")[0] == 0
 
 
 MSR = "128166372003061629,src1,0,Write,8192,4096,100\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native, tables
+from ftlab.checks import whole_or_none
 from ftlab.errors import InputError
 from ftlab.plain import to_json
 from ftlab.units import bytes_text, count_text, time_text
@@ -253,6 +254,7 @@ def trace_stats(
         ConfigError: An option makes no sense.
         InputError: The trace cannot be read.
     """
+    seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
     source = _source(workload, capacity, seed, requests)
     options = {
         "page_bytes": page_bytes,

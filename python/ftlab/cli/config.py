@@ -24,7 +24,7 @@ def _kind_of(file: str) -> str:
     """Tell a workload file by its `workload` section; everything else is taken for a device."""
     try:
         keys = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         # Loading says what is wrong, with its place.
         return "device"
     return "workload" if "workload" in keys else "device"

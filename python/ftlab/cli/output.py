@@ -96,7 +96,7 @@ def print_frame(frame: pl.DataFrame, *, as_json: bool, as_csv: bool) -> None:
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[str, float | None, int], None] | None]:
     """Show progress on standard error while it is a terminal; gives the callback of :func:`ftlab.run`."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
