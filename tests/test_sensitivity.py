@@ -44,7 +44,7 @@ outstanding = 4
 link_mb_per_s = 300
 [precondition]
 kind = "free_blocks"
-free_blocks = 4
+free_blocks = 5
 """
 LOAD: dict[str, Any] = {
     "kind": "zipf", "requests": 6000, "read_fraction": 0.4, "trim_fraction": 0.05, "flush_fraction": 0.01,
