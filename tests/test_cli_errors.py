@@ -11,6 +11,13 @@ import pytest
 
 from conftest import FTLAB, Ran, ftlab, inside, run_small
 
+GENERATED = ("run", "ideal-page", "--workload", "uniform")
+RECORDED = ("run", "ideal-page", "--trace", "in.spc")
+MAP_ONLY = tuple(
+    f"--set={key}"
+    for key in ("ftl.kind=map_only", "map_cache.kind=dftl", "map_cache.bytes=4096", "precondition.kind=none")
+)
+
 DRIVE = """[geometry]
 channels = 1
 ways = 1
@@ -35,7 +42,13 @@ def refused(ran: Ran, *parts: str) -> None:
         (DRIVE + "[ftl]\ngc = 'gredy'\n", ["drive.toml:8:1: ftl.gc", 'did you mean "greedy"?']),
         (DRIVE + "[fttl]\n", ["drive.toml:7:2: fttl: unknown key", 'did you mean "ftl"?']),
         (DRIVE + "[ftl]\nover_provisioning = 0\n", ["drive.toml:8:1", "must be above 0"]),
-        (DRIVE + "[ftl]\ngc_low_free_blocks = 63\n", ["ftl.over_provisioning", "mapping units"]),
+        (DRIVE + "[ftl]\ngc_low_free_blocks = 20\n", ["ftl.over_provisioning", "mapping units", "ftl.gc_low"]),
+        (DRIVE + "[ftl]\ngc_low_free_blocks = 63\n", ["drive.toml:8:1: ftl.gc_low_free_blocks", "below the 64 blocks"]),
+        (
+            DRIVE + "[ftl]\ngc_high_free_blocks = 255\n",
+            ["drive.toml:8:1: ftl.gc_high_free_blocks = 255", "the 64 blocks"],
+        ),
+        (DRIVE + "[ftl]\ngc_high_free_blocks = 30\n", ["ftl.over_provisioning", "ftl.gc_high_free_blocks"]),
         (DRIVE + "[host]\narrival = 'closed'\noutstanding = 3\n", ["drive.toml:9:1: host.outstanding", "no effect"]),
         (DRIVE + "[timing]\nbus_mb_per_s = -1\n", ["drive.toml:8:1: timing.bus_mb_per_s"]),
         ("[geometry\n", ["drive.toml:1:10: "]),
@@ -99,6 +112,16 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
         (["run", "ideal-page", "--workload", "uniform", "--format", "spc"], ["--trace"]),
         (["run", "ideal-page", "--workload", "uniform", "--requests-log"], ["--out"]),
         (["run", "ideal-page", "--workload", "uniform", "--out", "o", "--series-every", "fast"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--series-every", "banana"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--no-timing", "--events", "e.json"], ["--events", "--no-tim"]),
+        (
+            ["run", "ideal-page", "--workload", "uniform", "--no-timing", "--out", "o", "--requests-log"],
+            ["--requests-log", "--no-timing"],
+        ),
+        (
+            [*GENERATED, *MAP_ONLY, "--events", "e.json"],
+            ["--events", "map_only"],
+        ),
         (["run", "ideal-page", "--workload", "uniform", "--unknown"], ["--unknown"]),
         (["rum"], ["rum", "did you mean 'run'?"]),
         (["devices", "msr"], ["msr", "msr-ssd"]),
@@ -114,8 +137,6 @@ BIG = str(2**64)
 # Python makes no number of so many digits.
 VAST = "9" * 5000
 SPC_FILE = ("in.spc", "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n")
-GENERATED = ("run", "ideal-page", "--workload", "uniform")
-RECORDED = ("run", "ideal-page", "--trace", "in.spc")
 
 
 @pytest.mark.parametrize("number", [BIG, VAST], ids=["2^64", "5,000 digits"])

@@ -19,12 +19,6 @@ from ftlab.workload import Trace, Workload
 
 Progress = Callable[[str, float | None, int], None]
 
-# What the core promises at most: tables of 12 bytes for each mapping unit, and versions of sectors with `verify`.
-_TABLE_BYTES_PER_UNIT = 12
-_VERIFY_BYTES_PER_SECTOR = 8
-# When it was programmed, and what translation pages say of it.
-_VERIFY_BYTES_PER_UNIT = 8
-
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 # The clock of the core counts picoseconds: 213 days.
 _LONGEST_NS = (2**64 - 1) // 1000
@@ -68,10 +62,7 @@ def _units(device: Device) -> int:
 
 def memory_bytes(device: Device, *, verify: bool) -> int:
     """Memory that the tables of a drive take at most."""
-    units = _units(device)
-    sectors = device.physical_bytes // 512
-    verifying = sectors * _VERIFY_BYTES_PER_SECTOR + units * _VERIFY_BYTES_PER_UNIT
-    return units * _TABLE_BYTES_PER_UNIT + verify * verifying
+    return device._native.memory_bytes(verify)  # noqa: SLF001 - one package
 
 
 def machine_bytes() -> int | None:
@@ -85,11 +76,25 @@ def machine_bytes() -> int | None:
 def _check_memory(device: Device, *, verify: bool) -> None:
     needed, present = memory_bytes(device, verify=verify), machine_bytes()
     if present is not None and needed > present:
+        cached = device.to_dict()["map_cache"]["kind"] != "ideal"
+        extras = [text for text, wanted in (("its mapping cache", cached), ("verification", verify)) if wanted]
         raise ConfigError(
             f"{device.name}: a drive of {_units(device):,} mapping units needs up to {bytes_text(needed)} of memory"
-            f"{' with verification' if verify else ''}, this machine has {bytes_text(present)}: "
+            f"{' with ' if extras else ''}{' and '.join(extras)}, this machine has {bytes_text(present)}: "
             "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
+            f"{', or map_cache.bytes smaller' if cached else ''}"
         )
+
+
+def _check_clock(device: Device, *, timing: bool, events: bool, request_log: bool) -> None:
+    """Refuse logs of times without a clock: they would be full of zeros that look measured."""
+    if not events and not request_log:
+        return
+    log = "events (--events)" if events else "request_log (--requests-log)"
+    if not timing:
+        raise ConfigError(f"{log}: says when things happened, which timing=False (--no-timing) leaves out: drop one")
+    if device.to_dict()["ftl"]["kind"] == "map_only":
+        raise ConfigError(f'{log}: says when things happened, but ftl.kind = "map_only" has no clock')
 
 
 def _source(device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None) -> _native.Source:
@@ -154,7 +159,8 @@ def run(
         seed: Seed of every random choice of the drive and of the workload. Default: 1, or what the workload states.
         requests: Stop after this many requests. Default: all.
         verify: Keep a version of every sector and check every read against it.
-        timing: Keep simulated time. Without it there are no latencies, and write amplification comes out fastest.
+        timing: Keep simulated time. Without it there are no latencies and no logs of requests or events, and write
+            amplification comes out fastest.
         series: The interval of the time series: ``"auto"`` (500 to 1,000 rows), a number of requests, or a simulated
             time such as ``"10ms"``; ``None`` for no series.
         request_log: Keep a row for every request: ``True``, or the path of a Parquet file.
@@ -221,7 +227,7 @@ def measure(
     its place.
     """
     interval = series_interval(series)
-
+    _check_clock(device, timing=timing, events=events is not None, request_log=request_log is not False)
     folder = None if out is None else _made(Path(out))
     if folder is not None:
         check_folder(folder, workload)

@@ -162,6 +162,19 @@ class Workload(Transformable):
         """
         return cls._of(_native.Workload.load(os.fspath(source), list(overrides)))
 
+    @classmethod
+    def parse(cls, text: str, name: str = "text") -> Workload:
+        """Read a workload from the text of a workload file.
+
+        Args:
+            text: TOML.
+            name: What errors call it, and its name in reports when the text has none.
+
+        Raises:
+            ConfigError: The workload makes no sense.
+        """
+        return cls._of(_native.Workload.parse(text, name))
+
     def set(self, *overrides: str) -> Workload:
         """Give a workload with single values changed: ``"requests=1000"``.
 
@@ -255,6 +268,10 @@ class Workload(Transformable):
     def __hash__(self) -> int:
         """By parameters, as equality."""
         return hash(self._native.to_json())
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+        """Pickle as a workload file, so that workloads can be sent to worker processes."""
+        return (Workload.parse, (self.to_toml(), self.name))
 
 
 def reading_options(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ftlab import _native
-from ftlab.cli.output import json_option, print_json
+from ftlab.cli.output import json_option, print_json, tell_notes
 from ftlab.device import Device
 from ftlab.errors import ConfigError
 from ftlab.workload import Workload
@@ -44,7 +44,8 @@ def _kind_of(file: str) -> str:
 def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) -> int:
     """Check FILE (a device or workload file, or a preset's name).
 
-    Errors name line, column, key and the nearest valid name; exit status 2 when there are any.
+    Errors name line, column, key and the nearest valid name; exit status 2 when there are any. Notes tell values that
+    have no effect because of others, and a trace that is not there.
     """
     kind = _kind_of(file)
     try:
@@ -55,8 +56,12 @@ def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) 
             raise
         print_json({"file": file, "kind": kind, "valid": False, "errors": str(error).splitlines()})
         return 2
+    notes = loaded.notes if isinstance(loaded, Device) else ()
+    if not as_json:
+        tell_notes(notes)
     if as_json:
-        print_json({"file": file, "kind": kind, "valid": True, "errors": [], kind: loaded.to_dict()})
+        more = {"notes": list(notes), kind: loaded.to_dict()}
+        print_json({"file": file, "kind": kind, "valid": True, "errors": [], **more})
     elif resolved:
         click.echo(loaded.to_toml(), nl=False)
     else:

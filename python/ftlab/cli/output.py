@@ -45,6 +45,12 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say on standard error what a description says to no effect."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Make a console that does not wrap by chance when it is no terminal."""
     from rich.console import Console

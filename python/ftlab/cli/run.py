@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from ftlab.cli import INTERRUPTED
-from ftlab.cli.output import json_option, print_json, progress_bar, transform_option
+from ftlab.cli.output import json_option, print_json, progress_bar, tell_notes, transform_option
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Volumes, size
 from ftlab.device import Device
 from ftlab.errors import FtlabError
@@ -151,6 +151,7 @@ def run(
             skip_bad=skip_bad or 0,
         )
     source = reduce(type(source).transform, transforms, source)
+    tell_notes(drive.notes)
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(
