@@ -7,6 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from conftest import FTLAB, Ran, ftlab, inside, run_small
@@ -183,6 +184,30 @@ def test_a_file_of_brackets(tmp_path: Path) -> None:
     for command in (["config", "check"], ["study", "run"], ["run"]):
         more = ["--workload", "uniform"] if command == ["run"] else []
         refused(ftlab(*command, "deep.toml", *more, cwd=tmp_path), "deep.toml")
+
+
+def test_a_pipe_is_no_trace(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for command in (["trace", "info", "pipe"], ["run", "ideal-page", "--trace", "pipe"]):
+        refused(ftlab(*command, cwd=tmp_path, timeout=20), "pipe: is a pipe or device; a trace is a regular file")
+
+
+def test_a_parquet_file_without_times(tmp_path: Path) -> None:
+    pl.DataFrame({"op": ["read"], "lba": [0], "sectors": [8]}).write_parquet(tmp_path / "t.parquet")
+    refused(ftlab("trace", "stats", "t.parquet", cwd=tmp_path), "t.parquet: expected a column for an arrival time")
+
+
+def test_nothing_is_shown_where_nothing_was_run(tmp_path: Path) -> None:
+    (tmp_path / "far.csv").write_text("arrival_ns,op,lba,sectors\n0,read,99999999999,8\n")
+    refused(run_small("--trace", "far.csv", cwd=tmp_path), "beyond")
+
+
+def test_a_missing_trace_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "load.toml").write_text("[workload]\ntrace = 'gone.csv'\n")
+    ran = ftlab("config", "check", "load.toml", cwd=tmp_path)
+    assert (ran.status, "valid workload" in ran.out) == (0, True)
+    assert "note: workload.trace = " in ran.err
+    assert "gone.csv': no such file" in ran.err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closes descriptors as a POSIX shell does")

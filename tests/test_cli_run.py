@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from conftest import ROOT, ftlab, run_small
+from ftlab import _native
 
 WORK = ("--workload", "uniform", "--requests", "5000")
 
@@ -240,6 +242,19 @@ def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
     assert "recording: the UMass trace Financial1" in run_small(*options, "--trace-dir", tmp_path).out
     assert run_small(*options, "--trace-dir", tmp_path / "none").status == 2
     assert run_small("--workload", "like-pc", "--trace-dir", tmp_path, "--requests", "9", "--json").status == 2
+
+
+@pytest.mark.parametrize("kind", ["device", "workload"])
+def test_the_schema_accepts_every_shipped_file(kind: str) -> None:
+    import jsonschema
+
+    schema = json.loads(_native.schema(kind))
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    files = sorted((ROOT / f"{kind}s").glob("*.toml"))
+    assert files
+    for file in files:
+        assert [error.message for error in validator.iter_errors(tomllib.loads(file.read_text()))] == [], file.name
+    assert list(validator.iter_errors({"geometry": {"channels": "two"}, "workload": {"kind": 3}}))
 
 
 def test_the_schema_covers_every_key() -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import ftlab
+from ftlab.running import memory_bytes
 
 DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "precondition.kind=fill")
 COLUMNS: dict[str, Any] = {
@@ -48,6 +49,37 @@ def test_devices_show_compare_and_travel() -> None:
     assert copy == DEVICE
     assert hash(copy) == hash(DEVICE)
     assert copy != DEVICE.set("ftl.gc=fifo")
+
+
+def test_workloads_travel() -> None:
+    for workload in (
+        ftlab.Workload.load("zipf").set("requests=500"),
+        ftlab.Workload(kind="uniform", requests=10).scale_time(0.5),
+        *(ftlab.Workload.load(name) for name, _ in ftlab._native.presets("workload")),
+    ):
+        copy = pickle.loads(pickle.dumps(workload))  # noqa: S301
+        assert (copy, copy.name, copy.stand_in) == (workload, workload.name, workload.stand_in)
+
+
+def test_memory_is_announced_with_the_mapping_cache() -> None:
+    drive = ftlab.Device.load("tlc-256g")
+    plain = memory_bytes(drive, verify=False)
+    units = drive.physical_bytes // 4096
+    assert plain == 12 * units
+    assert memory_bytes(drive, verify=True) > plain + 64 * units
+    cached = memory_bytes(drive.with_(map_cache={"kind": "dftl", "bytes": "256MiB"}), verify=False)
+    # Measured once: 35.7 bytes a unit.
+    assert 35.7 * units < cached < 48 * units
+
+
+def test_what_was_not_measured_is_absent() -> None:
+    load = ftlab.Workload(kind="uniform", requests=100, read_fraction=1.0)
+    aged = ftlab.run(DEVICE, load).summary["precondition"]
+    assert aged["reached"]
+    assert "write_amplification" not in aged
+    steady = ftlab.run(DEVICE.set("precondition.kind=steady", "precondition.pattern=uniform"), load).summary
+    assert steady["precondition"]["write_amplification"] > 1
+    assert "write_amplification" not in steady
 
 
 def test_results_are_frames() -> None:

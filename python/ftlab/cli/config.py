@@ -30,6 +30,12 @@ def _kind_of(file: str) -> str:
     return "workload" if "workload" in keys else "device"
 
 
+def _notes_of(workload: Workload) -> tuple[str, ...]:
+    # Another machine may have it: no error.
+    trace = workload.to_dict().get("trace")
+    return () if trace is None or Path(trace).exists() else (f"workload.trace = {trace!r}: no such file",)
+
+
 @config.command()
 @click.argument("file")
 @click.option(
@@ -56,7 +62,7 @@ def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) 
             raise
         print_json({"file": file, "kind": kind, "valid": False, "errors": str(error).splitlines()})
         return 2
-    notes = loaded.notes if isinstance(loaded, Device) else ()
+    notes = loaded.notes if isinstance(loaded, Device) else _notes_of(loaded)
     if not as_json:
         tell_notes(notes)
     if as_json:

@@ -170,7 +170,8 @@ def run(
                 traces=trace_dir,
             )
     except FtlabError as error:
-        if error.result is not None:
+        # A table of nothing would stand before the sentence that says why.
+        if error.result is not None and (as_json or error.result.summary["host"]["completed"]):
             _show(error.result, as_json=as_json, explain=explain)
         raise
     _show(result, as_json=as_json, explain=explain)
