@@ -202,6 +202,8 @@ def test_wrong_numbers_of_traces(tmp_path: Path) -> None:
             ftlab.fit(ftlab.Trace(path), requests=huge)  # type: ignore[arg-type]
         with pytest.raises(ftlab.ConfigError, match=r"^seed = "):
             ftlab.Workload(kind="uniform").stats(seed=huge)
+        with pytest.raises(ftlab.ConfigError, match=r"^capacity = "):
+            ftlab.Workload(kind="uniform").stats(capacity=huge)
     assert ftlab.run(DEVICE, COLUMNS, requests=np.uint64(2)).summary["host"]["requests"] == 2  # type: ignore[arg-type]
 
 

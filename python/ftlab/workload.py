@@ -248,7 +248,8 @@ class Workload(Transformable):
             InputError: Its trace cannot be opened.
         """
         seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
-        return self._native.source_of_capacity(str(capacity), seed, requests)
+        size = capacity if isinstance(capacity, str) else str(whole("capacity", capacity))
+        return self._native.source_of_capacity(size, seed, requests)
 
     def stats(self, **options: Any) -> TraceStats:
         """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
