@@ -234,12 +234,19 @@ def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
     assert "stand-in for: the UMass trace Financial1" in ran.out
     assert "generated" in ran.out
     (tmp_path / "umass").mkdir()
-    lines = (f"0,{sector * 8},512,w,{sector}.0" for sector in range(50))
+    # The paper takes all accesses as writes, and so does the stand-in.
+    lines = (f"0,{sector * 8},512,{'rw'[sector % 2]},{sector}.0" for sector in range(50))
     (tmp_path / "umass" / "Financial1.spc").write_text("\n".join(lines) + "\n")
     ran = run_small(*options, "--trace-dir", tmp_path, "--json")
     assert (ran.json["workload"], ran.json["host"]["requests"]) == ("Financial1.spc", 50)
+    assert (ran.json["host"]["reads"], ran.json["host"]["writes"]) == (0, 50)
     assert ran.json["stand_in"]["recording"].endswith("Financial1.spc")
     assert "recording: the UMass trace Financial1" in run_small(*options, "--trace-dir", tmp_path).out
+    ran = run_small(*options, "--transform", "slice take=7", "--trace-dir", tmp_path, "--json")
+    assert ran.json["host"]["requests"] == 7
+    ran = run_small(*options, "--set", "workload.oltp_financial.all_writes=false", "--trace-dir", tmp_path)
+    assert ran.status == 2
+    assert "workload.oltp_financial.all_writes: the recording" in ran.err
     assert run_small(*options, "--trace-dir", tmp_path / "none").status == 2
     assert run_small("--workload", "like-pc", "--trace-dir", tmp_path, "--requests", "9", "--json").status == 2
 

@@ -248,3 +248,47 @@ def test_postgresql(tmp_path: Path) -> None:
     assert done.flushes > 200
     assert done.writes > 1000
     assert done.files > 500
+
+
+@recordable
+@pytest.mark.parametrize("extension", ["mqsim", "disksim"])
+def test_what_the_format_cannot_express_costs_nothing_else(tmp_path: Path, extension: str) -> None:
+    script = f"cd {tmp_path}; dd if=/dev/zero of=f bs=4096 count=3 conv=fsync 2>/dev/null; rm f; exit 3"
+    ran = command("trace", "record", "-o", tmp_path / f"r.{extension}", "--include", tmp_path, "--", "sh", "-c", script)
+    assert ran.status == 3
+    assert "1 trim and 1 flush left out" in ran.err, ran.err
+    rows = (tmp_path / f"r.{extension}").read_text().splitlines()
+    assert [row.split()[2:] for row in rows] == [["0", "8", "0"], ["8", "8", "0"], ["16", "8", "0"]]
+
+
+@recordable
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_recording_that_is_ended_from_outside_is_kept(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "r.csv"
+    script = f"cd {tmp_path}; dd if=/dev/zero of=f bs=4096 count=3 2>/dev/null; sleep 100; echo over"
+    with subprocess.Popen(
+        [FTLAB, "trace", "record", "-o", out, "--include", tmp_path, "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "f").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(number)
+        said, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number, err
+    assert (said, "3 writes" in err) == ("", True), err
+    assert len(out.read_text().splitlines()) == 4
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@recordable
+def test_a_text_is_a_command_of_one_word(tmp_path: Path) -> None:
+    assert ftlab.record("true", tmp_path / "r.csv").status == 0
+    with pytest.raises(ftlab.InputError, match="sleep 5: cannot be executed"):
+        ftlab.record("sleep 5", tmp_path / "r.csv")
+    for nothing in ("", [], [""]):
+        with pytest.raises(ftlab.ConfigError, match="found nothing"):
+            ftlab.record(nothing, tmp_path / "r.csv")

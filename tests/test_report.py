@@ -328,6 +328,10 @@ def test_stand_ins_and_runs_that_ended_early_are_marked(tmp_path: Path) -> None:
                                out=tmp_path / "stand-in.html"))  # fmt: skip
     assert "The workload is a stand-in" in page.text
     assert "it stands for OLTP" in page.text
+    assert "uncalibrated" not in page.text
+    changed = package.run("cave-8x4", package.Workload.load("like-oltp", "requests=300"))
+    page = Page(package.report(changed, out=tmp_path / "changed.html"))
+    assert "uncalibrated: workload.requests not as in like-oltp" in page.text
     assert "Partial" not in page.text
     device = package.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "geometry.pages_per_block=16")
     rows = {"op": ["w", "w"], "lba": [0, 1 << 40], "sectors": [8, 8]}
@@ -353,9 +357,84 @@ def test_mapping_caches_are_shown_and_what_is_not_modelled_is_not(device: str, t
         windows = [[share or 0 for _, share in each["data"]] for each in charts["series-map-window"]["series"]]
         assert {round(sum(shares), 4) for shares in zip(*windows, strict=True)} <= {0, 1}
     assert ("Mapping cache", "bsb, 32.0 KiB") in re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page.text)
+    # What the board goes by, each window over time.
+    scores = {each["name"]: each["data"] for each in charts["series-map-score"]["series"]}
+    assert set(scores) == set(result.summary["map_cache"]["scores"])
+    assert any(score > 0 for data in scores.values() for _, score in data)
     whole = device == "map-cache-chip"
     assert whole or len(chosen) > 1
     assert ("Garbage collection</h3>" in page.text, "series-wa" in charts, 'class="drive"' in page.text) == (whole,) * 3
+
+
+def _parts(result: package.Result, charts: dict[str, Any]) -> dict[str, float]:
+    """Penalties by part, added up from a chart whose points stand for one interval each."""
+    assert result.series is not None
+    lookups = result.series["map_lookups"].to_list()
+    parts = charts["series-map-penalty-parts"]["series"]
+    return {
+        each["name"]: sum(mean * count for (_, mean), count in zip(each["data"], lookups, strict=True))
+        for each in parts
+    }
+
+
+@pytest.mark.parametrize("kind", ["leaftl", "cftl"])
+def test_parts_of_the_penalty_and_scores_are_shown(kind: str, tmp_path: Path) -> None:
+    drive = package.Device.load("map-cache-model").with_(
+        geometry={"spare_bytes": 1024},
+        ftl={"logical_bytes": "64MiB"},
+        map_cache={"kind": kind, "bytes": "4KiB"} | ({"leaftl_gamma": 8} if kind == "leaftl" else {}),
+    )
+    load = package.Workload(kind="zipf", requests=6_000, footprint_bytes="64MiB", read_fraction=0.5)
+    result = package.run(drive, load, series=300)
+    page = Page(package.report(result, out=tmp_path / "page.html"))
+    charts = {chart["id"]: chart for chart in page.data["charts"]}
+    penalty = result.summary["map_cache"]["penalty_ns"]
+    parts = _parts(result, charts)
+    assert set(parts) == {part for part, ns in penalty.items() if ns and part != "total"}
+    assert ("probe" in parts) == (kind == "leaftl")
+    for part, ns in parts.items():
+        assert ns == pytest.approx(penalty[part], rel=1e-4), part
+    assert sum(parts.values()) == pytest.approx(penalty["total"], rel=1e-4)
+    # Counts and bytes have axes of their own.
+    assert result.series is not None
+    scores = [name for name in result.series.columns if name.startswith("map_score_") and result.series[name].sum() > 0]
+    assert ("series-map-score-bytes" in charts) == any(name.endswith("_bytes") for name in scores)
+    assert ("series-map-score" in charts) == any(not name.endswith("_bytes") for name in scores)
+    assert "series-map-content-bytes" in charts
+    # Of the model alone, memory is told by logical pages: some bytes each.
+    assert result.summary["memory"]["bytes_per_page"] < 1000
+
+
+@pytest.mark.parametrize("timing", [True, False])
+@pytest.mark.parametrize("device", ["map-cache-chip", "map-cache-model", "ideal-page"])
+def test_a_plot_has_the_mapping_cache_and_nothing_that_never_changes(device: str, timing: bool) -> None:
+    drive = package.Device.load(device)
+    if device != "ideal-page":
+        drive = drive.with_(map_cache={"kind": "bsb", "bytes": "32KiB"})
+    load = package.Workload(kind="zipf", requests=3_000, footprint_bytes="1GiB", read_fraction=0.5)
+    result = package.run(drive, load, series=True, timing=timing)
+    axes = {axis.get_ylabel().split(" (")[0]: axis for axis in result.plot().axes}
+    timed = timing and device != "map-cache-model"
+    of_drive = ["write amplification", *(["IOPS", "latency"] if timed else ["free blocks"])]
+    cached = ["mapping cache hit ratio", "mapping penalty, mean"]
+    assert list(axes) == (of_drive if device != "map-cache-model" else []) + (cached if device != "ideal-page" else [])
+    if device == "map-cache-model":
+        cache = result.summary["map_cache"]
+        legend = axes["mapping penalty, mean"].get_legend()
+        assert legend is not None
+        texts = [text.get_text() for text in legend.get_texts()]
+        assert texts[:-1] == [part for part in ("fetch", "program", "rest") if cache["penalty_ns"][part]]
+        assert texts[-1].startswith("whole run: ")
+        # The stacked parts reach up to the mean penalty.
+        unit = {"ns": 1, "µs": 1e3, "ms": 1e6}[axes["mapping penalty, mean"].get_ylabel().split("(")[1][:-1]]
+        assert result.series is not None
+        tops = [
+            path.vertices[:, 1].max() for area in axes["mapping penalty, mean"].collections for path in area.get_paths()
+        ]
+        highest = result.series["map_penalty_mean_ns"].max()
+        assert cache["mean_penalty_ns"] / unit <= max(tops) * (1 + 1e-9)
+        assert isinstance(highest, float)
+        assert max(tops) <= highest / unit * (1 + 1e-9)
 
 
 # Studies

@@ -242,8 +242,11 @@ def test_stand_ins_are_marked_and_make_way_for_recordings(tmp_path: Path, monkey
         ftlab.Study({"device": "tlc-256g", "workload": each, "set": small}).runs()[0] for each in (preset.name, preset)
     )
     assert named.key == given.key
-    assert (named.description or {})["stand_in"] == [stand_in["for"], None]
-    (tmp_path / f"{stand_in['traces'][0]}").write_text("arrival_ns,op,lba,sectors\n" + "5,w,8,8\n" * 40)
+    cut = f"workload.requests not as in {preset.name}"
+    assert (named.description or {})["stand_in"] == [stand_in["for"], None, cut]
+    whole = ftlab.Study({"device": "tlc-256g", "workload": preset.name}).runs()[0]
+    assert (whole.description or {})["stand_in"] == [stand_in["for"], None]
+    (tmp_path / f"{stand_in['traces'][0]}").write_text("arrival_ns,op,lba,sectors\n" + "5,r,8,8\n" * 40)
     monkeypatch.setenv("FTLAB_TRACES", str(tmp_path))
     monkeypatch.setattr(ftlab.Workload, "stand_in", {**stand_in, "format": "csv"})
     frame = ftlab.study(
@@ -252,6 +255,12 @@ def test_stand_ins_are_marked_and_make_way_for_recordings(tmp_path: Path, monkey
     assert frame["host.requests"].to_list() == [30]
     assert frame["stand_in.stands_for"].to_list() == [stand_in["for"]]
     assert frame["stand_in.recording"].to_list() == [stand_in["traces"][0]]
+    assert frame["host.reads"].to_list() == [0], "what the paper made of the recording"
+    other = ftlab.Study(
+        {"device": "ideal-page", "workload": preset.name, "set": {"workload.oltp_financial.all_writes": True}}
+    )
+    with pytest.raises(ftlab.ConfigError, match="oltp_financial"):
+        other.runs()
 
 
 # Keys

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
 import ftlab as ftlab_package
-from conftest import ftlab, run_small
+from conftest import FTLAB, ROOT, ftlab, run_small
 
 
 @pytest.fixture
@@ -354,3 +360,126 @@ def test_fits_in_python(spc: Path) -> None:
     assert "some.spc" in repr(found)
     with pytest.raises(ftlab_package.InputError, match="no request"):
         ftlab_package.fit({"op": [], "lba": [], "sectors": []})
+
+
+def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
+    source = tmp_path / "t.csv"
+    source.write_text("arrival_ns,op,lba,sectors,stream\n1000,w,0,8,7\n2500,r,8,8,3\n")
+    ran = ftlab("trace", "convert", source, tmp_path / "t.iolog", "--json")
+    told = "1 time is cut to whole microseconds"
+    assert (ran.status, ran.json["requests"]) == (0, 2)
+    assert told in ran.err
+    assert told in ran.json["lost"][0]
+    for target in ("t.iolog", "t.blkparse"):
+        assert ftlab("trace", "convert", source, tmp_path / target).status == 0
+        chosen = ftlab("trace", "head", tmp_path / target, "--volume", "7", "--json")
+        assert [row["stream"] for row in chosen.json] == [7], chosen.err
+    ran = ftlab("trace", "convert", source, tmp_path / "t.parquet", "--json")
+    assert (ran.err, ran.json["lost"]) == ("", [])
+    assert told in ftlab_package.convert(source, tmp_path / "u.iolog").lost[0]
+    assert "t-3.fio_iolog: 1 time is cut" in ftlab("trace", "split", source, tmp_path / "p", "--to", "fio_iolog").err
+
+
+def test_split_writes_over_nothing_unless_told(two_volumes: Path, tmp_path: Path) -> None:
+    (tmp_path / "two-3.csv").write_text("precious")
+    ran = ftlab("trace", "split", two_volumes, tmp_path, "--to", "csv")
+    assert ran.status == 2
+    assert "two-3.csv: is there already" in ran.err
+    assert "--force" in ran.err
+    assert (tmp_path / "two-3.csv").read_text() == "precious"
+    assert not (tmp_path / "two-0.csv").exists()
+    with pytest.raises(ftlab_package.InputError, match="already"):
+        ftlab_package.split(two_volumes, tmp_path, "csv")
+    assert ftlab("trace", "split", two_volumes, tmp_path, "--to", "csv", "--force").status == 0
+    assert (tmp_path / "two-3.csv").read_text().startswith("arrival_ns")
+    assert ftlab_package.split(two_volumes, tmp_path, "csv", overwrite=True).requests[3] == 2
+
+
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Jobs in the background are started with SIGINT ignored, and their children are too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_conversion_that_is_ended_leaves_no_part_behind(tmp_path: Path, number: str) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("arrival_ns,op,lba,sectors\n" + "".join(f"{index},w,0,8\n" for index in range(1000)))
+    command = [FTLAB, "trace", "convert", small, tmp_path / "t.csv", "--transform", "repeat times=1000000"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "t.csv.partial").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(getattr(signal, number))
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == (130 if number == "SIGINT" else 128 + getattr(signal, number)), err
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
+
+
+def test_volumes_with_large_numbers_are_told(tmp_path: Path) -> None:
+    trace = tmp_path / "t.tencent"
+    rows = ((70_000, 3), (12, 1), (1_000_000, 2))
+    trace.write_text("".join(f"1538400000,{8 * i},8,1,{name}\n" for name, count in rows for i in range(count)))
+    ran = ftlab("trace", "info", trace, "--volumes", "--json")
+    assert [tuple(row.values()) for row in ran.json["volumes"]] == [
+        (12, "12", 1),
+        (65_534, "1000000", 2),
+        (65_535, "70000", 3),
+    ]
+    table = ftlab("trace", "info", trace, "--volumes").out.splitlines()
+    assert table[-1].split() == ["65,535", "70000", "3"] or table[-1].split() == ["65535", "70000", "3"]
+    assert "volumes" not in ftlab("trace", "info", trace, "--json").json
+
+
+def test_python_takes_paths_and_refuses_nothing_at_all(spc: Path, tmp_path: Path) -> None:
+    assert ftlab_package.trace_stats(str(spc)).summary["requests"] == 400
+    assert ftlab_package.fit(spc, requests=50).recorded.summary["requests"] == 50
+    for work in (ftlab_package.trace_stats, ftlab_package.fit):
+        with pytest.raises(ftlab_package.ConfigError, match="requests = 0"):
+            work(spc, requests=0)
+    with pytest.raises(ftlab_package.ConfigError, match="requests = 0"):
+        ftlab_package.convert(spc, tmp_path / "x.csv", requests=0)
+
+
+def test_what_cannot_be_fitted_is_named(tmp_path: Path) -> None:
+    trace = tmp_path / "long.csv"
+    trace.write_text(f"arrival_ns,op,lba,sectors\n0,w,0,8\n{2**63},w,8,8\n")
+    ran = ftlab("trace", "fit", trace, "-o", tmp_path / "w.toml")
+    assert ran.status == 2
+    assert ran.err.startswith("error: long.csv: cannot be fitted: "), ran.err
+
+
+def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> None:
+    ran = ftlab("trace", "stats", "--workload", "like-general", "--out", tmp_path / "s", "--reuse", "off")
+    assert "stand-in for" in ran.out
+    assert "GENERAL, everyday use of a PC" in ran.out
+    assert "uncalibrated" not in ran.out
+    assert "like-general beside its calibration" in ran.out
+    rows = [line.split() for line in ran.out.splitlines() if line.startswith("hottest_fifth")]
+    assert [row[-1] for row in rows] == ["yes"]
+    document = json.loads((tmp_path / "s" / "stats.json").read_text())
+    assert document["stand_in"] == {"stands_for": ANY, "uncalibrated": None}
+    assert {row["statistic"]: row["met"] for row in document["calibration"]["targets"]}["requests"] is True
+
+    # A file of one's own is marked as the preset is; what has been changed is named.
+    own = tmp_path / "own.toml"
+    own.write_text((ROOT / "workloads" / "like-general.toml").read_text())
+    assert ftlab_package.Workload.load(own).uncalibrated is None
+    assert ftlab_package.Workload.load(own, "seed=5").uncalibrated is None
+    changed = ftlab_package.Workload.load(own, "pc_general.system=80")
+    assert changed.uncalibrated == "workload.pc_general.system not as in like-general"
+    result = ftlab_package.trace_stats(changed, reuse="off")
+    assert result.to_dict()["stand_in"]["uncalibrated"].startswith("workload.pc_general.system not as in like-general")
+    assert dict(result.rows())["uncalibrated"].startswith("workload.pc_general.system")
+    cut = ftlab_package.trace_stats(ftlab_package.Workload.load("like-general"), requests=100, reuse="off")
+    assert "requests" in cut.to_dict()["stand_in"]["uncalibrated"]
+    ran = run_small("--workload", str(own), "--set", "workload.pc_general.system=80", "--requests", "9",
+                    "--set", "host.out_of_range=wrap")  # fmt: skip
+    told = "generated, not recorded; uncalibrated: workload.pc_general.system not as in like-general"
+    assert told in " ".join(ran.out.split())
+    assert "stand_in" not in ftlab("trace", "stats", "--workload", "zipf", "--requests", "9", "--json").json

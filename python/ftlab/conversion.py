@@ -42,12 +42,14 @@ class Written:
         requests: How many it has.
         skipped_records: Bad records that were left out of what was read.
         streams: Of :func:`merge`: what became of the volumes of the files.
+        lost: What the format could not hold, in sentences, such as times below its unit.
     """
 
     trace: Trace
     requests: int
     skipped_records: int
     streams: tuple[Stream, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,13 @@ class Parts:
         traces: The new files by volume, as traces.
         requests: How many requests each volume has.
         skipped_records: Bad records that were left out of what was read.
+        lost: What the format could not hold, in sentences that begin with the file.
     """
 
     traces: Mapping[int, Trace]
     requests: Mapping[int, int]
     skipped_records: int
+    lost: tuple[str, ...] = ()
 
 
 def _named(trace: Trace | str | os.PathLike[str]) -> Trace:
@@ -100,10 +104,10 @@ def convert(
     named, to = _named(trace), Path(target)
     chosen = _format_of(to, format)
     limit = whole_or_none("requests", requests, 1)
-    count, skipped = _native.trace_convert(
+    count, skipped, lost = _native.trace_convert(
         named.path, to, chosen, reading=named.reading(), requests=limit, progress=progress
     )
-    return Written(Trace(to, chosen), count, skipped)
+    return Written(Trace(to, chosen), count, skipped, lost=tuple(lost))
 
 
 def merge(
@@ -135,10 +139,10 @@ def merge(
     if not named:
         raise ConfigError("traces: found none, expected traces to merge")
     chosen = _format_of(to, format)
-    count, skipped, streams = _native.trace_merge(
+    count, skipped, streams, lost = _native.trace_merge(
         [(trace.path, trace.reading()) for trace in named], to, chosen, keep_streams=keep_streams, progress=progress
     )
-    return Written(Trace(to, chosen), count, skipped, tuple(Stream(*stream) for stream in streams))
+    return Written(Trace(to, chosen), count, skipped, tuple(Stream(*stream) for stream in streams), tuple(lost))
 
 
 def split(
@@ -146,6 +150,7 @@ def split(
     folder: str | os.PathLike[str],
     format: str = "parquet",
     *,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Parts:
     """Write a trace as one file for each volume, called by its number: ``disk-0.parquet``, ``disk-3.parquet``.
@@ -156,16 +161,18 @@ def split(
         trace: The trace, or its file.
         folder: Where the files go; it is made if it is missing.
         format: Format of the files, which is their extension as well.
+        overwrite: Write over files that are there.
         progress: As for :func:`convert`.
 
     Raises:
-        InputError: The trace cannot be read, or the format cannot express a request.
+        InputError: The trace cannot be read, one of the files is there already, or the format cannot express a
+            request.
     """
     named = _named(trace)
     path = named.path
     stem = path.with_suffix("").stem if path.suffix in COMPRESSIONS else path.stem
-    rows, skipped = _native.trace_split(
-        path, Path(folder), stem, f".{format}", format, reading=named.reading(), progress=progress
+    rows, skipped, lost = _native.trace_split(
+        path, Path(folder), stem, f".{format}", format, reading=named.reading(), overwrite=overwrite, progress=progress
     )
     traces = {volume: Trace(part, format) for volume, part, _ in rows}
-    return Parts(traces, {volume: count for volume, _, count in rows}, skipped)
+    return Parts(traces, {volume: count for volume, _, count in rows}, skipped, tuple(lost))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ftlab.errors import ConfigError
-from ftlab.figures.canvas import BLUE, GREY, ORANGE, new_figure, styled
+from ftlab.figures.canvas import BLUE, COLORS, GREY, ORANGE, new_figure, styled
 from ftlab.labels import Label, label
 
 if TYPE_CHECKING:
@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from ftlab.result import Result
     from ftlab.statistics import TraceStats
 
+    _Panel = Callable[[Axes, Any, dict[str, Any], dict[str, Any]], None]
+
 # Intervals of the bold line: more would show single collections and hide the trend.
 _TREND_POINTS = 40
+# Parts of the penalty of a lookup in the mapping cache.
+_PENALTY_PARTS = ("fetch", "program", "rest", "probe")
 
 
 def _draw(axis: Axes, x: Any, y: Any, weights: Any, label: str, color: str) -> None:
@@ -30,18 +34,24 @@ def _draw(axis: Axes, x: Any, y: Any, weights: Any, label: str, color: str) -> N
         axis.plot(x, y, color=color, linewidth=1.2, label=label)
         return
     axis.plot(x, y, color=color, linewidth=0.5, alpha=0.3)
-    groups = np.array_split(np.arange(x.size), _TREND_POINTS)
+    axis.plot(*_trend(x, y, weights), color=color, linewidth=1.8, label=label)
+
+
+def _trend(x: Any, y: Any, weights: Any) -> tuple[list[float], list[float]]:
+    """Means over groups of intervals, each at the end of its group."""
+    groups = np.array_split(np.arange(x.size), min(x.size, _TREND_POINTS))
     known = np.nan_to_num(y)
     weights = np.where(np.isnan(y), 0, weights)
     trend = [np.average(known[g], weights=weights[g]) if weights[g].sum() > 0 else np.nan for g in groups]
-    axis.plot([x[g[-1]] for g in groups], trend, color=color, linewidth=1.8, label=label)
+    return [x[g[-1]] for g in groups], trend
 
 
 def plot(result: Result) -> Figure:
     """Draw write amplification, throughput and latency over time, above each other.
 
     Without timing the horizontal axis is the number of requests and only write amplification and free blocks are
-    drawn. The figure does not need a display; save it with ``figure.savefig``.
+    drawn. With a mapping cache, its hit ratio and what makes up the penalty of its lookups follow; a model of the
+    mapping cache alone has nothing else. The figure does not need a display; save it with ``figure.savefig``.
 
     Args:
         result: A result with a time series.
@@ -58,45 +68,94 @@ def plot(result: Result) -> Figure:
 
 def _over_time(result: Result, series: dict[str, np.ndarray[Any, Any]]) -> Figure:
     timed = bool(series["simulated_ns"].size and series["simulated_ns"][-1] > 0)
-    figure = new_figure(7, 6.5 if timed else 4.4)
-    axes: list[Axes] = list(figure.subplots(3 if timed else 2, 1, sharex=True))
+    cached = "map_hit_ratio" in series
+    # The model of the mapping cache alone never has any.
+    flash = any(kind["total"] for kind in result.summary["flash"].values()) or not cached
+    panels = (_drive_panels(timed=timed) if flash else []) + ([_hits, _penalties] if cached else [])
+    figure = new_figure(7, 2.1 * len(panels) + 0.2)
+    axes: list[Axes] = list(figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0])
     if timed:
         time = label("simulated_ns", float(series["simulated_ns"][-1]))
         x = series["simulated_ns"] * time.scale
     else:
         time = Label("requests", "", 1.0)
         x = series["requests"]
-
-    total = result.summary.get("write_amplification", {}).get("total")
-    spans = np.diff(series["simulated_ns"].astype(float), prepend=0)
-    completed = (series["reads"] + series["writes"]).astype(float)
-    _draw(axes[0], x, series["write_amplification"], series["writes"].astype(float), "over time", BLUE)
-    if total is not None:
-        axes[0].axhline(total, color=GREY, linestyle="--", linewidth=1, label=f"whole run: {total:.3f}")
-    axes[0].set_ylabel("write amplification")
-    axes[0].legend(loc="best")
-
-    if timed:
-        _draw(axes[1], x, series["iops"], spans, "requests a second", BLUE)
-        axes[1].set_ylabel("IOPS")
-        latency = label("latency_ns", float(np.max(series["latency_mean_ns"])))
-        _draw(axes[2], x, series["latency_mean_ns"] * latency.scale, completed, "mean", BLUE)
-        largest = series["latency_max_ns"] * latency.scale
-        axes[2].plot(x, largest, ".", color=ORANGE, markersize=2, label="largest of an interval")
-        axes[2].set_ylabel(latency.axis)
-        positive = series["latency_mean_ns"][series["latency_mean_ns"] > 0]
-        if positive.size and float(np.max(series["latency_max_ns"])) > 20 * float(np.min(positive)):
-            axes[2].set_yscale("log")
-        axes[2].legend(loc="best")
-    else:
-        _draw(axes[1], x, series["free_blocks"].astype(float), np.ones(x.size), "free blocks", BLUE)
-        axes[1].set_ylabel("free blocks")
-    for axis in axes:
+    for axis, panel in zip(axes, panels, strict=True):
+        panel(axis, x, series, result.summary)
         if axis.get_yscale() == "linear":
             axis.set_ylim(bottom=0)
     axes[-1].set_xlabel(time.axis)
     figure.suptitle(f"{result.summary['workload']} on {result.summary['device']}")
     return figure
+
+
+def _drive_panels(*, timed: bool) -> list[_Panel]:
+    return [_amplification, _throughput, _latency] if timed else [_amplification, _free_blocks]
+
+
+def _whole(axis: Axes, value: float, text: str) -> None:
+    axis.axhline(value, color=GREY, linestyle="--", linewidth=1, label=f"whole run: {text}")
+
+
+def _amplification(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
+    total = summary.get("write_amplification", {}).get("total")
+    _draw(axis, x, series["write_amplification"], series["writes"].astype(float), "over time", BLUE)
+    if total is not None:
+        _whole(axis, total, f"{total:.3f}")
+    axis.set_ylabel("write amplification")
+    axis.legend(loc="best")
+
+
+def _throughput(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
+    spans = np.diff(series["simulated_ns"].astype(float), prepend=0)
+    _draw(axis, x, series["iops"], spans, "requests a second", BLUE)
+    axis.set_ylabel("IOPS")
+
+
+def _latency(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
+    completed = (series["reads"] + series["writes"]).astype(float)
+    latency = label("latency_ns", float(np.max(series["latency_mean_ns"])))
+    _draw(axis, x, series["latency_mean_ns"] * latency.scale, completed, "mean", BLUE)
+    largest = series["latency_max_ns"] * latency.scale
+    axis.plot(x, largest, ".", color=ORANGE, markersize=2, label="largest of an interval")
+    axis.set_ylabel(latency.axis)
+    positive = series["latency_mean_ns"][series["latency_mean_ns"] > 0]
+    if positive.size and float(np.max(series["latency_max_ns"])) > 20 * float(np.min(positive)):
+        axis.set_yscale("log")
+    axis.legend(loc="best")
+
+
+def _free_blocks(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
+    _draw(axis, x, series["free_blocks"].astype(float), np.ones(x.size), "free blocks", BLUE)
+    axis.set_ylabel("free blocks")
+
+
+def _hits(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
+    ratio = summary["map_cache"]["hit_ratio"]
+    _draw(axis, x, series["map_hit_ratio"], series["map_lookups"], "over time", BLUE)
+    _whole(axis, ratio, f"{ratio:.3f}")
+    axis.set_ylabel("mapping cache hit ratio")
+    axis.legend(loc="best")
+
+
+def _penalties(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
+    """Draw what the mean penalty of a lookup is made of, on top of each other."""
+    mean = summary["map_cache"]["mean_penalty_ns"]
+    columns = [(part, f"map_penalty_{part}_mean_ns") for part in _PENALTY_PARTS]
+    parts = {
+        part: _trend(x, series[column], series["map_lookups"])
+        for part, column in columns
+        if column in series and np.nansum(series[column]) > 0
+    }
+    totals = _trend(x, series["map_penalty_mean_ns"], series["map_lookups"])[1]
+    shown = label("map_penalty_mean_ns", float(np.nanmax([mean, *totals])))
+    if parts:
+        ends = next(iter(parts.values()))[0]
+        heights = [np.multiply(means, shown.scale) for _, means in parts.values()]
+        axis.stackplot(ends, heights, labels=list(parts), colors=COLORS, alpha=0.8)
+    _whole(axis, mean * shown.scale, f"{mean * shown.scale:.4g} {shown.unit}")
+    axis.set_ylabel(shown.axis)
+    axis.legend(loc="best")
 
 
 def _shares(axis: Axes, rows: pl.DataFrame, scale: float) -> None:

@@ -47,6 +47,7 @@ class Recording:
         duration_ns: How long it ran.
         shared_mappings: Mappings of files that it could write through, which is not seen.
         asynchronous_calls: Batches of asynchronous calls (``io_uring``, ``io_submit``), which are not seen.
+        lost: What the format could not hold, in sentences, such as trims.
     """
 
     trace: Trace
@@ -61,6 +62,7 @@ class Recording:
     duration_ns: int
     shared_mappings: int
     asynchronous_calls: int
+    lost: tuple[str, ...] = ()
 
     @property
     def requests(self) -> int:
@@ -69,7 +71,7 @@ class Recording:
 
     def counts(self) -> dict[str, int]:
         """Give all numbers by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "trace"}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in {"trace", "lost"}}
 
     def unseen(self) -> list[str]:
         """Say in sentences what the command did that is not in the trace."""
@@ -82,7 +84,7 @@ class Recording:
 
 
 def record(
-    command: Sequence[str | os.PathLike[str]],
+    command: str | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
     format: str | None = None,
@@ -94,10 +96,10 @@ def record(
     """Run a command and record what it and all that it starts do to files, as a trace. Linux only.
 
     What is seen are system calls, by ``ptrace``; ``docs/recording.md`` says what that means. Ctrl-C ends the command,
-    and what was recorded until then is kept.
+    and what was recorded until then is kept; SIGTERM and SIGHUP are passed on to it, to the same end.
 
     Args:
-        command: The command and its arguments.
+        command: The command and its arguments; a text is a command without arguments, as no shell takes it apart.
         out: The trace to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         format: Its format. Default: by the extension of ``out``.
         cache: Size of a page cache that stands between the command and the device, such as ``"256MiB"``. Default:
@@ -110,26 +112,35 @@ def record(
         ConfigError: An argument makes no sense.
         InputError: The command cannot be started, watching it is not allowed, or the trace cannot be written.
     """
-    if not command:
+    words = [command] if isinstance(command, str) else list(command)
+    if not words or not words[0]:
         raise ConfigError("command: found nothing, expected a command and its arguments")
     target = Path(out)
     chosen = format or format_of(target)
     if chosen is None:
         raise ConfigError(f"{target}: the extension names no format; state one, or use one of {', '.join(EXTENSIONS)}")
     ours = threading.current_thread() is threading.main_thread()
-    # Ctrl-C reaches the command as well: it ends, and the recording is finished.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ours else None
+    asked: list[int] = []
+    before = {}
+    if ours:
+        # Ctrl-C reaches the command as well: it ends, and the recording is finished.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")):
+            # What is ignored (as by nohup) stays so.
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda came, _: asked.append(came))
     try:
         done = _native.record(
-            [os.fspath(word) for word in command],
+            [os.fspath(word) for word in words],
             target,
             chosen,
             cache="0" if cache in {None, "none"} else str(cache),
             include=[os.fspath(pattern) for pattern in include],
             exclude=[os.fspath(pattern) for pattern in exclude],
             output_to_stderr=output_to_stderr,
+            asked=lambda: asked.pop(0) if asked else None,
         )
     finally:
-        if ours:
-            signal.signal(signal.SIGINT, before)
-    return Recording(trace=Trace(target, chosen), **done)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return Recording(trace=Trace(target, chosen), **{**done, "lost": tuple(done["lost"])})

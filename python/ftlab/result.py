@@ -202,7 +202,9 @@ class Result:
         recording = stand_in.get("recording")
         if recording is not None:
             return [("recording", f"{stand_in['stands_for']} ({recording})")]
-        return [("stand-in for", f"{stand_in['stands_for']}; generated, not recorded")]
+        uncalibrated = stand_in.get("uncalibrated")
+        told = "" if uncalibrated is None else f"; uncalibrated: {uncalibrated}"
+        return [("stand-in for", f"{stand_in['stands_for']}; generated, not recorded{told}")]
 
     def rows(self) -> list[tuple[str, str]]:
         """The main numbers as pairs of name and text, with units."""

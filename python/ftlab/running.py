@@ -183,10 +183,13 @@ def run(
     seed = whole_or_none("seed", seed)
     requests = whole_or_none("requests", requests, 1)
     _check_memory(device, verify=verify)
-    stand_in = None
+    stand_in: tuple[str, str | None, str | None] | None = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
         recording = workload.recording(traces)
-        stand_in = (workload.stand_in["for"], None if recording is None else str(recording.path))
+        if recording is None:
+            stand_in = (workload.stand_in["for"], None, workload.uncalibrated)
+        else:
+            stand_in = (workload.stand_in["for"], str(recording.path), None)
         workload = workload if recording is None else recording
     return measure(
         device,
@@ -219,12 +222,12 @@ def measure(
     events: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    stand_in: tuple[str, str | None] | None = None,
+    stand_in: tuple[str, str | None, str | None] | None = None,
 ) -> Result:
     """Run requests on a device, as :func:`run` does once it knows where they come from.
 
-    ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, and the recording that runs in
-    its place.
+    ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, the recording that runs in
+    its place, and why it is not calibrated.
     """
     interval = series_interval(series)
     _check_clock(device, timing=timing, events=events is not None, request_log=request_log is not False)

@@ -110,11 +110,28 @@ class TraceStats:
         points = zip(curve["cache_pages"], curve["all"], strict=True)
         return float([ratio for pages, ratio in points if pages * 4096 <= cache_bytes][-1])
 
+    def stand_in_rows(self) -> list[tuple[str, str]]:
+        """What the workload stands for, and whether it is calibrated; empty when it is no stand-in."""
+        mark = self._document.get("stand_in")
+        if mark is None:
+            return []
+        rows = [("stand-in for", f"{mark['stands_for']}; generated, not recorded")]
+        return rows + ([("uncalibrated", mark["uncalibrated"])] if mark["uncalibrated"] else [])
+
+    def calibration_rows(self) -> list[dict[str, Any]]:
+        """The statistics that the workload must have: ``statistic``, ``expected``, ``measured`` and ``met``.
+
+        ``expected`` is a number or a range; ``measured`` and ``met`` are ``None`` for what these statistics do not
+        tell. Empty when the workload states none.
+        """
+        return list((self._document.get("calibration") or {}).get("targets", ()))
+
     def rows(self) -> list[tuple[str, str]]:
         """The main numbers as pairs of name and text, with units."""
         s = self._document
         volumes = f" on {count_text(s['volumes'])} volumes" if s["volumes"] > 1 else ""
         rows = [
+            *self.stand_in_rows(),
             ("OS requests", f"{count_text(s['requests'])}{volumes}"),
             ("reads / writes", f"{count_text(s['reads'])} / {count_text(s['writes'])}"),
             ("read share: requests, bytes", f"{_percent(s['read_fraction'])}, {_percent(s['read_bytes_fraction'])}"),
@@ -126,6 +143,8 @@ class TraceStats:
             (f"FTL requests ({bytes_text(s['ftl_page_bytes'])})", count_text(s["ftl_requests"])),
             ("FTL requests per request", f"{s['ftl_requests_per_request'] or 0:.2f}"),
             ("written", bytes_text(s["write_bytes"])),
+            # What the device can address, no trace says: as much as is used of it, counted from 0, or more.
+            ("address range, at least", bytes_text(s["highest_byte"] or 0)),
             ("actual address range", bytes_text(s["address_range_bytes"])),
             ("actual request range", bytes_text(s["footprint_bytes"])),
             ("pages of 4 KiB", count_text(s["footprint_pages_4k"])),
@@ -215,6 +234,8 @@ class TraceStats:
 def _source(
     workload: Trace | Workload | Any, capacity: str | int, seed: int | None, requests: int | None
 ) -> _native.Source:
+    if isinstance(workload, str | os.PathLike):
+        workload = Trace(workload)
     if isinstance(workload, Trace):
         return workload.source()
     if isinstance(workload, Workload):
@@ -222,7 +243,70 @@ def _source(
     if tables.is_table(workload):
         return tables.source_of(workload)
     kind = type(workload).__name__
-    raise InputError(f"workload: found {kind}, expected ftlab.Trace, ftlab.Workload, or a table of requests")
+    raise InputError(
+        f"workload: found {kind}, expected ftlab.Trace or its path, ftlab.Workload, or a table of requests"
+    )
+
+
+def _of_calibration(document: dict[str, Any], unit_bytes: float) -> dict[str, float | None]:
+    """The statistics by the names that calibrations have for them; footprints are in units of ``unit_bytes``."""
+
+    def share(count: int) -> float | None:
+        return count / document["requests"] if document["requests"] else None
+
+    hotness = document["hotness"] or {}
+    sequence = document["sequence"] or {}
+    gap = document["mean_interarrival_ns"]
+    in_pages = document["ftl_page_bytes"] == _CALIBRATION_PAGE
+    return {
+        "requests": document["requests"],
+        "read_fraction": document["read_fraction"],
+        "write_fraction": share(document["writes"]),
+        "trim_fraction": share(document["trims"]),
+        "flush_fraction": share(document["flushes"]),
+        "read_bytes_fraction": document["read_bytes_fraction"],
+        "mean_bytes": document["mean_request_bytes"],
+        "mean_read_bytes": document["mean_read_bytes"],
+        "mean_write_bytes": document["mean_write_bytes"],
+        "page_accesses": document["ftl_requests"] if in_pages else None,
+        "span_bytes": document["address_range_bytes"],
+        "footprint_bytes": document["footprint_bytes"] if unit_bytes == _CALIBRATION_PAGE else None,
+        "sequential_fraction": document["sequential_fraction"],
+        "sequential_read_fraction": sequence.get("read_fraction"),
+        "sequential_write_fraction": sequence.get("write_fraction"),
+        "aligned_fraction": document["aligned_start_4k_fraction"],
+        "hottest_tenth": hotness.get("top_10_percent"),
+        "hottest_fifth": hotness.get("top_20_percent"),
+        "mean_gap_us": None if gap is None else gap / 1000,
+        "gap_cv": (document["interarrival"] or {}).get("coefficient_of_variation"),
+    }
+
+
+# The page that calibrations count in.
+_CALIBRATION_PAGE = 4096
+
+
+def _mark(document: dict[str, Any], workload: Workload) -> None:
+    """Say what a workload stands for, and how it meets its calibration."""
+    off = []
+    calibration = workload.calibration
+    if calibration is not None:
+        measured = _of_calibration(document, calibration["footprint_unit_bytes"])
+        targets = []
+        for target in calibration["targets"]:
+            found = measured.get(target["statistic"])
+            met = None if found is None else target["least"] <= found <= target["most"]
+            targets.append(
+                {"statistic": target["statistic"], "expected": target["expected"], "measured": found, "met": met}
+            )
+        off = [target["statistic"] for target in targets if target["met"] is False]
+        document["calibration"] = {"source": calibration["source"], "targets": targets}
+    if workload.stand_in is not None:
+        reasons = [] if workload.uncalibrated is None else [workload.uncalibrated]
+        if off:
+            reasons.append(f"{', '.join(off)} not as its calibration says")
+        mark = {"stands_for": workload.stand_in["for"], "uncalibrated": "; ".join(reasons) or None}
+        document["stand_in"] = mark
 
 
 def trace_stats(
@@ -240,7 +324,7 @@ def trace_stats(
     """Describe a trace, a workload or a table of requests, in one pass.
 
     Args:
-        workload: What to describe.
+        workload: What to describe: a trace or its path, a workload, or a table of requests.
         requests: Look at the first so many requests only.
         capacity: The drive of a workload that says no footprint.
         seed: In place of the workload's.
@@ -263,7 +347,10 @@ def trace_stats(
         "service_us": service_us,
     }
     tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-    return TraceStats(source.name, json.loads(source.stats(to_json(options), requests, tell)))
+    document = json.loads(source.stats(to_json(options), requests, tell))
+    if isinstance(workload, Workload):
+        _mark(document, workload)
+    return TraceStats(source.name, document)
 
 
 def fit(
@@ -277,7 +364,7 @@ def fit(
     """Fit a workload to a trace: a file without any of its addresses, whose requests resemble it.
 
     Args:
-        trace: A trace, a table of requests, or a workload.
+        trace: A trace or its path, a table of requests, or a workload.
         requests: Fit the first so many requests only.
         capacity: The drive of a workload that says no footprint.
         description: What the workload file says it is; the name of the trace when absent.

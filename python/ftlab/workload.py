@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 from collections.abc import Iterable
@@ -130,7 +131,7 @@ class Workload(Transformable):
     500
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_changes", "_native", "_steps")
 
     def __init__(self, **keys: Any) -> None:
         """Describe a workload by the keys of a ``[workload]`` section.
@@ -142,11 +143,15 @@ class Workload(Transformable):
             ConfigError: The keys make no sense.
         """
         self._native = _native.Workload.from_json(to_json(keys), "Workload(...)")
+        self._changes: tuple[str, ...] = ()
+        self._steps: tuple[str, ...] = ()
 
     @classmethod
-    def _of(cls, native: _native.Workload) -> Workload:
+    def _of(cls, native: _native.Workload, changes: tuple[str, ...] = (), steps: tuple[str, ...] = ()) -> Workload:
         workload = cls.__new__(cls)
         workload._native = native  # noqa: SLF001
+        workload._changes = changes  # noqa: SLF001
+        workload._steps = steps  # noqa: SLF001
         return workload
 
     @classmethod
@@ -160,7 +165,7 @@ class Workload(Transformable):
         Raises:
             ConfigError: The workload cannot be read or makes no sense; the message names every place.
         """
-        return cls._of(_native.Workload.load(os.fspath(source), list(overrides)))
+        return cls._of(_native.Workload.load(os.fspath(source), list(overrides)), overrides)
 
     @classmethod
     def parse(cls, text: str, name: str = "text") -> Workload:
@@ -181,10 +186,10 @@ class Workload(Transformable):
         Raises:
             ConfigError: A change makes no sense.
         """
-        return Workload._of(self._native.set(list(overrides)))
+        return Workload._of(self._native.set(list(overrides)), (*self._changes, *overrides), self._steps)
 
     def _with_step(self, step: str) -> Workload:
-        return Workload._of(self._native.transform([step]))
+        return Workload._of(self._native.transform([step]), self._changes, (*self._steps, step))
 
     @property
     def name(self) -> str:
@@ -211,6 +216,23 @@ class Workload(Transformable):
         text = self._native.stand_in_json
         return None if text is None else dict(json.loads(text))
 
+    @property
+    def calibration(self) -> dict[str, Any] | None:
+        """The statistics that it must have: ``source``, ``targets`` and ``shape``; ``None`` when it states none.
+
+        A target has ``statistic``, ``expected``, and the ``least`` and the ``most`` that meet it.
+        """
+        text = self._native.calibration_json
+        return None if text is None else dict(json.loads(text))
+
+    @property
+    def uncalibrated(self) -> str | None:
+        """Why a stand-in need not have the statistics that ftlab's tests hold it to: what differs from the preset.
+
+        ``None`` when it is as the preset, but for the seed, and when it is no stand-in.
+        """
+        return None if self.stand_in is None else uncalibrated(self.to_dict(), self.stand_in["for"])
+
     def recording(self, traces: str | os.PathLike[str] | None = None) -> Trace | None:
         """Look for the recording that the workload stands for.
 
@@ -219,14 +241,24 @@ class Workload(Transformable):
                 ``FTLAB_TRACES`` names.
 
         Returns:
-            The trace, compressed or not; ``None`` when there is none, or the workload is no stand-in.
+            The trace, compressed or not, after the steps that make of it what the paper made of it, and those that
+            were added to the workload; ``None`` when there is none, or the workload is no stand-in.
 
         Raises:
-            ConfigError: ``traces`` is no folder.
+            ConfigError: ``traces`` is no folder, or keys of the workload were changed, which the recording has not.
         """
         if traces is not None and not Path(traces).is_dir():
             raise ConfigError(f"{os.fspath(traces)}: no such folder of traces")
-        return recording_of(self.stand_in, traces)
+        found = recording_of(self.stand_in, traces)
+        if found is None:
+            return None
+        if self._changes:
+            key = self._changes[0].partition("=")[0].strip().removeprefix("workload.")
+            raise ConfigError(
+                f"workload.{key}: the recording {found.path} runs in place of {self.name}, and has no such key; "
+                f"leave it out, or take away the folder of traces (--trace-dir, {TRACES_VARIABLE})"
+            )
+        return functools.reduce(Trace._with_step, self._steps, found)  # noqa: SLF001
 
     def source(self, device: Device, seed: int | None = None, requests: int | None = None) -> _native.Source:
         """Make its requests for a device; ``seed`` and ``requests`` replace those that the workload states.
@@ -311,5 +343,36 @@ def recording_of(stand_in: dict[str, Any] | None, traces: str | os.PathLike[str]
         for place in folders:
             for suffix in ("", ".gz", ".bz2", ".xz", ".zst"):
                 if (place / f"{name}{suffix}").is_file():
-                    return Trace(place / f"{name}{suffix}", stand_in.get("format"))
+                    trace = Trace(place / f"{name}{suffix}", stand_in.get("format"))
+                    steps = (to_json(step) for step in stand_in.get("transform", ()))
+                    return functools.reduce(Trace.transform, steps, trace)
     return None
+
+
+def _flat(keys: dict[str, Any], prefix: str = "workload") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in keys.items():
+        name = f"{prefix}.{key}"
+        flat |= _flat(value, name) if isinstance(value, dict) else {name: value}
+    return flat
+
+
+@functools.cache
+def _stand_ins() -> tuple[tuple[str, str, dict[str, Any]], ...]:
+    """The stand-ins of ftlab: name, what they stand for, and their keys."""
+    loaded = [Workload.load(name) for name, text in _native.presets("workload") if "[stand_in]" in text]
+    return tuple((each.name, each.stand_in["for"], _flat(each.to_dict())) for each in loaded if each.stand_in)
+
+
+def uncalibrated(keys: dict[str, Any], stands_for: str) -> str | None:
+    """Say what makes the keys of a workload others than those of the stand-in that is held to its statistics."""
+    own = _flat(keys)
+    found: list[tuple[str, list[str]]] = []
+    for name, other, theirs in _stand_ins():
+        if other == stands_for:
+            both = sorted((own.keys() | theirs.keys()) - {"workload.seed"})
+            found.append((name, [key for key in both if own.get(key) != theirs.get(key)]))
+    if not found:
+        return "no stand-in of ftlab is for this"
+    name, different = min(found, key=lambda each: len(each[1]))
+    return f"{', '.join(different)} not as in {name}" if different else None

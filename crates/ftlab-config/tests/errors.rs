@@ -90,6 +90,10 @@ fn steps_of_a_pipeline_are_at_fault_where_they_stand() {
         "my.toml:8:1: workload.transform[1].factor = true: expected a number"
     );
     assert!(step("step = \"slice\"\n").starts_with("my.toml:6:1: workload.transform[1]"));
+    assert_eq!(
+        piped("[stand_in]\nfor = \"x\"\n[[stand_in.transform]]\nstep = \"wrap\"\nbytes = 1000\n"),
+        "my.toml:7:1: stand_in.transform[0].bytes = 1000: must be a multiple of 512 bytes, above 0"
+    );
 }
 
 #[test]

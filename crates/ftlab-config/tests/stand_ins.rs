@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ftlab_config::{Kind, load_workload, presets};
 use ftlab_core::host::request::{Op, Request};
 use ftlab_trace::workload::WorkloadFile;
-use ftlab_trace::workload::stand_in::{Calibration, Expected, ShapeName};
+use ftlab_trace::workload::stand_in::{Calibration, Expected, ShapeName, Target};
 
 const SECTORS_PER_PAGE: u64 = 8;
 const PAGES_PER_TRANSLATION_PAGE: u64 = 1024;
@@ -229,36 +229,6 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
     }
 }
 
-/// Statistic, what is expected, absolute and relative tolerance.
-type Row = (&'static str, Option<Expected>, f64, f64);
-
-fn rows(calibration: &Calibration) -> Vec<Row> {
-    let c = calibration;
-    vec![
-        ("requests", c.requests, 0.0, 0.0),
-        ("read_fraction", c.read_fraction, 0.01, 0.0),
-        ("write_fraction", c.write_fraction, 0.01, 0.0),
-        ("trim_fraction", c.trim_fraction, 0.01, 0.0),
-        ("flush_fraction", c.flush_fraction, 0.01, 0.0),
-        ("read_bytes_fraction", c.read_bytes_fraction, 0.02, 0.0),
-        ("mean_bytes", c.mean_bytes, 0.0, 0.02),
-        ("mean_read_bytes", c.mean_read_bytes, 0.0, 0.02),
-        ("mean_write_bytes", c.mean_write_bytes, 0.0, 0.02),
-        ("page_accesses", c.page_accesses, 0.0, 0.0),
-        ("span_bytes", c.span_bytes, 0.0, 0.05),
-        ("footprint_bytes", c.footprint_bytes, 0.0, 0.05),
-        ("sequential_fraction", c.sequential_fraction, 0.02, 0.0),
-        ("sequential_read_fraction", c.sequential_read_fraction, 0.02, 0.0),
-        ("sequential_write_fraction", c.sequential_write_fraction, 0.02, 0.0),
-        ("aligned_fraction", c.aligned_fraction, 0.02, 0.0),
-        ("write_4k_fraction", c.write_4k_fraction, 0.02, 0.0),
-        ("hottest_tenth", c.hottest_tenth, 0.03, 0.0),
-        ("hottest_fifth", c.hottest_fifth, 0.03, 0.0),
-        ("mean_gap_us", c.mean_gap_us, 0.0, 0.05),
-        ("gap_cv", c.gap_cv, 0.0, 0.2),
-    ]
-}
-
 fn has_shape(measured: &Measured, shape: ShapeName) -> bool {
     let distances = measured.distances.as_ref().expect("a shape is asked for");
     let (zero, above, below) = (distances.histogram[0], distances.above(), distances.below);
@@ -287,16 +257,11 @@ fn check(name: &str, seed: u64) -> Option<String> {
     let measured = measure(&file, &calibration);
     let mut wrong = Vec::new();
     let mut report = Vec::new();
-    for (key, expected, absolute, relative) in rows(&calibration) {
-        let found = measured.values[key];
-        report.push(format!("  {key} = {found}"));
-        let met = match expected {
-            None => continue,
-            Some(Expected::Value(value)) => (found - value).abs() <= absolute + relative * value.abs(),
-            Some(Expected::Range(low, high)) => (low..=high).contains(&found),
-        };
-        if !met {
-            wrong.push(format!("{key}: {found}, expected {expected:?}"));
+    for Target { statistic, expected, bounds: (least, most) } in calibration.targets() {
+        let found = measured.values[statistic];
+        report.push(format!("  {statistic} = {found}"));
+        if !(least..=most).contains(&found) {
+            wrong.push(format!("{statistic}: {found}, expected {expected:?}"));
         }
     }
     for shape in &calibration.shape {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{device, latencies, merged, request, run, run_with, small};
 use ftlab_core::device::RunOptions;
-use ftlab_core::flash::Command;
+use ftlab_core::flash::{Cause, Command};
 use ftlab_core::host::request::{Op, Request};
 use serde_json::json;
 
@@ -337,4 +337,102 @@ fn a_drive_that_fills_up_while_it_is_preconditioned_keeps_its_report() {
     assert!(outcome.error.unwrap().to_string().contains("full"));
     let report = outcome.summary.precondition.unwrap();
     assert!(!report.reached && report.pages_written > 0 && outcome.summary.partial);
+}
+
+#[test]
+fn a_die_is_held_from_the_first_use_of_the_bus_and_not_before() {
+    // Sixteen dies behind one slow bus: it moves one page at a time, and a die works a hundredth of that time.
+    let slow = json!({
+        "geometry": { "ways": 16 },
+        "timing": { "bus_mb_per_s": 4.096, "program_us": 10, "command_us": 0 },
+    });
+    let config = device(merged(small(), slow));
+    let rows: Vec<Request> = (0..200).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+    let (outcome, log) = run(&config, &rows);
+    let parts = (1000.0 + 10.0) * 1000.0;
+    assert_eq!(outcome.summary.busy_ns.as_ref().unwrap().total, 200 * 1_010_000);
+    let busy = outcome.summary.parallelism.unwrap().mean_busy_dies;
+    assert!((1.0..1.02).contains(&busy), "{busy}");
+    assert!(log.commands.iter().all(|record| record.end.since(record.start).as_ns_f64() == parts));
+    assert!(log.commands.iter().all(|record| record.start == record.transfer.0));
+}
+
+#[test]
+fn a_page_of_flash_is_read_once_for_an_access() {
+    let slots = json!({ "geometry": { "page_bytes": 16384, "mapping_unit_bytes": 4096 } });
+    let config = device(merged(small(), slots));
+    // Unit 1 moves away from between units 0, 2 and 3.
+    let rows = [
+        request(0.0, Op::Write, 0, 32),
+        request(5000.0, Op::Write, 8, 8),
+        request(10_000.0, Op::Read, 0, 32),
+        request(15_000.0, Op::Write, 4, 24),
+    ];
+    let (outcome, log) = run(&config, &rows);
+    assert_eq!(
+        outcome.summary.flash.reads.host,
+        2 + 1,
+        "two pages, and one that has both units that are modified"
+    );
+    let bytes: Vec<f64> = log
+        .commands
+        .iter()
+        .filter(|record| record.command == Command::Read)
+        .map(|record| record.transfer.1.since(record.transfer.0).as_ns_f64())
+        .collect();
+    let page = bytes[0] + bytes[1];
+    assert!((bytes[0] - 3.0 * bytes[1]).abs() < 1e-6 && page > 0.0, "three units of one page: {bytes:?}");
+}
+
+#[test]
+fn collection_reads_a_page_of_its_victim_once() {
+    let slots = json!({
+        "geometry": { "page_bytes": 16384, "mapping_unit_bytes": 4096 },
+        "timing": { "bus_mb_per_s": 100 },
+        "precondition": { "kind": "fill" },
+    });
+    let config = device(merged(small(), slots));
+    let units = config.logical_pages();
+    let rows: Vec<Request> = (0..4000).map(|i| request(0.0, Op::Write, i * 7919 % units * 8, 8)).collect();
+    let (outcome, log) = run(&config, &rows);
+    let flash = &outcome.summary.flash;
+    assert!(flash.programs.gc > 500 && flash.reads.gc > 500);
+    let mut seen = std::collections::HashSet::new();
+    let mut units_read = 0.0;
+    for record in log.commands.iter().filter(|record| record.cause == Cause::Gc) {
+        match record.command {
+            Command::Read => {
+                assert!(seen.insert(record.page), "page {} is read twice", record.page);
+                units_read += record.transfer.1.since(record.transfer.0).as_ns_f64() / 40960.0;
+            }
+            Command::Erase => seen.clear(),
+            _ => {}
+        }
+    }
+    let copied = outcome.summary.gc.pages_copied as f64;
+    assert!((units_read - copied).abs() < 1e-6 * copied, "{units_read} units cross the bus, {copied} move");
+}
+
+#[test]
+fn a_bad_request_leaves_nobody_else_in_the_drive() {
+    for (duplex, depth, link) in
+        [("full", 8, 100), ("half", 8, 100), ("half", 1, 50), ("full", 32, 50), ("half", 8, 0)]
+    {
+        for bad in [0, 1, 7, 20, 39] {
+            let config = json!({
+                "geometry": { "ways": 2 },
+                "host": { "arrival": "closed", "queue_depth": depth, "link_mb_per_s": link, "link_duplex": duplex },
+                "precondition": { "kind": "fill" },
+            });
+            let config = device(merged(small(), config));
+            let op = |at| if at % 2 == 0 { Op::Read } else { Op::Write };
+            let lba = |at| if at == bad { 1 << 40 } else { at * 64 % 1000 };
+            let rows: Vec<Request> = (0..40).map(|at| request(0.0, op(at), lba(at), 64)).collect();
+            let (outcome, _) = run_with(&config, &rows, &RunOptions::default());
+            assert!(outcome.error.is_some());
+            let host = &outcome.summary.host;
+            assert_eq!(host.requests, host.completed + host.unfinished + host.rejected);
+            assert_eq!(host.completed, bad, "{duplex} {depth} {link}: {host:?}");
+        }
+    }
 }

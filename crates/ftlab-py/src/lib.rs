@@ -34,6 +34,7 @@ mod _native {
     #[pymodule_export]
     use super::trace::{
         ReadOptions, formats, trace_convert, trace_files, trace_head, trace_info, trace_merge, trace_split,
+        trace_volumes,
     };
     #[pymodule_export]
     use super::workload::Workload;

@@ -2,23 +2,32 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use ftlab_core::host::request::Op;
-use ftlab_record::{Options, RecordError};
+use ftlab_record::{Options, Processes, RecordError};
 use ftlab_trace::create;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
 
+/// SIGTERM.
+const TERMINATE: i32 = 15;
+
+/// How long nobody looks after signals.
+const POLL: Duration = Duration::from_millis(100);
+
 /// Run `command` and write what it does to files as the trace `target`. `cache` is the size of a page cache in between, 0
-/// for none. Returns a dictionary: `status` of the command,
-/// `reads`, `writes`, `trims`, `flushes`, `calls`, `files`, `space_bytes`, `duration_ns`, and what could not be seen:
-/// `shared_mappings`, `asynchronous_calls`. Linux only.
+/// for none. `asked` is called now and then, and tells the number of a signal that the command shall have. Returns a
+/// dictionary: `status` of the command, `reads`, `writes`, `trims`, `flushes`, `calls`, `files`, `space_bytes`,
+/// `duration_ns`, what could not be seen (`shared_mappings`, `asynchronous_calls`), and sentences that say what the
+/// format could not hold (`lost`). Linux only.
 #[pyfunction]
 #[pyo3(signature = (command, target, target_format, *, cache = "0", include = Vec::new(), exclude = Vec::new(),
-    output_to_stderr = false))]
+    output_to_stderr = false, asked = None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn record<'py>(
     py: Python<'py>,
@@ -29,20 +38,54 @@ pub(crate) fn record<'py>(
     include: Vec<String>,
     exclude: Vec<String>,
     output_to_stderr: bool,
+    asked: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let cache_bytes = ftlab_core::quantity::parse_bytes(cache)
         .map_err(|expected| errors::ConfigError::new_err(format!("cache: {expected}, or none")))?;
     let mut output = create(&target, target_format).map_err(|error| errors::input(&error))?;
-    let options = Options { cache_bytes, include, exclude, output_to_stderr };
+    // What a format cannot express must not cost what else was recorded.
+    output.leave_out_the_rest();
+    let processes = Processes::default();
+    let options = Options { cache_bytes, include, exclude, output_to_stderr, processes: processes.clone() };
+    let (sender, receiver) = mpsc::channel::<()>();
     let work = move || {
+        let _ended = sender;
         let mut take = |requests: &[_]| output.write(requests).map_err(|error| error.to_string());
         let recorded = ftlab_record::record(&command, &options, &mut take)?;
-        output.finish().map_err(|error| RecordError::Output(error.to_string()))?;
-        Ok::<_, RecordError>(recorded)
+        let lost = output.finish().map_err(|error| RecordError::Output(error.to_string()))?;
+        Ok::<_, RecordError>((recorded, lost))
     };
     // A thread of its own: recording waits for all children of its thread, and the interpreter may have others.
-    let recorded = py.detach(|| thread::spawn(work).join().expect("recording does not panic"));
-    let recorded = recorded.map_err(|error| errors::InputError::new_err(error.to_string()))?;
+    let worker = thread::spawn(work);
+    let mut receiver = receiver;
+    let mut stopped = None;
+    loop {
+        let (back, news) = py.detach(move || {
+            let news = receiver.recv_timeout(POLL);
+            (receiver, news)
+        });
+        receiver = back;
+        if news == Err(RecvTimeoutError::Disconnected) {
+            break;
+        }
+        let looked = py.check_signals().and_then(|()| match &asked {
+            Some(asked) => asked.call0(py)?.extract::<Option<i32>>(py),
+            None => Ok(None),
+        });
+        match looked {
+            Ok(Some(signal)) => processes.signal(signal),
+            Ok(None) => {}
+            Err(error) => {
+                processes.signal(TERMINATE);
+                stopped = Some(error);
+            }
+        }
+    }
+    let recorded = py.detach(|| worker.join().expect("recording does not panic"));
+    if let Some(error) = stopped {
+        return Err(error);
+    }
+    let (recorded, lost) = recorded.map_err(|error| errors::InputError::new_err(error.to_string()))?;
     let dict = PyDict::new(py);
     dict.set_item("status", recorded.status)?;
     for (name, op) in
@@ -56,5 +99,6 @@ pub(crate) fn record<'py>(
     dict.set_item("duration_ns", recorded.duration_ns)?;
     dict.set_item("shared_mappings", recorded.shared_mappings)?;
     dict.set_item("asynchronous_calls", recorded.asynchronous_calls)?;
+    dict.set_item("lost", lost)?;
     Ok(dict)
 }

@@ -96,8 +96,8 @@ type Finished = (Result<device::Outcome, device::RunError>, Duration);
 ///
 /// `series` is `("auto", 0)`, `("requests", n)` or `("ns", n)`. `progress` is called about ten times a second with the
 /// phase (`"precondition"` or `"run"`), the fraction done (or `None`) and the number of requests taken. Ctrl-C ends
-/// the run, which returns what it has measured. `stand_in` is what the workload stands for, and the recording that runs
-/// instead.
+/// the run, which returns what it has measured. `stand_in` is what the workload stands for, the recording that runs
+/// instead, and why it is not calibrated.
 #[pyfunction]
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
@@ -116,7 +116,7 @@ pub(crate) fn run(
     request_log: Option<PathBuf>,
     events: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
-    stand_in: Option<(String, Option<String>)>,
+    stand_in: Option<(String, Option<String>, Option<String>)>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
     let options = RunOptions { seed, requests, verify, timing, series, event_by_event: false };
@@ -152,8 +152,11 @@ pub(crate) fn run(
     let (result, wall) = finished;
     let mut outcome = result.map_err(|error| explained(device, &error))?;
     outcome.summary.workload.clone_from(&source.name);
-    outcome.summary.stand_in =
-        stand_in.map(|(stands_for, recording)| StandInSummary { stands_for, recording });
+    outcome.summary.stand_in = stand_in.map(|(stands_for, recording, uncalibrated)| StandInSummary {
+        stands_for,
+        uncalibrated,
+        recording,
+    });
     outcome.summary.wall_seconds = wall.as_secs_f64();
     let error =
         outcome.error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));

@@ -158,7 +158,12 @@ impl Source {
     /// be as many as there are or fewer.
     fn fit(&self, py: Python<'_>, requests: u64, description: &str) -> PyResult<String> {
         let factory = self.factory.clone();
-        let fitted = py.detach(|| fit(&*factory, requests)).map_err(|error| errors::input(&error))?;
+        let fitted = py.detach(|| fit(&*factory, requests)).map_err(|mut error| {
+            if error.origin.is_empty() {
+                error.origin.clone_from(&self.name);
+            }
+            errors::input(&error)
+        })?;
         Ok(to_toml(description, &fitted))
     }
 

@@ -1,5 +1,6 @@
 //! Trace files: what they are, what is in them, and conversion.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,7 +94,8 @@ fn in_line(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFac
     transformed(Arc::new(InLine(trace)), reading.map_or(&[], |reading| &reading.steps))
 }
 
-/// Write all requests of `reader`, or `limit` of them, with their contents where they are known. Returns how many.
+/// Write all requests of `reader`, or `limit` of them, with their contents where they are known. Returns how many, and what
+/// the format could not hold.
 fn write_all(
     py: Python<'_>,
     reader: &mut dyn RequestSource,
@@ -102,7 +104,7 @@ fn write_all(
     origin: &str,
     limit: usize,
     progress: Option<&Py<PyAny>>,
-) -> PyResult<usize> {
+) -> PyResult<(usize, Vec<String>)> {
     let made = |contents: bool| -> PyResult<TraceOutput> {
         let make = if contents { create_with_contents } else { create };
         let mut output = make(target, target_format).map_err(|error| errors::input(&error))?;
@@ -119,8 +121,8 @@ fn write_all(
         written.map_err(|error| errors::input(&error))
     })?;
     let output = output.map_or_else(|| made(false), Ok)?;
-    output.finish().map_err(|error| errors::input(&error))?;
-    Ok(count)
+    let lost = output.finish().map_err(|error| errors::input(&error))?;
+    Ok((count, lost))
 }
 
 /// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `cannot_say`, `argument` (`summary`,
@@ -162,6 +164,34 @@ pub(crate) fn trace_info(
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
+/// The volumes of a trace, which is read to its end: number, what the trace calls it, and how many requests it has.
+/// `progress` as for `trace_convert`.
+#[pyfunction]
+#[pyo3(signature = (path, format = None, progress = None))]
+pub(crate) fn trace_volumes(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<(u16, String, u64)>> {
+    let open = OpenOptions { format, ..OpenOptions::default() };
+    let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
+    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
+    let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
+    each_batch(py, reader.as_mut(), progress.as_ref(), usize::MAX, |requests| {
+        for run in requests.chunk_by(|one, other| one.stream == other.stream) {
+            *counts.entry(run[0].stream).or_default() += run.len() as u64;
+        }
+        Ok(())
+    })?;
+    let names: BTreeMap<u16, String> = reader.stream_names().into_iter().collect();
+    let named = |(number, count): (u16, u64)| {
+        let name = names.get(&number).cloned().unwrap_or_else(|| number.to_string());
+        (number, name, count)
+    };
+    Ok(counts.into_iter().map(named).collect())
+}
+
 /// The files that are read as one trace, in order of name.
 #[pyfunction]
 #[pyo3(signature = (path, format = None))]
@@ -192,8 +222,8 @@ pub(crate) fn trace_head(
     Ok(rows)
 }
 
-/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, and
-/// that of bad records which were left out.
+/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, that
+/// of bad records which were left out, and sentences that say what the format could not hold.
 ///
 /// `progress` is called with the fraction done, or `None`, and the number of requests.
 #[pyfunction]
@@ -206,13 +236,14 @@ pub(crate) fn trace_convert(
     reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, u64)> {
+) -> PyResult<(usize, u64, Vec<String>)> {
     let trace = opened(py, path, reading)?;
     let origin = file_name(trace.path());
     let mut reader = in_line(trace, reading).open(0).map_err(|error| errors::input(&error))?;
     let limit = requests.unwrap_or(usize::MAX);
-    let count = write_all(py, reader.as_mut(), &target, target_format, &origin, limit, progress.as_ref())?;
-    Ok((count, reader.skipped_records()))
+    let (count, lost) =
+        write_all(py, reader.as_mut(), &target, target_format, &origin, limit, progress.as_ref())?;
+    Ok((count, reader.skipped_records(), lost))
 }
 
 /// A volume of a file, and the stream that it became.
@@ -226,8 +257,9 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, and the
-/// volumes: file, number there, number in the target. `progress` as for `trace_convert`.
+/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, the
+/// volumes (file, number there, number in the target), and what the format could not hold. `progress` as for
+/// `trace_convert`.
 #[pyfunction]
 #[pyo3(signature = (traces, target, target_format, *, keep_streams = false, progress = None))]
 pub(crate) fn trace_merge(
@@ -237,7 +269,7 @@ pub(crate) fn trace_merge(
     target_format: &str,
     keep_streams: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, u64, Vec<Stream>)> {
+) -> PyResult<(usize, u64, Vec<Stream>, Vec<String>)> {
     if traces.iter().any(|(_, reading)| reading.as_ref().is_some_and(|reading| !reading.steps.is_empty())) {
         let expected = "steps of a transformation are for one trace: convert what was merged";
         return Err(errors::InputError::new_err(expected));
@@ -248,16 +280,18 @@ pub(crate) fn trace_merge(
     let merged = MergedTraces::new(traces, keep_streams);
     let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
     let origin = origins.join(", ");
-    let count = write_all(py, &mut reader, &target, target_format, &origin, usize::MAX, progress.as_ref())?;
+    let (count, lost) =
+        write_all(py, &mut reader, &target, target_format, &origin, usize::MAX, progress.as_ref())?;
     let streams = reader.streams().into_iter();
     let streams = streams.map(|(path, volume, stream)| (path.to_owned(), volume, stream)).collect();
-    Ok((count, reader.skipped_records(), streams))
+    Ok((count, reader.skipped_records(), streams, lost))
 }
 
 /// Write a trace as one file for each volume, `folder/stem-VOLUME` and `suffix`. Returns volume, file and number of
-/// requests of each, and the number of bad records that were left out. `progress` as for `trace_convert`.
+/// requests of each, the number of bad records that were left out, and what the format could not hold. Files that are
+/// there are an error unless `overwrite`. `progress` as for `trace_convert`.
 #[pyfunction]
-#[pyo3(signature = (path, folder, stem, suffix, target_format, *, reading = None, progress = None))]
+#[pyo3(signature = (path, folder, stem, suffix, target_format, *, reading = None, overwrite = false, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn trace_split(
     py: Python<'_>,
@@ -267,11 +301,15 @@ pub(crate) fn trace_split(
     suffix: &str,
     target_format: &str,
     reading: Option<&ReadOptions>,
+    overwrite: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Vec<Part>, u64)> {
+) -> PyResult<(Vec<Part>, u64, Vec<String>)> {
     let trace = in_line(opened(py, path, reading)?, reading);
     let mut split =
         Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;
+    if overwrite {
+        split.overwrite();
+    }
     loop {
         let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
         each_batch_with_contents(
@@ -284,7 +322,7 @@ pub(crate) fn trace_split(
         if !split.finish_pass().map_err(|error| errors::input(&error))? {
             let files = split.files().into_iter();
             let files = files.map(|(volume, path, requests)| (volume, path.to_owned(), requests)).collect();
-            return Ok((files, reader.skipped_records()));
+            return Ok((files, reader.skipped_records(), split.lost().to_vec()));
         }
     }
 }

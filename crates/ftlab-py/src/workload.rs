@@ -2,8 +2,10 @@
 
 use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml};
 use ftlab_core::quantity::parse_bytes;
+use ftlab_trace::workload::stand_in::{Expected, Target};
 use ftlab_trace::workload::{Making, WorkloadError, WorkloadFile};
 use pyo3::prelude::*;
+use serde_json::json;
 
 use crate::device::{Device, parsed_json};
 use crate::errors;
@@ -116,6 +118,25 @@ impl Workload {
     fn stand_in_json(&self) -> Option<String> {
         let stand_in = self.file.stand_in.as_ref()?;
         Some(serde_json::to_string(stand_in).expect("a stand-in is plain data"))
+    }
+
+    /// The statistics that it must have, as JSON: `source`, `targets` (`statistic`, `expected`, `least`, `most`),
+    /// `footprint_unit_bytes`, and `shape`, a list of names; `None` when none are stated.
+    #[getter]
+    fn calibration_json(&self) -> Option<String> {
+        let calibration = self.file.calibration.as_ref()?;
+        let target = |target: Target| {
+            let (least, most) = target.bounds;
+            json!({ "statistic": target.statistic, "expected": target.expected, "least": least, "most": most })
+        };
+        let targets: Vec<_> = calibration.targets().into_iter().map(target).collect();
+        let all = json!({
+            "source": calibration.source,
+            "targets": targets,
+            "footprint_unit_bytes": calibration.footprint_unit_bytes.unwrap_or(Expected::Value(4096.0)),
+            "shape": calibration.shape,
+        });
+        Some(all.to_string())
     }
 
     /// The parameters that are stated, as JSON.

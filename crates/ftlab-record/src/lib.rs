@@ -10,7 +10,9 @@ mod layout;
 mod linux;
 mod recorder;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ftlab_core::host::request::Request;
 
@@ -30,7 +32,60 @@ pub struct Options {
     pub exclude: Vec<String>,
     /// Send the standard output of the command to standard error.
     pub output_to_stderr: bool,
+    /// What runs, for whoever wants it to end.
+    pub processes: Processes,
 }
+
+/// The processes that are being recorded. Clones speak of the same ones.
+#[derive(Debug, Clone, Default)]
+pub struct Processes(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    running: BTreeSet<i32>,
+    /// A signal that came before the first of them.
+    waiting: Option<i32>,
+}
+
+impl Processes {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Send a signal to all of them; when none runs yet, to the first.
+    pub fn signal(&self, signal: i32) {
+        let mut state = self.state();
+        if state.running.is_empty() {
+            state.waiting = Some(signal);
+        }
+        for pid in &state.running {
+            send(*pid, signal);
+        }
+    }
+
+    fn begun(&self, pid: i32) {
+        let mut state = self.state();
+        if state.running.insert(pid)
+            && let Some(signal) = state.waiting.take()
+        {
+            send(pid, signal);
+        }
+    }
+
+    fn ended(&self, pid: i32) {
+        self.state().running.remove(&pid);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn send(pid: i32, signal: i32) {
+    // SAFETY: a process that is traced, whose end has not been waited for. It may have ended, which is an error of no
+    // interest.
+    unsafe { libc::kill(pid, signal) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send(_: i32, _: i32) {}
 
 /// What was recorded.
 #[derive(Debug, Clone, Default)]

@@ -240,6 +240,8 @@ pub struct Split {
     parts: BTreeMap<u16, Part>,
     done: BTreeMap<u16, (PathBuf, u64)>,
     waiting: BTreeSet<u16>,
+    lost: Vec<String>,
+    overwrites: bool,
 }
 
 impl Split {
@@ -261,7 +263,19 @@ impl Split {
             parts: BTreeMap::new(),
             done: BTreeMap::new(),
             waiting: BTreeSet::new(),
+            lost: Vec::new(),
+            overwrites: false,
         })
+    }
+
+    /// Write over files that are there. Otherwise one of them is an error.
+    pub fn overwrite(&mut self) {
+        self.overwrites = true;
+    }
+
+    /// What the format could not hold of the files that are written, in sentences.
+    pub fn lost(&self) -> &[String] {
+        &self.lost
     }
 
     /// The next requests of the trace, with a hash of the content of each, or without any.
@@ -281,6 +295,13 @@ impl Split {
                     continue;
                 }
                 let path = self.folder.join(format!("{}-{volume}{}", self.stem, self.suffix));
+                if !self.overwrites && path.exists() {
+                    return Err(SourceError {
+                        origin: path.display().to_string(),
+                        expected: "is there already: choose another folder, or write over it (--force, overwrite=True)".into(),
+                        ..SourceError::default()
+                    });
+                }
                 let make = if contents.is_empty() { create } else { create_with_contents };
                 let output = make(&path, &self.format)?;
                 let (batch, contents) = (Vec::new(), Vec::new());
@@ -305,7 +326,9 @@ impl Split {
     pub fn finish_pass(&mut self) -> Result<bool, SourceError> {
         for (volume, mut part) in std::mem::take(&mut self.parts) {
             part.write()?;
-            part.output.finish()?;
+            for text in part.output.finish()? {
+                self.lost.push(format!("{}: {text}", part.path.display()));
+            }
             self.done.insert(volume, (part.path, part.requests));
         }
         Ok(!std::mem::take(&mut self.waiting).is_empty())

@@ -111,23 +111,31 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A whole number of at most 19 digits.
+    /// A whole number.
     #[inline(always)]
     pub(crate) fn integer(&mut self, expected: &'static str) -> Result<u64, Fault> {
         let start = self.at;
         match self.digits() {
             (value, 1..=19) => Ok(value),
             (_, 0) => Err(Self::shape(start, expected)),
-            _ => Err(Self::shape(start, format!("{expected}, of at most 19 digits"))),
+            (_, count) => self
+                .many_digits(start, count)
+                .ok_or_else(|| Self::shape(start, format!("{expected}, below 2^64"))),
         }
+    }
+
+    /// The `count` digits at `start`, more than always fit, if these do.
+    #[cold]
+    fn many_digits(&self, start: usize, count: usize) -> Option<u64> {
+        std::str::from_utf8(&self.bytes[start..start + count]).ok()?.parse().ok()
     }
 
     /// A decimal number times 10^`scale`, rounded half up: exact, unlike a detour over floating point.
     #[inline(always)]
     pub(crate) fn decimal(&mut self, scale: usize, expected: &'static str) -> Result<u64, Fault> {
         let start = self.at;
-        let (whole, count) = self.digits();
-        if count == 0 {
+        let (whole, whole_count) = self.digits();
+        if whole_count == 0 {
             return Err(Self::shape(start, expected));
         }
         let mut fraction = 0;
@@ -149,8 +157,9 @@ impl<'a> Cursor<'a> {
         if matches!(self.peek(), b'e' | b'E') {
             return self.scientific(start, scale, expected);
         }
-        let value = if count > 19 { None } else { whole.checked_mul(POWERS[scale]) };
-        value
+        let whole = if whole_count > 19 { self.many_digits(start, whole_count) } else { Some(whole) };
+        whole
+            .and_then(|whole| whole.checked_mul(POWERS[scale]))
             .and_then(|value| value.checked_add(fraction))
             .ok_or_else(|| Self::shape(start, format!("{expected}, below 2^64 nanoseconds")))
     }
@@ -450,6 +459,11 @@ pub(crate) trait LineParser: Send {
         None
     }
 
+    /// The streams so far by number, with what the lines call them; empty where lines have the numbers themselves.
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        Vec::new()
+    }
+
     /// What to say of a file that has no request, where more is known than that.
     fn nothing_found(&self) -> Option<String> {
         None
@@ -726,6 +740,10 @@ impl<P: LineParser> RequestSource for TextReader<P> {
 
     fn skipped_records(&self) -> u64 {
         self.bad.skipped()
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.parser.stream_names()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use ftlab_core::host::request::{Request, SourceError};
+use ftlab_core::host::request::{Op, Request, SourceError};
 
 use crate::formats::{FORMATS, Format, names};
 use crate::input::{self, Compression, Sink};
@@ -19,6 +19,14 @@ pub(crate) trait TraceWriter: Send {
         let _ = origin;
     }
 
+    /// Leave out what the format cannot express, rather than fail.
+    fn leave_out(&mut self) {}
+
+    /// What of the requests so far is not in the file, in sentences.
+    fn lost(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Write what is buffered and close the file.
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
@@ -29,7 +37,10 @@ pub struct TraceOutput {
     path: PathBuf,
     /// Where it is until it is finished; absent for devices and pipes, which are written directly.
     partial: Option<PathBuf>,
+    format: &'static str,
     keeps_contents: bool,
+    /// Requests whose contents are known and not kept.
+    contents_lost: bool,
     writer: Option<Box<dyn TraceWriter>>,
 }
 
@@ -71,7 +82,14 @@ fn create_with(path: &Path, format: &str, contents: bool) -> Result<TraceOutput,
     });
     let sink = input::create(partial.as_deref().unwrap_or(path), Compression::of_extension(path));
     let sink = sink.map_err(|error| failed(path, format!("cannot be created: {error}")))?;
-    let mut output = TraceOutput { path: path.to_owned(), partial, keeps_contents, writer: None };
+    let mut output = TraceOutput {
+        path: path.to_owned(),
+        partial,
+        format: format.name,
+        keeps_contents,
+        contents_lost: contents && !keeps_contents,
+        writer: None,
+    };
     output.writer = Some(make_writer(sink).map_err(|error| failed(path, error))?);
     Ok(output)
 }
@@ -109,11 +127,22 @@ impl TraceOutput {
         }
     }
 
-    /// Write what is buffered, close the file and give it its name.
+    /// Leave out requests that the format cannot express, rather than fail; [`finish`](Self::finish) tells how many.
+    pub fn leave_out_the_rest(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.leave_out();
+        }
+    }
+
+    /// Write what is buffered, close the file and give it its name. Returns what the format could not hold, in sentences.
     ///
     /// # Errors
     /// Why the file cannot be written.
-    pub fn finish(mut self) -> Result<(), SourceError> {
+    pub fn finish(mut self) -> Result<Vec<String>, SourceError> {
+        let mut lost = self.writer.as_ref().map_or_else(Vec::new, |writer| writer.lost());
+        if self.contents_lost {
+            lost.push(format!("the hashes of contents are left out: {} has no place for them", self.format));
+        }
         let finished = self.writer.take().map_or(Ok(()), TraceWriter::finish);
         finished.map_err(|error| failed(&self.path, error))?;
         if let Some(partial) = &self.partial {
@@ -121,7 +150,7 @@ impl TraceOutput {
             named.map_err(|error| failed(&self.path, format!("cannot be given its name: {error}")))?;
             self.partial = None;
         }
-        Ok(())
+        Ok(lost)
     }
 }
 
@@ -144,6 +173,10 @@ pub(crate) struct LineWriter<F> {
     block: Vec<u8>,
     written: u64,
     line: F,
+    leaves_out: bool,
+    /// Requests that were left out, by operation, and what can be expressed.
+    left_out: [u64; 4],
+    expected: &'static str,
 }
 
 const BLOCK_BYTES: usize = 64 * 1024;
@@ -151,7 +184,8 @@ const BLOCK_BYTES: usize = 64 * 1024;
 impl<F: FnMut(&mut Vec<u8>, &Request, Option<u128>) -> Result<(), Unwritable>> LineWriter<F> {
     /// `header` comes first, as it is.
     pub(crate) fn new(sink: Box<dyn Sink>, header: &str, line: F) -> Self {
-        Self { sink, block: header.into(), written: 0, line }
+        let block = header.into();
+        Self { sink, block, written: 0, line, leaves_out: false, left_out: [0; 4], expected: "" }
     }
 
     fn flush(&mut self) -> Result<(), String> {
@@ -167,16 +201,38 @@ impl<F: FnMut(&mut Vec<u8>, &Request, Option<u128>) -> Result<(), Unwritable> + 
     fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String> {
         for (index, request) in requests.iter().enumerate() {
             self.written += 1;
-            (self.line)(&mut self.block, request, contents.get(index).copied()).map_err(
-                |Unwritable(expected)| {
-                    format!("request {} is a {}, expected {expected}", self.written, request.op.name())
-                },
-            )?;
+            let written = (self.line)(&mut self.block, request, contents.get(index).copied());
+            if let Err(Unwritable(expected)) = written {
+                if !self.leaves_out {
+                    let op = request.op.name();
+                    return Err(format!("request {} is a {op}, expected {expected}", self.written));
+                }
+                self.left_out[request.op as usize] += 1;
+                self.expected = expected;
+            }
             if self.block.len() >= BLOCK_BYTES {
                 self.flush()?;
             }
         }
         Ok(())
+    }
+
+    fn leave_out(&mut self) {
+        self.leaves_out = true;
+    }
+
+    fn lost(&self) -> Vec<String> {
+        let counts = Op::ALL.into_iter().zip(self.left_out).filter(|(_, count)| *count > 0);
+        let counts = counts.map(|(op, count)| match (op, count) {
+            (Op::Flush, 2..) => format!("{count} flushes"),
+            (op, 1) => format!("1 {}", op.name()),
+            (op, _) => format!("{count} {}s", op.name()),
+        });
+        let counts: Vec<String> = counts.collect();
+        if counts.is_empty() {
+            return Vec::new();
+        }
+        vec![format!("{} left out: the format has {}", counts.join(" and "), self.expected)]
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), String> {

@@ -140,6 +140,12 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def tell_lost(target: Path, lost: tuple[str, ...]) -> None:
+    """Say on standard error what a written format could not hold."""
+    for text in lost:
+        click.echo(f"{target}: {text}", err=True)
+
+
 def tell_skipped(file: Path | str, skipped: int) -> None:
     """Say on standard error that records were left out."""
     if skipped:

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from ftlab import _native, conversion
+from ftlab.cli.ending import orderly
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
-from ftlab.cli.reading import COUNT, SEED, Reading, reading_options, tell_skipped
+from ftlab.cli.reading import COUNT, SEED, Reading, reading_options, tell_lost, tell_skipped
 from ftlab.errors import InputError
 from ftlab.recording import EXTENSIONS, format_of
 from ftlab.recording import record as record_command
@@ -18,6 +19,8 @@ from ftlab.statistics import fit as fit_trace
 from ftlab.units import bytes_text, count_text, time_text
 from ftlab.workload import Trace, Workload
 
+# Numbers from here on are shown without decimals.
+_WHOLE = 1e5
 _SIZED = ("reads", "writes", "trims")
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
@@ -53,25 +56,43 @@ def formats(as_json: bool) -> None:
 @trace.command()
 @_files
 @_format
+@click.option(
+    "--volumes",
+    is_flag=True,
+    help="Read each FILE to its end, and list its volumes: number, name in the FILE, requests.",
+)
 @json_option
-def info(files: tuple[Path, ...], trace_format: str | None, as_json: bool) -> None:
+def info(files: tuple[Path, ...], trace_format: str | None, volumes: bool, as_json: bool) -> None:
     """Tell format, compression and size of each FILE."""
     rows: list[dict[str, Any]] = []
     problems: list[str] = []
     for file in files:
         try:
             name, compression = _native.trace_info(file, trace_format)
+            found = _volumes(file, trace_format) if volumes else {}
         except InputError as error:
             problems.append(str(error))
         else:
-            rows.append({"file": str(file), "format": name, "compression": compression, "bytes": file.stat().st_size})
+            size = file.stat().st_size
+            rows.append({"file": str(file), "format": name, "compression": compression, "bytes": size, **found})
     if as_json and rows:
         print_json(rows if len(files) > 1 else rows[0])
     elif rows:
         lines = [(row["file"], row["format"], row["compression"], bytes_text(row["bytes"])) for row in rows]
         print_lines(table(("file", "format", "compression", "size"), lines, right=("size",)))
+        for row in (row for row in rows if volumes):
+            click.echo(f"\nvolumes of {row['file']}" if len(rows) > 1 else "")
+            lists = [(str(each["number"]), each["name"], count_text(each["requests"])) for each in row["volumes"]]
+            print_lines(table(("number", "name", "requests"), lists, right=("number", "requests")))
     if problems:
         raise InputError("\n".join(problems))
+
+
+def _volumes(file: Path, trace_format: str | None) -> dict[str, Any]:
+    with progress_bar(f"reading {file.name}") as progress:
+        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
+        rows = _native.trace_volumes(file, trace_format, tell)
+    return {"volumes": [{"number": number, "name": name, "requests": count} for number, name, count in rows]}
 
 
 @trace.command()
@@ -118,10 +139,11 @@ def convert(
     The extensions .gz, .bz2, .xz and .zst compress it.
     """
     to = _target_format(target, to)
-    with progress_bar(f"converting {file.name}") as progress:
+    with orderly(), progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         done = conversion.convert(reading.trace(file), target, to, requests=requests, progress=tell)
     tell_skipped(file, done.skipped_records)
+    tell_lost(target, done.lost)
     if as_json:
         print_json(_written(target, to, done))
     else:
@@ -129,7 +151,11 @@ def convert(
 
 
 def _written(target: Path, to: str, done: conversion.Written) -> dict[str, Any]:
-    return {"file": str(target), "format": to, "requests": done.requests, "skipped_records": done.skipped_records}
+    return {"file": str(target), "format": to, "requests": done.requests, **_left_out(done)}
+
+
+def _left_out(done: conversion.Written | conversion.Parts) -> dict[str, Any]:
+    return {"skipped_records": done.skipped_records, "lost": list(done.lost)}
 
 
 def _target_format(target: Path, to: str | None) -> str:
@@ -167,11 +193,12 @@ def merge(
     format. The options apply to each file by itself.
     """
     to = _target_format(target, to)
-    with progress_bar(f"merging {len(files)} files") as progress:
+    with orderly(), progress_bar(f"merging {len(files)} files") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         traces = [reading.trace(file) for file in files]
         done = conversion.merge(traces, target, to, keep_streams=keep_streams, progress=tell)
     tell_skipped(target, done.skipped_records)
+    tell_lost(target, done.lost)
     if as_json:
         rows = [{**stream._asdict(), "file": str(stream.file)} for stream in done.streams]
         print_json({**_written(target, to, done), "streams": rows})
@@ -185,21 +212,24 @@ def merge(
 @_file
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--to", default="parquet", show_default=True, metavar="FMT", help="Format to write.")
+@click.option("--force", is_flag=True, help="Write over files that are there.")
 @reading_options
 @json_option
-def split(file: Path, folder: Path, to: str, reading: Reading, as_json: bool) -> None:
+def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_json: bool) -> None:
     """Write one file into FOLDER for each volume of FILE, called by its number.
 
     Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again.
     """
-    with progress_bar(f"splitting {file.name}") as progress:
+    with orderly(), progress_bar(f"splitting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        parts = conversion.split(reading.trace(file), folder, to, progress=tell)
+        parts = conversion.split(reading.trace(file), folder, to, overwrite=force, progress=tell)
     tell_skipped(file, parts.skipped_records)
+    for text in parts.lost:
+        click.echo(text, err=True)
     files = [(volume, str(part.path), parts.requests[volume]) for volume, part in parts.traces.items()]
     if as_json:
         rows = [{"volume": volume, "file": path, "requests": count} for volume, path, count in files]
-        print_json({"format": to, "skipped_records": parts.skipped_records, "files": rows})
+        print_json({"format": to, **_left_out(parts), "files": rows})
         return
     lines = [(str(volume), path, count_text(count)) for volume, path, count in files]
     print_lines(table(("volume", "file", "requests"), lines, right=("volume", "requests")))
@@ -291,6 +321,8 @@ def stats(
     lines = [(label, *(column.get(label, "-") for column in columns)) for label in labels]
     print_lines(table(("", *(each.name for each in found)), lines))
     for each in found:
+        _show_calibration(each)
+    for each in found:
         click.echo(f"\nsizes of requests in {each.name}" if len(found) > 1 else "")
         lines = [
             (f"{size['min_bytes']:,} - {size['max_bytes']:,}", *(count_text(size[op]) for op in _SIZED))
@@ -299,6 +331,20 @@ def stats(
         print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
     if out is not None:
         click.echo(f"wrote {', '.join(map(str, folders))}")
+
+
+def _show_calibration(stats: TraceStats) -> None:
+    def text(value: float | list[float] | None) -> str:
+        if isinstance(value, list):
+            return " to ".join(text(each) for each in value)
+        return "-" if value is None else f"{value:,.6g}" if abs(value) < _WHOLE else f"{value:,.0f}"
+
+    rows = stats.calibration_rows()
+    if rows:
+        click.echo(f"\n{stats.name} beside its calibration")
+        words = {True: "yes", False: "no", None: "-"}
+        lines = [(row["statistic"], text(row["expected"]), text(row["measured"]), words[row["met"]]) for row in rows]
+        print_lines(table(("statistic", "expected", "measured", "met"), lines, right=("expected", "measured")))
 
 
 @trace.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -341,13 +387,15 @@ def record(
 
     Recorded are system calls on regular files and block devices; the files lie in one flat address space. Needs no
     privileges. The exit status is that of COMMAND; with --json its standard output goes to standard error. Ctrl-C ends
-    COMMAND, and what was recorded until then is kept.
+    COMMAND, and SIGTERM and SIGHUP are passed on to it; what was recorded until then is kept. What the format cannot
+    express (trims and flushes in disksim and mqsim) is left out and counted.
     """
     done = record_command(
         command, out, format=to, cache=cache, include=include, exclude=exclude, output_to_stderr=as_json
     )
     if as_json:
-        print_json({"file": str(out), "requests": done.requests, **done.counts(), "unseen": done.unseen()})
+        told = {"unseen": done.unseen(), "lost": list(done.lost)}
+        print_json({"file": str(out), "requests": done.requests, **done.counts(), **told})
     else:
         kinds = ", ".join(f"{count_text(getattr(done, kind))} {kind}" for kind in (*_SIZED, "flushes"))
         click.echo(
@@ -355,7 +403,7 @@ def record(
             f"{bytes_text(done.space_bytes)}",
             err=True,
         )
-    for text in done.unseen():
+    for text in (*done.unseen(), *done.lost):
         click.echo(f"warning: {text}", err=True)
     if done.status:
         click.echo(f"the command ended with exit status {done.status}", err=True)

@@ -52,7 +52,7 @@ def _drive(gib: int, channels: int, planes: int, precondition: dict[str, Any]) -
         "label": f"{gib} GiB",
         "geometry": {"channels": channels, "planes": planes, "blocks_per_plane": blocks},
         "ftl": {"logical_pages": exported * _DATA_PAGES * channels * planes, "gc_low_free_blocks": low},
-        "precondition": {"kind": "free_blocks", "pattern": "sequential", "free_blocks": low} | precondition,
+        "precondition": {"kind": "free_blocks", "pattern": "sequential"} | precondition,
     }
 
 

@@ -72,6 +72,12 @@ _SECTIONS = {
     "verify": "Verification",
     "memory": "Memory of the model",
 }
+_PENALTY_PARTS = {
+    "fetch": "reading what is missing",
+    "program": "writing pages of the table back",
+    "rest": "reading what memory does not hold of those",
+    "probe": "reading data that were predicted wrongly",
+}
 _SECTION_NOTES = {
     "wear": "Erases of blocks, preconditioning included.",
     "precondition": "What the drive lived through before the first request.",
@@ -209,6 +215,8 @@ class _Series:
         self.x = Axis("simulated_ns" if self.timed else "requests", "simulated time" if self.timed else "requests")
         self.spans = np.diff(self.columns["simulated_ns"], prepend=0.0)
         self.completed = self.columns["reads"] + self.columns["writes"]
+        # Folders of an older ftlab do not have them.
+        self.lookups = self.columns.get("map_lookups", self.completed)
 
     def _at(self, groups: Sequence[Any]) -> Any:
         return self.columns[self.x.key][[group[-1] for group in groups]]
@@ -235,6 +243,22 @@ class _Series:
             "name": name,
             "data": _points(self._at(self.groups), [float(np.min(values[group])) for group in self.groups]),
         }
+
+    def last(self, column: str, name: str) -> dict[str, Any]:
+        """What holds at the end of each interval."""
+        values = self.columns[column]
+        return {"name": name, "data": _points(self._at(self.groups), [values[group[-1]] for group in self.groups])}
+
+    def parts(self, prefix: str, suffix: str) -> list[dict[str, Any]]:
+        """Means over lookups that make up a whole, stacked; each over some intervals, as the trend."""
+        groups = self.trend or self.groups
+        found = []
+        for column, values in self.columns.items():
+            part = column.removeprefix(prefix).removesuffix(suffix)
+            if column == f"{prefix}{part}{suffix}" and np.nansum(values) > 0:
+                means = _points(self._at(groups), _means(values, self.lookups, groups))
+                found.append({"name": part, "data": means, "stack": "all"})
+        return found
 
     def shares(self, prefix: str) -> list[dict[str, Any]]:
         """Columns of a prefix as parts of their sum, stacked; each over some intervals, as the trend."""
@@ -269,16 +293,31 @@ def _add_map_cache(s: _Series, add: Callable[..., None]) -> None:
         ("map_penalty_mean_ns", "penalty of a lookup", "Penalty of the mapping cache"),
     ):
         if column in s.columns:
-            lines = s.line(column, s.completed, "mean over time")
+            lines = s.line(column, s.lookups, "mean over time")
             add(column.replace("_", "-"), title, Axis(column, name), lines)
+    parts = s.parts("map_penalty_", "_mean_ns")
+    if len(parts) > 1:
+        told = "; ".join(f"{each['name']}: {_PENALTY_PARTS[each['name']]}" for each in parts)
+        y = Axis("map_penalty_mean_ns", "penalty of a lookup")
+        add("map-penalty-parts", "Parts of the mapping cache's penalty", y, parts, f" {told}.")
     for prefix, title in (
         ("map_window_", "Windows chosen by the mapping cache"),
         ("map_content_bytes_", "Content of the mapping cache"),
     ):
-        parts = s.shares(prefix)
-        if len(parts) > 1:
+        shares = s.shares(prefix)
+        if len(shares) > 1:
             told = f" Columns {prefix}*, as shares of their sum."
-            add(prefix.strip("_").replace("_", "-"), title, Axis("share", most=1), parts, told)
+            add(prefix.strip("_").replace("_", "-"), title, Axis("share", most=1), shares, told)
+    told = " Columns map_score_*, at the ends of intervals."
+    scores = [name for name in s.columns if name.startswith("map_score_")]
+    for key, named, columns in (
+        ("map_score", "score", [name for name in scores if not name.endswith("_bytes")]),
+        ("map_score_bytes", "bytes", [name for name in scores if name.endswith("_bytes")]),
+    ):
+        if any(s.columns[name].any() for name in columns):
+            title = "Scores of the mapping cache" + (", in bytes" if key.endswith("bytes") else "")
+            lines = [s.last(name, name.removeprefix("map_score_")) for name in columns]
+            add(key.replace("_", "-"), title, Axis(key, named), lines, told)
 
 
 def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
@@ -501,6 +540,8 @@ def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) 
     if "stand_in.stands_for" in numbers:
         stands_for, recording = numbers["stand_in.stands_for"], numbers.get("stand_in.recording")
         told = f"generated, not recorded; it stands for {stands_for}"
+        if "stand_in.uncalibrated" in numbers:
+            told += f"; uncalibrated: {numbers['stand_in.uncalibrated']}"
         rows.append(
             ("Stand-in", told if recording is None else f"the recording {stands_for} ran instead ({recording})")
         )

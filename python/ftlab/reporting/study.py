@@ -182,6 +182,9 @@ def _what(store: Store, study: StudyRecord, frame: pl.DataFrame, axes: Sequence[
     if "stand_in.stands_for" in frame.columns:
         stands = [text for text in frame["stand_in.stands_for"].unique(maintain_order=True).to_list() if text]
         rows.append(("Stand-ins", f"workloads that are generated, not recorded, stand for: {', '.join(stands)}"))
+    if "stand_in.uncalibrated" in frame.columns:
+        reasons = frame["stand_in.uncalibrated"].drop_nulls().unique(maintain_order=True).to_list()
+        rows.append(("Uncalibrated", "; ".join(text for text in reasons if text)))
     return rows
 
 

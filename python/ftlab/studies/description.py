@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 #   device    every key of the device
 #   workload  {"name", "keys"}: its name in reports, the stated keys
 #   trace     [{"path", "name", "bytes", "hash"}], the files that the workload reads, or None
-#   stand_in  [what the workload stands for, the name of the recording that runs in its place or None], or None
+#   stand_in  [what the workload stands for, the name of the recording that runs in its place or None], or None; a third
+#             says why it is not calibrated, where it is not
 #   seed      of all random choices; None for 1 and what the workload states
 #   options   timing, verify, requests, series
 Description = dict[str, Any]
@@ -183,7 +184,7 @@ def _measured(
         raise MachineError(f"needs up to {bytes_text(needed)} of memory, this machine has {bytes_text(present)}")
     workload = workload_of(description)
     source = workload.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
-    stand_in = description["stand_in"] and tuple(description["stand_in"])
+    stand_in = description["stand_in"] and (*description["stand_in"], None)[:3]
     result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
     _check_contents(description)
     if result.interrupted:

@@ -31,7 +31,7 @@ from ftlab.studies.store import StudyRecord, StudyRun, check_name, now
 from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, range_values
 from ftlab.studies.where import Where
 from ftlab.tables import is_table
-from ftlab.workload import Trace, Workload, recording_of
+from ftlab.workload import Trace, Workload, recording_of, uncalibrated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -593,6 +593,9 @@ class _Maker:
                 keys["format"], trace = self._once(
                     "files ", [keys["trace"], keys.get("format")], lambda: self._files(keys, place)
                 )
+            if stand_in is not None and stand_in[1] is None:
+                why = uncalibrated(workload.to_dict(), str(stand_in[0]))
+                stand_in = [*stand_in, why] if why else stand_in
             return workload.name, keys, trace, stand_in
 
         made: _Requests = self._once("load ", [source, layers, recorded], make)

@@ -552,7 +552,10 @@ impl Timeline {
     #[inline(always)]
     fn bring_in(&mut self, channel: u32, unit: u32, submission: Submission, span: Time) {
         let (until, number) = self.use_bus(channel, unit, span, false);
-        self.units[unit as usize].phase = Phase::Array;
+        let state = &mut self.units[unit as usize];
+        state.phase = Phase::Array;
+        // A command that waits for the bus does not hold its die yet.
+        state.started = self.now;
         self.events.schedule(TIMERS + unit, until + self.spans.array(submission), number);
     }
 

@@ -63,6 +63,7 @@ impl MapOnlyFtl {
             self.lay_out(self.translation.shape.tpn(lpn));
         }
         self.translation.lookup(Lookup { lpn, intent, rest }, &self.table);
+        self.translation.account_all();
         if intent == Intent::Read || self.table.is_empty() {
             return;
         }
@@ -155,8 +156,8 @@ impl Ftl for MapOnlyFtl {
 
     fn counters(&self) -> FtlCounters {
         let mut cache = self.translation.summary();
-        // What would have gone to flash.
-        cache.flash_reads = cache.fetches + cache.rest_reads + cache.mispredictions;
+        // What would have gone to flash; wrong predictions read data.
+        cache.flash_reads = cache.fetches + cache.rest_reads;
         cache.flash_programs = cache.write_backs;
         FtlCounters { map_cache: Some(cache), ..self.counters.clone() }
     }

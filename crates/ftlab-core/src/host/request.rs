@@ -93,6 +93,11 @@ pub trait RequestSource: Send {
     fn skipped_records(&self) -> u64 {
         0
     }
+
+    /// The streams so far by number, with what the input calls them; empty where it has the numbers themselves.
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        Vec::new()
+    }
 }
 
 /// Makes a fresh source that starts from the beginning.

@@ -89,8 +89,12 @@ struct Driver<'r, 'a, F, C: Clock> {
     /// The waiting lines are being emptied: whoever comes now joins them.
     emptying: bool,
     stopped: bool,
-    /// No more requests are handed over: the run ends when the drive is idle.
+    /// No more requests are handed over: the run ends when the drive is idle, so that the summary holds together.
     closing: bool,
+    /// What went wrong first.
+    error: Option<RunError>,
+    /// It was the drive: what is in it and has not begun stays.
+    broken: bool,
 }
 
 /// Run all requests of `intake`. What was measured stays in `books` whether or not this ends in an error.
@@ -136,37 +140,39 @@ pub(crate) fn run<F: Ftl, C: Clock>(
         emptying: false,
         stopped: false,
         closing: false,
+        error: None,
+        broken: false,
         drive,
     };
-    let result = driver.go(host.stop).and_then(|()| driver.beyond_time());
-    if result.is_err() {
-        // What is in the drive completes, so that the summary holds together.
-        driver.closing = true;
-        let _ = driver.go(host.stop);
-    }
+    driver.go(host.stop);
     driver.pass_on_commands(true);
-    result.map_err(|error| *error)
+    driver.error.take().map_or_else(|| driver.beyond_time(), Err)
 }
 
 impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
-    fn begin(&mut self) -> Outcome<()> {
+    fn begin(&mut self) {
         if !self.closed {
-            if self.take()? {
+            if self.take() {
                 self.expect();
             }
-            return Ok(());
+            return;
         }
         for _ in 0..self.depth {
-            if !self.take()? {
+            if self.closing || !self.take() {
                 break;
             }
-            self.arrive()?;
+            self.arrive();
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn fail(&mut self, error: RunError) {
+        self.error.get_or_insert(error);
+        self.closing = true;
     }
 
     /// Requests that stay in a drive in which nothing happens any more wait for a time that cannot be counted.
-    fn beyond_time(&self) -> Outcome<()> {
+    fn beyond_time(&self) -> Result<(), RunError> {
         if self.in_drive == 0 || self.stopped {
             return Ok(());
         }
@@ -174,23 +180,21 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
             "{} requests would end after more than 213 days, the longest time that is simulated",
             self.in_drive
         );
-        Err(Box::new(RunError::Request(text)))
+        Err(RunError::Request(text))
     }
 
-    fn go(&mut self, stop: Stop) -> Outcome<()> {
-        if !self.closing {
-            self.begin()?;
-        }
+    fn go(&mut self, stop: Stop) {
+        self.begin();
         let mut until_control = CONTROL_INTERVAL;
         loop {
             match self.drive.flash.port.step() {
-                None => return Ok(()),
-                Some(Step::Timer(ARRIVAL)) => self.on_arrival(stop)?,
+                None => return,
+                Some(Step::Timer(ARRIVAL)) => self.on_arrival(stop),
                 Some(Step::Timer(timer)) => {
-                    self.on_link_free(if timer == LINK[IN] { IN } else { self.out })?;
+                    self.on_link_free(if timer == LINK[IN] { IN } else { self.out });
                 }
-                Some(Step::Ended(at)) => self.on_ended(at)?,
-                Some(Step::Several) => self.on_finished()?,
+                Some(Step::Ended(at)) => self.on_ended(at),
+                Some(Step::Several) => self.on_finished(),
             }
             until_control -= 1;
             if until_control == 0 || self.stopped {
@@ -200,16 +204,20 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
                 control.report(false, self.intake.counts().requests, self.intake.fraction());
                 self.closing |= control.is_cancelled();
                 if self.stopped {
-                    return Ok(());
+                    return;
                 }
             }
         }
     }
 
+    /// Take the next request of the intake. False when there is none, or it cannot be had.
     #[inline(always)]
-    fn take(&mut self) -> Outcome<bool> {
+    fn take(&mut self) -> bool {
         self.drive.look_ahead(self.intake, &self.splitter);
-        Ok(self.intake.take()?)
+        self.intake.take().unwrap_or_else(|error| {
+            self.fail(error);
+            false
+        })
     }
 
     fn now(&self) -> Time {
@@ -221,24 +229,29 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         self.drive.flash.port.set_timer(ARRIVAL, self.intake.arrival());
     }
 
-    fn on_arrival(&mut self, stop: Stop) -> Outcome<()> {
+    fn on_arrival(&mut self, stop: Stop) {
         if self.closing {
-            return Ok(());
+            return;
         }
-        if stop == Stop::LastArrival && !self.intake.has_more()? {
-            self.stopped = true;
-            return Ok(());
+        if stop == Stop::LastArrival {
+            match self.intake.has_more() {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.stopped = true;
+                    return;
+                }
+                Err(error) => return self.fail(error),
+            }
         }
-        self.arrive()?;
-        if self.take()? {
+        self.arrive();
+        if !self.closing && self.take() {
             self.expect();
         }
-        Ok(())
     }
 
     /// The current request of the intake is at the host now.
     #[inline(always)]
-    fn arrive(&mut self) -> Outcome<()> {
+    fn arrive(&mut self) {
         let at = self.free_slots.pop().unwrap_or_else(|| self.new_slot());
         let arrival = if self.closed { self.now() } else { self.intake.arrival() };
         self.books.arrived(arrival);
@@ -247,10 +260,9 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         (slot.lba, slot.sectors, slot.op, slot.stream) = (lba, sectors, op, stream);
         (slot.index, slot.arrival_ns, slot.arrival) = (self.intake.index(), arrival_ns, arrival);
         if self.in_drive < self.depth {
-            self.hand_over(at)
+            self.hand_over(at);
         } else {
             self.waiting.push_back(at);
-            Ok(())
         }
     }
 
@@ -276,27 +288,27 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
     }
 
     #[inline(always)]
-    fn hand_over(&mut self, at: u32) -> Outcome<()> {
+    fn hand_over(&mut self, at: u32) {
         self.slots[at as usize].start = self.now();
         self.in_drive += 1;
         // While the lines are being emptied, whoever leaves goes first.
         let leaves = self.emptying && !self.leaving.is_empty();
         if leaves || self.on_link[IN].is_some() || !self.entering.is_empty() {
             self.entering.push_back(at);
-            return Ok(());
+            return;
         }
-        self.enter(at)?;
-        self.empty_lines()
+        self.enter(at);
+        self.empty_lines();
     }
 
     /// The way in is free for this request.
     #[inline(always)]
-    fn enter(&mut self, at: u32) -> Outcome<()> {
+    fn enter(&mut self, at: u32) {
         if !self.link_is_instant && self.op(at) == Op::Write {
             self.take_link(IN, at);
-            return Ok(());
+        } else {
+            self.dispatch(at);
         }
-        self.dispatch(at)
     }
 
     fn take_link(&mut self, direction: usize, at: u32) {
@@ -307,29 +319,28 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         self.drive.flash.port.set_timer(LINK[direction], end);
     }
 
-    fn on_link_free(&mut self, direction: usize) -> Outcome<()> {
+    fn on_link_free(&mut self, direction: usize) {
         // Whoever comes meanwhile finds the link busy and joins the lines, which are emptied next.
         if let Some(at) = self.on_link[direction] {
             if self.op(at) == Op::Write {
-                self.dispatch(at)?;
+                self.dispatch(at);
             } else {
-                self.complete(at)?;
+                self.complete(at);
             }
         }
         self.on_link[direction] = None;
-        self.empty_lines()
+        self.empty_lines();
     }
 
     /// Let completions out and requests in, as far as the link allows.
     #[inline(always)]
-    fn empty_lines(&mut self) -> Outcome<()> {
-        if self.emptying || (self.leaving.is_empty() && self.entering.is_empty()) {
-            return Ok(());
+    fn empty_lines(&mut self) {
+        if !(self.emptying || (self.leaving.is_empty() && self.entering.is_empty())) {
+            self.empty_some();
         }
-        self.empty_some()
     }
 
-    fn empty_some(&mut self) -> Outcome<()> {
+    fn empty_some(&mut self) {
         self.emptying = true;
         loop {
             if self.on_link[self.out].is_none()
@@ -338,35 +349,42 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
                 if !self.link_is_instant && self.op(at) == Op::Read {
                     self.take_link(self.out, at);
                 } else {
-                    self.complete(at)?;
+                    self.complete(at);
                 }
             } else if self.on_link[IN].is_none()
                 && let Some(at) = self.entering.pop_front()
             {
-                self.enter(at)?;
+                self.enter(at);
             } else {
                 break;
             }
         }
         self.emptying = false;
-        Ok(())
     }
 
     /// Cut a request into accesses and hand them to the translation layer.
-    fn dispatch(&mut self, at: u32) -> Outcome<()> {
+    fn dispatch(&mut self, at: u32) {
+        if self.broken {
+            return;
+        }
         let request = self.slots[at as usize].request();
         let mut watch = C::Watch::default();
-        if let Some(page) = self.splitter.single(&request) {
-            self.access(&request, request.lba, &page, &mut watch, at)?;
+        let result = if let Some(page) = self.splitter.single(&request) {
+            self.access(&request, request.lba, &page, &mut watch, at)
         } else {
-            self.access_several(&request, &mut watch, at)?;
+            self.access_several(&request, &mut watch, at)
+        };
+        let mut pending = self.drive.flash.port.arm(watch, at);
+        if let Err(error) = result {
+            // What was begun of it ends, and the request itself never does.
+            pending += 1;
+            self.broken = true;
+            self.fail(*error);
         }
-        let pending = self.drive.flash.port.arm(watch, at);
         self.slots[at as usize].pending = pending;
         if pending == 0 {
             self.leaving.push_back(at);
         }
-        Ok(())
     }
 
     #[inline(always)]
@@ -399,7 +417,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
 
     /// An access has ended: if it was the last one of its request, that may leave.
     #[inline(always)]
-    fn on_ended(&mut self, at: u32) -> Outcome<()> {
+    fn on_ended(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
         slot.pending -= 1;
         if slot.pending == 0 {
@@ -409,16 +427,15 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
             } else {
                 // The same without standing in line.
                 self.emptying = true;
-                let completed = self.complete(at);
+                self.complete(at);
                 self.emptying = false;
-                completed?;
             }
         }
-        self.empty_lines()
+        self.empty_lines();
     }
 
     /// Several accesses have ended at once.
-    fn on_finished(&mut self) -> Outcome<()> {
+    fn on_finished(&mut self) {
         let mut finished = std::mem::take(&mut self.finished);
         self.drive.flash.port.finished(&mut finished);
         for at in finished.drain(..) {
@@ -429,10 +446,10 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
             }
         }
         self.finished = finished;
-        self.empty_lines()
+        self.empty_lines();
     }
 
-    fn complete(&mut self, at: u32) -> Outcome<()> {
+    fn complete(&mut self, at: u32) {
         let now = self.now();
         self.free_slots.push(at);
         self.in_drive -= 1;
@@ -448,16 +465,15 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
             self.observer.on_request(&RequestRecord { index, request, arrival, start, end: now });
         }
         if self.closing {
-            return Ok(());
+            return;
         }
         if self.closed {
-            if self.take()? {
-                self.arrive()?;
+            if self.take() {
+                self.arrive();
             }
         } else if let Some(next) = self.waiting.pop_front() {
-            self.hand_over(next)?;
+            self.hand_over(next);
         }
-        Ok(())
     }
 
     fn pass_on_commands(&mut self, all: bool) {

@@ -119,30 +119,37 @@ impl Translation {
         })
     }
 
-    /// Look up an entry. What it takes is in `ops` then.
+    /// Look up an entry. What it takes is in `ops` then; who does that accounts for it.
     #[inline]
     pub(crate) fn lookup(&mut self, lookup: Lookup, table: &[u32]) {
         self.ops.clear();
         self.counts.lookups += 1;
         let hit = self.cache.lookup(lookup, table, &mut self.ops);
         self.counts.hits += u64::from(hit);
+    }
+
+    /// All that the last lookup takes was done, and everything that it asks for exists.
+    #[inline]
+    pub(crate) fn account_all(&mut self) {
         for at in 0..self.ops.len() {
-            self.account(self.ops[at]);
+            self.account(self.ops[at], true);
         }
     }
 
-    fn account(&mut self, op: MapOp) {
+    /// A step of a lookup was done. `existed`: there was a version of the translation page to read.
+    pub(crate) fn account(&mut self, op: MapOp, existed: bool) {
         let counts = &mut self.counts;
         match op {
-            MapOp::Fetch { bytes, .. } => {
+            MapOp::Fetch { bytes, .. } if existed => {
                 counts.fetches += 1;
                 counts.fetch_bytes += u64::from(bytes);
                 counts.fetch_ps += self.prices.read(bytes);
             }
+            MapOp::Fetch { .. } => {}
             MapOp::WriteBack { rest_bytes, .. } => {
                 counts.write_backs += 1;
                 counts.program_ps += self.prices.program(self.shape.page_bytes());
-                if rest_bytes > 0 {
+                if existed && rest_bytes > 0 {
                     counts.rest_reads += 1;
                     counts.rest_ps += self.prices.read(rest_bytes);
                 }
@@ -151,6 +158,19 @@ impl Translation {
                 counts.mispredictions += 1;
                 counts.probe_ps += self.prices.read(self.unit_bytes);
             }
+        }
+    }
+
+    /// Penalties since the last reset, by part.
+    fn penalty(&self) -> MapPenalty {
+        let counts = &self.counts;
+        let ns = |ps: u128| ps as f64 / 1000.0;
+        MapPenalty {
+            total: ns(counts.fetch_ps + counts.program_ps + counts.rest_ps + counts.probe_ps),
+            fetch: ns(counts.fetch_ps),
+            program: ns(counts.program_ps),
+            rest: ns(counts.rest_ps),
+            probe: ns(counts.probe_ps),
         }
     }
 
@@ -295,16 +315,15 @@ impl Translation {
             hits: counts.hits,
             fetches: counts.fetches,
             fetch_bytes: counts.fetch_bytes,
-            penalty_ns: (counts.fetch_ps + counts.program_ps + counts.rest_ps) as f64 / 1000.0,
+            penalty_ns: self.penalty(),
             insight: self.cache.insight(),
         }
     }
 
     pub(crate) fn summary(&self) -> MapCacheSummary {
         let counts = &self.counts;
-        let ns = |ps: u128| ps as f64 / 1000.0;
-        let total = ns(counts.fetch_ps + counts.program_ps + counts.rest_ps + counts.probe_ps);
-        let per = |count: u64| if count > 0 { total / count as f64 } else { 0.0 };
+        let penalty_ns = self.penalty();
+        let per = |count: u64| if count > 0 { penalty_ns.total / count as f64 } else { 0.0 };
         let insight = self.cache.insight();
         MapCacheSummary {
             kind: self.kind.name(),
@@ -318,13 +337,7 @@ impl Translation {
             flash_programs: counts.flash_programs,
             mean_penalty_ns: per(counts.lookups),
             mean_miss_penalty_ns: per(counts.lookups - counts.hits),
-            penalty_ns: MapPenalty {
-                total,
-                fetch: ns(counts.fetch_ps),
-                program: ns(counts.program_ps),
-                rest: ns(counts.rest_ps),
-                probe: ns(counts.probe_ps),
-            },
+            penalty_ns,
             fetches: counts.fetches,
             fetch_bytes: counts.fetch_bytes,
             write_backs: counts.write_backs,

@@ -1,6 +1,6 @@
 //! The books of a run: what completed, how long it took, and the series over time.
 
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, FtlKind};
 use crate::flash::port::FlashPort;
 use crate::flash::{CAUSES, Flash};
 use crate::ftl::{Ftl, FtlCounters};
@@ -204,6 +204,11 @@ impl Books {
             },
             ..counted
         };
+        // The model of the mapping cache alone has no flash to speak of.
+        let units = match config.ftl.kind {
+            FtlKind::MapOnly => geometry.logical_units,
+            FtlKind::Page => geometry.physical_units(),
+        };
         let table_bytes = flash.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {
             schema: SCHEMA,
@@ -229,10 +234,7 @@ impl Books {
             }),
             precondition: None,
             verify: None,
-            memory: MemorySummary {
-                table_bytes,
-                bytes_per_page: table_bytes as f64 / f64::from(geometry.physical_units()),
-            },
+            memory: MemorySummary { table_bytes, bytes_per_page: table_bytes as f64 / f64::from(units) },
             host,
         }
     }

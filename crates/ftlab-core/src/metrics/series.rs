@@ -1,6 +1,7 @@
 //! Time series of a run: one row an interval.
 
 use crate::mapcache::Insight;
+use crate::metrics::summary::MapPenalty;
 use crate::time::Time;
 
 /// What an interval is counted in.
@@ -41,8 +42,10 @@ pub struct Series {
     pub free_blocks: Vec<u64>,
     /// What a mapping cache tells, by name of the column; empty without one:
     ///
+    /// - `map_lookups`: lookups in the interval
     /// - `map_hit_ratio`: hits / lookups in the interval; NaN when there were none
     /// - `map_penalty_mean_ns`: mean penalty of a lookup in the interval; NaN when there were none
+    /// - `map_penalty_PART_mean_ns`: of it `fetch`, `program`, `rest`, and `probe` once data were predicted wrongly
     /// - `map_fetch_mean_bytes`: mean size of a fetch in the interval; NaN when there were none
     /// - `map_window_NAME`: misses in the interval for which the window was chosen
     /// - `map_score_NAME`: score of the window at the end of the interval
@@ -87,7 +90,7 @@ pub(crate) struct MapTotals {
     pub(crate) hits: u64,
     pub(crate) fetches: u64,
     pub(crate) fetch_bytes: u64,
-    pub(crate) penalty_ns: f64,
+    pub(crate) penalty_ns: MapPenalty,
     pub(crate) insight: Insight,
 }
 
@@ -258,8 +261,20 @@ impl Recorder {
                 };
             let ratio = |part: f64, whole: u64| if whole > 0 { part / whole as f64 } else { f64::NAN };
             let lookups = now.lookups - before.lookups;
+            enter("map_lookups".into(), lookups as f64);
             enter("map_hit_ratio".into(), ratio((now.hits - before.hits) as f64, lookups));
-            enter("map_penalty_mean_ns".into(), ratio(now.penalty_ns - before.penalty_ns, lookups));
+            let (penalty, earlier) = (&now.penalty_ns, &before.penalty_ns);
+            enter("map_penalty_mean_ns".into(), ratio(penalty.total - earlier.total, lookups));
+            for (part, all, earlier) in [
+                ("fetch", penalty.fetch, earlier.fetch),
+                ("program", penalty.program, earlier.program),
+                ("rest", penalty.rest, earlier.rest),
+                ("probe", penalty.probe, earlier.probe),
+            ] {
+                if part != "probe" || all > 0.0 {
+                    enter(format!("map_penalty_{part}_mean_ns"), ratio(all - earlier, lookups));
+                }
+            }
             let bytes = (now.fetch_bytes - before.fetch_bytes) as f64;
             enter("map_fetch_mean_bytes".into(), ratio(bytes, now.fetches - before.fetches));
             for (name, chosen) in &now.insight.windows {

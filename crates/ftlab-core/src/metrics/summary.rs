@@ -80,6 +80,10 @@ fn is_zero(count: &u64) -> bool {
 pub struct StandInSummary {
     /// The recording.
     pub stands_for: String,
+    /// Why the requests need not have the statistics of the recording; absent when they are those of the calibrated
+    /// stand-in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncalibrated: Option<String>,
     /// The file that was run because it is the recording; absent when the requests were generated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
@@ -296,7 +300,7 @@ pub struct MapCacheSummary {
     pub hits: u64,
     /// `hits / lookups`.
     pub hit_ratio: f64,
-    /// Reads of translation pages from flash, for whatever reason.
+    /// Reads of translation pages from flash, for whatever reason; those of data pages predicted wrongly are none.
     pub flash_reads: u64,
     /// Translation pages programmed, copies included.
     pub flash_programs: u64,
@@ -306,7 +310,7 @@ pub struct MapCacheSummary {
     pub mean_miss_penalty_ns: f64,
     /// Penalties in all, by part.
     pub penalty_ns: MapPenalty,
-    /// Reads that answered misses.
+    /// Reads that answered misses. A translation page that was never written is not read.
     pub fetches: u64,
     /// Bytes that they brought.
     pub fetch_bytes: u64,
@@ -321,7 +325,7 @@ pub struct MapCacheSummary {
     pub gc_updates: u64,
     /// Of `gc.collections`, those of blocks of translation pages.
     pub collections: u64,
-    /// Of `gc.pages_copied`, those of translation pages.
+    /// Translation pages that were copied out of them (`gc.pages_copied` counts mapping units).
     pub pages_copied: u64,
     /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -345,7 +349,7 @@ pub struct MapPenalty {
     pub program: f64,
     /// Reading what memory does not hold of them (T_rf).
     pub rest: f64,
-    /// Reading data pages that were predicted wrongly (`leaftl`), one for each.
+    /// Reading data that were predicted wrongly (`leaftl`): one page for each, also where a drive reads two or none.
     #[serde(skip_serializing_if = "nothing")]
     pub probe: f64,
 }
@@ -425,6 +429,6 @@ pub struct VerifySummary {
 pub struct MemorySummary {
     /// Tables of flash and translation layer.
     pub table_bytes: u64,
-    /// The same for each physical mapping unit.
+    /// The same for each physical mapping unit; for each logical one with `ftl.kind = "map_only"`.
     pub bytes_per_page: f64,
 }

@@ -17,7 +17,7 @@ use libc::{c_int, c_long, c_void, sock_filter, sock_fprog};
 
 use self::calls::{Calls, Pending};
 use self::process::{Pattern, Pid};
-use crate::{Options, RecordError, Recorded};
+use crate::{Options, Processes, RecordError, Recorded};
 
 /// Requests that are given on together.
 const BATCH: usize = 4096;
@@ -178,6 +178,7 @@ fn start(born: Born, command: &OsString, loop_: &mut Loop<'_>) -> Result<(), Rec
     let mut message = Vec::new();
     loop_.until_executed()?;
     if loop_.executed {
+        loop_.processes.begun(born.pid);
         return Ok(());
     }
     let _ = report.read_to_end(&mut message);
@@ -201,6 +202,7 @@ struct Loop<'a> {
     batch: Vec<Request>,
     executed: bool,
     status: i32,
+    processes: Processes,
 }
 
 impl Loop<'_> {
@@ -229,6 +231,7 @@ impl Loop<'_> {
         }
         if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
             self.tasks.remove(&pid);
+            self.processes.ended(pid);
             let now = self.now();
             self.calls.closed(now, self.tasks.keys().copied());
             if pid == self.root {
@@ -266,6 +269,9 @@ impl Loop<'_> {
             }
             EVENT_STOP => {
                 self.tasks.entry(pid).or_insert(None);
+                if self.executed {
+                    self.processes.begun(pid);
+                }
                 if signal != libc::SIGTRAP {
                     // Stopped by a signal: it waits for SIGCONT, and its calls wait with it.
                     let _ = ptrace(libc::PTRACE_LISTEN, pid, 0, 0);
@@ -341,6 +347,7 @@ pub(crate) fn record(
         batch: Vec::new(),
         executed: false,
         status: 0,
+        processes: options.processes.clone(),
     };
     let done = work.run(born, name);
     if let Err(error) = done {

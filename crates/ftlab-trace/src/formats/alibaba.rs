@@ -16,7 +16,7 @@ pub(crate) static FORMAT: Format = Format {
     columns: "device_id,opcode,offset,length,timestamp",
     units: "opcode R or W; offset and length in bytes, rounded out to sectors of 512 bytes; timestamp in microseconds of \
             the calendar, counted from the earliest of the first requests; the device becomes the stream: its number \
-            below 65,536, else a free number from 65535 down, in order of appearance",
+            below 65,536, else a free number from 65535 down, in order of appearance (ftlab trace info --volumes lists them)",
     cannot_say: "trims, flushes and response times",
     argument: Some(Argument {
         summary: clock::ARGUMENT,
@@ -81,5 +81,9 @@ impl LineParser for Alibaba {
 
     fn look_ahead(&mut self, lines: &[u8]) {
         self.clock.settle(lines, Alibaba { clock: Clock::zero(), ..Alibaba::default() });
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.devices.names()
     }
 }

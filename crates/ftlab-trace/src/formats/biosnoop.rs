@@ -4,7 +4,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use super::bpftrace::is_greeting;
 use super::{Format, Sample};
-use crate::numbering::Volumes;
+use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, MAX_SECTORS, TextReader, sectors_of_bytes, shape_of};
 
 /// See [`Format::summary`].
@@ -177,6 +177,10 @@ impl LineParser for Biosnoop {
         }
         let (lba, sectors) = sectors_of_bytes(lba * 512, bytes, extent)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.disks.names(plain_name)
     }
 }
 

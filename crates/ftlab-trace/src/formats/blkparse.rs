@@ -6,7 +6,7 @@ use ftlab_core::host::request::{Op, Request, SourceError};
 
 use super::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
-use crate::numbering::Volumes;
+use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 use crate::write::{LineWriter, TraceWriter};
 
@@ -17,9 +17,10 @@ pub(crate) static FORMAT: Format = Format {
     columns: "major,minor cpu sequence time pid action rwbs sector + sectors [process]",
     units: "time in decimal seconds from the begin of the recording, kept as it is; sectors of 512 bytes; of the events of \
             a request one is taken: D, its dispatch to the driver, which is what the drive sees; rwbs with D = discard, \
-            R or W, F alone or without data = flush; the device becomes the stream, numbered in order of appearance; \
-            other events, messages, passed-through commands and the summary at the end are skipped; events from before \
-            time 0, which blkparse prints as second 1266874889, arrive with the request ahead of them",
+            R or W, F alone or without data = flush; the device becomes the stream: of major 259, as ftlab \
+            writes them, by its minor number, others numbered in order of appearance; other events, messages, \
+            passed-through commands and the summary at the end are skipped; events from before time 0, which blkparse \
+            prints as second 1266874889, arrive with the request ahead of them",
     cannot_say: "a flush that travels with a write (preflush, FUA); response times, unless the C events are compared \
                  with the D events",
     argument: Some(Argument {
@@ -217,7 +218,7 @@ impl LineParser for Blkparse {
         };
         let arrival_ns = if WRAPPED_NS.contains(&time_ns) { self.previous_ns } else { time_ns };
         self.previous_ns = arrival_ns;
-        let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
+        let stream = self.devices.number_named(&(major << 32 | minor & 0xffff_ffff), device_at, volume_of)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
     }
 
@@ -231,9 +232,22 @@ impl LineParser for Blkparse {
             "found no request with action {action}; there are {names}: choose one, as with --format blkparse:{first}"
         ))
     }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.devices.names(device_name)
+    }
 }
 
-/// Streams become minor numbers of major 259, which Linux gives to disks without a major number of their own.
+/// The major number that Linux gives to disks without one of their own.
+const MAJOR: u64 = 259;
+
+/// The stream that [`write`] made a device of.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "a key, as maps lend it")]
+fn volume_of(device: &u64) -> Option<u16> {
+    if device >> 32 == MAJOR { u16::try_from(device & 0xffff_ffff).ok() } else { None }
+}
+
+/// Streams become minor numbers of [`MAJOR`].
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all writers")]
 fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
     let mut sequence = 0u64;
@@ -248,7 +262,7 @@ fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
             Op::Flush => "FN",
         };
         // Writing to a Vec cannot fail.
-        let _ = write!(out, "259,{stream:<5} 0 {sequence:>8} {seconds:>5}.{ns:09}     0  D {rwbs:>3} ");
+        let _ = write!(out, "{MAJOR},{stream:<5} 0 {sequence:>8} {seconds:>5}.{ns:09}     0  D {rwbs:>3} ");
         let _ = if op == Op::Flush {
             writeln!(out, "[ftlab]")
         } else {

@@ -4,7 +4,7 @@ use ftlab_core::host::request::Request;
 
 use super::blkparse::{access, op_of_rwbs};
 use super::{Format, Sample};
-use crate::numbering::Volumes;
+use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
 
 /// See [`Format::summary`].
@@ -80,6 +80,10 @@ impl LineParser for Bpftrace {
         };
         let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.devices.names(device_name)
     }
 }
 

@@ -7,7 +7,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 use super::{Argument, Format};
 use crate::columns::{Column, Fields, Units, complete, op_of_name};
 use crate::input::Input;
-use crate::numbering::Volumes;
+use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, Hashes, LineParser, TextReader};
 
 /// See [`Format::summary`].
@@ -389,6 +389,10 @@ impl LineParser for Columns {
 
     fn content(&self) -> Option<u128> {
         self.content
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.volumes.names(plain_name)
     }
 }
 

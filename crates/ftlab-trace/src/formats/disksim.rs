@@ -4,7 +4,6 @@ use std::io::Write;
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::flashsim::{Unit, unit_of_sizes};
 use super::{Format, Sample};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
 use crate::write::{LineWriter, Unwritable};
@@ -15,18 +14,15 @@ pub(crate) static FORMAT: Format = Format {
     summary: "DiskSim ASCII traces; simulators that descend from it use the same form",
     columns: "time device lba sectors flags",
     units: "time in milliseconds, decimal, exact to the nanosecond and kept as it is; lba and sectors of 512 bytes; \
-            flags hexadecimal, bit 0 set = read; the device becomes the stream; as a line tells nothing of the unit of sizes, a \
-            trace is taken for one of these rather than for flashsim only where five of the first 200 lines have flags other \
-            than 0 and 1, or all sizes are multiples of 8, of three or more sizes in 20 or more requests, or at least five \
-            requests go on behind the one before in sectors, four times as many as in pages, and nothing speaks of pages",
+            flags hexadecimal, bit 0 set = read; the device becomes the stream; as nothing in a line tells the unit of sizes, \
+            flashsim fits as well unless five of the first 200 lines have flags other than 0 and 1: else one of the two has to \
+            be named, by the extension or as the format",
     cannot_say: "trims, flushes and response times",
     argument: None,
     extensions: &["disksim"],
     example: "0.744525 0 779696 8 0\n1.072442 0 492344 16 1\n1.5 1 128 64 1\n\
               2.000001 0 779704 8 0\n12.25 1 192 64 1\n",
-    detect: |sample: &Sample<'_>| {
-        shape_of(sample.lines, DiskSim).fits() && unit_of_sizes(sample) != Some(Unit::Pages)
-    },
+    detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
     write_contents: None,

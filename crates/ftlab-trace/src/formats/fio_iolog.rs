@@ -6,7 +6,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
 use super::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
-use crate::numbering::Volumes;
+use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes};
 use crate::write::{LineWriter, TraceWriter};
 
@@ -22,7 +22,7 @@ pub(crate) static FORMAT: Format = Format {
             actions read, write, trim; sync and datasync are flushes; add, open, close name files; offset and length in \
             bytes, rounded out to sectors of 512 bytes; in version 2 wait sets the time to its offset in milliseconds \
             from the start, as fio replays it, and requests before the first wait arrive at 0; each file becomes a \
-            stream, numbered in order of appearance",
+            stream: volume7, as ftlab writes them, number 7, others numbered in order of appearance",
     cannot_say: "times below a microsecond, and in version 2 any but those of waits; which flush belongs to which write; \
                  response times",
     argument: Some(Argument {
@@ -106,7 +106,9 @@ impl LineParser for Iolog {
         let action = line.token();
         if line.at_line_end() {
             return match action {
-                b"add" | b"open" | b"close" => self.files.number(file, file_at).map(|_| None),
+                b"add" | b"open" | b"close" => {
+                    self.files.number_named(file, file_at, volume_of).map(|_| None)
+                }
                 b"read" | b"write" | b"trim" | b"sync" | b"datasync" | b"wait" => {
                     Err(Cursor::shape(line.position(), "an offset and a length"))
                 }
@@ -131,12 +133,16 @@ impl LineParser for Iolog {
         let Some(op) = op else {
             return self.wait(offset, address_at).map(|()| None);
         };
-        let stream = self.files.number(file, file_at)?;
+        let stream = self.files.number_named(file, file_at, volume_of)?;
         let (lba, sectors) = match op {
             Op::Flush => (0, 0),
             _ => sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?,
         };
         Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.files.names(plain_name)
     }
 }
 
@@ -153,6 +159,39 @@ impl Iolog {
     }
 }
 
+/// The stream that [`write`] made a file of.
+fn volume_of(file: &[u8]) -> Option<u16> {
+    let digits = std::str::from_utf8(file.strip_prefix(b"volume")?).ok()?;
+    let number: u16 = digits.parse().ok()?;
+    (number.to_string() == digits).then_some(number)
+}
+
+/// Counts the requests whose times a log cannot hold.
+struct CutTimes<W> {
+    lines: W,
+    cut: u64,
+}
+
+impl<W: TraceWriter> TraceWriter for CutTimes<W> {
+    fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String> {
+        self.cut += requests.iter().map(|request| u64::from(request.arrival_ns % 1000 != 0)).sum::<u64>();
+        self.lines.write(requests, contents)
+    }
+
+    fn lost(&self) -> Vec<String> {
+        let times = match self.cut {
+            0 => return Vec::new(),
+            1 => "1 time is".to_owned(),
+            cut => format!("{cut} times are"),
+        };
+        vec![format!("{times} cut to whole microseconds, which is all fio has")]
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        Box::new(self.lines).finish()
+    }
+}
+
 /// Streams become files called `volume0`, `volume1`, ...: a name that no device has, so that a careless replay
 /// overwrites none.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all writers")]
@@ -160,10 +199,8 @@ fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
     let mut opened = vec![false; 1 << 16];
     let header = [VERSION_3, b"\n"].concat();
     let header = String::from_utf8_lossy(&header).into_owned();
-    Ok(Box::new(LineWriter::new(
-        sink,
-        &header,
-        move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
+    let lines =
+        LineWriter::new(sink, &header, move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
             let Request { arrival_ns, lba, sectors, op, stream } = *request;
             let us = arrival_ns / 1000;
             // Writing to a Vec cannot fail.
@@ -178,6 +215,6 @@ fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
             };
             let _ = writeln!(out, "{us} volume{stream} {action} {} {}", lba * 512, u64::from(sectors) * 512);
             Ok(())
-        },
-    )))
+        });
+    Ok(Box::new(CutTimes { lines, cut: 0 }))
 }

@@ -3,7 +3,7 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::{Format, Sample};
-use crate::numbering::Volumes;
+use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
@@ -72,5 +72,9 @@ impl LineParser for Fiu {
 
     fn content(&self) -> Option<u128> {
         self.content
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.devices.names(device_name)
     }
 }

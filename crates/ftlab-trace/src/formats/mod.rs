@@ -247,7 +247,15 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
                 [] => String::new(),
                 _ => format!(" or by the extension ({})", extensions.join(", ")),
             };
-            failed(format!("the content fits several formats ({fits}): choose one with --format{or_name}"))
+            let fit = |name: &str| fitting.iter().any(|format| format.name == name);
+            let units = if fit(disksim::FORMAT.name) && fit(flashsim::FORMAT.name) {
+                "; disksim has sizes in sectors, flashsim in pages of 4 KiB"
+            } else {
+                ""
+            };
+            failed(format!(
+                "the content fits several formats ({fits}): choose one with --format{or_name}{units}"
+            ))
         }),
     }
 }
@@ -321,51 +329,47 @@ mod tests {
         assert!(error.expected.contains("(disksim, flashsim)"), "{error}");
     }
 
+    /// Sizes and places that look like one of the units may come from the other.
     #[test]
-    fn the_unit_of_sizes_needs_evidence() {
+    fn the_unit_of_sizes_is_never_inferred() {
         let either = ["disksim", "flashsim"];
-        // Each request goes on behind the one before by the size in units of so many sectors.
-        let run = |unit: u64, sizes: &[u64], count: usize| {
+        // Each request goes on behind the one before by its size in units of so many sectors.
+        let run = |unit: u64, sizes: &[u64]| {
             let mut lba = 1001;
-            let lines = sizes.iter().cycle().take(count).map(|size| {
+            let lines = sizes.iter().cycle().take(200).map(|size| {
                 lba += size * unit;
                 format!("0.5 0 {} {size} 1\n", lba - size * unit)
             });
             lines.collect::<Vec<_>>().concat()
         };
         // No request goes on from another.
-        let scattered = |sizes: &[u64], count: u64| {
-            let lines = sizes.iter().cycle().zip(0..count);
+        let scattered = |sizes: &[u64]| {
+            let lines = sizes.iter().cycle().zip(0..200u64);
             let lines = lines.map(|(size, at)| format!("0.5 0 {} {size} 1\n", at * 7919 % 1000 * 1000));
             lines.collect::<Vec<_>>().concat()
         };
+        let flags = |count: usize| "0.5 0 7 8 2\n".repeat(count) + &scattered(&[1, 2]);
         for (text, fitting) in [
-            (scattered(&[1, 2, 3], 100), &either[..]),
-            // All of one size, or of two, may be pages.
-            (scattered(&[8], 100), &either),
-            (scattered(&[8, 16], 100), &either),
-            (scattered(&[8, 16, 24], 19), &either),
-            (scattered(&[8, 16, 24], 20), &["disksim"]),
-            (run(1, &[3, 5], 6), &["disksim"]),
-            (run(1, &[3, 5], 5), &either),
-            (run(1, &[3], 6), &["disksim"]),
-            // Less than a page, rounded up.
-            (run(1, &[1], 100), &either),
-            (run(8, &[3, 5], 6), &["flashsim"]),
-            (run(8, &[3, 5], 5), &either),
-            // A stride.
-            (run(8, &[8], 100), &either),
-            (run(8, &[3, 5], 20) + &run(1, &[3, 5], 4), &["flashsim"]),
-            (run(8, &[3, 5], 20) + &run(1, &[3, 5], 6), &either),
-            (run(8, &[8, 16, 24], 40), &either),
-            ("0.5 0 7 8 2\n".repeat(5) + &scattered(&[1, 2], 100), &["disksim"]),
-            ("0.5 0 7 8 2\n".repeat(4) + &scattered(&[1, 2], 100), &either),
+            (scattered(&[1, 2, 3]), &either[..]),
+            // Whole pages in sectors, or large requests of FlashSim.
+            (scattered(&[8, 16, 32, 64]), &either),
+            (run(1, &[3, 5]), &either),
+            // Pages, or one to three sectors in slots of 4 KiB for each.
+            (run(8, &[1, 2, 3]), &either),
+            // FlashSim has no other flags than 0 and 1; a few lines may be wrong.
+            (flags(4), &either),
+            (flags(5), &["disksim"]),
         ] {
             assert_eq!(fitting_names(text.as_bytes()), fitting, "{text}");
+            let input = || Input::from_bytes("t", text.clone().into());
             for name in either {
-                assert_eq!(
-                    detect(Input::from_bytes("t", text.clone().into()), Some(name)).unwrap().name,
-                    name
+                assert_eq!(detect(input(), Some(name)).unwrap().name, name);
+            }
+            if let Err(error) = detect(input(), Some("trace")) {
+                assert!(error.expected.contains("(disksim, flashsim)"), "{error}");
+                assert!(
+                    error.expected.contains("disksim has sizes in sectors, flashsim in pages"),
+                    "{error}"
                 );
             }
         }
@@ -383,7 +387,7 @@ mod tests {
         for format in FORMATS.iter().filter(|format| !format.example.is_empty()) {
             let own = [format.name];
             let expected: &[&str] = match format.name {
-                "disksim" => &["disksim", "flashsim"],
+                "disksim" | "flashsim" => &["disksim", "flashsim"],
                 "mqsim" | "ssdsim" => whole_times,
                 // Its columns have to be named.
                 "columns" => &[],

@@ -4,7 +4,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use super::{Argument, Format, Sample};
 use crate::clock::{self, Clock};
-use crate::numbering::Volumes;
+use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
@@ -150,6 +150,10 @@ impl LineParser for OpenCas {
 
     fn look_ahead(&mut self, lines: &[u8]) {
         self.clock.settle(lines, OpenCas { clock: Clock::zero(), ..OpenCas::default() });
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.devices.names(plain_name)
     }
 }
 

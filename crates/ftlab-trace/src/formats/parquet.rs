@@ -180,7 +180,7 @@ impl<T: DataType> Typed<T> {
 
 enum Values {
     Int32 { typed: Typed<Int32Type>, unsigned: bool },
-    Int64(Typed<Int64Type>),
+    Int64 { typed: Typed<Int64Type>, unsigned: bool },
     Float(Typed<FloatType>),
     Double(Typed<DoubleType>),
     Bytes(Typed<ByteArrayType>),
@@ -190,7 +190,7 @@ impl Values {
     fn load(&mut self, records: usize, levels: &mut Vec<i16>) -> Result<(usize, usize), ParquetError> {
         match self {
             Values::Int32 { typed, .. } => typed.load(records, levels),
-            Values::Int64(typed) => typed.load(records, levels),
+            Values::Int64 { typed, .. } => typed.load(records, levels),
             Values::Float(typed) => typed.load(records, levels),
             Values::Double(typed) => typed.load(records, levels),
             Values::Bytes(typed) => typed.load(records, levels),
@@ -200,12 +200,8 @@ impl Values {
     /// A value times 10^`scale`, as a whole number; or the text of what is none.
     fn number(&self, index: usize, scale: usize) -> Result<u64, String> {
         let factor = 10u64.pow(scale as u32);
-        let whole = |value: i64| {
-            u64::try_from(value)
-                .ok()
-                .and_then(|value| value.checked_mul(factor))
-                .ok_or_else(|| value.to_string())
-        };
+        let natural = |value: u64| value.checked_mul(factor).ok_or_else(|| value.to_string());
+        let whole = |value: i64| u64::try_from(value).map_err(|_| value.to_string()).and_then(natural);
         let rounded = |value: f64| {
             let scaled = (value * factor as f64).round();
             if (0.0..1.8e19).contains(&scaled) { Ok(scaled as u64) } else { Err(value.to_string()) }
@@ -213,7 +209,8 @@ impl Values {
         match self {
             Values::Int32 { typed, unsigned: true } => whole(i64::from(typed.values[index] as u32)),
             Values::Int32 { typed, .. } => whole(typed.values[index].into()),
-            Values::Int64(typed) => whole(typed.values[index]),
+            Values::Int64 { typed, unsigned: true } => natural(typed.values[index].cast_unsigned()),
+            Values::Int64 { typed, .. } => whole(typed.values[index]),
             Values::Float(typed) => rounded(typed.values[index].into()),
             Values::Double(typed) => rounded(typed.values[index]),
             Values::Bytes(typed) => {
@@ -241,13 +238,13 @@ impl Values {
     ) -> bool {
         match self {
             // A loop without branches that leave it, over the columns as ftlab writes them.
-            Values::Int64(typed) if scale == 0 => {
+            Values::Int64 { typed, unsigned } if scale == 0 => {
                 let (mut signs, mut fine) = (0, true);
                 for (request, value) in out.iter_mut().zip(&typed.values) {
                     signs |= *value;
                     fine &= set(request, value.cast_unsigned());
                 }
-                fine && signs >= 0
+                fine && (*unsigned || signs >= 0)
             }
             Values::Int32 { typed, unsigned } if scale == 0 => {
                 let (mut signs, mut fine) = (0, true);
@@ -393,13 +390,16 @@ impl<R: ChunkReader + 'static> Reader<R> {
         let group = self.file.get_row_group(self.next_group)?;
         for loaded in &mut self.columns {
             let described = group.metadata().column(loaded.leaf).column_descr_ptr();
-            let unsigned = described.converted_type() == ConvertedType::UINT_32;
+            let unsigned =
+                matches!(described.converted_type(), ConvertedType::UINT_32 | ConvertedType::UINT_64);
             let pages = group.get_column_page_reader(loaded.leaf)?;
             loaded.values = Some(match get_column_reader(described, pages) {
                 ColumnReader::Int32ColumnReader(reader) => {
                     Values::Int32 { typed: Typed::new(reader), unsigned }
                 }
-                ColumnReader::Int64ColumnReader(reader) => Values::Int64(Typed::new(reader)),
+                ColumnReader::Int64ColumnReader(reader) => {
+                    Values::Int64 { typed: Typed::new(reader), unsigned }
+                }
                 ColumnReader::FloatColumnReader(reader) => Values::Float(Typed::new(reader)),
                 ColumnReader::DoubleColumnReader(reader) => Values::Double(Typed::new(reader)),
                 ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(Typed::new(reader)),

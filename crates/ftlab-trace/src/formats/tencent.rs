@@ -19,7 +19,7 @@ pub(crate) static FORMAT: Format = Format {
     columns: "Timestamp,Offset,Size,IOType,VolumeID",
     units: "timestamp in whole or decimal seconds of the calendar, counted from the earliest of the first requests; offset \
             and size in sectors of 512 bytes; IOType 0 = read, 1 = write; the volume becomes the stream: its number below \
-            65,536, else a free number from 65535 down, in order of appearance",
+            65,536, else a free number from 65535 down, in order of appearance (ftlab trace info --volumes lists them)",
     cannot_say: "when within a second a request came, where times are whole; trims, flushes and response times",
     argument: Some(Argument {
         summary: clock::ARGUMENT,
@@ -81,6 +81,10 @@ impl LineParser for Tencent {
 
     fn look_ahead(&mut self, lines: &[u8]) {
         self.clock.settle(lines, Tencent { clock: Clock::zero(), ..Tencent::default() });
+    }
+
+    fn stream_names(&self) -> Vec<(u16, String)> {
+        self.volumes.names()
     }
 }
 

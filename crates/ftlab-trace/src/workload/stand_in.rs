@@ -2,14 +2,17 @@
 
 use std::fmt;
 
+use ftlab_core::config::ConfigError;
 use ftlab_core::quantity::parse_bytes;
 use schemars::JsonSchema;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::transform::Step;
+
 /// What a workload stands for.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StandIn {
     /// The recording, and the paper that used it.
@@ -21,6 +24,20 @@ pub struct StandIn {
     /// Format of these files; recognised by content when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
+    /// Steps that make of the requests of the recording what the paper made of them, such as all accesses writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transform: Vec<Step>,
+}
+
+impl StandIn {
+    /// Check the steps.
+    ///
+    /// # Errors
+    /// What is wrong with which.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let mut steps = self.transform.iter().enumerate();
+        steps.try_for_each(|(index, step)| step.validate(&format!("stand_in.transform[{index}]")))
+    }
 }
 
 /// A number that a statistic must have, to within the tolerance of its kind, or a range in which it must be.
@@ -188,4 +205,57 @@ pub struct Calibration {
     /// What the paper says of its shape.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<ShapeName>,
+}
+
+/// A statistic, and what it must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target {
+    /// Its name in [`Calibration`].
+    pub statistic: &'static str,
+    /// What is stated.
+    pub expected: Expected,
+    /// The least and the most that meet it.
+    pub bounds: (f64, f64),
+}
+
+impl Calibration {
+    /// What is stated, with the tolerance of each.
+    pub fn targets(&self) -> Vec<Target> {
+        let c = self;
+        let rows = [
+            ("requests", c.requests, 0.0, 0.0),
+            ("read_fraction", c.read_fraction, 0.01, 0.0),
+            ("write_fraction", c.write_fraction, 0.01, 0.0),
+            ("trim_fraction", c.trim_fraction, 0.01, 0.0),
+            ("flush_fraction", c.flush_fraction, 0.01, 0.0),
+            ("read_bytes_fraction", c.read_bytes_fraction, 0.02, 0.0),
+            ("mean_bytes", c.mean_bytes, 0.0, 0.02),
+            ("mean_read_bytes", c.mean_read_bytes, 0.0, 0.02),
+            ("mean_write_bytes", c.mean_write_bytes, 0.0, 0.02),
+            ("page_accesses", c.page_accesses, 0.0, 0.0),
+            ("span_bytes", c.span_bytes, 0.0, 0.05),
+            ("footprint_bytes", c.footprint_bytes, 0.0, 0.05),
+            ("sequential_fraction", c.sequential_fraction, 0.02, 0.0),
+            ("sequential_read_fraction", c.sequential_read_fraction, 0.02, 0.0),
+            ("sequential_write_fraction", c.sequential_write_fraction, 0.02, 0.0),
+            ("aligned_fraction", c.aligned_fraction, 0.02, 0.0),
+            ("write_4k_fraction", c.write_4k_fraction, 0.02, 0.0),
+            ("hottest_tenth", c.hottest_tenth, 0.03, 0.0),
+            ("hottest_fifth", c.hottest_fifth, 0.03, 0.0),
+            ("mean_gap_us", c.mean_gap_us, 0.0, 0.05),
+            ("gap_cv", c.gap_cv, 0.0, 0.2),
+        ];
+        let target = |(statistic, expected, absolute, relative): (_, Option<Expected>, f64, f64)| {
+            let expected = expected?;
+            let bounds = match expected {
+                Expected::Range(low, high) => (low, high),
+                Expected::Value(value) => {
+                    let tolerance = absolute + relative * value.abs();
+                    (value - tolerance, value + tolerance)
+                }
+            };
+            Some(Target { statistic, expected, bounds })
+        };
+        rows.into_iter().filter_map(target).collect()
+    }
 }

@@ -15,8 +15,7 @@ pub struct Row {
     /// Folder and name, as its CATALOG.md has them.
     pub file: &'static str,
     pub format: &'static str,
-    /// Whether only the user can tell its format: whole numbers in all five columns, or nothing that tells the unit of
-    /// sizes.
+    /// Whether only the user can tell its format: nothing tells the unit of times, or that of sizes.
     pub ambiguous: bool,
     /// What else has to be said to read it.
     pub options: fn(&mut OpenOptions),
@@ -52,16 +51,16 @@ pub const ROWS: &[Row] = &[
     row("msr-cambridge/wdev_1.csv", "msr"),
     row("msr-cambridge/prxy_0-sample20k.csv.zst", "msr"),
     Row { ambiguous: true, ..row("microsoft-enterprise/mqsim-tpcc-small.trace", "mqsim") },
-    row("microsoft-enterprise/MSN-FS-30s-ms.trace.zst", "disksim"),
-    row("disksim-ssd-valid/ssd-iozone-aligned2-100K.trace.zst", "disksim"),
-    row("disksim-hp/ascii.trace.zst", "disksim"),
+    Row { ambiguous: true, ..row("microsoft-enterprise/MSN-FS-30s-ms.trace.zst", "disksim") },
+    Row { ambiguous: true, ..row("disksim-ssd-valid/ssd-iozone-aligned2-100K.trace.zst", "disksim") },
+    Row { ambiguous: true, ..row("disksim-hp/ascii.trace.zst", "disksim") },
     row("cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
     row("umass-spc/Financial_mini.spc", "spc"),
     row("umass-spc/small_financial.disksim", "disksim"),
     Row { ambiguous: true, ..row("umass-spc/ssdsim-example.ascii", "ssdsim") },
     Row { ambiguous: true, ..row("umass-spc/flashsim-fin1.trace.zst", "flashsim") },
-    row("umass-spc/flashsim-web1.trace.zst", "flashsim"),
-    row("desktop-misc/flashsim-desktop.trace.zst", "flashsim"),
+    Row { ambiguous: true, ..row("umass-spc/flashsim-web1.trace.zst", "flashsim") },
+    Row { ambiguous: true, ..row("desktop-misc/flashsim-desktop.trace.zst", "flashsim") },
     row("1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
     row("1and1-datacentre/windows-shared-server.load.gz", "blkreplay"),
     row("cloudphysics/cloudPhysicsIO.csv.zst", "columns:-,arrival_s,op[read=28 write=2a],bytes,lba"),

@@ -1,7 +1,7 @@
 //! Garbage collection and wear levelling: victims, and where their survivors go.
 
 use super::gather::MAX_SCATTERED;
-use super::{MAX_SLOTS, PageFtl, PageReads, lost};
+use super::{MAX_SLOTS, PageFtl, lost};
 use crate::config::WearLeveling;
 use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
@@ -61,7 +61,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         if self.holds_translation(victim) {
             if let Some(translation) = &mut self.translation {
                 translation.counts.collections += 1;
-                translation.counts.pages_copied += u64::from(valid);
+                translation.counts.pages_copied += u64::from(pages);
             }
             self.empty_block(flash, plane, victim, self.map_slot(), Cause::Map)?;
         } else {
@@ -139,22 +139,23 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     ) -> Outcome<P::Ticket> {
         let mut copied = flash.port.ready();
         let mut rest = survivors;
+        let mut read = None;
         while !rest.is_empty() {
             let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
                 return Err(self.full(plane, "copies of garbage collection"));
             };
-            let moving;
             let mut done;
             if self.copyback && self.geometry.slots_per_page == 1 && all {
                 let to = PageAt { block, index: flash.nand.next_page(block) };
                 let room = (self.geometry.data_pages_per_block - to.index) as usize;
+                let moving;
                 (moving, rest) = rest.split_at(room.min(rest.len()));
                 let map = self.map.as_mut_slice();
                 let ready = flash.port.ready();
                 done = flash.copyback_all(moving, to, cause, ready, |lpn, ppn| map[lpn.index()] = ppn.0)?;
             } else {
-                (moving, rest) = rest.split_at((self.geometry.slots_per_page as usize).min(rest.len()));
-                done = self.copy_page(flash, block, moving, cause)?;
+                done = self.copy_page(flash, block, rest, &mut read, cause)?;
+                (_, rest) = rest.split_at((self.geometry.slots_per_page as usize).min(rest.len()));
             }
             if self.is_full(&flash.nand, block) {
                 done = self.seal(flash, plane, slot, block, done)?;
@@ -164,14 +165,17 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         Ok(copied)
     }
 
-    /// Move the units `moving` into the next page of `block`.
+    /// Move the first units of `rest`, as many as fit, into the next page of `block`. `read` is the page of flash that was
+    /// read last for those before them, and when: what moves of it from here on was brought along.
     fn copy_page<P: FlashPort>(
         &mut self,
         flash: &mut Flash<P>,
         block: BlockId,
-        moving: &[Ppn],
+        rest: &[Ppn],
+        read: &mut Option<(PageAt, P::Ticket)>,
         cause: Cause,
     ) -> Outcome<P::Ticket> {
+        let moving = &rest[..rest.len().min(self.geometry.slots_per_page as usize)];
         let mut units = [Lpn(0); MAX_SLOTS];
         for (unit, ppn) in units.iter_mut().zip(moving) {
             *unit = flash.nand.lpn(*ppn).ok_or_else(|| lost(*ppn))?;
@@ -186,12 +190,8 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let done = if self.copyback && whole {
             flash.copyback(from, to, units, cause, ready)?
         } else {
-            let mut reads = PageReads::new(ready);
-            for ppn in moving {
-                reads.add(flash, self.geometry.page_of(*ppn), self.geometry.sectors_per_unit, cause)?;
-            }
-            let read = reads.finish(flash, cause)?;
-            flash.program(to, units, cause, read)?
+            let known = self.read_moving(flash, rest, moving.len(), read, cause)?;
+            flash.program(to, units, cause, known)?
         };
         let destination = self.geometry.unit(to);
         for (at, (lpn, ppn)) in units.iter().zip(moving).enumerate() {
@@ -201,6 +201,41 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             self.map[lpn.index()] = new.0;
         }
         Ok(done)
+    }
+
+    /// Read the pages of flash that the first `count` units of `rest` are on. With the page of the last of them comes what
+    /// follows of it, and `read` remembers that.
+    fn read_moving<P: FlashPort>(
+        &self,
+        flash: &mut Flash<P>,
+        rest: &[Ppn],
+        count: usize,
+        read: &mut Option<(PageAt, P::Ticket)>,
+        cause: Cause,
+    ) -> Outcome<P::Ticket> {
+        let (moving, next) = rest.split_at(count);
+        let ready = flash.port.ready();
+        let (mut known, before) = (ready, *read);
+        for (at, ppn) in moving.iter().enumerate() {
+            let page = self.geometry.page_of(*ppn);
+            let is_of_page = |ppn: &&Ppn| self.geometry.page_of(**ppn) == page;
+            if moving[..at].iter().any(|ppn| is_of_page(&ppn)) {
+                continue;
+            }
+            let is_last = moving.last().is_some_and(|last| is_of_page(&last));
+            let done = if let Some((_, done)) = before.filter(|before| before.0 == page) {
+                done
+            } else {
+                let later = if is_last { next.iter().take_while(is_of_page).count() } else { 0 };
+                let units = moving[at..].iter().filter(is_of_page).count() + later;
+                flash.read(page, units as u32 * self.geometry.sectors_per_unit, cause, ready)?
+            };
+            if is_last {
+                *read = Some((page, done));
+            }
+            known = flash.port.join(known, done);
+        }
+        Ok(known)
     }
 
     /// Tell the mapping cache of units that were moved out of `victim`.

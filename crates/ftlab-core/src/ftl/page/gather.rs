@@ -156,13 +156,13 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         for first in units.step_by(slots as usize) {
             let mut lpns = [Lpn(0); MAX_SLOTS];
             let mut old = [Ppn(0); MAX_SLOTS];
-            let mut reads = PageReads::new(ready);
+            let mut reads = PageReads::new();
             for (at, lpn) in (first..first + slots).map(Lpn).enumerate() {
                 (lpns[at], old[at]) = (lpn, Ppn(self.map[lpn.index()]));
                 let page = self.geometry.page_of(old[at]);
-                reads.add(flash, page, self.geometry.sectors_per_unit, Cause::Gc)?;
+                reads.add(page, self.geometry.sectors_per_unit);
             }
-            let read = reads.finish(flash, Cause::Gc)?;
+            let read = reads.send(flash, Cause::Gc, ready)?;
             let page = PageAt { block, index: flash.nand.next_page(block) };
             let mut done = flash.program(page, &lpns[..slots as usize], Cause::Gc, read)?;
             let new = self.geometry.unit(page).0;

@@ -318,15 +318,15 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         }
         let (old, units) = (&old[..op.units as usize], &units[..op.units as usize]);
         if partial {
-            let mut reads = PageReads::new(after);
+            let mut reads = PageReads::new();
             for (index, old) in (0..).zip(old) {
                 let missing = per_unit - op.sectors_of(index, per_unit).len() as u32;
                 if let (Some(old), true) = (old, missing > 0) {
-                    reads.add(flash, self.geometry.page_of(*old), missing, Cause::Host)?;
+                    reads.add(self.geometry.page_of(*old), missing);
                     self.counters.read_modify_writes += 1;
                 }
             }
-            after = reads.finish(flash, Cause::Host)?;
+            after = reads.send(flash, Cause::Host, after)?;
         }
         let page = PageAt { block, index: flash.nand.next_page(block) };
         let mut done = flash.program(page, units, Cause::Host, after)?;
@@ -350,6 +350,25 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             self.settle(flash)?;
         }
         self.measure_room(&flash.nand, plane);
+        Ok(done)
+    }
+
+    /// Read an access to one unit.
+    #[inline(always)]
+    fn read_one<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> Outcome<P::Ticket> {
+        let found = self.lookup(op.lpn);
+        let done = if let Some(ppn) = found {
+            flash.read(self.geometry.page_of(ppn), op.sectors, Cause::Host, after)?
+        } else {
+            self.counters.unmapped_reads += 1;
+            after
+        };
+        flash.deliver(found, op.first_sector..op.first_sector + op.sectors);
         Ok(done)
     }
 
@@ -405,48 +424,38 @@ fn lost(ppn: Ppn) -> Box<RunError> {
     )))
 }
 
-/// Reads of neighbouring units, gathered so that each page of flash is read once.
-struct PageReads<T> {
-    page: Option<PageAt>,
-    sectors: u32,
-    after: T,
-    done: T,
+/// Reads of the units of one access, gathered so that each page of flash is read once.
+struct PageReads {
+    pages: [(PageAt, u32); MAX_SLOTS],
+    count: usize,
 }
 
-impl<T: Copy> PageReads<T> {
-    fn new(after: T) -> Self {
-        Self { page: None, sectors: 0, after, done: after }
+impl PageReads {
+    fn new() -> Self {
+        Self { pages: [(PageAt { block: BlockId(0), index: 0 }, 0); MAX_SLOTS], count: 0 }
     }
 
+    /// `sectors` of `page` are wanted; of not more than [`MAX_SLOTS`] pages.
     #[inline]
-    fn add<P: FlashPort<Ticket = T>>(
-        &mut self,
-        flash: &mut Flash<P>,
-        page: PageAt,
-        sectors: u32,
-        cause: Cause,
-    ) -> Outcome<()> {
-        if self.page != Some(page) {
-            self.send(flash, cause)?;
-            (self.page, self.sectors) = (Some(page), 0);
+    fn add(&mut self, page: PageAt, sectors: u32) {
+        // From the back: neighbours are often of one page.
+        if let Some(known) = self.pages[..self.count].iter_mut().rev().find(|known| known.0 == page) {
+            known.1 += sectors;
+        } else {
+            self.pages[self.count] = (page, sectors);
+            self.count += 1;
         }
-        self.sectors += sectors;
-        Ok(())
     }
 
+    /// Read what was added, in the order in which it was.
     #[inline]
-    fn send<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, cause: Cause) -> Outcome<()> {
-        if let Some(page) = self.page {
-            let read = flash.read(page, self.sectors, cause, self.after)?;
-            self.done = flash.port.join(self.done, read);
+    fn send<P: FlashPort>(&self, flash: &mut Flash<P>, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+        let mut done = after;
+        for (page, sectors) in &self.pages[..self.count] {
+            let read = flash.read(*page, *sectors, cause, after)?;
+            done = flash.port.join(done, read);
         }
-        Ok(())
-    }
-
-    #[inline]
-    fn finish<P: FlashPort<Ticket = T>>(mut self, flash: &mut Flash<P>, cause: Cause) -> Outcome<T> {
-        self.send(flash, cause)?;
-        Ok(self.done)
+        Ok(done)
     }
 }
 
@@ -457,7 +466,7 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
         op: &PageOp,
         after: P::Ticket,
     ) -> Outcome<P::Ticket> {
-        let mut reads = PageReads::new(self.translate(flash, op, Intent::Read, after)?);
+        let after = self.translate(flash, op, Intent::Read, after)?;
         if self.config.gc_when == GcWhen::OnAccess {
             for index in 0..op.units {
                 let Some(ppn) = self.lookup(Lpn(op.lpn.0 + index)) else { continue };
@@ -467,18 +476,20 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
                 }
             }
         }
+        if op.units == 1 {
+            return self.read_one(flash, op, after);
+        }
+        let mut reads = PageReads::new();
         for index in 0..op.units {
             let sectors = op.sectors_of(index, self.geometry.sectors_per_unit);
             let found = self.lookup(Lpn(op.lpn.0 + index));
             match found {
-                Some(ppn) => {
-                    reads.add(flash, self.geometry.page_of(ppn), sectors.len() as u32, Cause::Host)?;
-                }
+                Some(ppn) => reads.add(self.geometry.page_of(ppn), sectors.len() as u32),
                 None => self.counters.unmapped_reads += 1,
             }
             flash.deliver(found, sectors);
         }
-        reads.finish(flash, Cause::Host)
+        reads.send(flash, Cause::Host, after)
     }
 
     #[inline]

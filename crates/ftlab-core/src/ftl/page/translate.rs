@@ -64,28 +64,44 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let ops = std::mem::take(&mut translation.ops);
         // One after the other: memory must have room before it is filled.
         for op in &ops {
-            done = match *op {
-                MapOp::Fetch { tpn, bytes, units } => {
-                    let fetched = self.read_translation(flash, tpn, bytes, done)?;
-                    flash.entries_come(units, fetched);
-                    fetched
-                }
-                MapOp::WriteBack { tpn, rest_bytes } => {
-                    let read = if rest_bytes > 0 {
-                        self.read_translation(flash, tpn, rest_bytes, done)?
-                    } else {
-                        done
-                    };
-                    self.write_translation(flash, tpn, read)?
-                }
-                MapOp::Probe { predicted, actual } => self.probe(flash, Ppn(predicted), Ppn(actual), done)?,
-            };
+            let existed;
+            (done, existed) = self.step(flash, *op, done)?;
+            if let Some(translation) = &mut self.translation {
+                translation.account(*op, existed);
+            }
         }
         if let Some(translation) = &mut self.translation {
             translation.ops = ops;
         }
         self.settle(flash)?;
         Ok(done)
+    }
+
+    /// Do a step of a lookup; and whether there was a version of its translation page to read.
+    fn step<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        op: MapOp,
+        after: P::Ticket,
+    ) -> Outcome<(P::Ticket, bool)> {
+        Ok(match op {
+            MapOp::Fetch { tpn, bytes, units } => {
+                let (fetched, existed) = self.read_translation(flash, tpn, bytes, after)?;
+                flash.entries_come(units, fetched);
+                (fetched, existed)
+            }
+            MapOp::WriteBack { tpn, rest_bytes } => {
+                let (read, existed) = if rest_bytes > 0 {
+                    self.read_translation(flash, tpn, rest_bytes, after)?
+                } else {
+                    (after, false)
+                };
+                (self.write_translation(flash, tpn, read)?, existed)
+            }
+            MapOp::Probe { predicted, actual } => {
+                (self.probe(flash, Ppn(predicted), Ppn(actual), after)?, true)
+            }
+        })
     }
 
     /// Read the unit that was taken for `actual`. Spare areas name the units of their own block: when the prediction left
@@ -117,19 +133,20 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         }
     }
 
-    /// Read a part of a translation page; one that was never written says that nothing is mapped, and costs nothing.
+    /// Read a part of a translation page, and tell whether it exists; one that was never written says that nothing is mapped,
+    /// and costs nothing.
     fn read_translation<P: FlashPort>(
         &mut self,
         flash: &mut Flash<P>,
         tpn: u32,
         bytes: u32,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let Some(ppn) = self.lookup(self.unit_of_translation(tpn)) else { return Ok(after) };
+    ) -> Outcome<(P::Ticket, bool)> {
+        let Some(ppn) = self.lookup(self.unit_of_translation(tpn)) else { return Ok((after, false)) };
         if let Some(translation) = &mut self.translation {
             translation.counts.flash_reads += 1;
         }
-        flash.read_translation(self.geometry.page_of(ppn), bytes, after)
+        Ok((flash.read_translation(self.geometry.page_of(ppn), bytes, after)?, true))
     }
 
     /// Write a translation page. What collection moves for it stays pending.
@@ -190,12 +207,14 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.map.len() as u64;
         while let Some(tpn) = self.translation.as_mut().and_then(Translation::next_pending) {
             let bytes = self.geometry.page_bytes;
-            let read = self.read_translation(flash, tpn, bytes, ready)?;
+            let (read, _) = self.read_translation(flash, tpn, bytes, ready)?;
             if let Some(translation) = &mut self.translation {
-                translation.counts.gc_updates += 1;
                 translation.cache.rewritten(tpn);
             }
             self.write_translation(flash, tpn, read)?;
+            if let Some(translation) = &mut self.translation {
+                translation.counts.gc_updates += 1;
+            }
             left -= 1;
             if left == 0 {
                 return Err(self.full(self.order.at(tpn % self.order.len()), "translation pages"));
