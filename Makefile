@@ -100,7 +100,7 @@ test-long: $(VENV)/.built $(VENV)/.dev ## all tests with many more random cases,
 	@PROPTEST_CASES=20000 FTLAB_LONG=1 cargo test --workspace --locked --release --quiet
 	@FTLAB_LONG=1 $(BIN)/pytest
 
-docs: $(VENV)/.built ## write the pages of docs/commands from the command line's own help
+docs: $(VENV)/.built ## write what the documentation takes from the code: help texts, lists, and what runs print
 	@$(BIN)/python docs/generate.py
 
 lock: $(VENV)/.dev ## resolve the Python requirements anew

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from conftest import Ran, ftlab, run_small
+from conftest import FTLAB, Ran, ftlab, inside, run_small
+
+GENERATED = ("run", "ideal-page", "--workload", "uniform")
+RECORDED = ("run", "ideal-page", "--trace", "in.spc")
+MAP_ONLY = tuple(
+    f"--set={key}"
+    for key in ("ftl.kind=map_only", "map_cache.kind=dftl", "map_cache.bytes=4096", "precondition.kind=none")
+)
 
 DRIVE = """[geometry]
 channels = 1
@@ -33,7 +43,13 @@ def refused(ran: Ran, *parts: str) -> None:
         (DRIVE + "[ftl]\ngc = 'gredy'\n", ["drive.toml:8:1: ftl.gc", 'did you mean "greedy"?']),
         (DRIVE + "[fttl]\n", ["drive.toml:7:2: fttl: unknown key", 'did you mean "ftl"?']),
         (DRIVE + "[ftl]\nover_provisioning = 0\n", ["drive.toml:8:1", "must be above 0"]),
-        (DRIVE + "[ftl]\ngc_low_free_blocks = 63\n", ["ftl.over_provisioning", "mapping units"]),
+        (DRIVE + "[ftl]\ngc_low_free_blocks = 20\n", ["ftl.over_provisioning", "mapping units", "ftl.gc_low"]),
+        (DRIVE + "[ftl]\ngc_low_free_blocks = 63\n", ["drive.toml:8:1: ftl.gc_low_free_blocks", "below the 64 blocks"]),
+        (
+            DRIVE + "[ftl]\ngc_high_free_blocks = 255\n",
+            ["drive.toml:8:1: ftl.gc_high_free_blocks = 255", "the 64 blocks"],
+        ),
+        (DRIVE + "[ftl]\ngc_high_free_blocks = 30\n", ["ftl.over_provisioning", "ftl.gc_high_free_blocks"]),
         (DRIVE + "[host]\narrival = 'closed'\noutstanding = 3\n", ["drive.toml:9:1: host.outstanding", "no effect"]),
         (DRIVE + "[timing]\nbus_mb_per_s = -1\n", ["drive.toml:8:1: timing.bus_mb_per_s"]),
         ("[geometry\n", ["drive.toml:1:10: "]),
@@ -97,6 +113,16 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
         (["run", "ideal-page", "--workload", "uniform", "--format", "spc"], ["--trace"]),
         (["run", "ideal-page", "--workload", "uniform", "--requests-log"], ["--out"]),
         (["run", "ideal-page", "--workload", "uniform", "--out", "o", "--series-every", "fast"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--series-every", "banana"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--no-timing", "--events", "e.json"], ["--events", "--no-tim"]),
+        (
+            ["run", "ideal-page", "--workload", "uniform", "--no-timing", "--out", "o", "--requests-log"],
+            ["--requests-log", "--no-timing"],
+        ),
+        (
+            [*GENERATED, *MAP_ONLY, "--events", "e.json"],
+            ["--events", "map_only"],
+        ),
         (["run", "ideal-page", "--workload", "uniform", "--unknown"], ["--unknown"]),
         (["rum"], ["rum", "did you mean 'run'?"]),
         (["devices", "msr"], ["msr", "msr-ssd"]),
@@ -106,6 +132,94 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
 )
 def test_wrong_usage(tmp_path: Path, arguments: list[str], parts: list[str]) -> None:
     refused(ftlab(*arguments, cwd=tmp_path), *parts)
+
+
+BIG = str(2**64)
+# Python makes no number of so many digits.
+VAST = "9" * 5000
+SPC_FILE = ("in.spc", "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n")
+
+
+@pytest.mark.parametrize("number", [BIG, VAST], ids=["2^64", "5,000 digits"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*GENERATED, "--requests"],
+        [*GENERATED, "--seed"],
+        [*GENERATED, "--series-every"],
+        [*GENERATED, "--out", "o", "--series-every"],
+        [*RECORDED, "--skip-bad"],
+        [*RECORDED, "--volume"],
+        [*RECORDED, "--volumes", "concat", "--volume-bytes"],
+        ["trace", "head", "in.spc", "-n"],
+        ["trace", "head", "in.spc", "--skip-bad"],
+        ["trace", "head", "in.spc", "--volumes", "concat", "--volume-bytes"],
+        ["trace", "convert", "in.spc", "out.csv", "--requests"],
+        ["trace", "stats", "in.spc", "--requests"],
+        ["trace", "stats", "--workload", "uniform", "--seed"],
+        ["trace", "stats", "in.spc", "--page-bytes"],
+        ["trace", "stats", "in.spc", "--map-cache"],
+        ["trace", "stats", "--workload", "uniform", "--capacity"],
+        ["trace", "fit", "in.spc", "-o", "fitted.toml", "--requests"],
+        ["study", "run", "study.toml", "--jobs"],
+        ["study", "run", "study.toml", "--trace-memory"],
+    ],
+    ids=" ".join,
+)
+def test_a_number_that_is_too_large(tmp_path: Path, arguments: list[str], number: str) -> None:
+    (tmp_path / SPC_FILE[0]).write_text(SPC_FILE[1])
+    (tmp_path / "study.toml").write_text("device = 'ideal-page'\nworkload = 'uniform'\n")
+    # In this process: nothing may come out as a traceback, and there are many.
+    refused(inside(*arguments, number, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("interval", ["99999999999999999999s", "20000000s", "٣"])
+def test_an_interval_that_no_run_has(tmp_path: Path, interval: str) -> None:
+    refused(inside(*GENERATED, "--out", "o", "--series-every", interval, cwd=tmp_path), "series = ")
+    assert not (tmp_path / "o" / "summary.json").exists()
+
+
+def test_a_file_of_brackets(tmp_path: Path) -> None:
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
+    for command in (["config", "check"], ["study", "run"], ["run"]):
+        more = ["--workload", "uniform"] if command == ["run"] else []
+        refused(ftlab(*command, "deep.toml", *more, cwd=tmp_path), "deep.toml")
+
+
+def test_a_pipe_is_no_trace(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for command in (["trace", "info", "pipe"], ["run", "ideal-page", "--trace", "pipe"]):
+        refused(ftlab(*command, cwd=tmp_path, timeout=20), "pipe: is a pipe or device; a trace is a regular file")
+
+
+def test_a_parquet_file_without_times(tmp_path: Path) -> None:
+    pl.DataFrame({"op": ["read"], "lba": [0], "sectors": [8]}).write_parquet(tmp_path / "t.parquet")
+    refused(ftlab("trace", "stats", "t.parquet", cwd=tmp_path), "t.parquet: expected a column for an arrival time")
+
+
+def test_nothing_is_shown_where_nothing_was_run(tmp_path: Path) -> None:
+    (tmp_path / "far.csv").write_text("arrival_ns,op,lba,sectors\n0,read,99999999999,8\n")
+    refused(run_small("--trace", "far.csv", cwd=tmp_path), "beyond")
+
+
+def test_a_missing_trace_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "load.toml").write_text("[workload]\ntrace = 'gone.csv'\n")
+    ran = ftlab("config", "check", "load.toml", cwd=tmp_path)
+    assert (ran.status, "valid workload" in ran.out) == (0, True)
+    assert "note: workload.trace = " in ran.err
+    assert "gone.csv': no such file" in ran.err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors as a POSIX shell does")
+def test_closed_standard_streams(tmp_path: Path) -> None:
+    def closed(arguments: str) -> tuple[int, str]:
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{FTLAB} {arguments}"], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        return done.returncode, done.stderr
+
+    assert closed("schemes greedy >&-") == (2, "error: standard output is closed\n")
+    assert closed("run ideal-page --workload uniform --requests 10 --json 2>&-")[0] == 0
 
 
 MSR = "128166372003061629,src1,0,Write,8192,4096,100\n"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from conftest import ROOT, ftlab, run_small
+from ftlab import _native
 
 WORK = ("--workload", "uniform", "--requests", "5000")
 
@@ -71,6 +73,38 @@ def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
     for result in (summary, again):
         del result["wall_seconds"]
     assert again == summary
+
+
+def test_out_forgets_the_run_before(tmp_path: Path) -> None:
+    recording = ROOT / "examples/recording/phone.csv.zst"
+    (tmp_path / "notes.txt").write_text("mine")
+    wrapped = ("--set", "host.out_of_range=wrap", "--requests", "200")
+    assert run_small(*WORK, "--out", tmp_path, "--requests-log").status == 0
+    assert run_small("--trace", recording, *wrapped, "--out", tmp_path).status == 0
+    common = {"notes.txt", "summary.json", "run.json", "device.toml", "series.parquet", "plot.png", "plot.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == {*common, "trace.txt"}
+    assert run_small(*WORK, "--out", tmp_path, "--requests-log").status == 0
+    assert {path.name for path in tmp_path.iterdir()} == {*common, "workload.toml", "requests.parquet"}
+    # The run before may be the input of the next one, but not be replaced by it.
+    log = tmp_path / "requests.parquet"
+    ran = run_small("--trace", log, *wrapped, "--out", tmp_path)
+    assert (ran.status, log.exists()) == (2, True), ran.err
+    assert f"{log}: the trace of the run" in ran.err
+
+
+def test_what_has_no_effect_is_noted_once(tmp_path: Path) -> None:
+    idle = ("--set", "ftl.gc_window=8", "--set", "host.link_duplex=half")
+    ran = run_small(*WORK, *idle, "--json")
+    assert ran.status == 0
+    notes = [line for line in ran.err.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2
+    assert notes[0] == 'note: --set ftl.gc_window=8: has no effect: only ftl.gc = "windowed_greedy" has a window'
+    assert "note" not in run_small(*WORK).err
+    (tmp_path / "my.toml").write_text("extends = 'ideal-page'\n[ftl]\ngc_choices = 3\n")
+    checked = ftlab("config", "check", "my.toml", cwd=tmp_path)
+    assert (checked.status, len(checked.err.splitlines())) == (0, 1)
+    assert checked.err.startswith("note: my.toml:3:1: ftl.gc_choices = 3: has no effect"), checked.err
+    assert len(ftlab("config", "check", "my.toml", "--json", cwd=tmp_path).json["notes"]) == 1
 
 
 def test_the_interval_of_the_series(tmp_path: Path) -> None:
@@ -215,6 +249,19 @@ def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
     assert "workload.oltp_financial.all_writes: the recording" in ran.err
     assert run_small(*options, "--trace-dir", tmp_path / "none").status == 2
     assert run_small("--workload", "like-pc", "--trace-dir", tmp_path, "--requests", "9", "--json").status == 2
+
+
+@pytest.mark.parametrize("kind", ["device", "workload"])
+def test_the_schema_accepts_every_shipped_file(kind: str) -> None:
+    import jsonschema
+
+    schema = json.loads(_native.schema(kind))
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    files = sorted((ROOT / f"{kind}s").glob("*.toml"))
+    assert files
+    for file in files:
+        assert [error.message for error in validator.iter_errors(tomllib.loads(file.read_text()))] == [], file.name
+    assert list(validator.iter_errors({"geometry": {"channels": "two"}, "workload": {"kind": 3}}))
 
 
 def test_the_schema_covers_every_key() -> None:

@@ -27,6 +27,18 @@ def test_the_generated_parts_are_up_to_date() -> None:
     assert done.returncode == 0, f"run `make docs`: {done.stdout}"
 
 
+def test_numbers_of_a_console_cannot_go_stale() -> None:
+    page = "```toml\n# my.toml\nextends = 'ideal-page'\n```\n\n```console\n$ ftlab config check my.toml\n{}\n```\n"
+    true = page.format(
+        "my.toml: a valid device: <ftlab.Device my: 3.5 GiB of 4.0 GiB flash, 1 channels x 1 ways x 1 dies x 1 planes>"
+    )
+    assert GENERATE["with_consoles"](page.format("my.toml: a valid device")) == true
+    assert GENERATE["with_consoles"](true) == true
+    for path in GENERATE["CONSOLES"]:
+        blocks = re.findall(r"```console\n\$ ftlab [^\n]*\n[^$`]", path.read_text())
+        assert blocks, path
+
+
 def test_every_command_has_a_page_with_all_its_options() -> None:
     for name, command in GENERATE["_commands"](GENERATE["cli"], "ftlab").items():
         page = (ROOT / "docs" / "commands" / f"{name.split()[1]}.md").read_text()

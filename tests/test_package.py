@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import ftlab
+from ftlab.running import memory_bytes
 
 DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "precondition.kind=fill")
 COLUMNS: dict[str, Any] = {
@@ -48,6 +49,37 @@ def test_devices_show_compare_and_travel() -> None:
     assert copy == DEVICE
     assert hash(copy) == hash(DEVICE)
     assert copy != DEVICE.set("ftl.gc=fifo")
+
+
+def test_workloads_travel() -> None:
+    for workload in (
+        ftlab.Workload.load("zipf").set("requests=500"),
+        ftlab.Workload(kind="uniform", requests=10).scale_time(0.5),
+        *(ftlab.Workload.load(name) for name, _ in ftlab._native.presets("workload")),
+    ):
+        copy = pickle.loads(pickle.dumps(workload))  # noqa: S301
+        assert (copy, copy.name, copy.stand_in) == (workload, workload.name, workload.stand_in)
+
+
+def test_memory_is_announced_with_the_mapping_cache() -> None:
+    drive = ftlab.Device.load("tlc-256g")
+    plain = memory_bytes(drive, verify=False)
+    units = drive.physical_bytes // 4096
+    assert plain == 12 * units
+    assert memory_bytes(drive, verify=True) > plain + 64 * units
+    cached = memory_bytes(drive.with_(map_cache={"kind": "dftl", "bytes": "256MiB"}), verify=False)
+    # Measured once: 35.7 bytes a unit.
+    assert 35.7 * units < cached < 48 * units
+
+
+def test_what_was_not_measured_is_absent() -> None:
+    load = ftlab.Workload(kind="uniform", requests=100, read_fraction=1.0)
+    aged = ftlab.run(DEVICE, load).summary["precondition"]
+    assert aged["reached"]
+    assert "write_amplification" not in aged
+    steady = ftlab.run(DEVICE.set("precondition.kind=steady", "precondition.pattern=uniform"), load).summary
+    assert steady["precondition"]["write_amplification"] > 1
+    assert "write_amplification" not in steady
 
 
 def test_results_are_frames() -> None:
@@ -118,6 +150,8 @@ def test_tables_are_workloads(table: Any) -> None:
         ({"sectors": [[8], [8], [8], [0]]}, "one dimension"),
         ({"sector": [8, 8, 8, 0]}, "unknown column 'sector'"),
         ({"sectors": [0, 8, 8, 0]}, "0"),
+        ({"op": "read", "lba": 0, "sectors": 8}, "op: expected one dimension, found 0"),
+        ({"lba": [[0], [0, 8], 0, 0]}, "column lba"),
     ],
 )
 def test_wrong_tables_name_the_place(changes: dict[str, Any], message: str) -> None:
@@ -142,11 +176,35 @@ def test_errors_carry_what_was_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"seed": -1}, {"seed": 2**64}, {"requests": 0}, {"series": "often"}, {"series": 0}, {"series": "0ms"}]
+    ("name", "values"),
+    [
+        ("seed", [-1, 2**64, 10**5000, 1.5, "1", True]),
+        ("requests", [0, 2**64, 10**5000, 1.5, "1", True]),
+        ("series", ["often", 0, "0ms", 2**65, 10**5000, "9" * 400, "9" * 30 + "s", -5, [1]]),
+    ],
 )
-def test_wrong_options(options: dict[str, Any]) -> None:
-    with pytest.raises(ftlab.ConfigError):
-        ftlab.run(DEVICE, ftlab.Workload(kind="uniform", requests=10), **options)
+def test_wrong_options(name: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(ftlab.ConfigError, match=f"^{name} = .*expected"):
+            ftlab.run(DEVICE, ftlab.Workload(kind="uniform", requests=10), **{name: value})
+
+
+def test_wrong_numbers_of_traces(tmp_path: Path) -> None:
+    path = tmp_path / "in.spc"
+    path.write_text("0,20941264,8192,W,0.551706\n")
+    for huge in (2**64, -1, 0.5):
+        for reading in ({"skip_bad": huge}, {"volume": huge}, {"volume": [huge]}, {"volume_bytes": huge}):
+            with pytest.raises(ftlab.ConfigError, match=f"^{next(iter(reading))} = .*expected a whole number"):
+                ftlab.Trace(path, **reading).stats()  # type: ignore[arg-type]
+        with pytest.raises(ftlab.ConfigError, match=r"^requests = "):
+            ftlab.trace_stats(ftlab.Trace(path), requests=huge)  # type: ignore[arg-type]
+        with pytest.raises(ftlab.ConfigError, match=r"^requests = "):
+            ftlab.fit(ftlab.Trace(path), requests=huge)  # type: ignore[arg-type]
+        with pytest.raises(ftlab.ConfigError, match=r"^seed = "):
+            ftlab.Workload(kind="uniform").stats(seed=huge)
+        with pytest.raises(ftlab.ConfigError, match=r"^capacity = "):
+            ftlab.Workload(kind="uniform").stats(capacity=huge)
+    assert ftlab.run(DEVICE, COLUMNS, requests=np.uint64(2)).summary["host"]["requests"] == 2  # type: ignore[arg-type]
 
 
 def test_device_by_name_or_path(tmp_path: Path) -> None:

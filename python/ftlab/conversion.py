@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ftlab import _native
+from ftlab.checks import whole_or_none
 from ftlab.errors import ConfigError
 from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
 from ftlab.workload import Trace
@@ -97,15 +98,14 @@ def convert(
         progress: Called now and then with the share of the input that is read, if known, and the requests so far.
 
     Raises:
-        ConfigError: No format is stated, and the extension names none; or ``requests`` is below 1.
+        ConfigError: No format is stated, and the extension names none; or ``requests`` is no count.
         InputError: The trace cannot be read, or the format cannot express a request.
     """
-    if requests is not None and requests < 1:
-        raise ConfigError(f"requests = {requests}: expected a whole number above 0")
     named, to = _named(trace), Path(target)
     chosen = _format_of(to, format)
+    limit = whole_or_none("requests", requests, 1)
     count, skipped, lost = _native.trace_convert(
-        named.path, to, chosen, reading=named.reading(), requests=requests, progress=progress
+        named.path, to, chosen, reading=named.reading(), requests=limit, progress=progress
     )
     return Written(Trace(to, chosen), count, skipped, lost=tuple(lost))
 

@@ -99,6 +99,17 @@ class Device:
         """Bytes of flash, spare areas not counted."""
         return self._native.physical_bytes
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its description says to no effect: a sentence for each key, with its place and the reason.
+
+        Empty for a preset as it is. Values that contradict each other are errors instead.
+
+        >>> Device.load("ideal-page").set("ftl.gc=fifo", "ftl.gc_window=8").notes
+        ('--set ftl.gc_window=8: has no effect: only ftl.gc = "windowed_greedy" has a window',)
+        """
+        return tuple(self._native.notes)
+
     def to_dict(self) -> dict[str, Any]:
         """Every parameter, defaults included."""
         parameters: dict[str, Any] = json.loads(self._native.to_json())

@@ -28,5 +28,5 @@ def to_json(value: Any) -> str:
     """
     try:
         return json.dumps(value, default=_plain, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(str(error)) from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab.errors import ConfigError
 from ftlab.units import count_text, iops_text, rate_text, time_text
 from ftlab.workload import Trace, Workload
 
@@ -21,6 +22,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ftlab.device import Device
+
+
+# Whatever `Result.write` may leave in a directory, besides the request log that is written during the run.
+_FILES = (
+    "summary.json",
+    "run.json",
+    "device.toml",
+    "workload.toml",
+    "trace.txt",
+    "series.parquet",
+    "plot.png",
+    "plot.svg",
+    "requests.parquet",
+)
+
+
+def _same(one: Path | None, other: Path) -> bool:
+    return one is not None and one.exists() and other.exists() and one.samefile(other)
+
+
+def check_folder(folder: Path, workload: Any) -> None:
+    """Refuse a directory of results where the trace of the run is a file that a result replaces.
+
+    Raises:
+        ConfigError: It is.
+    """
+    trace = workload.path if isinstance(workload, Trace) else None
+    if isinstance(workload, Workload) and "trace" in workload.to_dict():
+        trace = Path(workload.to_dict()["trace"])
+    for path in (folder / name for name in _FILES):
+        if _same(trace, path):
+            raise ConfigError(f"{path}: the trace of the run; a result in {folder} would replace it, choose another")
 
 
 class Result:
@@ -133,9 +166,17 @@ class Result:
         """Write the result into a directory.
 
         The files that :meth:`files` gives, and with a time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
+        Such files of another result, which would be taken for parts of this one, are removed; no others are.
+
+        Raises:
+            ConfigError: The trace of the run is one of these files.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        check_folder(folder, self.workload)
+        for path in (folder / name for name in _FILES):
+            if not _same(self._request_log, path):
+                path.unlink(missing_ok=True)
         for name, text in self.files().items():
             (folder / name).write_text(text, encoding="utf-8")
         series = self.series

@@ -10,21 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from ftlab import _native, tables
+from ftlab.checks import shown, whole, whole_or_none
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
-from ftlab.result import Result
+from ftlab.result import Result, check_folder
 from ftlab.units import bytes_text
 from ftlab.workload import Trace, Workload
 
 Progress = Callable[[str, float | None, int], None]
 
-# What the core promises at most: tables of 12 bytes for each mapping unit, and versions of sectors with `verify`.
-_TABLE_BYTES_PER_UNIT = 12
-_VERIFY_BYTES_PER_SECTOR = 8
-# When it was programmed, and what translation pages say of it.
-_VERIFY_BYTES_PER_UNIT = 8
-
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+# The clock of the core counts picoseconds: 213 days.
+_LONGEST_NS = (2**64 - 1) // 1000
 
 
 def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
@@ -44,13 +41,18 @@ def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
         return None
     if every is True or every == "auto":
         return ("auto", 0)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s)?\s*", str(every))
+    # Digits that no interval needs are left to the message: Python makes no number of thousands of them.
+    text = str(every) if isinstance(every, str) else shown(every)
+    match = re.fullmatch(r"\s*(\d{1,40}(?:\.\d+)?)\s*(ns|us|ms|s)?\s*", text, re.ASCII)
     if match is None or (match[2] is None and "." in match[1]) or float(match[1]) <= 0:
         expected = 'expected "auto", a number of requests such as 1000, or a time such as "10ms"'
-        raise ConfigError(f"series = {every!r}: {expected}")
+        raise ConfigError(f"series = {shown(every)}: {expected}")
     if match[2] is None:
-        return ("requests", int(match[1]))
-    return ("ns", max(1, round(float(match[1]) * _NS[match[2]])))
+        return ("requests", whole("series", int(match[1]), 1, 2**63 - 1))
+    ns = max(1, round(float(match[1]) * _NS[match[2]]))
+    if ns > _LONGEST_NS:
+        raise ConfigError(f"series = {shown(every)}: expected at most {_LONGEST_NS // _NS['s']:,} s of simulated time")
+    return ("ns", ns)
 
 
 def _units(device: Device) -> int:
@@ -60,10 +62,7 @@ def _units(device: Device) -> int:
 
 def memory_bytes(device: Device, *, verify: bool) -> int:
     """Memory that the tables of a drive take at most."""
-    units = _units(device)
-    sectors = device.physical_bytes // 512
-    verifying = sectors * _VERIFY_BYTES_PER_SECTOR + units * _VERIFY_BYTES_PER_UNIT
-    return units * _TABLE_BYTES_PER_UNIT + verify * verifying
+    return device._native.memory_bytes(verify)  # noqa: SLF001 - one package
 
 
 def machine_bytes() -> int | None:
@@ -77,11 +76,25 @@ def machine_bytes() -> int | None:
 def _check_memory(device: Device, *, verify: bool) -> None:
     needed, present = memory_bytes(device, verify=verify), machine_bytes()
     if present is not None and needed > present:
+        cached = device.to_dict()["map_cache"]["kind"] != "ideal"
+        extras = [text for text, wanted in (("its mapping cache", cached), ("verification", verify)) if wanted]
         raise ConfigError(
             f"{device.name}: a drive of {_units(device):,} mapping units needs up to {bytes_text(needed)} of memory"
-            f"{' with verification' if verify else ''}, this machine has {bytes_text(present)}: "
+            f"{' with ' if extras else ''}{' and '.join(extras)}, this machine has {bytes_text(present)}: "
             "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
+            f"{', or map_cache.bytes smaller' if cached else ''}"
         )
+
+
+def _check_clock(device: Device, *, timing: bool, events: bool, request_log: bool) -> None:
+    """Refuse logs of times without a clock: they would be full of zeros that look measured."""
+    if not events and not request_log:
+        return
+    log = "events (--events)" if events else "request_log (--requests-log)"
+    if not timing:
+        raise ConfigError(f"{log}: says when things happened, which timing=False (--no-timing) leaves out: drop one")
+    if device.to_dict()["ftl"]["kind"] == "map_only":
+        raise ConfigError(f'{log}: says when things happened, but ftl.kind = "map_only" has no clock')
 
 
 def _source(device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None) -> _native.Source:
@@ -146,7 +159,8 @@ def run(
         seed: Seed of every random choice of the drive and of the workload. Default: 1, or what the workload states.
         requests: Stop after this many requests. Default: all.
         verify: Keep a version of every sector and check every read against it.
-        timing: Keep simulated time. Without it there are no latencies, and write amplification comes out fastest.
+        timing: Keep simulated time. Without it there are no latencies and no logs of requests or events, and write
+            amplification comes out fastest.
         series: The interval of the time series: ``"auto"`` (500 to 1,000 rows), a number of requests, or a simulated
             time such as ``"10ms"``; ``None`` for no series.
         request_log: Keep a row for every request: ``True``, or the path of a Parquet file.
@@ -166,10 +180,8 @@ def run(
     """
     if not isinstance(device, Device):
         device = Device.load(device)
-    if seed is not None and not 0 <= seed < 2**64:
-        raise ConfigError(f"seed = {seed}: expected a whole number from 0 to 2^64 - 1")
-    if requests is not None and requests < 1:
-        raise ConfigError(f"requests = {requests}: expected a whole number above 0")
+    seed = whole_or_none("seed", seed)
+    requests = whole_or_none("requests", requests, 1)
     _check_memory(device, verify=verify)
     stand_in: tuple[str, str | None, str | None] | None = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
@@ -218,8 +230,10 @@ def measure(
     its place, and why it is not calibrated.
     """
     interval = series_interval(series)
-
+    _check_clock(device, timing=timing, events=events is not None, request_log=request_log is not False)
     folder = None if out is None else _made(Path(out))
+    if folder is not None:
+        check_folder(folder, workload)
     log, keep = _log_path(request_log, folder)
 
     outcome = _native.run(

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native, tables
-from ftlab.errors import ConfigError, InputError
+from ftlab.checks import whole_or_none
+from ftlab.errors import InputError
 from ftlab.plain import to_json
 from ftlab.units import bytes_text, count_text, time_text
 from ftlab.workload import Trace, Workload
@@ -308,11 +309,6 @@ def _mark(document: dict[str, Any], workload: Workload) -> None:
         document["stand_in"] = mark
 
 
-def _checked(requests: int | None) -> None:
-    if requests is not None and requests < 1:
-        raise ConfigError(f"requests = {requests}: expected a whole number above 0")
-
-
 def trace_stats(
     workload: Trace | Workload | Any,
     *,
@@ -342,7 +338,7 @@ def trace_stats(
         ConfigError: An option makes no sense.
         InputError: The trace cannot be read.
     """
-    _checked(requests)
+    seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
     source = _source(workload, capacity, seed, requests)
     options = {
         "page_bytes": page_bytes,

@@ -31,7 +31,17 @@ def _names(table: Any) -> list[str]:
     return [str(name) for name in getattr(table, "column_names", None) or table.columns]
 
 
-def _values(column: Any) -> np.ndarray[Any, Any]:
+def _values(name: str, column: Any) -> np.ndarray[Any, Any]:
+    try:
+        values = _array(column)
+    except ValueError as error:
+        raise InputError(f"column {name}: {error}") from error
+    if values.ndim != 1:
+        raise InputError(f"column {name}: expected one dimension, found {values.ndim}")
+    return values
+
+
+def _array(column: Any) -> np.ndarray[Any, Any]:
     if hasattr(column, "to_numpy"):
         try:
             return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -53,8 +63,6 @@ def _operations(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _checked(name: str, values: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
-    if values.ndim != 1:
-        raise InputError(f"column {name}: expected one dimension, found {values.ndim}")
     if values.dtype.kind not in "iubf" or (values.size and not np.all(np.isfinite(values))):
         raise InputError(f"column {name}: expected whole numbers, found {values.dtype}")
     limit = np.iinfo(np.dtype(kind)).max
@@ -83,7 +91,7 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
     if unknown or missing:
         problem = f"unknown column {unknown[0]!r}" if unknown else f"column {missing[0]!r} is missing"
         raise InputError(f"table of requests: {problem}; columns are {', '.join(_COLUMNS)}")
-    columns: Mapping[str, np.ndarray[Any, Any]] = {column: _values(table[column]) for column in names}
+    columns: Mapping[str, np.ndarray[Any, Any]] = {column: _values(column, table[column]) for column in names}
     rows = len(columns["lba"])
     filled: dict[str, Any] = {}
     for column, kind in _COLUMNS.items():

@@ -6,10 +6,12 @@ import copy
 import functools
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
+from ftlab.checks import whole, whole_or_none
 from ftlab.errors import ConfigError
 from ftlab.plain import to_json
 from ftlab.transform import Transformable
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 TRACES_VARIABLE = "FTLAB_TRACES"
 """The environment variable that names the folder of recordings."""
+
+LAST_VOLUME = 2**16 - 1
+"""The highest number of a volume."""
 
 
 class Trace(Transformable):
@@ -82,7 +87,7 @@ class Trace(Transformable):
 
     def keys(self) -> dict[str, Any]:
         """Give the keys of a workload with the same requests, without those that have their defaults."""
-        volume = self.volume if isinstance(self.volume, int | None) else list(self.volume)
+        volume = list(self.volume) if isinstance(self.volume, Iterable) else self.volume
         keys = {
             "trace": str(self.path.resolve()),
             "format": self.format,
@@ -100,8 +105,7 @@ class Trace(Transformable):
 
     def reading(self) -> _native.ReadOptions:
         """How it is read, for the engine."""
-        volume = [self.volume] if isinstance(self.volume, int) else self.volume or ()
-        return _native.ReadOptions.of(self.format, volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps)
+        return reading_options(self.format, self.volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps)
 
     def source(self) -> _native.Source:
         """Open it."""
@@ -162,6 +166,19 @@ class Workload(Transformable):
             ConfigError: The workload cannot be read or makes no sense; the message names every place.
         """
         return cls._of(_native.Workload.load(os.fspath(source), list(overrides)), overrides)
+
+    @classmethod
+    def parse(cls, text: str, name: str = "text") -> Workload:
+        """Read a workload from the text of a workload file.
+
+        Args:
+            text: TOML.
+            name: What errors call it, and its name in reports when the text has none.
+
+        Raises:
+            ConfigError: The workload makes no sense.
+        """
+        return cls._of(_native.Workload.parse(text, name))
 
     def set(self, *overrides: str) -> Workload:
         """Give a workload with single values changed: ``"requests=1000"``.
@@ -250,6 +267,7 @@ class Workload(Transformable):
             ConfigError: The workload does not fit the device.
             InputError: Its trace cannot be opened.
         """
+        seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
         return self._native.source(device._native, seed, requests)  # noqa: SLF001
 
     def source_of_capacity(
@@ -261,7 +279,9 @@ class Workload(Transformable):
             ConfigError: The workload does not fit.
             InputError: Its trace cannot be opened.
         """
-        return self._native.source_of_capacity(str(capacity), seed, requests)
+        seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
+        size = capacity if isinstance(capacity, str) else str(whole("capacity", capacity))
+        return self._native.source_of_capacity(size, seed, requests)
 
     def stats(self, **options: Any) -> TraceStats:
         """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
@@ -281,6 +301,35 @@ class Workload(Transformable):
     def __hash__(self) -> int:
         """By parameters, as equality."""
         return hash(self._native.to_json())
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+        """Pickle as a workload file, so that workloads can be sent to worker processes."""
+        return (Workload.parse, (self.to_toml(), self.name))
+
+
+def reading_options(
+    format: str | None,
+    volume: int | Sequence[int] | None,
+    volumes: str,
+    volume_bytes: int | str | None,
+    skip_bad: int,
+    steps: Sequence[str],
+) -> _native.ReadOptions:
+    """Say how a trace is read, for the engine.
+
+    Raises:
+        ConfigError: A number is out of range.
+        InputError: The layout of volumes makes no sense.
+    """
+    each = [] if volume is None else list(volume) if isinstance(volume, Iterable) else [volume]
+    return _native.ReadOptions.of(
+        format,
+        [whole("volume", number, 0, LAST_VOLUME) for number in each],
+        volumes,
+        volume_bytes if volume_bytes is None or isinstance(volume_bytes, str) else whole("volume_bytes", volume_bytes),
+        whole("skip_bad", skip_bad),
+        steps,
+    )
 
 
 def recording_of(stand_in: dict[str, Any] | None, traces: str | os.PathLike[str] | None = None) -> Trace | None:

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftlab_core::config::{ConfigError, DeviceConfig};
+use ftlab_core::config_notes::{ConfigNote, without_effect};
 use ftlab_trace::transform::Step as TransformStep;
 use ftlab_trace::workload::WorkloadFile;
 use ftlab_trace::workload::stand_in::StandIn;
@@ -158,6 +159,22 @@ impl Document {
             expected: error.expected.clone(),
             nearest: None,
         }
+    }
+
+    /// What was written to no effect, each with its place; what a preset says of itself is left out.
+    pub fn notes(&self, config: &DeviceConfig) -> Vec<Problem> {
+        let of_preset = |origin: &Origin| matches!(origin, Origin::File { name, .. } if presets(Kind::Device).iter().any(|preset| *preset.name == **name));
+        let note = |note: ConfigNote| {
+            let found = at(&self.root, &path_of(note.key))?;
+            (!of_preset(&found.node.origin)).then(|| Problem {
+                origin: Some(found.node.origin.clone()),
+                key: note.key.into(),
+                found: found.node.text(),
+                expected: note.reason.into(),
+                nearest: None,
+            })
+        };
+        without_effect(config).into_iter().filter_map(note).collect()
     }
 
     fn describe(&self, root: &Table, error: &Error) -> Problem {

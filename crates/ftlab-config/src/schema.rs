@@ -16,10 +16,28 @@ pub fn schema<T: JsonSchema>(title: &str) -> Value {
             let about = "A preset's name or a path relative to this file: start from it, and change what is said here.";
             properties.insert("extends".into(), json!({ "type": "string", "description": about }));
         }
-        // A file that extends another may leave out anything.
-        root.remove("required");
+        may_leave_out(root);
     }
     schema
+}
+
+/// A file that extends another is merged with it key by key: it may leave out any section, and any key of one.
+fn may_leave_out(root: &mut Map<String, Value>) {
+    root.remove("required");
+    let sections: Vec<String> = root
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::values)
+        .filter_map(|section| section.get("$ref")?.as_str()?.rsplit('/').next().map(str::to_owned))
+        .collect();
+    if let Some(Value::Object(types)) = root.get_mut("$defs") {
+        for name in sections {
+            if let Some(Value::Object(section)) = types.get_mut(&name) {
+                section.remove("required");
+            }
+        }
+    }
 }
 
 fn widen(schema: &mut Value) {

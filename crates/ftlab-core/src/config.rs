@@ -375,7 +375,7 @@ pub struct FtlConfig {
 impl FtlConfig {
     /// Free blocks at which collection of a plane stops.
     pub fn gc_high(&self) -> u32 {
-        self.gc_high_free_blocks.max(self.gc_low_free_blocks + 1)
+        self.gc_high_free_blocks.max(self.gc_low_free_blocks.saturating_add(1))
     }
 }
 
@@ -949,6 +949,13 @@ impl DeviceConfig {
         u64::from(g.channels) * u64::from(g.ways) * u64::from(g.dies) * u64::from(g.planes)
     }
 
+    /// Mapping units of the flash. Call after [`validate`](Self::validate).
+    pub fn physical_units(&self) -> u64 {
+        let g = &self.geometry;
+        let blocks = self.planes() * u64::from(g.blocks_per_plane);
+        blocks * u64::from(g.pages_per_block) * (g.page_bytes / self.unit_bytes())
+    }
+
     /// Mapping units that the host sees. Call after [`validate`](Self::validate).
     pub fn logical_pages(&self) -> u64 {
         let g = &self.geometry;
@@ -973,9 +980,14 @@ impl DeviceConfig {
             + u32::from(self.gathers())
     }
 
+    /// The key that says how many blocks of a plane collection keeps free.
+    fn free_blocks_key(&self) -> &'static str {
+        if self.ftl.gc_high_free_blocks == 0 { "ftl.gc_low_free_blocks" } else { "ftl.gc_high_free_blocks" }
+    }
+
     /// Blocks of a plane that hold no data but what is being written: collection keeps them free.
     fn reserved_blocks(&self) -> u64 {
-        u64::from(self.ftl.gc_high() + self.open_blocks_per_plane() - 1)
+        u64::from(self.ftl.gc_high()) + u64::from(self.open_blocks_per_plane()) - 1
     }
 
     /// Mapping units of a plane that can be live.
@@ -1175,6 +1187,12 @@ impl DeviceConfig {
             let expected = "compares the one open block of each plane: needs ftl.streams = 1, ftl.gc_open_block = \"shared\" and map_cache.kind = \"ideal\"";
             return refuse("ftl.plane_choice", "\"most_free\"", expected);
         }
+        // First: otherwise the drive would be called full.
+        if f.gc_high() >= g.blocks_per_plane {
+            let found = f.gc_low_free_blocks.max(f.gc_high_free_blocks);
+            let expected = format!("must stay below the {} blocks of a plane", g.blocks_per_plane);
+            return refuse(self.free_blocks_key(), found, expected);
+        }
         let slots = g.page_bytes / self.unit_bytes();
         let per_block = u64::from(self.data_pages_per_block()) * slots;
         let reserve = self.reserved_blocks();
@@ -1193,9 +1211,10 @@ impl DeviceConfig {
             let physical = u64::from(g.blocks_per_plane) * per_block * self.planes();
             let expected = format!(
                 "at most {} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
-                 {reserve} for open blocks and ftl.gc_low_free_blocks{}",
+                 {reserve} for open blocks and {}{}",
                 usable.saturating_sub(translation),
                 g.blocks_per_plane,
+                self.free_blocks_key(),
                 if translation > 0 {
                     format!(", and translation pages take {translation}")
                 } else {
@@ -1203,11 +1222,6 @@ impl DeviceConfig {
                 }
             );
             return refuse(key, format!("{logical} logical mapping units"), expected);
-        }
-        let high = u64::from(f.gc_high());
-        if high >= u64::from(g.blocks_per_plane) {
-            let expected = format!("must stay below the {} blocks of a plane", g.blocks_per_plane);
-            return refuse("ftl.gc_low_free_blocks", f.gc_low_free_blocks, expected);
         }
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! The model of a solid-state drive. No files, no wall clock, no printing, no text formats: those are above.
 
 pub mod config;
+pub mod config_notes;
 pub mod device;
 pub mod flash;
 pub mod ftl;
 pub mod geometry;
 pub mod host;
 pub mod mapcache;
+pub mod memory;
 pub mod metrics;
 pub mod quantity;
 pub mod rng;

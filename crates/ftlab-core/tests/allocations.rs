@@ -8,6 +8,8 @@ use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::ftl::gc::VictimKind;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::memory::bytes_at_most;
 use serde_json::json;
 
 struct Counting;
@@ -118,6 +120,71 @@ fn nothing_is_allocated_per_request_once_warm() {
             // with a clock their three tables may still double once.
             let growths = if timing { 3 } else { 0 };
             assert!(count <= growths, "{count} allocations for 30,000 requests: {case}");
+        }
+    }
+}
+
+/// Writes all over a drive and reads behind them, so that every table of a mapping cache grows as far as it can.
+struct Everywhere {
+    units: u64,
+    next: u64,
+}
+
+impl RequestSource for Everywhere {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        let count = (6 * self.units - self.next).min(max as u64);
+        for _ in 0..count {
+            let op = if self.next.is_multiple_of(3) { Op::Read } else { Op::Write };
+            // A step that is prime to the size visits every unit; pairs make runs, and the rest scatters.
+            let lba = self.next / 2 * 7919 % self.units + self.next % 2;
+            out.push(Request { arrival_ns: 0, lba: lba.min(self.units - 1) * 8, sectors: 8, op, stream: 0 });
+            self.next += 1;
+        }
+        Ok(count as usize)
+    }
+}
+
+struct OnUnits(u64);
+
+impl SourceFactory for OnUnits {
+    fn open(&self, _: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        Ok(Box::new(Everywhere { units: self.0, next: 0 }))
+    }
+}
+
+/// Whoever asks beforehand whether the memory of a machine will do must not be told too little.
+#[test]
+fn a_drive_takes_no_more_memory_than_it_announces() {
+    let _alone = ALONE.lock().unwrap();
+    for kind in MapCacheKind::ALL {
+        for ftl in ["page", "map_only"] {
+            for bytes in [48 << 10, 1 << 20] {
+                let cached = *kind != MapCacheKind::Ideal;
+                if !cached && (ftl == "map_only" || bytes > 48 << 10) {
+                    continue;
+                }
+                let text = json!({
+                    "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 128,
+                        "page_bytes": 4096 },
+                    "ftl": { "kind": ftl, "over_provisioning": 0.3 },
+                    "host": { "arrival": "closed" },
+                    "map_cache": { "kind": kind.name(), "bytes": if cached { bytes } else { 0 } },
+                });
+                let config: DeviceConfig = serde_json::from_value(text).unwrap();
+                config.validate().unwrap();
+                let options = RunOptions { timing: false, ..RunOptions::default() };
+                let source = OnUnits(config.logical_pages());
+                let outcome = simulate(&config, &source, &options, &RunControl::default(), &mut ()).unwrap();
+                assert_eq!(outcome.error, None);
+                let units = config.physical_units() as f64;
+                // Of tables only: on a drive as small as this, histograms and buffers take more.
+                let taken = outcome.summary.memory.table_bytes as f64 / units;
+                let announced = bytes_at_most(&config, false) as f64 / units;
+                let case = format!("{} of {bytes} bytes, {ftl}", kind.name());
+                println!("{case}: {taken:.1} of {announced:.1} bytes a unit");
+                assert!(taken <= announced, "{case}: took {taken} of {announced} bytes a unit");
+                assert!(announced < 80.0, "{case}: announced {announced} bytes a unit");
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use ftlab_config::{Document, Kind, Problems, load_device, presets as preset_files, read_device, to_toml};
 use ftlab_core::config::DeviceConfig;
+use ftlab_core::memory::bytes_at_most;
 use ftlab_trace::workload::WorkloadFile;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -107,6 +108,17 @@ impl Device {
             .map(u64::from)
             .product::<u64>()
             * g.page_bytes
+    }
+
+    /// Memory that its tables take at most, in bytes.
+    fn memory_bytes(&self, verify: bool) -> u64 {
+        bytes_at_most(&self.config, verify)
+    }
+
+    /// What it says to no effect, a sentence each with its place.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.document.notes(&self.config).iter().map(ToString::to_string).collect()
     }
 
     /// Every parameter, defaults included, as JSON.

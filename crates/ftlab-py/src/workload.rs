@@ -37,6 +37,14 @@ impl Workload {
         Ok(Self { document, file })
     }
 
+    /// Parse TOML text; `name` is what errors call it.
+    #[staticmethod]
+    fn parse(text: &str, name: &str) -> PyResult<Self> {
+        Self::checked(
+            Document::parse(Kind::Workload, text, name).map_err(|problems| errors::config(&problems))?,
+        )
+    }
+
     /// A workload from the keys of its section as a JSON object; `label` is their place in errors. `name` is its name in
     /// reports, that of its kind when absent.
     #[staticmethod]

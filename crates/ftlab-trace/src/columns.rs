@@ -94,9 +94,9 @@ pub(crate) fn complete(columns: &[Column]) -> Result<(), String> {
         let role = wanted.role();
         match columns.iter().filter(|column| column.role() == role).count() {
             0 if !required.contains(&wanted) => {}
-            0 => return Err(format!("a column for {role}; the columns are {COLUMNS}")),
+            0 => return Err(format!("expected a column for {role}; the columns are {COLUMNS}")),
             1 => {}
-            _ => return Err(format!("one column for {role}, not several")),
+            _ => return Err(format!("expected one column for {role}, not several")),
         }
     }
     Ok(())

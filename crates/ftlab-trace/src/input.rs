@@ -212,7 +212,7 @@ impl Input {
     /// When it does not exist (with the nearest name beside it), is no regular file, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         let origin = path.display().to_string();
-        let file = File::open(path).map_err(|error| {
+        let unopened = |error: io::Error| {
             if error.kind() != io::ErrorKind::NotFound {
                 return failed(&origin, format!("cannot be opened: {error}"));
             }
@@ -220,9 +220,9 @@ impl Input {
                 Some(name) => failed(&origin, format!("no such file; did you mean {name:?}?")),
                 None => failed(&origin, "no such file"),
             }
-        })?;
-        let metadata =
-            file.metadata().map_err(|error| failed(&origin, format!("cannot be read: {error}")))?;
+        };
+        // Asked before it is opened: that would wait for whoever writes into a pipe.
+        let metadata = std::fs::metadata(path).map_err(unopened)?;
         if !metadata.is_file() {
             let kind = if metadata.is_dir() { "a folder" } else { "a pipe or device" };
             return Err(failed(
@@ -230,6 +230,9 @@ impl Input {
                 format!("is {kind}; a trace is a regular file, which can be read twice"),
             ));
         }
+        let file = File::open(path).map_err(unopened)?;
+        let metadata =
+            file.metadata().map_err(|error| failed(&origin, format!("cannot be read: {error}")))?;
         if metadata.len() == 0 {
             return Err(failed(&origin, "the file is empty"));
         }

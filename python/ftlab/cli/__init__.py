@@ -72,6 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def status_of(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit status."""
+    if sys.stdout is None:
+        # Started with `>&-`: what is asked for cannot be said.
+        complain("standard output is closed")
+        return BAD_INPUT
     try:
         status = cli.main(args=arguments, prog_name="ftlab", standalone_mode=False)
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ftlab import _native
-from ftlab.cli.output import json_option, print_json
+from ftlab.cli.output import json_option, print_json, tell_notes
 from ftlab.device import Device
 from ftlab.errors import ConfigError
 from ftlab.workload import Workload
@@ -24,10 +24,16 @@ def _kind_of(file: str) -> str:
     """Tell a workload file by its `workload` section; everything else is taken for a device."""
     try:
         keys = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         # Loading says what is wrong, with its place.
         return "device"
     return "workload" if "workload" in keys else "device"
+
+
+def _notes_of(workload: Workload) -> tuple[str, ...]:
+    # Another machine may have it: no error.
+    trace = workload.to_dict().get("trace")
+    return () if trace is None or Path(trace).exists() else (f"workload.trace = {trace!r}: no such file",)
 
 
 @config.command()
@@ -44,7 +50,8 @@ def _kind_of(file: str) -> str:
 def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) -> int:
     """Check FILE (a device or workload file, or a preset's name).
 
-    Errors name line, column, key and the nearest valid name; exit status 2 when there are any.
+    Errors name line, column, key and the nearest valid name; exit status 2 when there are any. Notes tell values that
+    have no effect because of others, and a trace that is not there.
     """
     kind = _kind_of(file)
     try:
@@ -55,8 +62,12 @@ def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) 
             raise
         print_json({"file": file, "kind": kind, "valid": False, "errors": str(error).splitlines()})
         return 2
+    notes = loaded.notes if isinstance(loaded, Device) else _notes_of(loaded)
+    if not as_json:
+        tell_notes(notes)
     if as_json:
-        print_json({"file": file, "kind": kind, "valid": True, "errors": [], kind: loaded.to_dict()})
+        more = {"notes": list(notes), kind: loaded.to_dict()}
+        print_json({"file": file, "kind": kind, "valid": True, "errors": [], **more})
     elif resolved:
         click.echo(loaded.to_toml(), nl=False)
     else:

@@ -45,6 +45,12 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say on standard error what a description says to no effect."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Make a console that does not wrap by chance when it is no terminal."""
     from rich.console import Console
@@ -96,7 +102,7 @@ def print_frame(frame: pl.DataFrame, *, as_json: bool, as_csv: bool) -> None:
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[str, float | None, int], None] | None]:
     """Show progress on standard error while it is a terminal; gives the callback of :func:`ftlab.run`."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ftlab import _native
+from ftlab.checks import LARGEST, shown
 from ftlab.cli.output import transform_option
 from ftlab.units import count_text
-from ftlab.workload import Trace
+from ftlab.workload import LAST_VOLUME, Trace
+from ftlab.workload import reading_options as native_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-_LAST_VOLUME = 65535
+    from ftlab import _native
+
+COUNT = click.IntRange(1, LARGEST)
+"""How many of something."""
+
+SEED = click.IntRange(0, LARGEST)
+SKIPPED = click.IntRange(0, LARGEST)
 
 
 class Volumes(click.ParamType[tuple[int, ...]]):
@@ -30,8 +38,8 @@ class Volumes(click.ParamType[tuple[int, ...]]):
         if isinstance(value, tuple):
             return value
         numbers = str(value).split(",")
-        if not all(number.isascii() and number.isdigit() and int(number) <= _LAST_VOLUME for number in numbers):
-            self.fail(f"{value!r}: expected numbers from 0 to {_LAST_VOLUME}, as in 3 or 0,3", param, ctx)
+        if not all(re.fullmatch("[0-9]{1,9}", number) and int(number) <= LAST_VOLUME for number in numbers):
+            self.fail(f"{shown(value)}: expected numbers from 0 to {LAST_VOLUME}, as in 3 or 0,3", param, ctx)
         return tuple(map(int, numbers))
 
 
@@ -64,7 +72,7 @@ _OPTIONS = (
     ),
     click.option(
         "--skip-bad",
-        type=click.IntRange(0),
+        type=SKIPPED,
         default=0,
         show_default=True,
         metavar="N",
@@ -76,7 +84,7 @@ _OPTIONS = (
 
 def size(text: str | None) -> int | str | None:
     """Give a size of the command line to the engine: bytes or a number with a unit."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() else text
+    return int(text) if text is not None and re.fullmatch("[0-9]{1,18}", text) else text
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class Reading:
 
     def native(self) -> _native.ReadOptions:
         """Give it to the engine."""
-        return _native.ReadOptions.of(
+        return native_options(
             self.trace_format, self.volume, self.volumes, self.volume_bytes, self.skip_bad, self.transforms
         )
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from ftlab.cli import INTERRUPTED
-from ftlab.cli.output import json_option, print_json, progress_bar, transform_option
-from ftlab.cli.reading import Volumes, size
+from ftlab.cli.output import json_option, print_json, progress_bar, tell_notes, transform_option
+from ftlab.cli.reading import COUNT, SEED, SKIPPED, Volumes, size
 from ftlab.device import Device
 from ftlab.errors import FtlabError
 from ftlab.running import run as run_device
+from ftlab.running import series_interval
 from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     help="Where the volumes of the trace lie: on top of each other (default), or one behind the other.",
 )
 @click.option("--volume-bytes", metavar="SIZE", help="With --volumes concat: size of the region of each volume.")
-@click.option("--skip-bad", type=click.IntRange(0), metavar="N", help="Leave out up to N bad records of the trace.")
+@click.option("--skip-bad", type=SKIPPED, metavar="N", help="Leave out up to N bad records of the trace.")
 @transform_option
 @click.option(
     "--set",
@@ -59,10 +60,10 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     help="Change a value of the device (ftl.gc=fifo) or of the workload (workload.seed=2). May be repeated. "
     "Setting ftl.over_provisioning, ftl.logical_bytes or ftl.logical_pages replaces the other two.",
 )
-@click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
+@click.option("--requests", type=COUNT, metavar="N", help="Stop after N requests.")
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**64 - 1),
+    type=SEED,
     metavar="N",
     help="Seed of every random choice. Default: 1, or what the workload states.",
 )
@@ -130,6 +131,8 @@ def run(
     owner, useless = ("--trace", of_trace) if trace is None else ("--workload", {"--trace-dir": trace_dir})
     for option in (option for option, value in useless.items() if value is not None):
         raise click.UsageError(f"{option} belongs to {owner}")
+    # Also where nobody sees the series: a typing error is one.
+    series_interval(series_every)
     if requests_log and out is None:
         raise click.UsageError("--requests-log needs --out DIR")
     mine = [text for text in overrides if text.startswith(_PREFIX)]
@@ -148,6 +151,7 @@ def run(
             skip_bad=skip_bad or 0,
         )
     source = reduce(type(source).transform, transforms, source)
+    tell_notes(drive.notes)
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(
@@ -166,7 +170,8 @@ def run(
                 traces=trace_dir,
             )
     except FtlabError as error:
-        if error.result is not None:
+        # A table of nothing would stand before the sentence that says why.
+        if error.result is not None and (as_json or error.result.summary["host"]["completed"]):
             _show(error.result, as_json=as_json, explain=explain)
         raise
     _show(result, as_json=as_json, explain=explain)

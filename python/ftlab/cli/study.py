@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from contextlib import contextmanager
@@ -163,7 +164,7 @@ for command in (*ANALYSES, plot):
 @click.option("--dry-run", is_flag=True, help="Only tell how many runs there are, and how many are missing.")
 @click.option(
     "--trace-memory",
-    type=click.FloatRange(0),
+    type=click.FloatRange(0, 2**40),
     default=1024,
     show_default=True,
     metavar="MIB",
@@ -178,6 +179,8 @@ def run(
     Every run is in the store as soon as it has ended: after Ctrl-C or a crash, the same command goes on. Prints a short
     table, or with --json all rows. Exit status 1 when runs failed; the others are done all the same.
     """
+    if math.isnan(trace_memory):
+        raise click.UsageError("--trace-memory nan: expected MiB, 0 or more")
     described = Study.load(file)
     if dry_run:
         return _dry(described, out or _HOME / described.name, as_json=as_json)

@@ -10,7 +10,7 @@ import click
 from ftlab import _native, conversion
 from ftlab.cli.ending import orderly
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
-from ftlab.cli.reading import Reading, reading_options, tell_lost, tell_skipped
+from ftlab.cli.reading import COUNT, SEED, Reading, reading_options, tell_lost, tell_skipped
 from ftlab.errors import InputError
 from ftlab.recording import EXTENSIONS, format_of
 from ftlab.recording import record as record_command
@@ -100,7 +100,7 @@ def _volumes(file: Path, trace_format: str | None) -> dict[str, Any]:
 @click.option(
     "-n",
     "--requests",
-    type=click.IntRange(1),
+    type=COUNT,
     default=10,
     show_default=True,
     metavar="N",
@@ -123,7 +123,7 @@ def head(file: Path, requests: int, reading: Reading, as_json: bool) -> None:
 @_file
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
-@click.option("--requests", type=click.IntRange(1), metavar="N", help="Stop after N requests.")
+@click.option("--requests", type=COUNT, metavar="N", help="Stop after N requests.")
 @reading_options
 @json_option
 def convert(
@@ -245,8 +245,8 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
     metavar="SIZE",
     help="Drive of workloads that say no footprint.",
 )
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of workloads. Default: their own.")
-@click.option("--requests", type=click.IntRange(1), metavar="N", help="Look at the first N requests only.")
+@click.option("--seed", type=SEED, metavar="N", help="Seed of workloads. Default: their own.")
+@click.option("--requests", type=COUNT, metavar="N", help="Look at the first N requests only.")
 @click.option(
     "--reuse",
     type=click.Choice(["exact", "sampled", "off"]),
@@ -421,7 +421,7 @@ def record(
     metavar="OUT.toml",
     help="Workload file to write.",
 )
-@click.option("--requests", type=click.IntRange(1), metavar="N", help="Fit the first N requests only.")
+@click.option("--requests", type=COUNT, metavar="N", help="Fit the first N requests only.")
 @click.option("--description", metavar="TEXT", help="What the file says it is. Default: the name of FILE.")
 @reading_options
 @json_option

@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from ftlab import _native
+from ftlab.checks import whole
 from ftlab.errors import FtlabError
 from ftlab.running import machine_bytes
 from ftlab.studies.description import Description, Outcome, execute, memory_of
@@ -111,9 +112,9 @@ class ThreadExecutor(Executor):
             trace_memory_bytes: Memory for decoded traces (24 bytes a request). What does not fit is decoded by each run
                 for itself.
         """
-        self._slots = default_workers() if workers is None else workers
+        self._slots = default_workers() if workers is None else whole("workers", workers, 1)
         self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="ftlab-study")
-        self._traces = _native.TraceCache.of(trace_memory_bytes)
+        self._traces = _native.TraceCache.of(whole("trace_memory_bytes", trace_memory_bytes))
         self._stopping = threading.Event()
         present = machine_bytes()
         self._room = _Room(None if present is None else max(0, present - trace_memory_bytes))

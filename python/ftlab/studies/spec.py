@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
+from ftlab.checks import whole
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError
 from ftlab.plain import to_json
@@ -316,8 +317,11 @@ class Study:
             raise self._where.refuse(written, f"no option{_near(key, OPTIONS, 'options')}")
         if key in {"timing", "verify"} and not isinstance(value, bool):
             raise self._where.refuse(written, f"found {value!r}, expected true or false")
-        if key == "requests" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise self._where.refuse(written, f"found {value!r}, expected a whole number above 0")
+        if key == "requests":
+            try:
+                whole("requests", value, 1)
+            except ConfigError as error:
+                raise self._where.refuse(written, str(error)) from None
         if key == "series":
             try:
                 series_interval(value)

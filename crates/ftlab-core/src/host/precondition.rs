@@ -115,9 +115,9 @@ impl Goal {
         }
     }
 
-    fn write_amplification(&self) -> f64 {
+    fn write_amplification(&self) -> Option<f64> {
         let last = &self.windows[self.windows.len().saturating_sub(2)..];
-        if last.is_empty() { 0.0 } else { last.iter().sum::<f64>() / last.len() as f64 }
+        (!last.is_empty()).then(|| last.iter().sum::<f64>() / last.len() as f64)
     }
 }
 

@@ -406,8 +406,9 @@ pub struct PreconditionSummary {
     pub reached: bool,
     /// Mapping units written, the fill included.
     pub pages_written: u64,
-    /// Write amplification over its last windows; 0 when it only filled.
-    pub write_amplification: f64,
+    /// Write amplification over its last windows, each as long as the drive is large; absent when none was whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_amplification: Option<f64>,
     /// Most free blocks of any plane at its end.
     pub free_blocks_max: u32,
 }
