@@ -84,6 +84,20 @@ impl Recent {
         }
     }
 
+    /// Take an access to the pages `from..=to` of the group at `place`, if none of its pages is known. False if some are.
+    #[inline(always)]
+    pub(super) fn access_new(&mut self, place: usize, from: u64, to: u64) -> bool {
+        let slots = &mut self.groups[place].slots;
+        if *slots != EMPTY.slots {
+            return false;
+        }
+        let first = self.line.push_all((to - from + 1) as usize) as u16;
+        for (slot, number) in slots[from as usize..=to as usize].iter_mut().zip(first..) {
+            *slot = number;
+        }
+        true
+    }
+
     /// Take an access to a page of the group at `place`. How many others were accessed since the last one, if below
     /// [`RECENT`].
     #[inline(always)]
@@ -140,7 +154,11 @@ mod tests {
                 _ => 1_000_000 + step,
             };
             let place = recent.group(scatter(page & !(GROUP - 1)));
-            let found = recent.access(place, (page % GROUP) as usize);
+            let found = if recent.access_new(place, page % GROUP, page % GROUP) {
+                None
+            } else {
+                recent.access(place, (page % GROUP) as usize)
+            };
             let distance = stack.iter().rev().position(|other| *other == page);
             assert_eq!(found, distance.map(|distance| distance as u64).filter(|distance| *distance < RECENT));
             short += u64::from(found.is_some());

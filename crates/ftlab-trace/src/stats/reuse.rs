@@ -60,6 +60,12 @@ impl Reuse {
             return;
         };
         let place = recent.group(key);
+        if recent.access_new(place, from, to) {
+            if sampled {
+                (from..=to).for_each(|page| self.touch_sampled(key + page, write, false));
+            }
+            return;
+        }
         for page in from..=to {
             let recent = self.recent.as_mut().and_then(|recent| recent.access(place, page as usize));
             if let Some(distance) = recent {
@@ -290,7 +296,9 @@ mod tests {
         let mut collectors = [of(ReuseMethod::Exact), of(ReuseMethod::Sampled)];
         let mut batch = Vec::new();
         while source.fill(&mut batch, 4096).unwrap() > 0 {
-            collectors.iter_mut().for_each(|collector| collector.add(&batch));
+            for collector in &mut collectors {
+                collector.add(&batch);
+            }
             batch.clear();
         }
         collectors.map(|collector| collector.finish().reuse.unwrap())

@@ -62,6 +62,20 @@ impl Timeline {
         slot
     }
 
+    /// Occupy the next `count` slots, fewer than 64.
+    #[inline(always)]
+    pub(crate) fn push_all(&mut self, count: usize) -> usize {
+        let slot = self.next;
+        if slot % 64 + count >= 64 {
+            (0..count).for_each(|_| _ = self.push());
+        } else {
+            self.words[slot / 64] |= ((1 << count) - 1) << (slot % 64);
+            self.next += count;
+            self.live += count;
+        }
+        slot
+    }
+
     /// Free an occupied slot.
     #[inline(always)]
     pub(crate) fn remove(&mut self, slot: usize) {

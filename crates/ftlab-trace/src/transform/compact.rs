@@ -344,12 +344,11 @@ impl SourceFactory for Dense {
         let places = if self.order == Order::FirstTouch && pass == 0 {
             Places::new(self.chunk, None)
         } else {
-            let known = match self.known.get() {
-                Some(known) => known,
-                None => {
-                    let known = self.learn()?;
-                    self.known.get_or_init(|| known)
-                }
+            let known = if let Some(known) = self.known.get() {
+                known
+            } else {
+                let known = self.learn()?;
+                self.known.get_or_init(|| known)
             };
             match known {
                 Known::ByAddress(sorted) => Places::new(self.chunk, Some(sorted.clone())),
