@@ -76,13 +76,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("uniform 32 GiB, 4 KiB", of(WorkloadKind::Uniform, 32 << 30, &small)),
         ("uniform 8 TiB, 4 KiB", of(WorkloadKind::Uniform, 8 << 40, &small)),
         ("sequential, 64 KiB", of(WorkloadKind::Sequential, 64 << 30, &[(65_536, 1.0)])),
+        // Hardly two pages of a translation page, and of as many volumes as streams.
+        ("uniform 1 PiB, 4 KiB", of(WorkloadKind::Uniform, 1 << 50, &small)),
+        (
+            "1,000 x 1 TiB, 4 KiB",
+            WorkloadConfig { streams: Some(1000), ..of(WorkloadKind::Uniform, 1000 << 40, &small) },
+        ),
     ];
     println!(
         "{:22} {:>12} {:>8} {:>12} {:>11}  hash",
         "workload", "requests/s", "of 5 M", "pages", "bytes/page"
     );
     for (name, config) in workloads.into_iter().filter(|(name, _)| name.starts_with(&wanted)) {
-        let mut source = config.factory(16 << 40, None, None)?.open(0)?;
+        let mut source = config.factory(1 << 50, None, None)?.open(0)?;
         let mut batch = Vec::with_capacity(4096);
         let before = IN_USE.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);

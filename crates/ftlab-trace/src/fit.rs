@@ -325,7 +325,10 @@ pub fn to_toml(description: &str, model: &FittedModel) -> String {
         description.replace('\\', "\\\\").replace('"', "\\\"").replace(|c: char| c.is_control(), " ");
     let mut text = format!(
         "# Fitted to a trace: counts and distributions only, none of its addresses.\n\ndescription = \"{quoted}\"\n\n\
-         [workload]\nkind = \"fitted\"\n\n[workload.fitted]\noverlay = {}\nfollows = {}\n",
+         [workload]\nkind = \"fitted\"\n# The range of the trace. Less, down to {} bytes, moves regions together.\n\
+         footprint_bytes = {}\n\n[workload.fitted]\noverlay = {}\nfollows = {}\n",
+        model.needed_bytes(),
+        model.span_bytes(),
         model.overlay,
         list(&model.follows, |row| numbers(row))
     );

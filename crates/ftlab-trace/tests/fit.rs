@@ -266,7 +266,16 @@ fn models_are_squeezed_on_request_and_not_by_themselves() {
     assert!(span > 90 << 30);
     let config = workload(model);
     let Err(told) = config.factory(64 << 30, None, None) else { panic!("it does not fit") };
-    assert!(told.to_string().contains("footprint_bytes"), "{told}");
+    let told = told.to_string();
+    assert!(told.contains("footprint_bytes") && told.contains(&span.to_string()), "{told}");
+    // The file says how wide it is, and lies there whatever drive is spoken of.
+    let text = to_toml("wide", config.fitted.as_ref().unwrap());
+    assert!(text.contains(&format!("\nfootprint_bytes = {span}\n")), "{}", &text[..400]);
+    let stated = WorkloadConfig { footprint_bytes: Some(span), ..config.clone() };
+    let stats_of = |config: &WorkloadConfig, capacity| {
+        stats(&mut *config.factory(capacity, None, None).unwrap().open(0).unwrap())
+    };
+    assert_eq!(stats_of(&stated, 64 << 30), stats_of(&config, span));
     let squeezed = WorkloadConfig { footprint_bytes: Some(32 << 30), ..config.clone() };
     let stats = stats(&mut *squeezed.factory(64 << 30, None, None).unwrap().open(0).unwrap());
     assert!(stats.highest_byte.unwrap() <= 32 << 30);

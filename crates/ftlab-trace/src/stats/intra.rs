@@ -3,12 +3,11 @@
 use ftlab_core::host::request::SECTOR_BYTES;
 use serde::Serialize;
 
-use super::pages::{NumberMap, PageNames};
+use super::pages::PageNames;
 
 /// Bytes of an entry of a translation page.
-const ENTRY_BYTES: u64 = 4;
+pub(super) const ENTRY_BYTES: u64 = 4;
 const NONE: u32 = u32::MAX;
-const TOUCHED_WORDS: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct Unit {
@@ -37,9 +36,6 @@ pub(super) struct IntraDistance {
     newest: u32,
     /// Differences between neighbouring bins of the histogram, so that a run of pages takes two steps.
     steps: Vec<i64>,
-    /// A bit for each translation page that was ever in the cache, by its name.
-    touched: NumberMap<u64, [u64; TOUCHED_WORDS]>,
-    tables: u64,
     accesses: [u64; 2],
     hits: u64,
     misses: u64,
@@ -60,8 +56,6 @@ impl IntraDistance {
             oldest: NONE,
             newest: NONE,
             steps: vec![0; 2 * entries as usize + 1],
-            touched: NumberMap::default(),
-            tables: 0,
             accesses: [0; 2],
             hits: 0,
             misses: 0,
@@ -149,10 +143,6 @@ impl IntraDistance {
 
     fn load(&mut self, name: u64, origin: u32) {
         self.misses += 1;
-        let words = self.touched.entry(name / (64 * TOUCHED_WORDS as u64)).or_default();
-        let (word, bit) = (&mut words[(name / 64) as usize % TOUCHED_WORDS], 1 << (name % 64));
-        self.tables += u64::from(*word & bit == 0);
-        *word |= bit;
         let unit = Unit { page: name, origin, older: NONE, newer: NONE, next: NONE };
         let place = if self.units.len() < self.capacity {
             self.units.push(unit);
@@ -198,11 +188,6 @@ impl IntraDistance {
     /// Page reads and page writes.
     pub(super) fn accesses(&self) -> [u64; 2] {
         self.accesses
-    }
-
-    /// Distinct translation pages.
-    pub(super) fn tables(&self) -> u64 {
-        self.tables
     }
 
     pub(super) fn finish(&self) -> Option<IntraDistanceStats> {
@@ -292,7 +277,7 @@ mod tests {
         let rows: Vec<(i64, u64)> = stats.histogram.iter().map(|row| (row.distance, row.count)).collect();
         // 1024 and 5000 miss, and 5000 takes the place of what holds 1024, so that 1025 misses too.
         assert_eq!(rows, [(0, 1), (1022, 1)]);
-        assert_eq!((stats.hits, stats.misses, intra.tables()), (2, 4, 3));
+        assert_eq!((stats.hits, stats.misses), (2, 4));
     }
 
     proptest! {

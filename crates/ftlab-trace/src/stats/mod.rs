@@ -7,6 +7,7 @@ mod growth;
 mod intra;
 mod lifetime;
 pub(crate) mod pages;
+mod recent;
 mod reuse;
 mod sample;
 mod sequence;
@@ -345,16 +346,16 @@ impl StatsCollector {
         self.intra.add(stream, lba, end, write);
         let (first, last) = pages_of(request);
         let Self { names, touched, reuse, lifetimes, page_writes, .. } = self;
+        let touched_before = touched.pages();
         names.ranges(stream, first, last, |first, last| {
-            let for_reuse = reuse.as_ref().map_or(u64::MAX, Reuse::mask);
             let for_lifetime = if write { lifetimes.mask() } else { u64::MAX };
             touched.add(first, last, write);
             let mut from = first;
             while from <= last {
                 let (group, to) = (from & !(GROUP - 1), last.min(from | (GROUP - 1)));
                 let key = scatter(group);
-                if let Some(reuse) = reuse.as_mut().filter(|_| key & for_reuse == 0) {
-                    (from..=to).for_each(|page| reuse.touch(key + (page - group), write));
+                if let Some(reuse) = reuse {
+                    reuse.touch(key, from - group, to - group, write);
                 }
                 if key & for_lifetime == 0 {
                     for page in from..=to {
@@ -365,7 +366,7 @@ impl StatsCollector {
             }
         });
         if let Some(reuse) = reuse {
-            reuse.end(write, last - first + 1, requests);
+            reuse.end(write, last - first + 1, touched.pages() - touched_before, requests);
         }
         if write {
             *page_writes += last - first + 1;
@@ -421,7 +422,7 @@ impl StatsCollector {
             ftl_reads,
             ftl_writes,
             ftl_requests_per_request: ratio(ftl_reads + ftl_writes, reads + writes),
-            footprint_translation_pages: self.intra.tables(),
+            footprint_translation_pages: self.touched.translation_pages(self.options.page_bytes),
             duration_ns,
             mean_interarrival_ns: ratio(duration_ns, requests.saturating_sub(1)),
             unsorted: self.arrivals.unsorted(),

@@ -38,7 +38,7 @@ const REGION_BITS: u32 = 32;
 const KEY_BITS: u32 = 60;
 
 /// Gives each page of each volume a number of its own below 2^60; neighbours stay neighbours.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct PageNames {
     regions: NumberMap<(u16, u64), u64>,
     recent: Option<(u16, u64, u64)>,
@@ -91,6 +91,66 @@ pub(crate) fn scatter(name: u64) -> u64 {
     mixed << GROUP_BITS | name & (GROUP - 1)
 }
 
+/// Pages of a unit: 4 MiB.
+pub(crate) const UNIT_BITS: u32 = 10;
+/// Groups of [`GROUP`] groups, which lie side by side: 64 KiB.
+const CHUNK_BITS: u32 = 2 * GROUP_BITS;
+const UNIT_NAME_BITS: u32 = KEY_BITS - UNIT_BITS;
+const WITHIN_BITS: u32 = UNIT_BITS - CHUNK_BITS;
+const REST_BITS: u32 = UNIT_NAME_BITS - SEGMENT_BITS;
+/// So that no name is 0.
+const NOT_NAUGHT: u64 = 1 << GROUP_BITS;
+
+/// One to one on the numbers of `bits` bits, an even number.
+#[inline(always)]
+const fn mixed(number: u64, bits: u32) -> u64 {
+    let mask = (1 << bits) - 1;
+    let mut mixed = number.wrapping_mul(FACTORS[0]) & mask;
+    mixed ^= mixed >> (bits / 2);
+    mixed = mixed.wrapping_mul(FACTORS[1]) & mask;
+    mixed ^ mixed >> (bits / 2)
+}
+
+const FACTORS: [u64; 2] = [0x0bf5_8476_d1ce_4e5b, 0x04d0_49bb_1331_11eb];
+
+/// What [`mixed`] made `mixed`.
+const fn unmixed(mixed: u64, bits: u32) -> u64 {
+    /// 1 / `odd`, by Newton's method.
+    const fn inverse(odd: u64) -> u64 {
+        let (mut inverse, mut step) = (odd, 0);
+        while step < 5 {
+            inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+            step += 1;
+        }
+        inverse
+    }
+    let mask = (1 << bits) - 1;
+    let mut number = mixed ^ mixed >> (bits / 2);
+    number = number.wrapping_mul(const { inverse(FACTORS[1]) }) & mask;
+    number ^= number >> (bits / 2);
+    number.wrapping_mul(const { inverse(FACTORS[0]) }) & mask
+}
+
+/// Scatters the numbers of groups, one to one, so that a [`PageMap`] has all groups of a unit in one segment; the
+/// groups of a chunk are neighbours.
+#[inline(always)]
+pub(crate) fn scatter_in_unit(group: u64) -> u64 {
+    let chunk = group >> GROUP_BITS;
+    let unit = mixed(chunk >> WITHIN_BITS, UNIT_NAME_BITS);
+    let rest = (unit & ((1 << REST_BITS) - 1)) << WITHIN_BITS | chunk & ((1 << WITHIN_BITS) - 1);
+    let inside = mixed(rest, REST_BITS + WITHIN_BITS) << CHUNK_BITS;
+    unit >> REST_BITS << (KEY_BITS - SEGMENT_BITS) | inside | NOT_NAUGHT | group & (GROUP - 1)
+}
+
+/// The chunk of a name that [`scatter_in_unit`] gave.
+fn chunk_of(key: u64) -> u64 {
+    let segment = key >> (KEY_BITS - SEGMENT_BITS);
+    let inside = (key & ((1 << (KEY_BITS - SEGMENT_BITS)) - 1)) >> CHUNK_BITS;
+    let rest = unmixed(inside, REST_BITS + WITHIN_BITS);
+    let unit = unmixed(segment << REST_BITS | rest >> WITHIN_BITS, UNIT_NAME_BITS);
+    unit << WITHIN_BITS | rest & ((1 << WITHIN_BITS) - 1)
+}
+
 /// 4 bits of flags below a scattered name, and a value. 12 bytes, because a trace has many pages.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, packed(4))]
@@ -104,7 +164,7 @@ const SEGMENT_BITS: u32 = 8;
 
 /// Entries in the order of their scattered names, each at its proportional place or a little behind; the last place
 /// is always empty, and an empty place ends every search.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Segment {
     entries: Vec<Entry>,
     places: u64,
@@ -182,7 +242,7 @@ impl Segment {
 
 /// Values of 32 bits and flags of 4 bits by scattered names: between 14 and 15.8 bytes for each, once there are some
 /// ten thousand.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PageMap {
     segments: Vec<Segment>,
     len: usize,
@@ -205,6 +265,12 @@ impl Default for PageMap {
 impl PageMap {
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Bytes of memory.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.segments.iter().map(|segment| segment.entries.capacity() * size_of::<Entry>()).sum()
     }
 
     /// The entry of `key`, made with value 0 and no flags when it is absent; and whether it was absent.
@@ -244,12 +310,18 @@ impl PageMap {
         }
     }
 
+    /// Where `key` is.
+    #[inline(always)]
+    pub(crate) fn find(&self, key: u64) -> Option<Place> {
+        let number = (key >> (KEY_BITS - SEGMENT_BITS)) as usize;
+        let (index, found) = self.segments[number].search(key);
+        found.then_some(Place { segment: number, index })
+    }
+
     /// The value of `key`.
     #[inline(always)]
     pub(crate) fn get(&self, key: u64) -> Option<u32> {
-        let segment = &self.segments[(key >> (KEY_BITS - SEGMENT_BITS)) as usize];
-        let (index, found) = segment.search(key);
-        found.then(|| segment.entries[index].value)
+        self.find(key).map(|place| self.value(place))
     }
 
     #[inline(always)]
@@ -278,6 +350,39 @@ impl PageMap {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let entries = self.segments.iter().flat_map(|segment| segment.entries.iter());
         entries.filter(|entry| entry.word != 0).map(|entry| (entry.word >> FLAG_BITS, entry.value))
+    }
+
+    /// How many different blocks of `2^bits` pages there are, where names come from [`scatter_in_unit`]; `bits` is at
+    /// least that of a chunk.
+    pub(crate) fn blocks(&self, bits: u32) -> u64 {
+        let (mut count, mut seen) = (0, Vec::new());
+        for segment in &self.segments {
+            let from = seen.len();
+            let entries = segment.entries.iter().filter(|entry| entry.word != 0);
+            for block in entries.map(|entry| chunk_of(entry.word >> FLAG_BITS) >> (bits - CHUNK_BITS)) {
+                if seen[from..].last() != Some(&block) {
+                    seen.push(block);
+                }
+            }
+            seen[from..].sort_unstable();
+            let mut last = None;
+            let mut kept = from;
+            for index in from..seen.len() {
+                if last.replace(seen[index]) != Some(seen[index]) {
+                    seen[kept] = seen[index];
+                    kept += 1;
+                }
+            }
+            seen.truncate(kept);
+            // Larger blocks than a unit have pages in several segments.
+            if bits <= UNIT_BITS {
+                count += seen.len() as u64;
+                seen.clear();
+            }
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        count + seen.len() as u64
     }
 
     /// Change every value.
@@ -315,6 +420,38 @@ mod tests {
             for (key, value) in &plain {
                 prop_assert_eq!(map.get(*key), Some(*value));
             }
+        }
+    }
+
+    #[test]
+    fn names_within_units_are_distinct_even_and_can_be_turned_back() {
+        let groups: Vec<u64> = (0..60_000).chain((0..60_000).map(|unit| 9 + ((unit + 1) << 32))).collect();
+        let mut keys: Vec<u64> = groups.iter().map(|group| scatter_in_unit(*group)).collect();
+        for (group, key) in groups.iter().zip(&keys) {
+            assert_eq!(chunk_of(*key), group >> GROUP_BITS);
+            assert!(*key > 0 && *key >> KEY_BITS == 0);
+            assert_eq!(key % GROUP, group % GROUP);
+        }
+        // Units go to all segments, and the chunks of a unit all over theirs.
+        let mut segments = [0u32; 1 << SEGMENT_BITS];
+        keys[60_000..].iter().for_each(|key| segments[(key >> (KEY_BITS - SEGMENT_BITS)) as usize] += 1);
+        assert!(segments.iter().all(|units| (150..330).contains(units)), "{segments:?}");
+        let homes = keys[..60_000].iter().filter(|key| (*key >> (KEY_BITS - SEGMENT_BITS - 2)) % 4 == 1);
+        assert!(homes.count().abs_diff(15_000) < 800);
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 120_000);
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_are_counted_once(pages in prop::collection::vec(0..3_000_000u64, 1..3000), bits in 4..20u32) {
+            let mut map = PageMap::default();
+            for page in &pages {
+                map.entry(scatter_in_unit(page / GROUP));
+            }
+            let blocks: std::collections::BTreeSet<u64> = pages.iter().map(|page| page >> bits).collect();
+            prop_assert_eq!(map.blocks(bits), blocks.len() as u64);
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Sample {
 
 /// Requests between two looks at what the sample costs.
 const WINDOW_REQUESTS: u64 = 1 << 20;
-/// So many pages are sampled at least, if there are: the error of a miss ratio stays near 0.01 to 0.02.
+/// So many pages are sampled at least, if there are.
 const LEAST_PAGES: usize = 1 << 14;
 
 impl Sample {

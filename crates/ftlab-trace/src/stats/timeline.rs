@@ -28,6 +28,12 @@ impl Timeline {
         self.live
     }
 
+    /// Slots that were never occupied.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> usize {
+        self.slots() - self.next
+    }
+
     /// Whether no slot is left: [`renumbered`](Self::renumbered) has to make room.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
@@ -52,6 +58,20 @@ impl Timeline {
         self.live += 1;
         if self.next.is_multiple_of(64) {
             self.change(slot / 64, self.words[slot / 64].count_ones().cast_signed());
+        }
+        slot
+    }
+
+    /// Occupy the next `count` slots, fewer than 64.
+    #[inline(always)]
+    pub(crate) fn push_all(&mut self, count: usize) -> usize {
+        let slot = self.next;
+        if slot % 64 + count >= 64 {
+            (0..count).for_each(|_| _ = self.push());
+        } else {
+            self.words[slot / 64] |= ((1 << count) - 1) << (slot % 64);
+            self.next += count;
+            self.live += count;
         }
         slot
     }
@@ -118,6 +138,11 @@ impl Timeline {
     /// A timeline with the same occupied slots moved together, twice as long as there are of them and at least
     /// `slots`; and where each of them went.
     pub(crate) fn renumbered(&self, slots: usize) -> (Self, impl Fn(usize) -> usize + use<>) {
+        (Self::packed(self.live, (2 * self.live).max(slots)), self.ranks())
+    }
+
+    /// How many occupied slots come before an occupied one.
+    pub(crate) fn ranks(&self) -> impl Fn(usize) -> usize + use<> {
         let mut sums = Vec::with_capacity(self.words.len());
         let mut sum = 0;
         for word in &self.words {
@@ -125,13 +150,17 @@ impl Timeline {
             sum += word.count_ones();
         }
         let words = self.words.clone();
-        let moved = move |slot: usize| {
+        move |slot: usize| {
             (sums[slot / 64] + (words[slot / 64] & ((1 << (slot % 64)) - 1)).count_ones()) as usize
-        };
-        let mut line = Self::new((2 * self.live).max(slots));
-        (line.next, line.live) = (self.live, self.live);
-        for word in 0..self.live.div_ceil(64) {
-            let occupied = (self.live - word * 64).min(64);
+        }
+    }
+
+    /// A timeline of at least `slots` slots, of which the first `live` are occupied.
+    pub(crate) fn packed(live: usize, slots: usize) -> Self {
+        let mut line = Self::new(slots);
+        (line.next, line.live) = (live, live);
+        for word in 0..live.div_ceil(64) {
+            let occupied = (live - word * 64).min(64);
             line.words[word] = u64::MAX >> (64 - occupied);
         }
         for node in 1..line.tree.len() {
@@ -143,7 +172,7 @@ impl Timeline {
                 line.tree[parent] += line.tree[node];
             }
         }
-        (line, moved)
+        line
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::pages::{GROUP, NumberMap, PageMap, Place, scatter};
+use super::PAGE_BYTES;
+use super::intra::ENTRY_BYTES;
+use super::pages::{GROUP, NumberMap, PageMap, Place, scatter_in_unit};
 
 /// What 8 bits cannot count is counted elsewhere.
 const FULL: u32 = 0xff;
@@ -27,7 +29,7 @@ impl Touched {
     #[inline(always)]
     pub(super) fn add(&mut self, first: u64, last: u64, write: bool) {
         self.accesses += last - first + 1;
-        let mut key = scatter(first / GROUP);
+        let mut key = scatter_in_unit(first / GROUP);
         let (mut place, _) = self.groups.entry(key);
         let mut from = first;
         loop {
@@ -38,7 +40,7 @@ impl Touched {
             }
             from = to + 1;
             if from.is_multiple_of(CHUNK) {
-                key = scatter(from / GROUP);
+                key = scatter_in_unit(from / GROUP);
                 (place, _) = self.groups.entry(key);
             } else {
                 key += 1;
@@ -75,7 +77,7 @@ impl Touched {
     pub(super) fn expect(&self, first: u64, last: u64) {
         const MOST_CHUNKS: u64 = 4;
         for chunk in first / CHUNK..=(last / CHUNK).min(first / CHUNK + MOST_CHUNKS) {
-            self.groups.expect(scatter(chunk * GROUP));
+            self.groups.expect(scatter_in_unit(chunk * GROUP));
         }
     }
 
@@ -98,6 +100,11 @@ impl Touched {
 
     pub(super) fn pages(&self) -> u64 {
         self.pages
+    }
+
+    /// Distinct translation pages of `page_bytes`, a power of two from 512, for logical pages of as many bytes.
+    pub(super) fn translation_pages(&self, page_bytes: u64) -> u64 {
+        self.groups.blocks((page_bytes / ENTRY_BYTES * page_bytes / PAGE_BYTES).ilog2())
     }
 
     pub(super) fn written(&self) -> u64 {

@@ -333,7 +333,7 @@ impl<S: Stage> RequestSource for StagedSource<S> {
     }
 }
 
-/// A step that may make several requests of one.
+/// A step that may make several requests of one, or none.
 trait Splitter: Clone + Send + Sync + 'static {
     /// Append what becomes of `request` to `out`.
     fn split(&mut self, request: Request, out: &mut Vec<Request>) -> Result<(), String>;
@@ -369,11 +369,14 @@ impl<S: Splitter> SplitSource<S> {
 
 impl<S: Splitter> RequestSource for SplitSource<S> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
-        if max > 0 && self.next == self.pieces.len() {
+        // Nothing may become of all requests of a batch, which does not mean that there are no more.
+        while max > 0 && self.next == self.pieces.len() {
             self.whole.clear();
             self.pieces.clear();
             self.next = 0;
-            self.inner.fill(&mut self.whole, max)?;
+            if self.inner.fill(&mut self.whole, max)? == 0 {
+                break;
+            }
             for request in &self.whole {
                 self.taken += 1;
                 let split = self.splitter.split(*request, &mut self.pieces);

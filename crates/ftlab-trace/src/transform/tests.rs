@@ -118,18 +118,35 @@ fn naive(step: &Step, requests: &[Request]) -> Option<Vec<Request>> {
         Step::Compact(step) => {
             let chunk = step.chunk_bytes / 512;
             let mut used: Vec<u64> = Vec::new();
-            for r in requests.iter().filter(|r| sized(r)) {
+            let make_use = |used: &mut Vec<u64>, r: &Request| {
                 for sector in r.lba..r.lba + u64::from(r.sectors) {
-                    if !used.contains(&(sector / chunk)) {
+                    if r.op != Op::Trim && !used.contains(&(sector / chunk)) {
                         used.push(sector / chunk);
                     }
                 }
-            }
+            };
             if step.order == Order::Address {
+                requests.iter().filter(|r| sized(r)).for_each(|r| make_use(&mut used, r));
                 used.sort_unstable();
             }
-            let place = |chunk: u64| used.iter().position(|used| *used == chunk).unwrap() as u64;
-            sectors_to(requests, |_| true, |sector| place(sector / chunk) * chunk + sector % chunk)
+            let mut kept: Vec<Request> = Vec::new();
+            for r in requests {
+                let parts = kept.len();
+                if !sized(r) {
+                    kept.push(*r);
+                    continue;
+                }
+                make_use(&mut used, r);
+                for sector in r.lba..r.lba + u64::from(r.sectors) {
+                    let Some(place) = used.iter().position(|used| *used == sector / chunk) else { continue };
+                    let lba = place as u64 * chunk + sector % chunk;
+                    match kept[parts..].last_mut() {
+                        Some(piece) if piece.lba + u64::from(piece.sectors) == lba => piece.sectors += 1,
+                        _ => kept.push(Request { lba, sectors: 1, ..*r }),
+                    }
+                }
+            }
+            Some(kept)
         }
         Step::Align(step) => {
             let unit = step.bytes / 512;
@@ -435,6 +452,35 @@ fn other_passes_put_chunks_where_the_measured_one_does() {
             let found: Vec<u64> =
                 read(factory.as_ref(), pass, 8).unwrap().iter().map(|r| r.lba / 2048).collect();
             assert_eq!(found, expected, "{order:?} pass {pass}");
+        }
+    }
+}
+
+#[test]
+fn a_trim_of_the_whole_drive_uses_no_chunk() {
+    let trim = Request { op: Op::Trim, lba: 0, sectors: 1 << 31, ..at(0, 0) };
+    let mut requests = vec![trim; 5000];
+    requests.extend([at(0, 1 << 30), at(0, 5 << 20), trim, at(0, 1 << 30)]);
+    let write = |lba| at(0, lba);
+    let both = Request { sectors: 4096, ..trim };
+    for (order, expected) in [
+        // Two chunks, of which the trims speak.
+        (Order::Address, [vec![both; 5000], vec![write(2048), write(0), both, write(2048)]].concat()),
+        (
+            Order::FirstTouch,
+            vec![write(0), write(2048), Request { lba: 2048, sectors: 2048, ..trim }, write(0)],
+        ),
+    ] {
+        let step = [Step::Compact(Compact { chunk_bytes: 1 << 20, order })];
+        let source = Arc::new(VecSource::new(requests.clone()));
+        let found = read(transformed(source, &step).as_ref(), 0, 64).unwrap();
+        if order == Order::FirstTouch {
+            // In the order of addresses the chunk used second comes first.
+            let sectors: u64 = found.iter().map(|r| u64::from(r.sectors)).sum();
+            assert_eq!((found.len(), sectors), (5, 3 * 8 + 4096));
+            assert_eq!((found[0], found[1], found[4]), (expected[0], expected[1], expected[3]));
+        } else {
+            assert_eq!(found, expected);
         }
     }
 }

@@ -1,5 +1,7 @@
-//! The client profile of JESD219, by mechanism: a file system that writes files next-fit and trims those that it
-//! deletes, and rewrites of a hot part.
+//! The client profile of JESD219, by mechanism: a file system that writes files next-fit, in a part for what is used
+//! most and in the rest, trims those that it deletes, and rewrites parts of others.
+
+use std::collections::VecDeque;
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::Op;
@@ -24,17 +26,22 @@ const SIZES: [(u64, u64, f64); 6] = [
 ];
 /// Share of the footprint that is its hot part, at its begin.
 const HOT_SPACE: f64 = 0.1;
-/// Share of writes that go on with the file at hand.
-const SEQUENTIAL: f64 = 0.4;
-/// Share of the other writes that rewrite the hot part; the rest rewrites somewhere in a file.
+/// Share of writes to the hot part, whether to new files or to old ones.
 const HOT_ACCESS: f64 = 0.7;
-/// Largest median of the sizes of files, which are trimmed as a whole, and the deviation of their logarithm.
+/// Share of requests with an address that go on where the one before ended.
+const SEQUENTIAL: f64 = 0.4;
+/// Largest median of the sizes of files, which are trimmed as a whole, and the deviation of their logarithm. With a wider
+/// law, more would be deleted than is written.
 const FILE_BYTES: f64 = 262_144.0;
-const FILE_SIGMA: f64 = 1.0;
+const FILE_SIGMA: f64 = 0.5;
 const LARGEST_FILE: u64 = 1 << 15;
+/// No file takes more of a part.
+const LARGEST_SHARE: u64 = 8;
+/// Most of the writes that make new files; the others rewrite parts of old ones.
+const MOST_NEW: f64 = 0.9;
 /// Files that there are at the begin, at most.
 const MOST_FILES: usize = 1 << 22;
-/// How full of files the rest is at the begin.
+/// How full of files the parts are at the begin.
 const FULL: f64 = 0.95;
 /// Share of the footprint that is in use when nothing is said.
 const ACTIVE: f64 = 0.8;
@@ -79,35 +86,68 @@ impl Client {
         let weights: f64 = SIZES.iter().map(|(.., weight)| weight).sum();
         let mean =
             SIZES.iter().map(|(min, max, weight)| (min + max) as f64 / 2.0 * weight).sum::<f64>() / weights;
-        // As many files are written as are trimmed, so that the drive stays as full as it is.
-        let balanced = SEQUENTIAL * (1.0 - self.trims - self.flushes).max(0.0) * mean / self.trims.max(1e-9);
-        let median = FILE_BYTES.min(balanced / libm::exp(FILE_SIGMA * FILE_SIGMA / 2.0)).max(4096.0);
+        // As much is written to new files as is trimmed, so that the drive stays as full as it is: of each write, or in
+        // smaller files where that is too much.
+        let writes = (1.0 - self.trims - self.flushes).max(1e-9);
+        let spread = libm::exp(FILE_SIGMA * FILE_SIGMA / 2.0);
+        let trimmed = self.trims / writes * FILE_BYTES * spread / mean;
+        let new = trimmed.min(MOST_NEW);
+        let median = if trimmed > new { (FILE_BYTES * new / trimmed).max(4096.0) } else { FILE_BYTES };
+        // Jumps to a file that is being written go on too, where that was written last. A trim between parts two writes.
+        let apart = 1.0 - self.trims / (self.trims + writes);
+        let by_chance = new * new * (HOT_ACCESS * HOT_ACCESS + (1.0 - HOT_ACCESS) * (1.0 - HOT_ACCESS));
+        let wanted = SEQUENTIAL / (apart * apart).max(1e-9);
+        let goes_on = ((wanted - by_chance) / (1.0 - by_chance)).clamp(0.0, 1.0);
         let mut fixed = Rng::new(seed, &[u64::MAX]);
-        let mut files = NextFit::new(rest);
         let mut deleted = Vec::with_capacity(1 << 12);
         // The drive has been used before: it is full of files.
-        while files.used_fraction() < FULL && deleted.is_empty() && files.count() < MOST_FILES {
-            files.create(file_sectors(&mut fixed, median), &mut deleted);
-        }
-        deleted.clear();
+        let parts = [hot, rest].map(|area| {
+            let mut files = NextFit::new(area);
+            while files.used_fraction() < FULL && deleted.is_empty() && files.count() < MOST_FILES {
+                files.create(file_sectors(&mut fixed, median, area), &mut deleted);
+            }
+            deleted.clear();
+            Part { area, files, file: Area { start: area.start, sectors: 0 }, writes: VecDeque::new() }
+        });
         ClientActor {
             median,
             sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
             rng: Rng::new(seed, &[pass]),
             clock: self.arrivals.clock(Rng::new(seed, &[pass, 1])),
-            hot,
-            files,
-            file: Area { start: rest.start, sectors: 0 },
-            overwritten: deleted,
+            parts,
+            deleted,
+            last: Last::Nothing,
+            pending: None,
+            new,
+            goes_on,
             trims: self.trims,
             flushes: self.flushes,
         }
     }
 }
 
-fn file_sectors(rng: &mut Rng, median: f64) -> u64 {
+fn file_sectors(rng: &mut Rng, median: f64, part: Area) -> u64 {
     let blocks = lognormal(rng, median, FILE_SIGMA) / 4096.0;
-    (blocks.ceil() as u64 * BLOCK).min(LARGEST_FILE)
+    (blocks.ceil() as u64 * BLOCK).min(LARGEST_FILE).min(part.sectors / LARGEST_SHARE)
+}
+
+/// The hot part or the rest.
+struct Part {
+    area: Area,
+    files: NextFit,
+    /// What is left of the file that is being written, and the sizes of the writes that it takes.
+    file: Area,
+    writes: VecDeque<u64>,
+}
+
+/// What was written last.
+#[derive(Debug, Clone, Copy)]
+enum Last {
+    Nothing,
+    /// The new file of a part.
+    New(usize),
+    /// An old file, or some of the hot part: what follows there.
+    Old(Area),
 }
 
 /// The profile at work.
@@ -116,40 +156,92 @@ pub(super) struct ClientActor {
     sizes: Sizes,
     rng: Rng,
     clock: super::generate::Clock,
-    hot: Area,
-    files: NextFit,
-    /// What is left of the file that is being written.
-    file: Area,
-    overwritten: Vec<Area>,
+    parts: [Part; 2],
+    deleted: Vec<Area>,
+    last: Last,
+    /// A size that was drawn for a file that had enough without it.
+    pending: Option<u64>,
+    /// Share of jumps to new files.
+    new: f64,
+    /// Probability that a write goes on with what was written last, whatever that is.
+    goes_on: f64,
     trims: f64,
     flushes: f64,
 }
 
 impl ClientActor {
-    fn within(&mut self, area: Area, sectors: u64) -> u64 {
-        let blocks = area.sectors.saturating_sub(sectors) / BLOCK + 1;
-        area.start + self.rng.below(blocks) * BLOCK
+    fn size(&mut self) -> u64 {
+        self.pending.take().unwrap_or_else(|| u64::from(self.sizes.draw(&mut self.rng)))
     }
 
     fn write(&mut self, at_ns: f64, script: &mut Script) {
-        let sectors = u64::from(self.sizes.draw(&mut self.rng));
-        if chance(&mut self.rng, SEQUENTIAL) {
-            if self.file.sectors == 0 {
-                let file = file_sectors(&mut self.rng, self.median);
-                // What is in the way is written over, not trimmed.
-                self.file = self.files.create(file, &mut self.overwritten);
-                self.overwritten.clear();
+        if chance(&mut self.rng, self.goes_on) {
+            match self.last {
+                Last::New(part) => return self.write_new(at_ns, part, script),
+                Last::Old(rest) => {
+                    let sectors = self.size();
+                    if sectors <= rest.sectors {
+                        return self.write_old(at_ns, rest, sectors, script);
+                    }
+                    self.pending = Some(sectors);
+                }
+                Last::Nothing => {}
             }
-            let part = self.file.take(sectors);
-            script.write(at_ns, part.start, part.sectors);
-            return;
         }
         let hot = chance(&mut self.rng, HOT_ACCESS);
-        let file = if hot { None } else { self.files.any(&mut self.rng) };
-        let area = file.unwrap_or(self.hot);
-        let sectors = sectors.min(area.sectors);
-        let lba = self.within(area, sectors);
-        script.write(at_ns, lba, sectors);
+        if chance(&mut self.rng, self.new) {
+            return self.write_new(at_ns, usize::from(!hot), script);
+        }
+        let file = if hot { None } else { self.parts[1].files.any(&mut self.rng) };
+        let area = file.unwrap_or(self.parts[0].area);
+        let sectors = self.size().min(area.sectors);
+        let skipped = self.rng.below((area.sectors - sectors) / BLOCK + 1) * BLOCK;
+        let rest = Area { start: area.start + skipped, sectors: area.sectors - skipped };
+        self.write_old(at_ns, rest, sectors, script);
+    }
+
+    /// The next write of the file that is being written, or the first one of the next.
+    fn write_new(&mut self, at_ns: f64, part: usize, script: &mut Script) {
+        if self.parts[part].writes.is_empty() {
+            let wanted = file_sectors(&mut self.rng, self.median, self.parts[part].area);
+            let mut all = 0;
+            loop {
+                let sectors = self.size();
+                // Whole writes, about as much as wanted.
+                if all > 0 && all + sectors / 2 > wanted {
+                    self.pending = Some(sectors);
+                    break;
+                }
+                all += sectors;
+                self.parts[part].writes.push_back(sectors);
+            }
+            // What is in the way is written over, not trimmed.
+            self.parts[part].file = self.parts[part].files.create(all, &mut self.deleted);
+            self.deleted.clear();
+        }
+        let Part { file, writes, .. } = &mut self.parts[part];
+        let written = file.take(writes.pop_front().unwrap_or(BLOCK));
+        script.write(at_ns, written.start, written.sectors);
+        self.last = Last::New(part);
+    }
+
+    fn write_old(&mut self, at_ns: f64, mut area: Area, sectors: u64, script: &mut Script) {
+        let written = area.take(sectors);
+        script.write(at_ns, written.start, written.sectors);
+        self.last = Last::Old(area);
+    }
+
+    /// Delete the oldest file of the part that is fuller.
+    fn delete(&mut self) -> Option<Area> {
+        let [hot, rest] = &self.parts;
+        let fuller = usize::from(rest.files.used_fraction() > hot.files.used_fraction());
+        let part = &mut self.parts[fuller];
+        // The last file is being written.
+        if part.files.count() < 2 {
+            return None;
+        }
+        part.files.delete(&mut self.deleted);
+        self.deleted.pop()
     }
 }
 
@@ -160,8 +252,7 @@ impl Actor for ClientActor {
         if share < self.flushes {
             script.flush(at_ns);
         } else if share < self.flushes + self.trims {
-            self.files.delete(&mut self.overwritten);
-            match self.overwritten.pop() {
+            match self.delete() {
                 Some(file) => script.push(at_ns, Op::Trim, file.start, file.sectors),
                 None => self.write(at_ns, script),
             }

@@ -29,7 +29,8 @@ pub(super) struct FittedShape {
 }
 
 impl FittedShape {
-    /// Lay `model` over the `room` bytes from `offset`, of which it may use `footprint`.
+    /// Lay `model` over the `footprint` bytes from `offset`, or the `room` bytes that the drive has there. A stated
+    /// footprint counts even where the drive is smaller, as with the trace itself: then `host.out_of_range` decides.
     pub(super) fn new(
         model: &FittedModel,
         offset: u64,
@@ -39,11 +40,15 @@ impl FittedShape {
         let (span, needed) = (model.span_bytes(), model.needed_bytes());
         let available = footprint.unwrap_or(room);
         if available < needed || (footprint.is_none() && available < span) {
+            if let Some(footprint) = footprint {
+                let expected = format!("the pages of the trace need {needed} bytes");
+                return refuse("footprint_bytes", footprint, expected);
+            }
             let expected = format!(
-                "the trace spans {span} bytes and its pages need {needed}; {room} bytes follow offset_bytes: state a \
-                 footprint_bytes between to move its regions together"
+                "the trace spans {span} bytes and {room} follow offset_bytes on the drive: state a footprint_bytes of \
+                 {span}, or less to move its regions together, down to the {needed} that its pages need"
             );
-            return refuse("footprint_bytes", available, expected);
+            return refuse("footprint_bytes", "nothing", expected);
         }
         // Volumes shrink alike, but none below what its pages need.
         let spare = available.min(span) - needed;

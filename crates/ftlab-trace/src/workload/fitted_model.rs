@@ -134,7 +134,7 @@ impl FittedModel {
     }
 
     /// Bytes that the pages of all volumes need.
-    pub(super) fn needed_bytes(&self) -> u64 {
+    pub(crate) fn needed_bytes(&self) -> u64 {
         self.bytes_of(FittedStream::needed_regions)
     }
 

@@ -298,7 +298,7 @@ impl Shape {
     }
 
     /// The first sector of a request, relative to the lane, and its operation: a trim becomes a write when nothing is
-    /// in use.
+    /// in use, unless there are to be no writes.
     #[inline(always)]
     fn address(&self, lane: &mut Lane, op: Op, sectors: u32) -> (Op, u64) {
         let fitting = (self.part_sectors - u64::from(sectors)) / self.alignment_sectors + 1;
@@ -347,6 +347,9 @@ impl Shape {
         let trimmed = if op == Op::Trim { in_use.trim_any(&mut lane.rng) } else { None };
         let (op, slot) = match trimmed {
             Some(slot) => (Op::Trim, slot),
+            None if op == Op::Trim && self.reads + self.trims + self.flushes >= 1.0 - 1e-9 => {
+                (Op::Trim, lane.rng.below(slots))
+            }
             None => (if op == Op::Trim { Op::Write } else { op }, lane.rng.below(slots)),
         };
         if op == Op::Write {

@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::*;
+use crate::stats::stats;
+use ftlab_core::host::request::VecSource;
 
 const SPACE: u64 = 64 << 30;
 
@@ -333,6 +335,54 @@ fn the_client_profile_trims_whole_files_that_it_has_written_or_found() {
                 _ => drop(trimmed.remove(&block)),
             }
         }
+    }
+}
+
+/// What the specification of the profile says.
+#[test]
+fn the_client_profile_goes_on_keeps_to_its_hot_part_and_trims_files() {
+    for (footprint, seed) in [("8GiB", 1), ("8GiB", 2), ("64GiB", 3)] {
+        let requests = requests_of(&format!(
+            r#"{{"kind":"jesd219","requests":400000,"footprint_bytes":"{footprint}","seed":{seed},"jesd219":{{"profile":"client"}}}}"#
+        ));
+        let bytes = quantity::parse_bytes(footprint).unwrap();
+        let addressed: Vec<&Request> = requests.iter().filter(|request| request.op != Op::Flush).collect();
+        let goes_on = addressed.windows(2).filter(|pair| pair[1].lba == end(pair[0])).count() as f64
+            / addressed.len() as f64;
+        assert!((goes_on - 0.4).abs() < 0.01, "{footprint}: {goes_on}");
+        let writes: Vec<&Request> = requests.iter().filter(|request| request.op == Op::Write).collect();
+        let share = |chosen: &dyn Fn(&Request) -> bool| {
+            writes.iter().filter(|request| chosen(request)).count() as f64 / writes.len() as f64
+        };
+        let hot = share(&|request| request.lba * 512 < bytes / 10);
+        assert!((hot - 0.7).abs() < 0.02, "{footprint}: {hot}");
+        for (kib, expected) in [(4, 0.55), (16, 0.08), (32, 0.06), (64, 0.13), (128, 0.06)] {
+            let found = share(&|request| request.sectors == 2 * kib);
+            assert!((found - expected).abs() < 0.01, "{kib} KiB: {found}");
+        }
+        let mut trims: Vec<u32> =
+            requests.iter().filter(|request| request.op == Op::Trim).map(|request| request.sectors).collect();
+        trims.sort_unstable();
+        let median = f64::from(trims[trims.len() / 2]) / 512.0;
+        assert!((median - 1.0).abs() < 0.1, "{footprint}: {median}");
+        assert!((trims.len() as f64 / 4e5 - 0.04).abs() < 0.002);
+    }
+}
+
+#[test]
+fn a_personal_computer_by_default_is_like_the_desktop_sample() {
+    for seed in 1..=3 {
+        let requests = requests_of(&format!(r#"{{"kind":"pc_general","requests":32527,"seed":{seed}}}"#));
+        let stats = stats(&mut VecSource::new(requests)).unwrap();
+        let within = |name: &str, found: Option<f64>, least: f64, most: f64| {
+            let found = found.unwrap();
+            assert!((least..=most).contains(&found), "seed {seed}: {name} {found}");
+        };
+        within("reads", stats.read_fraction, 0.38, 0.68);
+        within("mean size", stats.mean_request_bytes, 21.0 * 1024.0, 33.0 * 1024.0);
+        within("sequential", stats.sequential_fraction, 0.40, 0.45);
+        within("hottest fifth", stats.hotness.map(|hotness| hotness.top_20_percent), 0.29, 0.35);
+        within("footprint", Some(stats.footprint_bytes as f64), 0.7e9, 12e9);
     }
 }
 

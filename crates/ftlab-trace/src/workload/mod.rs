@@ -39,7 +39,7 @@ use disksim::{DiskSimStream, FOOTPRINT_BYTES};
 use fitted::{Fitted, FittedShape};
 use generate::{Arrivals, Generator, Length, Phased, Picker, Shape, Zones};
 use process::{Acted, Actor, Area, Hyperexponential, Merged};
-use size::Sizes;
+use size::{Sizes, size_text};
 use stand_in::{Calibration, StandIn};
 
 pub use applications::{Application, ApplicationsConfig};
@@ -392,7 +392,8 @@ pub struct WorkloadConfig {
     /// Share of requests that read. 0 when absent; what is no read, trim or flush is a write. Kind `disksim` takes 0 or 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_fraction: Option<f64>,
-    /// Share of requests that trim. 0 when absent. Their addresses are drawn as those of writes, but see kind `uniform`.
+    /// Share of requests that trim. 0 when absent. Their addresses are drawn as those of writes, but see kind `uniform`:
+    /// there, a trim becomes a write where nothing is in use, and goes anywhere if there are no writes at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trim_fraction: Option<f64>,
     /// Share of requests that flush. 0 when absent.
@@ -994,7 +995,7 @@ impl WorkloadConfig {
             (&self.request_bytes, [&self.read_bytes, &self.write_bytes, &self.trim_bytes])
         {
             let expected = "read_bytes, write_bytes and trim_bytes are all given: leave this out";
-            return refuse("request_bytes", format!("{sizes:?}"), expected);
+            return refuse("request_bytes", sizes, expected);
         }
         for (key, value) in
             [("alignment_bytes", self.alignment_bytes), ("footprint_bytes", self.footprint_bytes)]
@@ -1009,14 +1010,32 @@ impl WorkloadConfig {
         if self.streams == Some(0) {
             return refuse("streams", 0, "must be at least 1");
         }
-        let sizes = self.sizes();
-        let fixed = sizes
-            .iter()
-            .all(|bytes| (bytes.smallest(), bytes.largest()) == (self.alignment(), self.alignment()));
-        if self.trims_in_use() && !fixed {
-            let expected = "kind \"uniform\" with trims needs one request size, with alignment_bytes the same: \
-                            what is in use is counted in requests";
-            return refuse("request_bytes", format!("{sizes:?} aligned to {}", self.alignment()), expected);
+        if self.trims_in_use() {
+            let alignment = self.alignment();
+            let own = [
+                ("read_bytes", &self.read_bytes),
+                ("write_bytes", &self.write_bytes),
+                ("trim_bytes", &self.trim_bytes),
+            ];
+            let other = self
+                .sizes()
+                .into_iter()
+                .zip(own)
+                .find(|(bytes, _)| (bytes.smallest(), bytes.largest()) != (alignment, alignment));
+            if let Some((bytes, (key, own))) = other {
+                let key = match (own, &self.request_bytes) {
+                    (Some(_), _) => key,
+                    (None, Some(_)) => "request_bytes",
+                    (None, None) => "alignment_bytes",
+                };
+                let found = if key == "alignment_bytes" { size_text(alignment) } else { bytes.to_string() };
+                let expected = format!(
+                    "kind \"uniform\" with trims needs one size for all requests, here {}, with alignment_bytes the \
+                     same: what is in use is counted in requests",
+                    size_text(if key == "alignment_bytes" { bytes.smallest() } else { alignment })
+                );
+                return refuse(key, found, expected);
+            }
         }
         Ok(())
     }
@@ -1213,11 +1232,6 @@ impl WorkloadConfig {
         if let Some(model) = &self.fitted {
             let offset = self.offset_bytes.unwrap_or(0);
             let room = capacity_bytes.saturating_sub(offset);
-            if let Some(footprint) = self.footprint_bytes.filter(|footprint| *footprint > room) {
-                let expected =
-                    format!("only {room} bytes follow offset_bytes on a drive of {capacity_bytes} bytes");
-                refuse::<()>("footprint_bytes", footprint, expected)?;
-            }
             let shape = FittedShape::new(model, offset, room, self.footprint_bytes)?;
             let requests = self.requests.unwrap_or(model.requests());
             return Ok(Arc::new(FittedFactory { shape, seed, requests, in_line: making.in_line }));
@@ -1282,7 +1296,9 @@ impl WorkloadConfig {
             }
             WorkloadKind::WebSearch => {
                 let table = self.web_search.clone().unwrap_or_default();
-                Plan::Search(table, self.area_of(capacity_bytes, search::SECTORS)?)
+                let area = self.area_of(capacity_bytes, search::SECTORS)?;
+                table.fits(area)?;
+                Plan::Search(table, area)
             }
             WorkloadKind::OltpFinancial => {
                 let table = self.oltp_financial.clone().unwrap_or_default();

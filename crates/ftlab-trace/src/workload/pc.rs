@@ -21,7 +21,7 @@ use crate::rng::Rng;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PcConfig {
-    /// Bytes that are used at all, in regions of 4 MiB that lie scattered over the footprint. 8 GiB when absent.
+    /// Bytes that are used at all, in regions of 4 MiB that lie scattered over the footprint. 12 GiB when absent.
     #[serde(deserialize_with = "quantity::bytes")]
     pub active_bytes: u64,
     /// First sector of the partition that all but the copies use: 63 on old systems, where nothing begins at a multiple of
@@ -29,11 +29,11 @@ pub struct PcConfig {
     pub partition_sector: u64,
     /// Weight of the requests of the browser. 15 when absent.
     pub browser: f64,
-    /// Weight of the requests of documents. 10 when absent.
+    /// Weight of the requests of documents. 25 when absent.
     pub documents: f64,
     /// Weight of the requests of the operating system. 35 when absent.
     pub system: f64,
-    /// Weight of the requests of copies. 40 when absent.
+    /// Weight of the requests of copies. 25 when absent.
     pub copies: f64,
     /// Share of the operating system's bursts that read a file; the others write one. 0.3 when absent.
     pub system_read_fraction: f64,
@@ -49,12 +49,12 @@ pub struct PcConfig {
 impl Default for PcConfig {
     fn default() -> Self {
         Self {
-            active_bytes: 8 << 30,
+            active_bytes: 12 << 30,
             partition_sector: 0,
             browser: 15.0,
-            documents: 10.0,
+            documents: 25.0,
             system: 35.0,
-            copies: 40.0,
+            copies: 25.0,
             system_read_fraction: 0.3,
             system_hot_fraction: 0.4,
             copy_read_fraction: 0.4,

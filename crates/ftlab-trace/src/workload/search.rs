@@ -17,9 +17,9 @@ use crate::rng::Rng;
 pub struct SearchConfig {
     /// Devices, which become streams; each has an equal part of the index. 6 when absent.
     pub devices: u16,
-    /// Bytes of the index. 16 GiB when absent.
-    #[serde(deserialize_with = "quantity::bytes")]
-    pub index_bytes: u64,
+    /// Bytes of the index. 16 GiB when absent, or all of the footprint where that is less.
+    #[serde(deserialize_with = "quantity::optional_bytes", skip_serializing_if = "Option::is_none")]
+    pub index_bytes: Option<u64>,
     /// Reads a second. 413 when absent.
     pub reads_per_second: f64,
     /// Share of reads that go on where the one before on the same device ended. 0.096 when absent.
@@ -28,7 +28,7 @@ pub struct SearchConfig {
 
 impl Default for SearchConfig {
     fn default() -> Self {
-        Self { devices: 6, index_bytes: 16 << 30, reads_per_second: 413.0, sequential_fraction: 0.096 }
+        Self { devices: 6, index_bytes: None, reads_per_second: 413.0, sequential_fraction: 0.096 }
     }
 }
 
@@ -36,6 +36,7 @@ impl Default for SearchConfig {
 const UNIT: u64 = 16;
 /// The smallest index: some lists for each device.
 pub(super) const SECTORS: u64 = 1 << 17;
+const INDEX_BYTES: u64 = 16 << 30;
 const GAP_CV: f64 = 1.33;
 /// Bytes and percent of reads.
 const SIZES: [(u64, f64); 4] = [(8192, 60.0), (16_384, 12.0), (24_576, 8.0), (32_768, 20.0)];
@@ -45,8 +46,8 @@ impl SearchConfig {
         if self.devices == 0 || self.devices > 1000 {
             return refuse("web_search.devices", self.devices, "must be from 1 to 1000");
         }
-        if self.index_bytes < SECTORS * 512 {
-            return refuse("web_search.index_bytes", self.index_bytes, "must be at least 64 MiB");
+        if let Some(bytes) = self.index_bytes.filter(|bytes| *bytes < SECTORS * 512) {
+            return refuse("web_search.index_bytes", bytes, "must be at least 64 MiB");
         }
         if !(self.reads_per_second >= 1e-3 && self.reads_per_second <= 1e9) {
             return refuse(
@@ -58,6 +59,17 @@ impl SearchConfig {
         if !(0.0..=1.0).contains(&self.sequential_fraction) {
             let expected = "must be a fraction from 0 to 1";
             return refuse("web_search.sequential_fraction", self.sequential_fraction, expected);
+        }
+        Ok(())
+    }
+
+    pub(super) fn fits(&self, area: Area) -> Result<(), ConfigError> {
+        if let Some(bytes) = self.index_bytes.filter(|bytes| bytes / 512 > area.sectors) {
+            let expected = format!(
+                "the footprint has only {} bytes: make one of them fit the other",
+                area.sectors * 512
+            );
+            return refuse("web_search.index_bytes", bytes, expected);
         }
         Ok(())
     }
@@ -84,7 +96,7 @@ impl Search {
             step_bytes: bytes,
             weight,
         });
-        let sectors = area.sectors.min(table.index_bytes / 512);
+        let sectors = area.sectors.min(table.index_bytes.unwrap_or(INDEX_BYTES) / 512);
         Self {
             rng: Rng::new(seed, &[pass]),
             sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),

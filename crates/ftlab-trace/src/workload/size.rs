@@ -76,6 +76,28 @@ impl SizeClass {
     }
 }
 
+/// A size in the largest unit of which it is a whole number.
+pub(super) fn size_text(bytes: u64) -> String {
+    let units = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let unit = units.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+impl fmt::Display for RequestBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestBytes::Fixed(bytes) => f.write_str(&size_text(*bytes)),
+            RequestBytes::Weighted(classes) => {
+                let (smallest, largest) = (size_text(self.smallest()), size_text(self.largest()));
+                write!(f, "{} sizes from {smallest} to {largest}", classes.len())
+            }
+            RequestBytes::Lognormal { median_bytes, .. } => {
+                write!(f, "a lognormal law around {}", size_text(*median_bytes))
+            }
+        }
+    }
+}
+
 impl RequestBytes {
     pub(super) fn smallest(&self) -> u64 {
         match self {

@@ -65,7 +65,14 @@ fn nonsense_is_refused_with_its_key() {
     refused(
         r#"{"kind":"uniform","trim_fraction":0.1,"request_bytes":{"4KiB":1,"8KiB":1}}"#,
         "request_bytes",
-        "one request size",
+        "one size for all requests",
+    );
+    // The key that is at fault, and no other.
+    refused(r#"{"kind":"uniform","trim_fraction":0.1,"trim_bytes":"1MiB"}"#, "trim_bytes", "here 4KiB");
+    refused(
+        r#"{"kind":"uniform","trim_fraction":0.1,"alignment_bytes":"8KiB"}"#,
+        "alignment_bytes",
+        "here 4KiB",
     );
     refused(r#"{"kind":"disksim","read_fraction":0.5}"#, "read_fraction", "0 or 1");
     refused(r#"{"kind":"uniform","write_bytes":1000}"#, "write_bytes", "multiple of 512");
@@ -627,7 +634,7 @@ fn trims_hit_what_is_in_use_and_the_share_in_use_is_that_of_theory() {
     let theory = (1.0 - 2.0 * q) / (1.0 - q);
     assert!((share_in_use / theory - 1.0).abs() < 0.005, "{share_in_use} {theory}");
     // More trims than writes: trims become writes when nothing is left.
-    let json = r#"{"kind":"uniform","trim_fraction":1,"requests":1000,"footprint_bytes":"40KiB"}"#;
+    let json = r#"{"kind":"uniform","trim_fraction":0.8,"requests":1000,"footprint_bytes":"40KiB"}"#;
     assert!(share(&requests_of(json, GIB, 0), |request| request.op == Op::Write) > 0.4);
 }
 
@@ -653,5 +660,49 @@ fn the_first_requests_of_a_trace_are_enough_when_asked() {
         let mut out = Vec::new();
         while source.fill(&mut out, 100).unwrap() > 0 {}
         assert_eq!(out.len(), expected);
+    }
+}
+
+#[test]
+fn sizes_are_refused_in_words() {
+    for (json, found) in [
+        (r#"{"kind":"uniform","trim_fraction":0.1,"trim_bytes":"1MiB"}"#, "1MiB"),
+        (r#"{"kind":"uniform","trim_fraction":0.1,"alignment_bytes":"8KiB"}"#, "8KiB"),
+        (
+            r#"{"kind":"uniform","trim_fraction":0.1,"request_bytes":{"4KiB":1,"8KiB":1}}"#,
+            "2 sizes from 4KiB to 8KiB",
+        ),
+    ] {
+        let config: WorkloadConfig = serde_json::from_str(json).unwrap();
+        assert_eq!(config.validate().unwrap_err().found, found);
+    }
+}
+
+#[test]
+fn an_index_that_the_footprint_has_no_room_for_is_refused() {
+    let of = |index: &str| {
+        let json = format!(r#"{{"kind":"web_search","footprint_bytes":"1GiB","web_search":{{{index}}}}}"#);
+        let config: WorkloadConfig = serde_json::from_str(&json).unwrap();
+        config.factory(64 << 30, None, None).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let told = of(r#""index_bytes":"2GiB""#).unwrap_err();
+    assert!(told.contains("web_search.index_bytes") && told.contains("1073741824"), "{told}");
+    assert!(of(r#""index_bytes":"1GiB""#).is_ok() && of("").is_ok());
+}
+
+#[test]
+fn trims_without_writes_stay_trims() {
+    for (trims, flushes, reads) in [(0.5, 0.5, 0.0), (0.7, 0.0, 0.3)] {
+        let json = format!(
+            r#"{{"kind":"uniform","requests":40000,"footprint_bytes":"16MiB","trim_fraction":{trims},
+                "flush_fraction":{flushes},"read_fraction":{reads}}}"#
+        );
+        let config: WorkloadConfig = serde_json::from_str(&json).unwrap();
+        let mut source = config.factory(64 << 30, None, None).unwrap().open(0).unwrap();
+        let mut out = Vec::new();
+        while source.fill(&mut out, 4096).unwrap() > 0 {}
+        let share = |op| out.iter().filter(|request| request.op == op).count() as f64 / 4e4;
+        assert_eq!(share(Op::Write), 0.0);
+        assert!((share(Op::Trim) - trims).abs() < 0.01);
     }
 }
