@@ -170,7 +170,7 @@ fn sampled_curves_of_real_traces_are_near_the_exact_ones() {
         let most = most.fold(0.0, f64::max);
         eprintln!("{}: rate {}, mean {off:.4}, most {most:.4}", row.file, sampled.sample_rate);
         // Where many pages come back at one distance, the step there may be a bin off.
-        assert!(off < 0.005 && most < 0.05, "{}: mean {off}, most {most}", row.file);
+        assert!(off < 0.01 && most < 0.05, "{}: mean {off}, most {most}", row.file);
         sampled_ones += 1;
     }
     eprintln!("{sampled_ones} traces were sampled");

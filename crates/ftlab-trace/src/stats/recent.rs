@@ -36,6 +36,19 @@ impl Recent {
         Self { groups: vec![EMPTY; PLACES], used: 0, spare: Vec::new(), line: Timeline::new(SLOTS) }
     }
 
+    /// How many pages are known.
+    #[inline(always)]
+    pub(super) fn pages(&self) -> usize {
+        self.line.live()
+    }
+
+    /// Forget all.
+    pub(super) fn clear(&mut self) {
+        self.groups.fill(EMPTY);
+        self.used = 0;
+        self.line = Timeline::new(SLOTS);
+    }
+
     /// Where the group named `key` is: made where it is absent. Good until the next group is asked for.
     #[inline(always)]
     pub(super) fn group(&mut self, key: u64) -> usize {

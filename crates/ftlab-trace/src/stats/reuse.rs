@@ -12,15 +12,72 @@ use super::timeline::Timeline;
 const BITS: u32 = 3;
 const SLOTS: usize = 1 << 12;
 
-/// Stack distances (Olken's way, over a [`Timeline`]) of all pages; or of a spatial sample, and of all pages where they
-/// are short: a few hot pages get most of the short ones, and would be in a sample or not.
+/// Page accesses of a burst, in which short distances are looked at, and from the start of one burst to that of the next.
+const BURST: u64 = 1 << 14;
+const PERIOD: u64 = 1 << 16;
+/// Page accesses before the first burst, all of which are looked at.
+const ALL: u64 = 1 << 19;
+
+/// Short distances, once not all pages are sampled: those of all pages, for a while always and then in bursts.
+#[derive(Debug)]
+struct Short {
+    recent: Recent,
+    /// Page accesses that are left until bursts begin.
+    all: u64,
+    /// Page accesses since the last burst began.
+    age: u64,
+    /// Below [`RECENT`], and of how many accesses: of reads and of writes.
+    distances: [Bins; 2],
+    measured: [u64; 2],
+    /// Accesses before the first burst.
+    before: [u64; 2],
+}
+
+impl Short {
+    /// Whether a page that is not found was not accessed for [`RECENT`] others, or for long.
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.age >= BURST / 2 || self.recent.pages() >= RECENT as usize
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, pages: u64) {
+        self.age += pages;
+        if self.all > 0 {
+            self.all = self.all.saturating_sub(pages);
+            self.age = 0;
+        } else if self.age >= PERIOD {
+            self.age = 0;
+            self.recent.clear();
+        }
+    }
+
+    /// Take an access to the pages `from..=to` of a group. `exact` takes what is known of all.
+    fn touch(&mut self, key: u64, from: u64, to: u64, kind: usize, exact: &mut Bins) {
+        let warm = self.is_warm();
+        let distances = if self.all > 0 { exact } else { &mut self.distances[kind] };
+        let place = self.recent.group(key);
+        if !self.recent.access_new(place, from, to) {
+            for page in from..=to {
+                let distance = self.recent.access(place, page as usize);
+                if let Some(distance) = distance.filter(|_| warm) {
+                    distances.add(distance, 1);
+                }
+            }
+        }
+        self.measured[kind] += if warm && self.all == 0 { to - from + 1 } else { 0 };
+    }
+}
+
+/// Stack distances (Olken's way, over a [`Timeline`]) of all pages; or of a spatial sample, and where they are short, of all
+/// pages in bursts: a few hot pages get most of the short ones, and would be in a sample or not.
 #[derive(Debug)]
 pub(super) struct Reuse {
     sample: Sample,
     slots: PageMap,
     line: Timeline,
     /// Once not all pages are sampled.
-    recent: Option<Recent>,
+    short: Option<Short>,
     /// Of reads and of writes.
     distances: [Bins; 2],
     first_touches: [u64; 2],
@@ -34,7 +91,7 @@ impl Reuse {
             sample: Sample::new(most_pages),
             slots: PageMap::default(),
             line: Timeline::new(SLOTS),
-            recent: None,
+            short: None,
             distances: [Bins::new(BITS), Bins::new(BITS)],
             first_touches: [0; 2],
             references: [0; 2],
@@ -46,6 +103,9 @@ impl Reuse {
     pub(super) fn end(&mut self, write: bool, pages: u64, first: u64, requests: u64) {
         self.references[usize::from(write)] += pages;
         self.first_touches[usize::from(write)] += first;
+        if let Some(short) = self.short.as_mut().filter(|short| short.all > 0) {
+            short.before = self.references;
+        }
         if self.sample.adapt(self.slots.len(), requests) {
             self.forget();
         }
@@ -54,31 +114,20 @@ impl Reuse {
     /// Take an access to the pages `from..=to` of a group whose first page has the scattered name `key`.
     #[inline(always)]
     pub(super) fn touch(&mut self, key: u64, from: u64, to: u64, write: bool) {
-        let sampled = self.sample.has(key);
-        let Some(recent) = &mut self.recent else {
-            (from..=to).for_each(|page| self.touch_sampled(key + page, write, false));
-            return;
-        };
-        let place = recent.group(key);
-        if recent.access_new(place, from, to) {
-            if sampled {
-                (from..=to).for_each(|page| self.touch_sampled(key + page, write, false));
+        if let Some(short) = &mut self.short {
+            if short.age < BURST {
+                let kind = usize::from(write);
+                short.touch(key, from, to, kind, &mut self.distances[kind]);
             }
-            return;
+            short.pass(to - from + 1);
         }
-        for page in from..=to {
-            let recent = self.recent.as_mut().and_then(|recent| recent.access(place, page as usize));
-            if let Some(distance) = recent {
-                self.distances[usize::from(write)].add(distance, 1);
-            }
-            if sampled {
-                self.touch_sampled(key + page, write, recent.is_some());
-            }
+        if self.sample.has(key) {
+            (from..=to).for_each(|page| self.touch_sampled(key + page, write));
         }
     }
 
-    /// Take an access to a page of the sample; whether its distance is known is told.
-    fn touch_sampled(&mut self, key: u64, write: bool, known: bool) {
+    /// Take an access to a page of the sample.
+    fn touch_sampled(&mut self, key: u64, write: bool) {
         let distances = &mut self.distances[usize::from(write)];
         self.sample.look();
         if self.line.is_full() {
@@ -90,11 +139,12 @@ impl Reuse {
         let (place, new) = self.slots.entry(key);
         if !new {
             let slot = self.slots.value(place) as usize;
-            if !known {
-                let least = if self.recent.is_some() { RECENT } else { 0 };
-                distances.add((self.line.after(slot) as u64 * weight).max(least), weight);
+            let is_latest = self.line.is_latest(slot);
+            let distance = if is_latest { 0 } else { self.line.after(slot) as u64 * weight };
+            if self.short.is_none() || distance >= RECENT {
+                distances.add(distance, weight);
             }
-            if self.line.is_latest(slot) {
+            if is_latest {
                 return;
             }
             self.line.remove(slot);
@@ -105,8 +155,15 @@ impl Reuse {
     /// Drop the pages that left the sample.
     #[cold]
     fn forget(&mut self) {
-        if self.recent.is_none() {
-            self.recent = Some(self.most_recent());
+        if self.short.is_none() {
+            self.short = Some(Short {
+                recent: self.most_recent(),
+                all: ALL,
+                age: 0,
+                distances: [Bins::new(BITS), Bins::new(BITS)],
+                measured: [0; 2],
+                before: self.references,
+            });
         }
         let mut kept = PageMap::default();
         for (key, slot) in self.slots.iter() {
@@ -140,21 +197,32 @@ impl Reuse {
         if references == 0 {
             return None;
         }
-        // First touches and short distances are known, and so is how many distances are longer: what the sample has of
-        // them is scaled to it.
+        // First touches are known, and so is how many distances there are; how many are short, the bursts say. What the sample
+        // has of long ones is scaled to the rest.
         let border = bin_of(BITS, RECENT);
-        let scales = [0, 1].map(|kind| {
-            let counts = self.distances[kind].counts();
-            let short: u64 = counts.iter().take(border).sum();
-            let long: u64 = counts.iter().skip(border).sum();
-            let all = self.references[kind] - self.first_touches[kind];
-            if long == 0 { 1.0 } else { all.saturating_sub(short) as f64 / long as f64 }
-        });
-        let count = |kind: usize, bin: usize| {
-            let count = self.distances[kind].counts().get(bin).copied().unwrap_or(0) as f64;
-            if bin < border { count } else { count * scales[kind] }
+        let of = |bins: &[Bins; 2], kind: usize, bin: usize| {
+            bins[kind].counts().get(bin).copied().unwrap_or(0) as f64
         };
-        let bins = self.distances.iter().map(|bins| bins.counts().len()).max().unwrap_or(0);
+        let estimate = |kind: usize, bin: usize| {
+            let exact = of(&self.distances, kind, bin);
+            match &self.short {
+                Some(short) if bin < border && short.measured[kind] > 0 => {
+                    let share = of(&short.distances, kind, bin) / short.measured[kind] as f64;
+                    exact + share * (self.references[kind] - short.before[kind]) as f64
+                }
+                _ => exact,
+            }
+        };
+        let scales = [0, 1].map(|kind| {
+            let all = (self.references[kind] - self.first_touches[kind]) as f64;
+            let short: f64 = (0..border).map(|bin| estimate(kind, bin)).sum();
+            let long: f64 =
+                (border..self.distances[kind].counts().len()).map(|bin| estimate(kind, bin)).sum();
+            let few = if long == 0.0 || short > all { all / short.max(1.0) } else { 1.0 };
+            [few, if long == 0.0 { 1.0 } else { (all - short * few) / long }]
+        });
+        let count = |kind: usize, bin: usize| estimate(kind, bin) * scales[kind][usize::from(bin >= border)];
+        let bins = self.distances.iter().map(|bins| bins.counts().len()).max().unwrap_or(0).max(border);
         let mut curve = MissRatioCurve::default();
         let mut hits = [0.0; 2];
         for bin in 0..=bins {
@@ -192,7 +260,7 @@ impl Reuse {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReuseStats {
     /// Share of the pages that were looked at: 1 is exact. Else distances from 4096 pages on are those of a spatial
-    /// sample, and the curve is off by less than 0.01 there; below it is exact.
+    /// sample, and shorter ones those of all pages a quarter of the time; the curve is off by about 0.01 at most.
     pub sample_rate: f64,
     /// Pages that were looked at in the end.
     pub sampled_pages: u64,
@@ -330,9 +398,6 @@ mod tests {
                 let most = (0..200).map(|step| libm::exp2(f64::from(step) / 8.0) as u64);
                 let most = most.map(|pages| (exact.at(pages) - sampled.at(pages)).abs()).fold(0.0, f64::max);
                 assert!(mean < 0.002 && most < 0.01, "{name}, seed {seed}: mean {mean}, most {most}");
-                for pages in [1, 16, 256, 2048, 4095] {
-                    assert_eq!(exact.at(pages), sampled.at(pages), "{name}, seed {seed}, {pages} pages");
-                }
             }
         }
     }
