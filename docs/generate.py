@@ -149,7 +149,7 @@ def main() -> int:
             stale.append(path.name)
             if "--check" not in sys.argv:
                 path.write_text(wanted, encoding="utf-8")
-    print("out of date" if "--check" in sys.argv else "written", *stale or ["nothing"])  # noqa: T201
+    print("out of date" if "--check" in sys.argv else "written", *stale or ["nothing"])  # noqa: T201 - a program that prints
     return int(bool(stale) and "--check" in sys.argv)
 
 

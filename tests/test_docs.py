@@ -86,7 +86,7 @@ def test_files_and_programs_in_the_pages_work(page: Path, tmp_path: Path, monkey
     blocks = re.findall(r"```(toml|python)\n(.*?)```", page.read_text(), re.DOTALL)
     for language, text in blocks:
         if language == "python":
-            exec(compile(text, str(page), "exec"), {})  # noqa: S102
+            exec(compile(text, str(page), "exec"), {})  # noqa: S102 - our own page
             continue
         document = tomllib.loads(text)
         name = re.match(r"# (\S+\.toml)", text)

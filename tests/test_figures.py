@@ -52,7 +52,7 @@ def frame(store: ftlab.Store) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def requests() -> pl.DataFrame:
-    device = ftlab.Device.load("ideal-page").with_(**STUDY["set"])  # type: ignore[arg-type]
+    device = ftlab.Device.load("ideal-page").with_(**STUDY["set"])  # type: ignore[arg-type]  # stubs are narrower
     result = ftlab.run(device, ftlab.Workload(kind="mix", requests=500, read_fraction=0.5), request_log=True)
     assert result.requests is not None
     return result.requests
@@ -86,7 +86,7 @@ def texts_of(figure: Figure) -> list[str]:
 
 def rendered(figure: Figure) -> Any:
     figure.draw_without_rendering()
-    return figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    return figure.canvas.get_renderer()  # type: ignore[attr-defined]  # stubs are narrower
 
 
 # Names and units
@@ -365,7 +365,7 @@ def test_percentiles_of_summaries_are_a_distribution(frame: pl.DataFrame) -> Non
     line = figure.axes[0].get_lines()[1]
     fifo = uniform.filter(pl.col("ftl.gc") == "fifo")
     columns = [f"latency_ns.write.{each}" for each in ("min", "p50", "p90", "p99", "p999", "max")]
-    assert np.asarray(line.get_xdata(), float) == pytest.approx([fifo[each].mean() / 1e6 for each in columns])  # type: ignore[operator]
+    assert np.asarray(line.get_xdata(), float) == pytest.approx([fifo[each].mean() / 1e6 for each in columns])  # type: ignore[operator]  # stubs are narrower
     assert np.asarray(line.get_ydata(), float).tolist() == [0, 0.5, 0.9, 0.99, 0.999, 1]
     assert "Means over 3 seeds." in texts_of(figure)[1]
 
@@ -452,11 +452,11 @@ def crowded(kind: str, **options: Any) -> Figure:
     size, latency = "workload.request_bytes", "latency_ns.read.p99"
     match kind:
         case "line" | "bar":
-            return getattr(figures, kind)(table, x=size, y=latency, color="scheme", **options)  # type: ignore[no-any-return]
+            return getattr(figures, kind)(table, x=size, y=latency, color="scheme", **options)  # type: ignore[no-any-return]  # stubs are narrower
         case "heatmap":
             return figures.heatmap(table, x=size, y="scheme", value=latency, **options)
         case _:
-            return getattr(figures, kind)(table, x=latency, color="scheme", **options)  # type: ignore[no-any-return]
+            return getattr(figures, kind)(table, x=latency, color="scheme", **options)  # type: ignore[no-any-return]  # stubs are narrower
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -518,7 +518,7 @@ def test_frames_of_any_kind_give_the_same_figure(frame: pl.DataFrame) -> None:
 
 
 def test_notebooks_show_figures(frame: pl.DataFrame, requests: pl.DataFrame) -> None:
-    assert drawn("bar", frame, requests)._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert drawn("bar", frame, requests)._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]  # stubs are narrower
 
 
 def test_means_are_never_taken_over_what_nobody_named(frame: pl.DataFrame) -> None:

@@ -48,7 +48,7 @@ def test_stubs_name_the_same_parameters() -> None:
         function: object = _native
         for part in name.split("."):
             function = getattr(function, part)
-        signature = inspect.signature(function)  # type: ignore[arg-type]
+        signature = inspect.signature(function)  # type: ignore[arg-type]  # classes and functions alike
         arguments = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs) if argument.arg != "self"]
         assert arguments == [parameter for parameter in signature.parameters if parameter != "self"], name
 

@@ -45,7 +45,7 @@ def test_sections_take_what_python_has() -> None:
 def test_devices_show_compare_and_travel() -> None:
     assert "64" in repr(DEVICE) or "MiB" in repr(DEVICE)
     assert "<details>" in DEVICE._repr_html_()
-    copy = pickle.loads(pickle.dumps(DEVICE))  # noqa: S301
+    copy = pickle.loads(pickle.dumps(DEVICE))  # noqa: S301 - our own bytes
     assert copy == DEVICE
     assert hash(copy) == hash(DEVICE)
     assert copy != DEVICE.set("ftl.gc=fifo")
@@ -57,7 +57,7 @@ def test_workloads_travel() -> None:
         ftlab.Workload(kind="uniform", requests=10).scale_time(0.5),
         *(ftlab.Workload.load(name) for name, _ in ftlab._native.presets("workload")),
     ):
-        copy = pickle.loads(pickle.dumps(workload))  # noqa: S301
+        copy = pickle.loads(pickle.dumps(workload))  # noqa: S301 - our own bytes
         assert (copy, copy.name, copy.stand_in) == (workload, workload.name, workload.stand_in)
 
 
@@ -195,16 +195,16 @@ def test_wrong_numbers_of_traces(tmp_path: Path) -> None:
     for huge in (2**64, -1, 0.5):
         for reading in ({"skip_bad": huge}, {"volume": huge}, {"volume": [huge]}, {"volume_bytes": huge}):
             with pytest.raises(ftlab.ConfigError, match=f"^{next(iter(reading))} = .*expected a whole number"):
-                ftlab.Trace(path, **reading).stats()  # type: ignore[arg-type]
+                ftlab.Trace(path, **reading).stats()  # type: ignore[arg-type]  # what users pass
         with pytest.raises(ftlab.ConfigError, match=r"^requests = "):
-            ftlab.trace_stats(ftlab.Trace(path), requests=huge)  # type: ignore[arg-type]
+            ftlab.trace_stats(ftlab.Trace(path), requests=huge)  # type: ignore[arg-type]  # what users pass
         with pytest.raises(ftlab.ConfigError, match=r"^requests = "):
-            ftlab.fit(ftlab.Trace(path), requests=huge)  # type: ignore[arg-type]
+            ftlab.fit(ftlab.Trace(path), requests=huge)  # type: ignore[arg-type]  # what users pass
         with pytest.raises(ftlab.ConfigError, match=r"^seed = "):
             ftlab.Workload(kind="uniform").stats(seed=huge)
         with pytest.raises(ftlab.ConfigError, match=r"^capacity = "):
             ftlab.Workload(kind="uniform").stats(capacity=huge)
-    assert ftlab.run(DEVICE, COLUMNS, requests=np.uint64(2)).summary["host"]["requests"] == 2  # type: ignore[arg-type]
+    assert ftlab.run(DEVICE, COLUMNS, requests=np.uint64(2)).summary["host"]["requests"] == 2  # type: ignore[arg-type]  # what users pass
 
 
 def test_device_by_name_or_path(tmp_path: Path) -> None:

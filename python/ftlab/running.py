@@ -237,7 +237,7 @@ def measure(
     log, keep = _log_path(request_log, folder)
 
     outcome = _native.run(
-        device._native,  # noqa: SLF001
+        device._native,  # noqa: SLF001 - one package
         source,
         seed=1 if seed is None else seed,
         requests=requests,

@@ -72,7 +72,7 @@ class Trace(Transformable):
 
     def _with_step(self, step: str) -> Trace:
         trace = copy.copy(self)
-        trace._steps = (*self._steps, step)  # noqa: SLF001
+        trace._steps = (*self._steps, step)  # noqa: SLF001 - one package
         return trace
 
     @property
@@ -149,9 +149,9 @@ class Workload(Transformable):
     @classmethod
     def _of(cls, native: _native.Workload, changes: tuple[str, ...] = (), steps: tuple[str, ...] = ()) -> Workload:
         workload = cls.__new__(cls)
-        workload._native = native  # noqa: SLF001
-        workload._changes = changes  # noqa: SLF001
-        workload._steps = steps  # noqa: SLF001
+        workload._native = native  # noqa: SLF001 - one package
+        workload._changes = changes  # noqa: SLF001 - one package
+        workload._steps = steps  # noqa: SLF001 - one package
         return workload
 
     @classmethod
@@ -258,7 +258,7 @@ class Workload(Transformable):
                 f"workload.{key}: the recording {found.path} runs in place of {self.name}, and has no such key; "
                 f"leave it out, or take away the folder of traces (--trace-dir, {TRACES_VARIABLE})"
             )
-        return functools.reduce(Trace._with_step, self._steps, found)  # noqa: SLF001
+        return functools.reduce(Trace._with_step, self._steps, found)  # noqa: SLF001 - one package
 
     def source(self, device: Device, seed: int | None = None, requests: int | None = None) -> _native.Source:
         """Make its requests for a device; ``seed`` and ``requests`` replace those that the workload states.
@@ -268,7 +268,7 @@ class Workload(Transformable):
             InputError: Its trace cannot be opened.
         """
         seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
-        return self._native.source(device._native, seed, requests)  # noqa: SLF001
+        return self._native.source(device._native, seed, requests)  # noqa: SLF001 - one package
 
     def source_of_capacity(
         self, capacity: str | int, seed: int | None = None, requests: int | None = None

@@ -78,6 +78,6 @@ def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) 
 @config.command()
 @click.option("--workload", is_flag=True, help="The schema of workload files instead of device files.")
 @json_option
-def schema(workload: bool, as_json: bool) -> None:  # noqa: ARG001
+def schema(workload: bool, as_json: bool) -> None:  # noqa: ARG001 - schemas are JSON anyway
     """Print the JSON schema of device files, for editors. It documents every key, with unit and default."""
     print_json(json.loads(_native.schema("workload" if workload else "device")))
