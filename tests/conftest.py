@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,16 @@ def inside(*arguments: str | Path, cwd: Path) -> Ran:
 def run_small(*arguments: str | Path, **keywords: Any) -> Ran:
     """Run a workload on a small `ideal-page`."""
     return ftlab("run", "ideal-page", *SMALL, *arguments, **keywords)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Listen to signals: jobs in the background ignore SIGINT, those of nohup SIGHUP, and their children do too."""
+    heard = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in heard.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

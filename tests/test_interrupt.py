@@ -8,7 +8,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,12 +20,7 @@ LONG = ftlab.Workload(kind="uniform", requests=REQUESTS)
 DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=256", "precondition.kind=fill")
 
 
-@pytest.fixture(autouse=True)
-def _interruptible() -> Iterator[None]:
-    """Jobs in the background are started with SIGINT ignored, and their children are too."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("interruptible")
 
 
 def test_the_command_line_prints_what_was_measured() -> None:

@@ -183,6 +183,7 @@ def test_what_cannot_be_recorded_is_told(tmp_path: Path) -> None:
 
 
 @recordable
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_command_and_keeps_the_recording(tmp_path: Path) -> None:
     loop = f"while :; do dd if=/dev/zero of={tmp_path}/f bs=4096 count=1 2>/dev/null; sleep 0.02; done"
     arguments = ["trace", "record", "-o", tmp_path / "r.csv", "--include", tmp_path / "f", "--", "sh", "-c", loop]
@@ -262,6 +263,7 @@ def test_what_the_format_cannot_express_costs_nothing_else(tmp_path: Path, exten
 
 
 @recordable
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_recording_that_is_ended_from_outside_is_kept(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "r.csv"

@@ -674,20 +674,16 @@ def test_a_kill_while_tables_are_joined_loses_nothing(tmp_path: Path) -> None:
     assert set(store.sql("SELECT key FROM runs")["key"]) >= told
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_keeps_what_has_ended(tmp_path: Path) -> None:
     (tmp_path / "slow.toml").write_text(SLOW.replace("30_000", "1_000_000"))
     out = tmp_path / "out"
     arguments = [FTLAB, "study", "run", tmp_path / "slow.toml", "--out", out, "--jobs", "2"]
-    # Jobs in the background are started with SIGINT ignored, and their children are too.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            while process.poll() is None and not any(out.glob("runs/*.json")):
-                time.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=30)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not any(out.glob("runs/*.json")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "are kept in" in err

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -395,15 +394,7 @@ def test_split_writes_over_nothing_unless_told(two_volumes: Path, tmp_path: Path
     assert ftlab_package.split(two_volumes, tmp_path, "csv", overwrite=True).requests[3] == 2
 
 
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """Jobs in the background are started with SIGINT ignored, and their children are too."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_conversion_that_is_ended_leaves_no_part_behind(tmp_path: Path, number: str) -> None:
     small = tmp_path / "small.csv"
