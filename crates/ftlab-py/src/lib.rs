@@ -5,6 +5,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions arrive by value")]
 
+mod beside;
 mod device;
 mod errors;
 mod record;
@@ -41,7 +42,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::run::keep_panics_quiet();
+        crate::beside::keep_panics_quiet();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         // Shortened: enough that two engines never meet, and readable in a table.
         let sources = &env!("FTLAB_ENGINE")[..16];

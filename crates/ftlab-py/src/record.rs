@@ -2,9 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
 
 use ftlab_core::host::request::Op;
 use ftlab_record::{Options, Processes, RecordError};
@@ -12,13 +9,11 @@ use ftlab_trace::create;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::beside::beside_interpreter;
 use crate::errors;
 
 /// SIGTERM.
 const TERMINATE: i32 = 15;
-
-/// How long nobody looks after signals.
-const POLL: Duration = Duration::from_millis(100);
 
 /// Run `command` and write what it does to files as the trace `target`. `cache` is the size of a page cache in between, 0
 /// for none. `asked` is called now and then, and tells the number of a signal that the command shall have. Returns a
@@ -47,41 +42,19 @@ pub(crate) fn record<'py>(
     output.leave_out_the_rest();
     let processes = Processes::default();
     let options = Options { cache_bytes, include, exclude, output_to_stderr, processes: processes.clone() };
-    let (sender, receiver) = mpsc::channel::<()>();
-    let work = move || {
-        let _ended = sender;
+    let work = || {
         let mut take = |requests: &[_]| output.write(requests).map_err(|error| error.to_string());
         let recorded = ftlab_record::record(&command, &options, &mut take)?;
         let lost = output.finish().map_err(|error| RecordError::Output(error.to_string()))?;
         Ok::<_, RecordError>((recorded, lost))
     };
-    // A thread of its own: recording waits for all children of its thread, and the interpreter may have others.
-    let worker = thread::spawn(work);
-    let mut receiver = receiver;
-    let mut stopped = None;
-    loop {
-        let (back, news) = py.detach(move || {
-            let news = receiver.recv_timeout(POLL);
-            (receiver, news)
-        });
-        receiver = back;
-        if news == Err(RecvTimeoutError::Disconnected) {
-            break;
-        }
-        let looked = py.check_signals().and_then(|()| match &asked {
-            Some(asked) => asked.call0(py)?.extract::<Option<i32>>(py),
-            None => Ok(None),
-        });
-        match looked {
-            Ok(Some(signal)) => processes.signal(signal),
-            Ok(None) => {}
-            Err(error) => {
-                processes.signal(TERMINATE);
-                stopped = Some(error);
-            }
-        }
-    }
-    let recorded = py.detach(|| worker.join().expect("recording does not panic"));
+    let look = |py: Python<'_>| {
+        let signal = asked.as_ref().map(|asked| asked.call0(py)?.extract::<Option<i32>>(py)).transpose()?;
+        signal.flatten().into_iter().for_each(|signal| processes.signal(signal));
+        Ok(())
+    };
+    // On a thread of its own also because recording waits for all children of its thread, and the interpreter may have others.
+    let (recorded, stopped) = beside_interpreter(py, work, look, || processes.signal(TERMINATE))?;
     if let Some(error) = stopped {
         return Err(error);
     }

@@ -1,9 +1,6 @@
 //! Running a simulation beside the interpreter.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use ftlab_config::{Problem, Problems};
@@ -17,15 +14,10 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::beside::beside_interpreter;
 use crate::device::Device;
 use crate::errors;
 use crate::source::Source;
-
-/// Between two looks at signals and progress: short enough for a Ctrl-C to feel immediate.
-const POLL: Duration = Duration::from_millis(100);
-
-/// Names the thread of a run, for [`keep_panics_quiet`].
-const WORKER: &str = "ftlab-run";
 
 /// What a run leaves.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -141,7 +133,11 @@ pub(crate) fn run(
         };
         (result, start.elapsed())
     };
-    let (finished, stopped) = beside_interpreter(py, work, &control, progress.as_ref())?;
+    let look = |py: Python<'_>| match &progress {
+        Some(call) if !control.is_cancelled() => tell(py, call, &control),
+        _ => Ok(()),
+    };
+    let (finished, stopped) = beside_interpreter(py, work, look, || control.cancel())?;
     let interrupted = match stopped {
         None => false,
         Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => true,
@@ -165,49 +161,6 @@ pub(crate) fn run(
     Ok(Outcome { summary_json, series: outcome.series, error, interrupted })
 }
 
-/// Run `work` on a thread and look after signals and progress meanwhile.
-///
-/// Returns what the work returned, and the exception that a signal or the progress callback raised.
-fn beside_interpreter<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce() -> T + Send,
-    control: &RunControl,
-    progress: Option<&Py<PyAny>>,
-) -> PyResult<(T, Option<PyErr>)> {
-    let (sender, receiver) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        let worker = thread::Builder::new().name(WORKER.into()).spawn_scoped(scope, move || {
-            let result = catch_unwind(AssertUnwindSafe(work));
-            drop(sender);
-            result
-        })?;
-        let mut receiver = receiver;
-        let mut stopped = None;
-        loop {
-            let (back, news) = py.detach(move || {
-                let news = receiver.recv_timeout(POLL);
-                (receiver, news)
-            });
-            receiver = back;
-            if news == Err(RecvTimeoutError::Disconnected) {
-                break;
-            }
-            if stopped.is_none() {
-                let looked =
-                    py.check_signals().and_then(|()| progress.map_or(Ok(()), |call| tell(py, call, control)));
-                if let Err(error) = looked {
-                    control.cancel();
-                    stopped = Some(error);
-                }
-            }
-        }
-        match py.detach(|| worker.join()) {
-            Ok(Ok(result)) => Ok((result, stopped)),
-            Ok(Err(panic)) | Err(panic) => Err(internal_error(&*panic)),
-        }
-    })
-}
-
 fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
     let phase = if control.is_preconditioning() { "precondition" } else { "run" };
     progress.call1(py, (phase, control.fraction(), control.completed())).map(drop)
@@ -222,21 +175,4 @@ fn explained(device: &Device, error: &device::RunError) -> PyErr {
         error if error.is_input() => errors::InputError::new_err(error.to_string()),
         error => errors::RunError::new_err(error.to_string()),
     }
-}
-
-fn internal_error(panic: &(dyn std::any::Any + Send)) -> PyErr {
-    let text =
-        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    let text = text.unwrap_or("no message");
-    errors::RunError::new_err(format!("internal error of ftlab, please report it: {text}"))
-}
-
-/// A panic of a run becomes an exception; its text must not appear on standard error as well.
-pub(crate) fn keep_panics_quiet() {
-    let default = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if thread::current().name() != Some(WORKER) {
-            default(info);
-        }
-    }));
 }

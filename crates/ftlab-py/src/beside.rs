@@ -1,0 +1,73 @@
+//! Long work beside the interpreter.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// Between two looks: short enough for a Ctrl-C to feel immediate.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Names the thread of the work, for [`keep_panics_quiet`].
+const WORKER: &str = "ftlab-work";
+
+/// Run `work` on a thread of its own, without the interpreter's lock, and meanwhile look after signals and call `look` now
+/// and then. When a signal or `look` raises, `stop` asks the work to end.
+///
+/// Returns what the work returned, and the exception that was raised first.
+pub(crate) fn beside_interpreter<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send,
+    mut look: impl FnMut(Python<'_>) -> PyResult<()>,
+    stop: impl Fn(),
+) -> PyResult<(T, Option<PyErr>)> {
+    let (sender, receiver) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().name(WORKER.into()).spawn_scoped(scope, move || {
+            let result = catch_unwind(AssertUnwindSafe(work));
+            drop(sender);
+            result
+        })?;
+        let mut receiver = receiver;
+        let mut stopped = None;
+        loop {
+            let (back, news) = py.detach(move || {
+                let news = receiver.recv_timeout(POLL);
+                (receiver, news)
+            });
+            receiver = back;
+            if news == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
+            if let Err(error) = py.check_signals().and_then(|()| look(py)) {
+                stop();
+                stopped.get_or_insert(error);
+            }
+        }
+        match py.detach(|| worker.join()) {
+            Ok(Ok(result)) => Ok((result, stopped)),
+            Ok(Err(panic)) | Err(panic) => Err(internal_error(&*panic)),
+        }
+    })
+}
+
+fn internal_error(panic: &(dyn std::any::Any + Send)) -> PyErr {
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("no message");
+    errors::RunError::new_err(format!("internal error of ftlab, please report it: {text}"))
+}
+
+/// A panic of a run becomes an exception; its text must not appear on standard error as well.
+pub(crate) fn keep_panics_quiet() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if thread::current().name() != Some(WORKER) {
+            default(info);
+        }
+    }));
+}
