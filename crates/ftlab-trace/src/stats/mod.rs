@@ -286,24 +286,8 @@ impl StatsCollector {
 
     /// Count requests, in order.
     pub fn add(&mut self, requests: &[Request]) {
-        /// Enough that memory has answered by then.
-        const AHEAD: usize = 12;
-        requests.iter().take(AHEAD).for_each(|request| self.expect(request));
-        for (number, request) in requests.iter().enumerate() {
-            if let Some(later) = requests.get(number + AHEAD) {
-                self.expect(later);
-            }
+        for request in requests {
             self.add_one(request);
-        }
-    }
-
-    /// Bring what a later request will need near to the processor.
-    #[inline(always)]
-    fn expect(&mut self, request: &Request) {
-        if matches!(request.op, Op::Read | Op::Write) && request.sectors > 0 {
-            let (first, last) = pages_of(request);
-            let touched = &self.touched;
-            self.names.ranges(request.stream, first, last, |first, last| touched.expect(first, last));
         }
     }
 
@@ -318,6 +302,7 @@ impl StatsCollector {
             self.add_addressed(request, lba.saturating_add(u64::from(sectors)));
         }
         if self.growth.wants(self.requests) {
+            self.touched.settle();
             self.growth.add(self.moment());
         }
     }
@@ -346,7 +331,6 @@ impl StatsCollector {
         self.intra.add(stream, lba, end, write);
         let (first, last) = pages_of(request);
         let Self { names, touched, reuse, lifetimes, page_writes, .. } = self;
-        let touched_before = touched.pages();
         names.ranges(stream, first, last, |first, last| {
             let for_lifetime = if write { lifetimes.mask() } else { u64::MAX };
             touched.add(first, last, write);
@@ -366,7 +350,7 @@ impl StatsCollector {
             }
         });
         if let Some(reuse) = reuse {
-            reuse.end(write, last - first + 1, touched.pages() - touched_before, requests);
+            reuse.end(write, last - first + 1, requests);
         }
         if write {
             *page_writes += last - first + 1;
@@ -387,7 +371,8 @@ impl StatsCollector {
     }
 
     /// What has been counted.
-    pub fn finish(&self) -> TraceStats {
+    pub fn finish(&mut self) -> TraceStats {
+        self.touched.settle();
         let [reads, writes, trims, flushes] = self.ops;
         let [read_bytes, write_bytes, trim_bytes] = self.sizes.bytes();
         let [ftl_reads, ftl_writes] = self.intra.accesses();
@@ -439,7 +424,7 @@ impl StatsCollector {
             interarrival: self.arrivals.gaps(),
             queue: self.arrivals.queue(),
             hotness: self.touched.finish(),
-            reuse: self.reuse.as_ref().and_then(Reuse::finish),
+            reuse: self.reuse.as_ref().and_then(|reuse| reuse.finish(self.touched.first_touches())),
             lifetime: self.lifetimes.finish(),
             intra_distance: self.intra.finish(),
             growth: self.growth.finish(self.moment()),

@@ -33,44 +33,42 @@ impl Hasher for NumberHasher {
 /// A map by number.
 pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// Pages of a region: 16 TiB of 4 KiB pages.
-const REGION_BITS: u32 = 32;
 const KEY_BITS: u32 = 60;
+/// Pages below this number, 32 PiB of 4 KiB pages, are named by their volume and number.
+const NEAR_BITS: u32 = KEY_BITS - 1 - u16::BITS;
+/// Pages of a region, which the others are named by: 16 TiB of 4 KiB pages.
+const REGION_BITS: u32 = 32;
 
 /// Gives each page of each volume a number of its own below 2^60; neighbours stay neighbours.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageNames {
-    regions: NumberMap<(u16, u64), u64>,
-    recent: Option<(u16, u64, u64)>,
+    far: NumberMap<(u16, u64), u64>,
 }
 
 impl PageNames {
-    /// The names of the pages `first..=last` of `volume`: ranges of neighbours, one for each region.
+    /// The names of the pages `first..=last` of `volume`: ranges of neighbours, few of them.
     #[inline(always)]
     pub(crate) fn ranges(&mut self, volume: u16, first: u64, last: u64, mut take: impl FnMut(u64, u64)) {
-        let mut from = first;
-        loop {
-            let region = from >> REGION_BITS;
-            let base = self.base(volume, region);
-            let end = last.min((region << REGION_BITS) + ((1 << REGION_BITS) - 1));
-            take(base + (from & ((1 << REGION_BITS) - 1)), base + (end & ((1 << REGION_BITS) - 1)));
-            if end == last {
-                return;
-            }
-            from = end + 1;
+        let base = u64::from(volume) << NEAR_BITS;
+        let near = last.min((1 << NEAR_BITS) - 1);
+        if first <= near {
+            take(base + first, base + near);
+        }
+        if last > near {
+            self.far_ranges(volume, first.max(near + 1), last, &mut take);
         }
     }
 
-    #[inline(always)]
-    fn base(&mut self, volume: u16, region: u64) -> u64 {
-        if let Some((_, _, base)) = self.recent.filter(|recent| (recent.0, recent.1) == (volume, region)) {
-            return base;
+    #[cold]
+    fn far_ranges(&mut self, volume: u16, first: u64, last: u64, take: &mut dyn FnMut(u64, u64)) {
+        const WITHIN: u64 = (1 << REGION_BITS) - 1;
+        for region in first >> REGION_BITS..=last >> REGION_BITS {
+            // A trace would need more than 10^8 regions to run out of names.
+            let next = (self.far.len() as u64).min((1 << (KEY_BITS - 1 - REGION_BITS)) - 2) << REGION_BITS;
+            let base = *self.far.entry((volume, region)).or_insert(1 << (KEY_BITS - 1) | next);
+            let start = region << REGION_BITS;
+            take(base + (first.max(start) & WITHIN), base + (last.min(start | WITHIN) & WITHIN));
         }
-        // A trace would need more than 10^8 regions to run out of names.
-        let next = (self.regions.len() as u64).min((1 << (KEY_BITS - REGION_BITS)) - 2) << REGION_BITS;
-        let base = *self.regions.entry((volume, region)).or_insert(next);
-        self.recent = Some((volume, region, base));
-        base
     }
 }
 
@@ -131,18 +129,17 @@ const fn unmixed(mixed: u64, bits: u32) -> u64 {
     number.wrapping_mul(const { inverse(FACTORS[0]) }) & mask
 }
 
-/// Scatters the numbers of groups, one to one, so that a [`PageMap`] has all groups of a unit in one segment; the
-/// groups of a chunk are neighbours.
+/// Scatters the numbers of chunks, one to one, so that a [`PageMap`] has all chunks of a unit in one segment: the key of
+/// a chunk's first group, which those of its other groups follow.
 #[inline(always)]
-pub(crate) fn scatter_in_unit(group: u64) -> u64 {
-    let chunk = group >> GROUP_BITS;
+pub(crate) fn chunk_key(chunk: u64) -> u64 {
     let unit = mixed(chunk >> WITHIN_BITS, UNIT_NAME_BITS);
     let rest = (unit & ((1 << REST_BITS) - 1)) << WITHIN_BITS | chunk & ((1 << WITHIN_BITS) - 1);
     let inside = mixed(rest, REST_BITS + WITHIN_BITS) << CHUNK_BITS;
-    unit >> REST_BITS << (KEY_BITS - SEGMENT_BITS) | inside | NOT_NAUGHT | group & (GROUP - 1)
+    unit >> REST_BITS << (KEY_BITS - SEGMENT_BITS) | inside | NOT_NAUGHT
 }
 
-/// The chunk of a name that [`scatter_in_unit`] gave.
+/// The chunk of a group with a key from [`chunk_key`].
 fn chunk_of(key: u64) -> u64 {
     let segment = key >> (KEY_BITS - SEGMENT_BITS);
     let inside = (key & ((1 << (KEY_BITS - SEGMENT_BITS)) - 1)) >> CHUNK_BITS;
@@ -161,6 +158,14 @@ struct Entry {
 
 const FLAG_BITS: u32 = 4;
 const SEGMENT_BITS: u32 = 8;
+/// Parts of a [`PageMap`].
+pub(crate) const SEGMENTS: usize = 1 << SEGMENT_BITS;
+
+/// The segment that has `key`.
+#[inline(always)]
+pub(crate) fn segment_of(key: u64) -> usize {
+    (key >> (KEY_BITS - SEGMENT_BITS)) as usize
+}
 
 /// Entries in the order of their scattered names, each at its proportional place or a little behind; the last place
 /// is always empty, and an empty place ends every search.
@@ -258,7 +263,7 @@ pub(crate) struct Place {
 impl Default for PageMap {
     fn default() -> Self {
         let segment = || Segment { entries: vec![Entry::default()], places: 0, len: 0 };
-        Self { segments: (0..1 << SEGMENT_BITS).map(|_| segment()).collect(), len: 0 }
+        Self { segments: (0..SEGMENTS).map(|_| segment()).collect(), len: 0 }
     }
 }
 
@@ -276,7 +281,7 @@ impl PageMap {
     /// The entry of `key`, made with value 0 and no flags when it is absent; and whether it was absent.
     #[inline(always)]
     pub(crate) fn entry(&mut self, key: u64) -> (Place, bool) {
-        let number = (key >> (KEY_BITS - SEGMENT_BITS)) as usize;
+        let number = segment_of(key);
         let segment = &mut self.segments[number];
         let (mut index, found) = segment.search(key);
         if !found {
@@ -303,7 +308,7 @@ impl PageMap {
     pub(crate) fn expect(&self, key: u64) {
         /// Entries of a line of the processor's cache; a search goes through one to three lines.
         const LINE: usize = 5;
-        let segment = &self.segments[(key >> (KEY_BITS - SEGMENT_BITS)) as usize];
+        let segment = &self.segments[segment_of(key)];
         let home = segment.home(key);
         for line in 0..3 {
             prefetch(&segment.entries, home + line * LINE);
@@ -313,7 +318,7 @@ impl PageMap {
     /// Where `key` is.
     #[inline(always)]
     pub(crate) fn find(&self, key: u64) -> Option<Place> {
-        let number = (key >> (KEY_BITS - SEGMENT_BITS)) as usize;
+        let number = segment_of(key);
         let (index, found) = self.segments[number].search(key);
         found.then_some(Place { segment: number, index })
     }
@@ -352,7 +357,7 @@ impl PageMap {
         entries.filter(|entry| entry.word != 0).map(|entry| (entry.word >> FLAG_BITS, entry.value))
     }
 
-    /// How many different blocks of `2^bits` pages there are, where names come from [`scatter_in_unit`]; `bits` is at
+    /// How many different blocks of `2^bits` pages there are, where keys come from [`chunk_key`]; `bits` is at
     /// least that of a chunk.
     pub(crate) fn blocks(&self, bits: u32) -> u64 {
         let (mut count, mut seen) = (0, Vec::new());
@@ -423,18 +428,22 @@ mod tests {
         }
     }
 
+    fn group_key(group: u64) -> u64 {
+        chunk_key(group / GROUP) + group % GROUP
+    }
+
     #[test]
     fn names_within_units_are_distinct_even_and_can_be_turned_back() {
         let groups: Vec<u64> = (0..60_000).chain((0..60_000).map(|unit| 9 + ((unit + 1) << 32))).collect();
-        let mut keys: Vec<u64> = groups.iter().map(|group| scatter_in_unit(*group)).collect();
+        let mut keys: Vec<u64> = groups.iter().map(|group| group_key(*group)).collect();
         for (group, key) in groups.iter().zip(&keys) {
             assert_eq!(chunk_of(*key), group >> GROUP_BITS);
             assert!(*key > 0 && *key >> KEY_BITS == 0);
             assert_eq!(key % GROUP, group % GROUP);
         }
         // Units go to all segments, and the chunks of a unit all over theirs.
-        let mut segments = [0u32; 1 << SEGMENT_BITS];
-        keys[60_000..].iter().for_each(|key| segments[(key >> (KEY_BITS - SEGMENT_BITS)) as usize] += 1);
+        let mut segments = [0u32; SEGMENTS];
+        keys[60_000..].iter().for_each(|key| segments[segment_of(*key)] += 1);
         assert!(segments.iter().all(|units| (150..330).contains(units)), "{segments:?}");
         let homes = keys[..60_000].iter().filter(|key| (*key >> (KEY_BITS - SEGMENT_BITS - 2)) % 4 == 1);
         assert!(homes.count().abs_diff(15_000) < 800);
@@ -448,7 +457,7 @@ mod tests {
         fn blocks_are_counted_once(pages in prop::collection::vec(0..3_000_000u64, 1..3000), bits in 4..20u32) {
             let mut map = PageMap::default();
             for page in &pages {
-                map.entry(scatter_in_unit(page / GROUP));
+                map.entry(group_key(page / GROUP));
             }
             let blocks: std::collections::BTreeSet<u64> = pages.iter().map(|page| page >> bits).collect();
             prop_assert_eq!(map.blocks(bits), blocks.len() as u64);
@@ -470,15 +479,25 @@ mod tests {
     fn volumes_and_far_regions_have_pages_of_their_own() {
         let mut names = PageNames::default();
         let mut seen = Vec::new();
-        for (volume, page) in [(0, 5), (1, 5), (0, 5 + (1 << 40)), (0, 5), (9, u64::MAX >> 3)] {
+        let far = 1 << NEAR_BITS;
+        for (volume, page) in
+            [(0, 5), (1, 5), (0, 5 + (1 << 40)), (0, 5), (0, 5 + far), (0, 5 + 2 * far), (9, u64::MAX >> 3)]
+        {
             names.ranges(volume, page, page, |first, last| seen.push((first, last)));
         }
         assert_eq!(seen[0], seen[3]);
+        assert!(seen.iter().all(|(first, last)| first == last && first >> KEY_BITS == 0));
         seen.sort_unstable();
         seen.dedup();
-        assert_eq!(seen.len(), 4);
-        let mut pages = 0;
-        names.ranges(3, (1 << 32) - 2, (1 << 32) + 2, |first, last| pages += last - first + 1);
-        assert_eq!(pages, 5);
+        assert_eq!(seen.len(), 6);
+        // The end of what is near, and the border of two regions.
+        for middle in [far, far + (1 << REGION_BITS)] {
+            let mut ranges = Vec::new();
+            names.ranges(3, middle - 2, middle + 2, |first, last| ranges.push((first, last)));
+            let mut alone = Vec::new();
+            (middle - 2..=middle + 2).for_each(|page| names.ranges(3, page, page, |name, _| alone.push(name)));
+            assert_eq!(ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<Vec<_>>(), alone);
+            assert_eq!((ranges.len(), alone.len()), (2, 5));
+        }
     }
 }

@@ -80,7 +80,6 @@ pub(super) struct Reuse {
     short: Option<Short>,
     /// Of reads and of writes.
     distances: [Bins; 2],
-    first_touches: [u64; 2],
     references: [u64; 2],
 }
 
@@ -93,16 +92,14 @@ impl Reuse {
             line: Timeline::new(SLOTS),
             short: None,
             distances: [Bins::new(BITS), Bins::new(BITS)],
-            first_touches: [0; 2],
             references: [0; 2],
         }
     }
 
-    /// Note that a request, the last of `requests`, has accessed `pages` pages, `first` of which for the first time.
+    /// Note that a request, the last of `requests`, has accessed `pages` pages.
     #[inline(always)]
-    pub(super) fn end(&mut self, write: bool, pages: u64, first: u64, requests: u64) {
+    pub(super) fn end(&mut self, write: bool, pages: u64, requests: u64) {
         self.references[usize::from(write)] += pages;
-        self.first_touches[usize::from(write)] += first;
         if let Some(short) = self.short.as_mut().filter(|short| short.all > 0) {
             short.before = self.references;
         }
@@ -192,7 +189,8 @@ impl Reuse {
         recent
     }
 
-    pub(super) fn finish(&self) -> Option<ReuseStats> {
+    /// What an LRU cache would miss, given how many pages reads and writes were the first to access.
+    pub(super) fn finish(&self, first_touches: [u64; 2]) -> Option<ReuseStats> {
         let references: u64 = self.references.iter().sum();
         if references == 0 {
             return None;
@@ -214,7 +212,7 @@ impl Reuse {
             }
         };
         let scales = [0, 1].map(|kind| {
-            let all = (self.references[kind] - self.first_touches[kind]) as f64;
+            let all = (self.references[kind] - first_touches[kind]) as f64;
             let short: f64 = (0..border).map(|bin| estimate(kind, bin)).sum();
             let long: f64 =
                 (border..self.distances[kind].counts().len()).map(|bin| estimate(kind, bin)).sum();
@@ -235,7 +233,7 @@ impl Reuse {
             curve.write.push(ratio(missed[1], self.references[1]));
             hits = [0, 1].map(|kind| hits[kind] + count(kind, bin));
         }
-        let first_touches: u64 = self.first_touches.iter().sum();
+        let first_touches: u64 = first_touches.iter().sum();
         let mut distances = Bins::new(BITS);
         for bin in 0..bins {
             let count = (count(0, bin) + count(1, bin)).round() as u64;
@@ -318,10 +316,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    fn access(reuse: &mut Reuse, seen: &mut HashSet<u64>, page: u64, write: bool, request: u64) {
+    fn access(reuse: &mut Reuse, page: u64, write: bool) {
         let within = page % GROUP;
         reuse.touch(scatter(page - within), within, within, write);
-        reuse.end(write, 1, seen.insert(page).into(), request);
+        reuse.end(write, 1, 0);
     }
 
     /// Misses of a cache of `size` pages, page by page.
@@ -345,11 +343,14 @@ mod tests {
         fn exact_curves_are_those_of_a_plain_stack(
             accesses in prop::collection::vec((0..300u64).prop_map(|x| x * x / 300), 1..9000)
         ) {
-            let (mut reuse, mut seen) = (Reuse::new(None), HashSet::new());
+            let mut reuse = Reuse::new(None);
+            let (mut seen, mut first_touches) = (HashSet::new(), [0; 2]);
             for page in &accesses {
-                access(&mut reuse, &mut seen, *page, page % 3 == 0, 0);
+                let write = page % 3 == 0;
+                access(&mut reuse, *page, write);
+                first_touches[usize::from(write)] += u64::from(seen.insert(*page));
             }
-            let curve = reuse.finish().unwrap().miss_ratio_curve;
+            let curve = reuse.finish(first_touches).unwrap().miss_ratio_curve;
             for size in [0, 1, 2, 5, 14, 60, 224, 512] {
                 let misses = naive(&accesses[..], size);
                 prop_assert_eq!(curve.at(size as u64), misses as f64 / accesses.len() as f64, "size {}", size);
@@ -369,7 +370,7 @@ mod tests {
             }
             batch.clear();
         }
-        collectors.map(|collector| collector.finish().reuse.unwrap())
+        collectors.map(|mut collector| collector.finish().reuse.unwrap())
     }
 
     /// What docs/trace-statistics.md says.

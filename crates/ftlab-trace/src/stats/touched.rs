@@ -6,65 +6,135 @@ use serde::Serialize;
 
 use super::PAGE_BYTES;
 use super::intra::ENTRY_BYTES;
-use super::pages::{GROUP, NumberMap, PageMap, Place, scatter_in_unit};
-
-/// What 8 bits cannot count is counted elsewhere.
-const FULL: u32 = 0xff;
+use super::pages::{GROUP, NumberMap, PageMap, Place, SEGMENTS, chunk_key, segment_of};
 
 /// Groups that lie side by side in memory, because requests often go on from one to the next: 64 KiB of addresses.
 const CHUNK: u64 = GROUP * GROUP;
+/// Accesses that wait for each segment of the map.
+const WAITING: usize = 128;
+/// A count of 8 bits goes from 0 to 255, and then from 1 on again.
+const LAP: u64 = 0xff;
 
-/// Counts accesses to every page, with 8 bits and a flag for each page of a group. Exact: at most 16 bytes a page where no two are neighbours, 4 where all are.
-#[derive(Debug, Default)]
+/// An access to pages of a chunk.
+#[derive(Debug, Clone, Copy, Default)]
+struct Visit {
+    chunk: u64,
+    /// A bit for each page.
+    pages: u16,
+    write: bool,
+}
+
+/// Counts accesses to every page, with 8 bits and a flag for each page of a group. Exact: at most 16 bytes a page where
+/// no two are neighbours, 4 where all are.
+///
+/// Accesses wait until there are many to one segment of the map: these are near each other in memory, and many are
+/// asked for at once.
+#[derive(Debug)]
 pub(super) struct Touched {
     groups: PageMap,
-    beyond: NumberMap<u64, u64>,
-    pages: u64,
+    laps: NumberMap<u64, u64>,
+    /// [`WAITING`] for each segment, of which the first `waits` are in use.
+    waiting: Vec<Visit>,
+    waits: [u8; SEGMENTS],
+    /// By reads and by writes.
+    first_touches: [u64; 2],
     written: u64,
     accesses: u64,
 }
 
+impl Default for Touched {
+    fn default() -> Self {
+        Self {
+            groups: PageMap::default(),
+            laps: NumberMap::default(),
+            waiting: vec![Visit::default(); WAITING * SEGMENTS],
+            waits: [0; SEGMENTS],
+            first_touches: [0; 2],
+            written: 0,
+            accesses: 0,
+        }
+    }
+}
+
 impl Touched {
-    /// Count an access to the pages named `first..=last`.
+    /// Count an access to the pages named `first..=last`; [`settle`](Self::settle) makes it known.
     #[inline(always)]
     pub(super) fn add(&mut self, first: u64, last: u64, write: bool) {
         self.accesses += last - first + 1;
-        let mut key = scatter_in_unit(first / GROUP);
-        let (mut place, _) = self.groups.entry(key);
         let mut from = first;
         loop {
-            let to = last.min(from | (GROUP - 1));
-            self.count(place, from, to, write);
+            let to = last.min(from | (CHUNK - 1));
+            let pages = (u16::MAX << (from % CHUNK)) & (u16::MAX >> (CHUNK - 1 - to % CHUNK));
+            let chunk = chunk_key(from / CHUNK);
+            let segment = segment_of(chunk);
+            let waits = usize::from(self.waits[segment]);
+            self.waiting[segment * WAITING + waits] = Visit { chunk, pages, write };
+            self.waits[segment] = waits as u8 + 1;
+            if waits + 1 == WAITING {
+                self.settle_segment(segment);
+            }
             if to == last {
                 return;
             }
             from = to + 1;
-            if from.is_multiple_of(CHUNK) {
-                key = scatter_in_unit(from / GROUP);
-                (place, _) = self.groups.entry(key);
-            } else {
-                key += 1;
-                (place, _) = self.groups.entry_after(place, key);
-            }
         }
     }
 
-    /// Count an access to the pages named `first..=last`, which are of the group at `place`.
+    /// Take all accesses that wait.
+    pub(super) fn settle(&mut self) {
+        (0..SEGMENTS).for_each(|segment| self.settle_segment(segment));
+    }
+
+    fn settle_segment(&mut self, segment: usize) {
+        /// Enough that memory has answered by then.
+        const AHEAD: usize = 12;
+        let waits = usize::from(std::mem::take(&mut self.waits[segment]));
+        let start = segment * WAITING;
+        for visit in &self.waiting[start..start + waits.min(AHEAD)] {
+            self.groups.expect(visit.chunk);
+        }
+        for index in start..start + waits {
+            if index + AHEAD < start + waits {
+                self.groups.expect(self.waiting[index + AHEAD].chunk);
+            }
+            self.take(self.waiting[index]);
+        }
+    }
+
     #[inline(always)]
-    fn count(&mut self, place: Place, first: u64, last: u64, write: bool) {
-        let mask = (0xf_u32 << (first % GROUP)) & (0xf >> (GROUP - 1 - last % GROUP));
+    fn take(&mut self, visit: Visit) {
+        let first = u64::from(visit.pages.trailing_zeros()) / GROUP;
+        let mut key = visit.chunk + first;
+        let mut pages = visit.pages >> (first * GROUP);
+        let (mut place, _) = self.groups.entry(key);
+        loop {
+            self.count(place, key, u32::from(pages) & 0xf, visit.write);
+            pages >>= GROUP;
+            if pages == 0 {
+                return;
+            }
+            key += 1;
+            (place, _) = self.groups.entry_after(place, key);
+        }
+    }
+
+    /// Count an access to the `pages` of the group `key`, which is at `place`.
+    #[inline(always)]
+    fn count(&mut self, place: Place, key: u64, pages: u32, write: bool) {
+        const TOPS: u32 = 0x8080_8080;
         let counts = self.groups.value(place);
-        if counts & 0x8080_8080 == 0 {
-            // No count is near its end: all four at once. Bit 7 of `taken` says that the count is not 0.
-            let ones = (mask & 1) | (mask & 2) << 7 | (mask & 4) << 14 | (mask & 8) << 21;
-            let taken = counts + 0x7f7f_7f7f;
-            self.pages += u64::from((!taken & ones << 7).count_ones());
+        // All four at once: a bit for each page becomes a 1 in its byte.
+        let ones = (pages & 1) | (pages & 2) << 7 | (pages & 4) << 14 | (pages & 8) << 21;
+        let some = ((counts & !TOPS) + !TOPS | counts) & TOPS;
+        let all_but_full = ((!counts & !TOPS) + !TOPS | !counts) & TOPS;
+        self.first_touches[usize::from(write)] += u64::from((!some & ones << 7).count_ones());
+        if all_but_full == TOPS {
             self.groups.set(place, counts + ones);
         } else {
-            self.count_slowly(place, first / GROUP, mask);
+            self.count_laps(place, key, ones);
         }
         if write {
-            let new = mask & !self.groups.flags(place);
+            let new = pages & !self.groups.flags(place);
             if new != 0 {
                 self.written += u64::from(new.count_ones());
                 self.groups.flag(place, new);
@@ -72,34 +142,28 @@ impl Touched {
         }
     }
 
-    /// Bring what [`add`](Self::add) will need near to the processor, unless it is much.
-    #[inline(always)]
-    pub(super) fn expect(&self, first: u64, last: u64) {
-        const MOST_CHUNKS: u64 = 4;
-        for chunk in first / CHUNK..=(last / CHUNK).min(first / CHUNK + MOST_CHUNKS) {
-            self.groups.expect(scatter_in_unit(chunk * GROUP));
-        }
-    }
-
-    fn count_slowly(&mut self, place: Place, group: u64, mask: u32) {
-        let mut counts = self.groups.value(place);
-        for page in 0..GROUP as u32 {
-            if mask >> page & 1 == 0 {
-                continue;
-            }
-            let count = counts >> (8 * page) & FULL;
-            if count == FULL {
-                *self.beyond.entry(group * GROUP + u64::from(page)).or_insert(0) += 1;
+    #[cold]
+    fn count_laps(&mut self, place: Place, key: u64, ones: u32) {
+        let mut counts = self.groups.value(place).to_le_bytes();
+        for (page, (count, one)) in counts.iter_mut().zip(ones.to_le_bytes()).enumerate() {
+            if u64::from(*count) == LAP && one == 1 {
+                *self.laps.entry(key * GROUP + page as u64).or_insert(0) += 1;
+                *count = 1;
             } else {
-                self.pages += u64::from(count == 0);
-                counts += 1 << (8 * page);
+                *count += one;
             }
         }
-        self.groups.set(place, counts);
+        self.groups.set(place, u32::from_le_bytes(counts));
     }
 
+    /// Distinct pages.
     pub(super) fn pages(&self) -> u64 {
-        self.pages
+        self.first_touches.iter().sum()
+    }
+
+    /// Distinct pages by what accessed them first: reads and writes.
+    pub(super) fn first_touches(&self) -> [u64; 2] {
+        self.first_touches
     }
 
     /// Distinct translation pages of `page_bytes`, a power of two from 512, for logical pages of as many bytes.
@@ -107,25 +171,27 @@ impl Touched {
         self.groups.blocks((page_bytes / ENTRY_BYTES * page_bytes / PAGE_BYTES).ilog2())
     }
 
+    /// Distinct pages that were written.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
     pub(super) fn finish(&self) -> Option<Hotness> {
-        let mut few = vec![0u64; FULL as usize + 1];
-        for (_, counts) in self.groups.iter() {
-            for count in counts.to_le_bytes() {
+        let mut few = vec![0u64; LAP as usize + 1];
+        let mut by_count = BTreeMap::new();
+        for (key, counts) in self.groups.iter() {
+            for (page, count) in counts.to_le_bytes().into_iter().enumerate() {
                 few[usize::from(count)] += 1;
+                if self.laps.is_empty() { continue; }
+                if let Some(laps) = self.laps.get(&(key * GROUP + page as u64)) {
+                    few[usize::from(count)] -= 1;
+                    *by_count.entry(u64::from(count) + LAP * laps).or_default() += 1;
+                }
             }
         }
-        few[0] = 0;
-        few[FULL as usize] -= self.beyond.len() as u64;
-        let counted = few.iter().enumerate().map(|(count, pages)| (count as u64, *pages));
-        let mut by_count: BTreeMap<u64, u64> = counted.filter(|(_, pages)| *pages > 0).collect();
-        for more in self.beyond.values() {
-            *by_count.entry(u64::from(FULL) + more).or_default() += 1;
-        }
-        (self.pages > 0).then(|| Hotness::new(&by_count, self.pages, self.accesses))
+        let few = few.iter().enumerate().skip(1).map(|(count, pages)| (count as u64, *pages));
+        by_count.extend(few.filter(|(_, pages)| *pages > 0));
+        (self.pages() > 0).then(|| Hotness::new(&by_count, self.pages(), self.accesses))
     }
 }
 
@@ -210,6 +276,7 @@ mod tests {
                     }
                 }
             }
+            touched.settle();
             prop_assert_eq!((touched.pages(), touched.written()), (counts.len() as u64, written.len() as u64));
             let hotness = touched.finish().unwrap();
             let mut sorted: Vec<u64> = counts.into_values().collect();
