@@ -1,5 +1,6 @@
 //! When requests arrive, and how they would queue.
 
+use ftlab_core::host::request::Request;
 use serde::Serialize;
 
 use super::bins::{BinRow, Bins, Spread};
@@ -52,8 +53,13 @@ impl Arrivals {
         }
     }
 
+    /// Take requests.
+    pub(super) fn add(&mut self, requests: &[Request]) {
+        requests.iter().for_each(|request| self.add_one(request.arrival_ns));
+    }
+
     #[inline(always)]
-    pub(super) fn add(&mut self, arrival_ns: u64) {
+    fn add_one(&mut self, arrival_ns: u64) {
         let first = self.first_ns.get_or_insert(arrival_ns);
         *first = (*first).min(arrival_ns);
         self.last_ns = self.last_ns.max(arrival_ns);
@@ -177,7 +183,7 @@ mod tests {
     fn gaps_queues_and_bursts_by_hand() {
         let mut arrivals = Arrivals::new(1_000_000);
         for arrival in [0, 0, 500_000, 5_000_000, 4_000_000, 25_000_000] {
-            arrivals.add(arrival);
+            arrivals.add_one(arrival);
         }
         let gaps = arrivals.gaps().unwrap();
         assert_eq!((gaps.spread.count, gaps.spread.mean, gaps.spread.max), (5, 5_000_000.0, 20_000_000));

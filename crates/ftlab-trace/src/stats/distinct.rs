@@ -1,5 +1,8 @@
 //! How many different addresses requests begin at.
 
+use ftlab_core::host::request::Request;
+
+use super::has_address;
 use super::pages::{GROUP_BITS, PageMap, PageNames, scatter};
 
 /// Addresses that are remembered at most.
@@ -14,8 +17,15 @@ pub(super) struct Distinct {
 }
 
 impl Distinct {
+    /// Take requests.
+    pub(super) fn add(&mut self, requests: &[Request]) {
+        for request in requests.iter().filter(|request| has_address(request)) {
+            self.add_one(request.stream, request.lba);
+        }
+    }
+
     #[inline(always)]
-    pub(super) fn add(&mut self, volume: u16, lba: u64) {
+    fn add_one(&mut self, volume: u16, lba: u64) {
         let mut key = 0;
         self.names.ranges(volume, lba, lba, |first, _| key = scatter(first));
         if key >> GROUP_BITS & ((1 << self.shift) - 1) != 0 {
@@ -50,9 +60,9 @@ mod tests {
     #[test]
     fn few_are_exact_and_many_are_near() {
         let mut distinct = Distinct::default();
-        (0..60_000).for_each(|lba| distinct.add(0, lba % 50_000 * 64));
+        (0..60_000).for_each(|lba| distinct.add_one(0, lba % 50_000 * 64));
         assert_eq!((distinct.count(), distinct.is_exact()), (50_000, true));
-        (0..3_000_000).for_each(|lba| distinct.add(1, lba));
+        (0..3_000_000).for_each(|lba| distinct.add_one(1, lba));
         assert!(!distinct.is_exact());
         assert!((distinct.count() as f64 / 3_050_000.0 - 1.0).abs() < 0.015, "{}", distinct.count());
     }

@@ -36,8 +36,12 @@ pub struct GrowthRow {
 }
 
 impl Growth {
+    /// Requests from the first `requests` to the next moment whose state is wanted.
+    pub(super) fn left(&self, requests: u64) -> u64 {
+        self.every - (requests & (self.every - 1))
+    }
+
     /// Whether the state after `requests` is wanted.
-    #[inline(always)]
     pub(super) fn wants(&self, requests: u64) -> bool {
         requests & (self.every - 1) == 0
     }

@@ -1,8 +1,9 @@
 //! Where in a cached translation page the accesses go that follow the one which brought it in.
 
-use ftlab_core::host::request::SECTOR_BYTES;
+use ftlab_core::host::request::{Op, Request, SECTOR_BYTES};
 use serde::Serialize;
 
+use super::has_address;
 use super::pages::PageNames;
 
 /// Bytes of an entry of a translation page.
@@ -62,9 +63,17 @@ impl IntraDistance {
         }
     }
 
+    /// Take the reads and writes among requests.
+    pub(super) fn add(&mut self, requests: &[Request]) {
+        for request in requests.iter().filter(|request| has_address(request) && request.op != Op::Trim) {
+            let end = request.lba.saturating_add(u64::from(request.sectors));
+            self.add_one(request.stream, request.lba, end, request.op == Op::Write);
+        }
+    }
+
     /// Take an access to the sectors from `lba` to before `end`.
     #[inline(always)]
-    pub(super) fn add(&mut self, volume: u16, lba: u64, end: u64, write: bool) {
+    fn add_one(&mut self, volume: u16, lba: u64, end: u64, write: bool) {
         let (first, last) = (lba >> self.page_shift, (end - 1) >> self.page_shift);
         self.accesses[usize::from(write)] += last - first + 1;
         let inside = (1 << self.entries_shift) - 1;
@@ -262,7 +271,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn pages(intra: &mut IntraDistance, first: u64, count: u64) {
-        intra.add(0, first * 8, (first + count) * 8, false);
+        intra.add_one(0, first * 8, (first + count) * 8, false);
     }
 
     #[test]

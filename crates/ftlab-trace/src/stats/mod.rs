@@ -215,10 +215,6 @@ pub struct TraceStats {
 pub struct StatsCollector {
     options: StatsOptions,
     requests: u64,
-    ops: [u64; 4],
-    lowest: Option<u64>,
-    highest: u64,
-    page_writes: u64,
     names: PageNames,
     touched: Touched,
     reuse: Option<Reuse>,
@@ -236,6 +232,19 @@ pub struct StatsCollector {
 pub(crate) fn pages_of(request: &Request) -> (u64, u64) {
     let last = request.lba.saturating_add(u64::from(request.sectors) - 1);
     (request.lba / PAGE_SECTORS, last / PAGE_SECTORS)
+}
+
+/// The first and the last page of 4 KiB that a request with an address covers, if there is any.
+fn whole_pages_of(request: &Request) -> Option<(u64, u64)> {
+    let end = request.lba.saturating_add(u64::from(request.sectors));
+    let (first, behind) = (request.lba.div_ceil(PAGE_SECTORS), end / PAGE_SECTORS);
+    (first < behind).then(|| (first, behind - 1))
+}
+
+/// Whether a request has an address: reads, writes and trims of at least a sector.
+#[inline(always)]
+fn has_address(request: &Request) -> bool {
+    request.op != Op::Flush && request.sectors > 0
 }
 
 pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
@@ -267,10 +276,6 @@ impl StatsCollector {
         Self {
             options,
             requests: 0,
-            ops: [0; 4],
-            lowest: None,
-            highest: 0,
-            page_writes: 0,
             names: PageNames::default(),
             touched: Touched::default(),
             reuse: most_pages.map(Reuse::new),
@@ -286,75 +291,75 @@ impl StatsCollector {
 
     /// Count requests, in order.
     pub fn add(&mut self, requests: &[Request]) {
-        for request in requests {
-            self.add_one(request);
+        /// What every collector takes in turn: so few that they stay near the processor.
+        const ROUND: usize = 256;
+        let mut rest = requests;
+        while !rest.is_empty() {
+            let until_moment = usize::try_from(self.growth.left(self.requests)).unwrap_or(ROUND);
+            let (round, later) = rest.split_at(rest.len().min(ROUND).min(until_moment));
+            self.add_round(round);
+            if self.growth.wants(self.requests) {
+                self.touched.settle();
+                self.growth.add(self.moment());
+            }
+            rest = later;
         }
     }
 
-    #[inline(always)]
-    fn add_one(&mut self, request: &Request) {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
-        self.requests += 1;
-        self.ops[op as usize] += 1;
-        self.arrivals.add(arrival_ns);
-        self.sequence.see(stream);
-        if op != Op::Flush && sectors > 0 {
-            self.add_addressed(request, lba.saturating_add(u64::from(sectors)));
-        }
-        if self.growth.wants(self.requests) {
-            self.touched.settle();
-            self.growth.add(self.moment());
-        }
-    }
-
-    #[inline(always)]
-    fn add_addressed(&mut self, request: &Request, end: u64) {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
+    fn add_round(&mut self, requests: &[Request]) {
         let written_bytes = self.sizes.bytes()[Op::Write as usize];
-        self.lowest = Some(self.lowest.map_or(lba, |lowest| lowest.min(lba)));
-        self.highest = self.highest.max(end);
-        self.sizes.add(op, lba, sectors);
-        self.sequence.add(stream, op, lba, sectors);
-        self.distinct.add(stream, lba);
-        let requests = self.requests;
-        if op == Op::Trim {
-            let (first, behind) = (lba.div_ceil(PAGE_SECTORS), end / PAGE_SECTORS);
-            if first < behind {
-                let lifetimes = &mut self.lifetimes;
-                self.names.ranges(stream, first, behind - 1, |first, last| {
-                    lifetimes.trim(first, last, arrival_ns, written_bytes);
-                });
+        self.arrivals.add(requests);
+        self.sizes.add(requests);
+        self.sequence.add(requests);
+        self.distinct.add(requests);
+        self.intra.add(requests);
+        self.add_pages(requests, written_bytes);
+        self.requests += requests.len() as u64;
+    }
+
+    /// `written_bytes` were written before.
+    fn add_pages(&mut self, requests: &[Request], mut written_bytes: u64) {
+        let Self { names, touched, reuse, lifetimes, .. } = self;
+        for (number, request) in (self.requests + 1..).zip(requests) {
+            let Request { arrival_ns, sectors, op, stream, .. } = *request;
+            if !has_address(request) {
+                continue;
             }
-            return;
-        }
-        let write = op == Op::Write;
-        self.intra.add(stream, lba, end, write);
-        let (first, last) = pages_of(request);
-        let Self { names, touched, reuse, lifetimes, page_writes, .. } = self;
-        names.ranges(stream, first, last, |first, last| {
-            let for_lifetime = if write { lifetimes.mask() } else { u64::MAX };
-            touched.add(first, last, write);
-            let mut from = first;
-            while from <= last {
-                let (group, to) = (from & !(GROUP - 1), last.min(from | (GROUP - 1)));
-                let key = scatter(group);
-                if let Some(reuse) = reuse {
-                    reuse.touch(key, from - group, to - group, write);
+            if op == Op::Trim {
+                if let Some((first, last)) = whole_pages_of(request) {
+                    names.ranges(stream, first, last, |first, last| {
+                        lifetimes.trim(first, last, arrival_ns, written_bytes);
+                    });
                 }
-                if key & for_lifetime == 0 {
-                    for page in from..=to {
-                        lifetimes.write(page, key + (page - group), arrival_ns, written_bytes);
+                continue;
+            }
+            let write = op == Op::Write;
+            let (first, last) = pages_of(request);
+            names.ranges(stream, first, last, |first, last| {
+                let for_lifetime = if write { lifetimes.mask() } else { u64::MAX };
+                touched.add(first, last, write);
+                let mut from = first;
+                while from <= last {
+                    let (group, to) = (from & !(GROUP - 1), last.min(from | (GROUP - 1)));
+                    let key = scatter(group);
+                    if let Some(reuse) = reuse {
+                        reuse.touch(key, from - group, to - group, write);
                     }
+                    if key & for_lifetime == 0 {
+                        for page in from..=to {
+                            lifetimes.write(page, key + (page - group), arrival_ns, written_bytes);
+                        }
+                    }
+                    from = to + 1;
                 }
-                from = to + 1;
+            });
+            if let Some(reuse) = reuse {
+                reuse.end(write, last - first + 1, number);
             }
-        });
-        if let Some(reuse) = reuse {
-            reuse.end(write, last - first + 1, requests);
-        }
-        if write {
-            *page_writes += last - first + 1;
-            lifetimes.end(requests);
+            if write {
+                lifetimes.end(number);
+                written_bytes += u64::from(sectors) * u64::from(SECTOR_BYTES);
+            }
         }
     }
 
@@ -373,7 +378,8 @@ impl StatsCollector {
     /// What has been counted.
     pub fn finish(&mut self) -> TraceStats {
         self.touched.settle();
-        let [reads, writes, trims, flushes] = self.ops;
+        let [reads, writes, trims, flushes] = self.sizes.ops();
+        let range = self.sizes.range();
         let [read_bytes, write_bytes, trim_bytes] = self.sizes.bytes();
         let [ftl_reads, ftl_writes] = self.intra.accesses();
         let requests = self.requests;
@@ -393,15 +399,14 @@ impl StatsCollector {
             mean_request_bytes: ratio(read_bytes + write_bytes, reads + writes),
             mean_read_bytes: ratio(read_bytes, reads),
             mean_write_bytes: ratio(write_bytes, writes),
-            lowest_byte: self.lowest.map(|lba| lba.saturating_mul(sector)),
-            highest_byte: self.lowest.map(|_| self.highest.saturating_mul(sector)),
-            address_range_bytes: self
-                .lowest
-                .map_or(0, |lowest| (self.highest - lowest).saturating_mul(sector)),
+            lowest_byte: range.map(|(lowest, _)| lowest.saturating_mul(sector)),
+            highest_byte: range.map(|(_, highest)| highest.saturating_mul(sector)),
+            address_range_bytes: range
+                .map_or(0, |(lowest, highest)| (highest - lowest).saturating_mul(sector)),
             footprint_bytes: self.touched.pages() * PAGE_BYTES,
             footprint_pages_4k: self.touched.pages(),
             footprint_written_pages_4k: self.touched.written(),
-            overwrite_factor: ratio(self.page_writes, self.touched.written()),
+            overwrite_factor: ratio(self.touched.accesses()[Op::Write as usize], self.touched.written()),
             ftl_page_bytes: self.options.page_bytes,
             ftl_requests: ftl_reads + ftl_writes,
             ftl_reads,

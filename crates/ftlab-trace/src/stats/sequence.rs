@@ -1,10 +1,10 @@
 //! Requests that begin where the one before them on the same volume ended.
 
-use ftlab_core::host::request::{Op, SECTOR_BYTES};
+use ftlab_core::host::request::{Op, Request, SECTOR_BYTES};
 use serde::Serialize;
 
 use super::bins::{Bins, Spread};
-use super::ratio;
+use super::{has_address, ratio};
 
 const BITS: u32 = 3;
 
@@ -39,9 +39,19 @@ impl Default for Sequence {
 }
 
 impl Sequence {
+    /// Take requests.
+    pub(super) fn add(&mut self, requests: &[Request]) {
+        for request in requests {
+            self.see(request.stream);
+            if has_address(request) {
+                self.add_addressed(request);
+            }
+        }
+    }
+
     /// Note a volume, whatever is asked of it.
     #[inline(always)]
-    pub(super) fn see(&mut self, volume: u16) {
+    fn see(&mut self, volume: u16) {
         let index = usize::from(volume);
         if index >= self.volumes.len() {
             let unseen = Volume { seen: false, end: u64::MAX, run_requests: 0, run_sectors: 0 };
@@ -52,8 +62,9 @@ impl Sequence {
 
     /// Take a request with an address on a volume that was seen.
     #[inline(always)]
-    pub(super) fn add(&mut self, volume: u16, op: Op, lba: u64, sectors: u32) {
-        let state = &mut self.volumes[usize::from(volume)];
+    fn add_addressed(&mut self, request: &Request) {
+        let Request { lba, sectors, op, stream, .. } = *request;
+        let state = &mut self.volumes[usize::from(stream)];
         let goes_on = state.end == lba;
         self.addressed[op as usize] += 1;
         self.sequential[op as usize] += u64::from(goes_on);

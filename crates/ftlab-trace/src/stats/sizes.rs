@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ftlab_core::host::request::{Op, SECTOR_BYTES};
+use ftlab_core::host::request::{Request, SECTOR_BYTES};
 use serde::Serialize;
 
 use super::pages::NumberMap;
-use super::ratio;
+use super::{has_address, ratio};
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 const PAGE_SECTORS: u64 = 4096 / SECTOR;
@@ -17,9 +17,12 @@ const SMALL_SECTORS: usize = 2048;
 /// Alignments are told apart up to 1 MiB.
 const ALIGNMENTS: usize = 12;
 
-/// Requests by size and operation, and by what their begin is a multiple of.
+/// Requests by size and operation, where they lie, and what their begin is a multiple of.
 #[derive(Debug)]
 pub(super) struct Sizes {
+    ops: [u64; 4],
+    lowest: u64,
+    highest: u64,
     small: Vec<[u64; 3]>,
     large: NumberMap<u32, [u64; 3]>,
     sectors: [u64; 3],
@@ -30,6 +33,9 @@ pub(super) struct Sizes {
 impl Default for Sizes {
     fn default() -> Self {
         Self {
+            ops: [0; 4],
+            lowest: u64::MAX,
+            highest: 0,
             small: vec![[0; 3]; SMALL_SECTORS],
             large: NumberMap::default(),
             sectors: [0; 3],
@@ -40,8 +46,21 @@ impl Default for Sizes {
 }
 
 impl Sizes {
+    /// Take requests.
+    pub(super) fn add(&mut self, requests: &[Request]) {
+        for request in requests {
+            self.ops[request.op as usize] += 1;
+            if has_address(request) {
+                self.add_addressed(request);
+            }
+        }
+    }
+
     #[inline(always)]
-    pub(super) fn add(&mut self, op: Op, lba: u64, sectors: u32) {
+    fn add_addressed(&mut self, request: &Request) {
+        let Request { lba, sectors, op, .. } = *request;
+        self.lowest = self.lowest.min(lba);
+        self.highest = self.highest.max(lba.saturating_add(u64::from(sectors)));
         let kind = op as usize;
         match self.small.get_mut(sectors as usize) {
             Some(counts) => counts[kind] += 1,
@@ -50,6 +69,16 @@ impl Sizes {
         self.sectors[kind] += u64::from(sectors);
         self.starts[(lba.trailing_zeros() as usize).min(ALIGNMENTS - 1)] += 1;
         self.whole += u64::from((lba | u64::from(sectors)).is_multiple_of(PAGE_SECTORS));
+    }
+
+    /// Reads, writes, trims and flushes.
+    pub(super) fn ops(&self) -> [u64; 4] {
+        self.ops
+    }
+
+    /// The first sector of any request, and the first behind all of them.
+    pub(super) fn range(&self) -> Option<(u64, u64)> {
+        (self.addressed() > 0).then_some((self.lowest, self.highest))
     }
 
     /// Bytes of reads, writes and trims.

@@ -39,7 +39,8 @@ pub(super) struct Touched {
     /// By reads and by writes.
     first_touches: [u64; 2],
     written: u64,
-    accesses: u64,
+    /// Of reads and of writes.
+    accesses: [u64; 2],
 }
 
 impl Default for Touched {
@@ -51,7 +52,7 @@ impl Default for Touched {
             waits: [0; SEGMENTS],
             first_touches: [0; 2],
             written: 0,
-            accesses: 0,
+            accesses: [0; 2],
         }
     }
 }
@@ -60,7 +61,7 @@ impl Touched {
     /// Count an access to the pages named `first..=last`; [`settle`](Self::settle) makes it known.
     #[inline(always)]
     pub(super) fn add(&mut self, first: u64, last: u64, write: bool) {
-        self.accesses += last - first + 1;
+        self.accesses[usize::from(write)] += last - first + 1;
         let mut from = first;
         loop {
             let to = last.min(from | (CHUNK - 1));
@@ -156,6 +157,11 @@ impl Touched {
         self.groups.set(place, u32::from_le_bytes(counts));
     }
 
+    /// Page accesses of reads and of writes.
+    pub(super) fn accesses(&self) -> [u64; 2] {
+        self.accesses
+    }
+
     /// Distinct pages.
     pub(super) fn pages(&self) -> u64 {
         self.first_touches.iter().sum()
@@ -191,7 +197,7 @@ impl Touched {
         }
         let few = few.iter().enumerate().skip(1).map(|(count, pages)| (count as u64, *pages));
         by_count.extend(few.filter(|(_, pages)| *pages > 0));
-        (self.pages() > 0).then(|| Hotness::new(&by_count, self.pages(), self.accesses))
+        (self.pages() > 0).then(|| Hotness::new(&by_count, self.pages(), self.accesses.iter().sum()))
     }
 }
 
