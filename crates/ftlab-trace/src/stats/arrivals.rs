@@ -14,6 +14,7 @@ const WINDOWS_NS: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000]
 struct Window {
     /// When the window ends.
     end_ns: u64,
+    /// Arrivals in it, without the last ones of the shortest window.
     count: u64,
     most: u64,
     squares: f64,
@@ -34,6 +35,8 @@ pub(super) struct Arrivals {
     backlog_ns: u64,
     depths: Bins,
     windows: [Window; WINDOWS_NS.len()],
+    /// Arrivals in the shortest window.
+    in_shortest: u64,
 }
 
 impl Arrivals {
@@ -50,6 +53,7 @@ impl Arrivals {
             backlog_ns: 0,
             depths: Bins::new(DEPTH_BITS),
             windows: [Window::default(); WINDOWS_NS.len()],
+            in_shortest: 0,
         }
     }
 
@@ -80,9 +84,23 @@ impl Arrivals {
         self.depths.add(depth, 1);
         self.backlog_ns = self.backlog_ns.saturating_add(self.service_ns);
         self.requests += 1;
-        for (window, window_ns) in self.windows.iter_mut().zip(WINDOWS_NS) {
-            window.add(self.now_ns, window_ns);
+        // A longer window never ends before a shorter one.
+        if self.now_ns >= self.windows[0].end_ns {
+            self.next_window();
         }
+        self.in_shortest += 1;
+    }
+
+    /// End the shortest window, and the longer ones that end too.
+    fn next_window(&mut self) {
+        for (window, window_ns) in self.windows.iter_mut().zip(WINDOWS_NS) {
+            window.count += self.in_shortest;
+            if self.now_ns >= window.end_ns {
+                let end_ns = (self.now_ns / window_ns + 1).saturating_mul(window_ns);
+                *window = Window { end_ns, count: 0, ..window.closed() };
+            }
+        }
+        self.in_shortest = 0;
     }
 
     pub(super) fn duration_ns(&self) -> u64 {
@@ -104,7 +122,7 @@ impl Arrivals {
         let served = self.requests as f64 * self.service_ns as f64;
         let duration = self.duration_ns();
         let bursts = WINDOWS_NS.iter().zip(self.windows).map(|(window_ns, window)| {
-            let window = window.closed();
+            let window = Window { count: window.count + self.in_shortest, ..window }.closed();
             // Windows of the duration, also those in which nothing arrives.
             let windows = (duration / window_ns + 1) as f64;
             let mean = self.requests as f64 / windows;
@@ -121,15 +139,6 @@ impl Arrivals {
 }
 
 impl Window {
-    #[inline(always)]
-    fn add(&mut self, now_ns: u64, window_ns: u64) {
-        if now_ns >= self.end_ns {
-            let end_ns = (now_ns / window_ns + 1).saturating_mul(window_ns);
-            *self = Window { end_ns, count: 0, ..self.closed() };
-        }
-        self.count += 1;
-    }
-
     fn closed(mut self) -> Self {
         self.most = self.most.max(self.count);
         self.squares += self.count as f64 * self.count as f64;

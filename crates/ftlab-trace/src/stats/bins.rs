@@ -55,6 +55,15 @@ impl Bins {
         self.most = self.most.max(value);
     }
 
+    /// The histogram with all counts multiplied by `factor`, and rounded.
+    pub(crate) fn scaled(&self, factor: f64) -> Self {
+        let counts: Vec<u64> = self.counts.iter().map(|count| (*count as f64 * factor).round() as u64).collect();
+        let total = counts.iter().sum();
+        // The mean stays what it was.
+        let part = total as f64 / self.total.max(1) as f64;
+        Self { counts, total, sum: self.sum * part, squares: self.squares * part, ..*self }
+    }
+
     /// Counts by bin; bins behind the last are empty.
     pub(crate) fn counts(&self) -> &[u64] {
         &self.counts

@@ -3,7 +3,7 @@
 use ftlab_core::host::request::Request;
 
 use super::has_address;
-use super::pages::{GROUP_BITS, PageMap, PageNames, scatter};
+use super::pages::{PageMap, PageNames, SAMPLE_BIT, scatter};
 
 /// Addresses that are remembered at most.
 const MOST: usize = 1 << 16;
@@ -28,7 +28,7 @@ impl Distinct {
     fn add_one(&mut self, volume: u16, lba: u64) {
         let mut key = 0;
         self.names.ranges(volume, lba, lba, |first, _| key = scatter(first));
-        if key >> GROUP_BITS & ((1 << self.shift) - 1) != 0 {
+        if key >> SAMPLE_BIT & ((1 << self.shift) - 1) != 0 {
             return;
         }
         self.seen.entry(key);
@@ -36,7 +36,7 @@ impl Distinct {
             self.shift += 1;
             let mut kept = PageMap::default();
             for (key, _) in
-                self.seen.iter().filter(|(key, _)| key >> GROUP_BITS & ((1 << self.shift) - 1) == 0)
+                self.seen.iter().filter(|(key, _)| key >> SAMPLE_BIT & ((1 << self.shift) - 1) == 0)
             {
                 kept.entry(key);
             }

@@ -3,87 +3,137 @@
 use serde::Serialize;
 
 use super::bins::{BinRow, Bins, Spread};
-use super::pages::{PageMap, scatter};
+use super::pages::{GROUP, PageMap, SAMPLE_BIT, scatter};
 use super::sample::Sample;
 
 const BITS: u32 = 3;
 
+/// A write that is watched until its data die.
 #[derive(Debug, Clone, Copy)]
 struct Life {
     page: u64,
+    /// The scattered number of the write, by which it is in the sample.
+    write: u64,
     born_ns: u64,
     born_bytes: u64,
 }
 
-/// The last write of every page, or of a spatial sample of pages.
+/// What a life that has ended has for a page.
+const NO_PAGE: u64 = u64::MAX;
+/// What a page that is no longer watched has for a place.
+const NO_LIFE: u32 = u32::MAX;
+/// Groups of pages that may be watched have their bit set: 64 KiB of bits.
+const FILTER_BITS: u32 = 19;
+
+/// How long written pages live: of all writes, or of a sample of writes, each of which is watched until its page is
+/// written next. So pages count by how often they are written, and a few hot ones do not decide.
 #[derive(Debug)]
 pub(super) struct Lifetimes {
     sample: Sample,
-    /// Places in `lives`.
+    /// Places in `lives`, or [`NO_LIFE`].
     pages: PageMap,
+    filter: Vec<u64>,
     lives: Vec<Life>,
-    dead: usize,
+    /// Places in `lives` that are free.
+    free: Vec<u32>,
+    /// Lives that ended since the filter was made.
+    ended: usize,
+    /// Writes of groups of pages, and of pages.
+    writes: u64,
+    page_writes: u64,
     times: Bins,
     bytes: Bins,
-    written: u64,
     trimmed: u64,
 }
 
-/// What a trimmed page has for a time of birth.
-const DEAD: u64 = u64::MAX;
+#[inline(always)]
+fn filter_place(key: u64) -> (usize, u64) {
+    let bit = (key >> SAMPLE_BIT) as usize & ((1 << FILTER_BITS) - 1);
+    (bit / 64, 1 << (bit % 64))
+}
 
 impl Lifetimes {
+    /// Watch at most `most_pages` at a time; `None` watches all.
     pub(super) fn new(most_pages: Option<usize>) -> Self {
         Self {
             sample: Sample::new(most_pages),
             pages: PageMap::default(),
+            filter: vec![0; (1 << FILTER_BITS) / 64],
             lives: Vec::new(),
-            dead: 0,
+            free: Vec::new(),
+            ended: 0,
+            writes: 0,
+            page_writes: 0,
             times: Bins::new(BITS),
             bytes: Bins::new(BITS),
-            written: 0,
             trimmed: 0,
         }
     }
 
-    /// The bits that are clear in the scattered names of the pages to be given to [`write`](Self::write).
+    /// Take a write of the pages `first..=last`, all of the group with the scattered name `key`; `bytes` were written
+    /// before the request.
     #[inline(always)]
-    pub(super) fn mask(&self) -> u64 {
-        self.sample.mask()
+    pub(super) fn write(&mut self, key: u64, first: u64, last: u64, now_ns: u64, bytes: u64) {
+        self.writes += 1;
+        self.page_writes += last - first + 1;
+        let write = scatter(self.writes * GROUP);
+        let (word, bit) = filter_place(key);
+        if self.sample.has(write) || self.filter[word] & bit != 0 {
+            for page in first..=last {
+                self.write_page(Life { page, write, born_ns: now_ns, born_bytes: bytes });
+            }
+        }
     }
 
-    /// Take a write to a page of the sample, whose scattered name is `key`; `bytes` were written before the request.
-    pub(super) fn write(&mut self, page: u64, key: u64, now_ns: u64, bytes: u64) {
+    fn write_page(&mut self, life: Life) {
         self.sample.look();
-        let life = Life { page, born_ns: now_ns.min(DEAD - 1), born_bytes: bytes };
-        self.written += self.sample.weight();
-        let (place, new) = self.pages.entry(key);
-        if new {
-            self.pages.set(place, self.lives.len() as u32);
-            self.lives.push(life);
-        } else {
-            let index = self.pages.value(place) as usize;
-            let before = std::mem::replace(&mut self.lives[index], life);
-            self.die(before, now_ns, bytes);
+        let key = scatter(life.page);
+        let known = self.pages.find(key);
+        if let Some(index) = known.map(|place| self.pages.value(place)).filter(|index| *index != NO_LIFE) {
+            self.end_life(index, life.born_ns, life.born_bytes);
         }
+        if self.sample.has(life.write) {
+            let index = self.free.pop().unwrap_or(self.lives.len() as u32);
+            match self.lives.get_mut(index as usize) {
+                Some(place) => *place = life,
+                None => self.lives.push(life),
+            }
+            self.watch(key, index);
+        } else if let Some(place) = known {
+            self.pages.set(place, NO_LIFE);
+        }
+    }
+
+    fn watch(&mut self, key: u64, index: u32) {
+        let (word, bit) = filter_place(key);
+        self.filter[word] |= bit;
+        let (place, _) = self.pages.entry(key);
+        self.pages.set(place, index);
+    }
+
+    fn end_life(&mut self, index: u32, now_ns: u64, bytes: u64) {
+        let life = &mut self.lives[index as usize];
+        self.times.add(now_ns.saturating_sub(life.born_ns), self.sample.weight());
+        self.bytes.add(bytes - life.born_bytes, self.sample.weight());
+        life.page = NO_PAGE;
+        self.free.push(index);
+        self.ended += 1;
+    }
+
+    /// Pages that are watched.
+    fn watched(&self) -> usize {
+        self.lives.len() - self.free.len()
     }
 
     /// Note the end of a write, the last of `requests` requests.
     #[inline(always)]
     pub(super) fn end(&mut self, requests: u64) {
-        if self.sample.adapt(self.lives.len(), requests) {
+        /// Ended lives beside those that are watched, before the filter is made anew.
+        const ENDED: usize = 1 << 14;
+        let halved = self.sample.adapt(self.watched(), requests);
+        if halved || self.ended > ENDED + self.lives.len() {
             self.forget();
         }
-    }
-
-    fn die(&mut self, life: Life, now_ns: u64, bytes: u64) -> bool {
-        if life.born_ns == DEAD {
-            self.dead -= 1;
-            return false;
-        }
-        self.times.add(now_ns.saturating_sub(life.born_ns), self.sample.weight());
-        self.bytes.add(bytes - life.born_bytes, self.sample.weight());
-        true
     }
 
     /// Take a trim of the pages named `first..=last`: whole pages only.
@@ -91,68 +141,81 @@ impl Lifetimes {
         if last - first < self.lives.len() as u64 {
             for page in first..=last {
                 let key = scatter(page);
-                if let Some(index) = self.pages.get(key).filter(|_| self.sample.has(key)) {
-                    self.bury(index as usize, now_ns, bytes);
+                if let Some(index) = self.pages.get(key).filter(|index| *index != NO_LIFE) {
+                    self.bury(page, index, now_ns, bytes);
                 }
             }
         } else {
             for index in 0..self.lives.len() {
-                if (first..=last).contains(&self.lives[index].page) {
-                    self.bury(index, now_ns, bytes);
+                let page = self.lives[index].page;
+                if (first..=last).contains(&page) {
+                    self.bury(page, index as u32, now_ns, bytes);
                 }
             }
         }
     }
 
-    fn bury(&mut self, index: usize, now_ns: u64, bytes: u64) {
-        let life = self.lives[index];
-        if self.die(life, now_ns, bytes) {
-            self.trimmed += self.sample.weight();
-        }
-        self.lives[index].born_ns = DEAD;
-        self.dead += 1;
+    fn bury(&mut self, page: u64, index: u32, now_ns: u64, bytes: u64) {
+        self.end_life(index, now_ns, bytes);
+        self.trimmed += self.sample.weight();
+        let (place, _) = self.pages.entry(scatter(page));
+        self.pages.set(place, NO_LIFE);
     }
 
+    /// Drop the lives that left the sample, and what is known of pages that are no longer watched.
     #[cold]
     fn forget(&mut self) {
         let sample = &self.sample;
-        self.lives.retain(|life| sample.has(scatter(life.page)));
-        self.dead = self.lives.iter().filter(|life| life.born_ns == DEAD).count();
+        self.lives.retain(|life| life.page != NO_PAGE && sample.has(life.write));
+        self.free.clear();
+        self.ended = 0;
+        self.filter.fill(0);
         self.pages = PageMap::default();
-        for (index, life) in self.lives.iter().enumerate() {
-            let (place, _) = self.pages.entry(scatter(life.page));
-            self.pages.set(place, index as u32);
+        for index in 0..self.lives.len() {
+            self.watch(scatter(self.lives[index].page), index as u32);
         }
     }
 
-    pub(super) fn finish(&self) -> Option<LifetimeStats> {
-        (self.written > 0).then(|| LifetimeStats {
-            sample_rate: 1.0 / self.sample.weight() as f64,
-            page_writes: self.written,
-            overwritten: self.times.total() - self.trimmed,
-            trimmed: self.trimmed,
-            alive: (self.lives.len() - self.dead) as u64 * self.sample.weight(),
-            time_ns: self.times.spread(),
-            written_bytes: self.bytes.spread(),
-            time_histogram: self.times.rows(),
-            bytes_histogram: self.bytes.rows(),
+    /// What is known, given how many distinct pages were written.
+    pub(super) fn finish(&self, written_pages: u64) -> Option<LifetimeStats> {
+        if self.page_writes == 0 {
+            return None;
+        }
+        // Every write is overwritten, trimmed or alive. Without trims it is known how many are what.
+        let weight = self.sample.weight();
+        let alive = if self.trimmed == 0 { written_pages } else { self.watched() as u64 * weight };
+        let alive = alive.min(self.page_writes);
+        let died = self.page_writes - alive;
+        let scale = died as f64 / (self.times.total().max(1)) as f64;
+        let trimmed = ((self.trimmed as f64 * scale).round() as u64).min(died);
+        let (times, bytes) = (self.times.scaled(scale), self.bytes.scaled(scale));
+        Some(LifetimeStats {
+            sample_rate: 1.0 / weight as f64,
+            page_writes: self.page_writes,
+            overwritten: died - trimmed,
+            trimmed,
+            alive,
+            time_ns: times.spread(),
+            written_bytes: bytes.spread(),
+            time_histogram: times.rows(),
+            bytes_histogram: bytes.rows(),
         })
     }
 }
 
 /// How long written pages of 4 KiB live: from a write to the next write of any part of the page, or to a trim of all of
-/// it. What lives at the end counts as alive and has no lifetime. Estimates where pages are sampled.
+/// it. What lives at the end counts as alive and has no lifetime. Estimates where writes are sampled.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LifetimeStats {
-    /// Share of the pages that were looked at; 1 is exact.
+    /// Share of the page writes whose data were watched in the end; 1 is exact.
     pub sample_rate: f64,
-    /// Page writes.
+    /// Page writes, exact.
     pub page_writes: u64,
     /// Page writes whose data were overwritten.
     pub overwritten: u64,
     /// Page writes whose data were trimmed.
     pub trimmed: u64,
-    /// Pages whose data live at the end.
+    /// Page writes whose data live at the end; exact without trims.
     pub alive: u64,
     /// Lifetimes in nanoseconds.
     pub time_ns: Option<Spread>,
@@ -169,10 +232,7 @@ mod tests {
     use super::*;
 
     fn write(lives: &mut Lifetimes, page: u64, now_ns: u64, bytes: u64, requests: u64) {
-        let key = scatter(page);
-        if key & lives.mask() == 0 {
-            lives.write(page, key, now_ns, bytes);
-        }
+        lives.write(scatter(page & !(GROUP - 1)), page, page, now_ns, bytes);
         lives.end(requests);
     }
 
@@ -184,29 +244,53 @@ mod tests {
         lives.trim(2, 2, 400, 20_480);
         write(&mut lives, 2, 500, 20_480, 0);
         lives.trim(3, 1 << 40, 600, 24_576);
-        let stats = lives.finish().unwrap();
+        let stats = lives.finish(4).unwrap();
         assert_eq!((stats.page_writes, stats.overwritten, stats.trimmed, stats.alive), (6, 1, 2, 3));
         let (time, bytes) = (stats.time_ns.unwrap(), stats.written_bytes.unwrap());
         assert_eq!((time.count, time.min, time.max), (3, 200, 500));
         assert_eq!((bytes.min, bytes.max), (16_384, 24_576));
     }
 
+    /// What docs/trace-statistics.md says.
     #[test]
     fn samples_are_near_the_whole() {
-        let (mut exact, mut sampled) = (Lifetimes::new(None), Lifetimes::new(Some(4096)));
-        let mut rng = crate::rng::Rng::new(1, &[]);
-        for step in 0..600_000u64 {
-            let page = rng.below(200) * rng.below(200) + rng.below(20_000);
-            for lives in [&mut exact, &mut sampled] {
-                write(lives, page, step * 1000, step * 4096, step);
+        const WRITES: u64 = 1_000_000;
+        for (seed, trims) in [(1, false), (2, true), (3, true)] {
+            let (mut exact, mut sampled) = (Lifetimes::new(None), Lifetimes::new(Some(2048)));
+            let mut rng = crate::rng::Rng::new(seed, &[]);
+            let mut written = std::collections::BTreeSet::new();
+            for step in 0..WRITES {
+                // Some pages get a great part of the writes.
+                let page = match rng.below(10) {
+                    0..3 => rng.below(5),
+                    3..5 => 100 + rng.below(2000),
+                    _ => rng.below(400) * rng.below(400) + rng.below(40_000),
+                };
+                written.insert(page);
+                for lives in [&mut exact, &mut sampled] {
+                    if trims && step % 50 == 7 {
+                        lives.trim(page, page + step % 90, step * 1000, step * 4096);
+                    }
+                    write(lives, page, step * 1000, step * 4096, step);
+                }
+            }
+            let [exact, sampled] = [exact, sampled].map(|lives| lives.finish(written.len() as u64).unwrap());
+            assert_eq!((exact.sample_rate, exact.overwritten + exact.trimmed + exact.alive), (1.0, WRITES));
+            assert!(sampled.sample_rate <= 1.0 / 16.0);
+            assert_eq!(sampled.overwritten + sampled.trimmed + sampled.alive, WRITES);
+            let near = |estimate: f64, whole: f64, part: f64| {
+                assert!((estimate - whole).abs() <= part * whole, "seed {seed}: {estimate}, not {whole}");
+            };
+            near(sampled.overwritten as f64, exact.overwritten as f64, 0.01);
+            near(sampled.trimmed as f64, exact.trimmed as f64, 0.05);
+            near(sampled.alive as f64, exact.alive as f64, 0.05);
+            let (whole, part) = (exact.time_ns.unwrap(), sampled.time_ns.unwrap());
+            near(part.count as f64, whole.count as f64, 0.01);
+            for (estimate, whole) in
+                [(part.mean, whole.mean), (part.p25, whole.p25), (part.p50, whole.p50), (part.p90, whole.p90)]
+            {
+                near(estimate, whole, 0.06);
             }
         }
-        let (exact, sampled) = (exact.finish().unwrap(), sampled.finish().unwrap());
-        assert_eq!(exact.overwritten + exact.alive, 600_000);
-        assert!(sampled.sample_rate < 0.3);
-        let ratio = |a: f64, b: f64| (a / b - 1.0).abs();
-        let (times, estimates) = (exact.time_ns.unwrap(), sampled.time_ns.unwrap());
-        assert!(ratio(estimates.p50, times.p50) < 0.1, "{estimates:?} {times:?}");
-        assert!(ratio(sampled.alive as f64, exact.alive as f64) < 0.05);
     }
 }

@@ -336,7 +336,6 @@ impl StatsCollector {
             let write = op == Op::Write;
             let (first, last) = pages_of(request);
             names.ranges(stream, first, last, |first, last| {
-                let for_lifetime = if write { lifetimes.mask() } else { u64::MAX };
                 touched.add(first, last, write);
                 let mut from = first;
                 while from <= last {
@@ -345,10 +344,8 @@ impl StatsCollector {
                     if let Some(reuse) = reuse {
                         reuse.touch(key, from - group, to - group, write);
                     }
-                    if key & for_lifetime == 0 {
-                        for page in from..=to {
-                            lifetimes.write(page, key + (page - group), arrival_ns, written_bytes);
-                        }
+                    if write {
+                        lifetimes.write(key, from, to, arrival_ns, written_bytes);
                     }
                     from = to + 1;
                 }
@@ -430,7 +427,7 @@ impl StatsCollector {
             queue: self.arrivals.queue(),
             hotness: self.touched.finish(),
             reuse: self.reuse.as_ref().and_then(|reuse| reuse.finish(self.touched.first_touches())),
-            lifetime: self.lifetimes.finish(),
+            lifetime: self.lifetimes.finish(self.touched.written()),
             intra_distance: self.intra.finish(),
             growth: self.growth.finish(self.moment()),
         }

@@ -1,6 +1,6 @@
 //! Which pages are looked at when there are too many for all (SHARDS: Waldspurger et al., FAST 2015).
 
-use super::pages::GROUP_BITS;
+use super::pages::SAMPLE_BIT;
 
 /// A spatial sample: a group of pages is in it or not, by its scattered name, so that every access to it is seen. The
 /// sample begins with all pages and is halved whenever it holds too many or costs too much.
@@ -32,7 +32,7 @@ impl Sample {
     /// The bits that are clear in the scattered names of sampled groups.
     #[inline(always)]
     pub(super) fn mask(&self) -> u64 {
-        ((1 << self.shift) - 1) << GROUP_BITS
+        ((1 << self.shift) - 1) << SAMPLE_BIT
     }
 
     /// Pages that each sampled page stands for.

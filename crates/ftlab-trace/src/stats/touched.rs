@@ -6,14 +6,27 @@ use serde::Serialize;
 
 use super::PAGE_BYTES;
 use super::intra::ENTRY_BYTES;
-use super::pages::{GROUP, NumberMap, PageMap, Place, SEGMENTS, chunk_key, segment_of};
+use super::pages::{CHUNK_BITS, GROUP, KEY_BITS, NumberMap, PageMap, Place, chunk_key};
 
-/// Groups that lie side by side in memory, because requests often go on from one to the next: 64 KiB of addresses.
-const CHUNK: u64 = GROUP * GROUP;
-/// Accesses that wait for each segment of the map.
+/// Pages of a chunk, whose groups lie side by side in memory, because requests often go on from one to the next: 64 KiB.
+const CHUNK: u64 = 1 << CHUNK_BITS;
+/// Chunks wait in so many parts of all keys, and so many accesses in each.
+const PARTS: usize = 1 << PART_BITS;
+const PART_BITS: u32 = 8;
 const WAITING: usize = 128;
-/// A count of 8 bits goes from 0 to 255, and then from 1 on again.
-const LAP: u64 = 0xff;
+/// A bit for each page of a group: the lowest and the highest one of its byte.
+const LOW: u32 = 0x0101_0101;
+const HIGH: u32 = 0x8080_8080;
+/// A count of 7 bits goes from 0 to 127, and then from 1 on again.
+const LAP: u64 = 127;
+/// So many laps are counted beside each other, before they are counted elsewhere.
+const LAPS: u64 = 255;
+
+/// How many bits of [`LOW`] are set.
+#[inline(always)]
+fn count(low: u32) -> u64 {
+    u64::from(low.wrapping_mul(LOW) >> 24)
+}
 
 /// An access to pages of a chunk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,18 +37,22 @@ struct Visit {
     write: bool,
 }
 
-/// Counts accesses to every page, with 8 bits and a flag for each page of a group. Exact: at most 16 bytes a page where
-/// no two are neighbours, 4 where all are.
+/// Counts accesses to every page. Exact: at most 16 bytes a page where no two are neighbours, 4 where all are; and as
+/// much again for pages with more than 127 accesses.
 ///
-/// Accesses wait until there are many to one segment of the map: these are near each other in memory, and many are
+/// Accesses wait until there are many to one part of all keys: their groups are near each other in memory, and many are
 /// asked for at once.
 #[derive(Debug)]
 pub(super) struct Touched {
+    /// Of each page of a group 7 bits of its count, and above them whether it was written.
     groups: PageMap,
-    laps: NumberMap<u64, u64>,
-    /// [`WAITING`] for each segment, of which the first `waits` are in use.
+    /// Of each page of a group 8 bits of how often its count went round.
+    laps: PageMap,
+    /// How often that went round, by key and page.
+    more: NumberMap<u64, u64>,
+    /// [`WAITING`] for each part, of which the first `waits` are in use.
     waiting: Vec<Visit>,
-    waits: [u8; SEGMENTS],
+    waits: [u8; PARTS],
     /// By reads and by writes.
     first_touches: [u64; 2],
     written: u64,
@@ -47,9 +64,10 @@ impl Default for Touched {
     fn default() -> Self {
         Self {
             groups: PageMap::default(),
-            laps: NumberMap::default(),
-            waiting: vec![Visit::default(); WAITING * SEGMENTS],
-            waits: [0; SEGMENTS],
+            laps: PageMap::default(),
+            more: NumberMap::default(),
+            waiting: vec![Visit::default(); WAITING * PARTS],
+            waits: [0; PARTS],
             first_touches: [0; 2],
             written: 0,
             accesses: [0; 2],
@@ -67,12 +85,12 @@ impl Touched {
             let to = last.min(from | (CHUNK - 1));
             let pages = (u16::MAX << (from % CHUNK)) & (u16::MAX >> (CHUNK - 1 - to % CHUNK));
             let chunk = chunk_key(from / CHUNK);
-            let segment = segment_of(chunk);
-            let waits = usize::from(self.waits[segment]);
-            self.waiting[segment * WAITING + waits] = Visit { chunk, pages, write };
-            self.waits[segment] = waits as u8 + 1;
+            let part = (chunk >> (KEY_BITS - PART_BITS)) as usize;
+            let waits = usize::from(self.waits[part]);
+            self.waiting[part * WAITING + waits] = Visit { chunk, pages, write };
+            self.waits[part] = waits as u8 + 1;
             if waits + 1 == WAITING {
-                self.settle_segment(segment);
+                self.settle_part(part);
             }
             if to == last {
                 return;
@@ -83,14 +101,14 @@ impl Touched {
 
     /// Take all accesses that wait.
     pub(super) fn settle(&mut self) {
-        (0..SEGMENTS).for_each(|segment| self.settle_segment(segment));
+        (0..PARTS).for_each(|part| self.settle_part(part));
     }
 
-    fn settle_segment(&mut self, segment: usize) {
+    fn settle_part(&mut self, part: usize) {
         /// Enough that memory has answered by then.
         const AHEAD: usize = 12;
-        let waits = usize::from(std::mem::take(&mut self.waits[segment]));
-        let start = segment * WAITING;
+        let waits = usize::from(std::mem::take(&mut self.waits[part]));
+        let start = part * WAITING;
         for visit in &self.waiting[start..start + waits.min(AHEAD)] {
             self.groups.expect(visit.chunk);
         }
@@ -106,10 +124,11 @@ impl Touched {
     fn take(&mut self, visit: Visit) {
         let first = u64::from(visit.pages.trailing_zeros()) / GROUP;
         let mut key = visit.chunk + first;
-        let mut pages = visit.pages >> (first * GROUP);
+        let mut pages = u32::from(visit.pages) >> (first * GROUP);
         let (mut place, _) = self.groups.entry(key);
         loop {
-            self.count(place, key, u32::from(pages) & 0xf, visit.write);
+            let ones = (pages & 1) | (pages & 2) << 7 | (pages & 4) << 14 | (pages & 8) << 21;
+            self.count(place, key, ones, visit.write);
             pages >>= GROUP;
             if pages == 0 {
                 return;
@@ -119,42 +138,38 @@ impl Touched {
         }
     }
 
-    /// Count an access to the `pages` of the group `key`, which is at `place`.
+    /// Count an access to pages of the group `key`, which is at `place`; `ones` has a bit of [`LOW`] for each.
     #[inline(always)]
-    fn count(&mut self, place: Place, key: u64, pages: u32, write: bool) {
-        const TOPS: u32 = 0x8080_8080;
-        let counts = self.groups.value(place);
-        // All four at once: a bit for each page becomes a 1 in its byte.
-        let ones = (pages & 1) | (pages & 2) << 7 | (pages & 4) << 14 | (pages & 8) << 21;
-        let some = ((counts & !TOPS) + !TOPS | counts) & TOPS;
-        let all_but_full = ((!counts & !TOPS) + !TOPS | !counts) & TOPS;
-        self.first_touches[usize::from(write)] += u64::from((!some & ones << 7).count_ones());
-        if all_but_full == TOPS {
-            self.groups.set(place, counts + ones);
-        } else {
-            self.count_laps(place, key, ones);
-        }
+    fn count(&mut self, place: Place, key: u64, ones: u32, write: bool) {
+        let tops = ones << 7;
+        let mut counts = self.groups.value(place);
+        let untouched = !((counts & !HIGH) + !HIGH) & tops;
+        self.first_touches[usize::from(write)] += count(untouched >> 7);
         if write {
-            let new = pages & !self.groups.flags(place);
-            if new != 0 {
-                self.written += u64::from(new.count_ones());
-                self.groups.flag(place, new);
-            }
+            self.written += count((!counts & tops) >> 7);
+            counts |= tops;
         }
+        let full = ((counts & !HIGH) + LOW) & tops;
+        if full != 0 {
+            // From 127 to 1: the same as from 0.
+            counts &= !(full - (full >> 7));
+            self.count_laps(key, full >> 7);
+        }
+        self.groups.set(place, counts + ones);
     }
 
     #[cold]
-    fn count_laps(&mut self, place: Place, key: u64, ones: u32) {
-        let mut counts = self.groups.value(place).to_le_bytes();
-        for (page, (count, one)) in counts.iter_mut().zip(ones.to_le_bytes()).enumerate() {
-            if u64::from(*count) == LAP && one == 1 {
-                *self.laps.entry(key * GROUP + page as u64).or_insert(0) += 1;
-                *count = 1;
-            } else {
-                *count += one;
+    fn count_laps(&mut self, key: u64, ones: u32) {
+        let (place, _) = self.laps.entry(key);
+        let mut laps = self.laps.value(place).to_le_bytes();
+        for (page, (laps, one)) in laps.iter_mut().zip(ones.to_le_bytes()).enumerate() {
+            *laps += one;
+            if u64::from(*laps) == LAPS {
+                *laps = 0;
+                *self.more.entry(key * GROUP + page as u64).or_insert(0) += 1;
             }
         }
-        self.groups.set(place, u32::from_le_bytes(counts));
+        self.laps.set(place, u32::from_le_bytes(laps));
     }
 
     /// Page accesses of reads and of writes.
@@ -183,19 +198,22 @@ impl Touched {
     }
 
     pub(super) fn finish(&self) -> Option<Hotness> {
-        let mut few = vec![0u64; LAP as usize + 1];
+        let mut few = [0; LAP as usize + 1];
         let mut by_count = BTreeMap::new();
         for (key, counts) in self.groups.iter() {
-            for (page, count) in counts.to_le_bytes().into_iter().enumerate() {
-                few[usize::from(count)] += 1;
-                if self.laps.is_empty() { continue; }
-                if let Some(laps) = self.laps.get(&(key * GROUP + page as u64)) {
-                    few[usize::from(count)] -= 1;
+            let counts = (counts & !HIGH).to_le_bytes();
+            let laps = if self.laps.len() == 0 { None } else { self.laps.get(key) };
+            for (page, (count, laps)) in counts.into_iter().zip(laps.unwrap_or(0).to_le_bytes()).enumerate() {
+                let more = self.more.get(&(key * GROUP + page as u64)).copied().unwrap_or(0);
+                let laps = u64::from(laps) + LAPS * more;
+                if laps == 0 {
+                    few[usize::from(count)] += 1;
+                } else {
                     *by_count.entry(u64::from(count) + LAP * laps).or_default() += 1;
                 }
             }
         }
-        let few = few.iter().enumerate().skip(1).map(|(count, pages)| (count as u64, *pages));
+        let few = (0..).zip(few).skip(1);
         by_count.extend(few.filter(|(_, pages)| *pages > 0));
         (self.pages() > 0).then(|| Hotness::new(&by_count, self.pages(), self.accesses.iter().sum()))
     }
@@ -267,11 +285,13 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_a_plain_count(
-            ranges in prop::collection::vec((0..500u64, 0..40u64, any::<bool>(), 1..60u32), 1..150)
+            ranges in prop::collection::vec((0..500u64, 0..40u64, any::<bool>(), 1..60u32), 1..150),
+            often in 0..3u32,
         ) {
             let mut touched = Touched::default();
             let (mut counts, mut written) = (BTreeMap::<u64, u64>::new(), std::collections::BTreeSet::new());
-            for (first, more, write, times) in ranges {
+            for (number, (first, more, write, times)) in ranges.into_iter().enumerate() {
+                let times = if number == 7 { times * [1, 50, 3000][often as usize] } else { times };
                 for _ in 0..times {
                     touched.add(first, first + more, write);
                 }

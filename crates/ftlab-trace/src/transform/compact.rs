@@ -150,7 +150,8 @@ impl Sorted {
     }
 }
 
-const USED: u32 = 1;
+/// Of a place that was used in this pass; the bits below are its number.
+const USED: u32 = 1 << 31;
 
 /// Where each chunk goes.
 #[derive(Clone)]
@@ -187,8 +188,8 @@ impl Places {
             return Some(place);
         }
         let key = self.key(chunk);
-        let entry = self.others.find(key).filter(|entry| self.others.flags(*entry) & USED != 0)?;
-        Some(self.behind() + u64::from(self.others.value(entry)))
+        let number = self.others.get(key).filter(|number| number & USED != 0)?;
+        Some(self.behind() + u64::from(number & !USED))
     }
 
     /// Where chunks go that are not among the sorted ones.
@@ -205,8 +206,9 @@ impl Places {
         let known = self.sorted.as_ref().and_then(|sorted| sorted.place(chunk));
         let place = known.unwrap_or_else(|| {
             let entry = self.know(chunk);
-            self.others.flag(entry, USED);
-            self.behind() + u64::from(self.others.value(entry))
+            let number = self.others.value(entry) & !USED;
+            self.others.set(entry, number | USED);
+            self.behind() + u64::from(number)
         });
         self.last = (chunk, place);
         place
