@@ -34,6 +34,8 @@ pub(super) struct Arrivals {
     gaps: Bins,
     backlog_ns: u64,
     depths: Bins,
+    /// Depths that most requests find, counted one by one.
+    few: [u64; 8],
     windows: [Window; WINDOWS_NS.len()],
     /// Arrivals in the shortest window.
     in_shortest: u64,
@@ -52,6 +54,7 @@ impl Arrivals {
             gaps: Bins::new(TIME_BITS),
             backlog_ns: 0,
             depths: Bins::new(DEPTH_BITS),
+            few: [0; 8],
             windows: [Window::default(); WINDOWS_NS.len()],
             in_shortest: 0,
         }
@@ -81,7 +84,10 @@ impl Arrivals {
             backlog if backlog <= self.service_ns => 1,
             backlog => backlog.div_ceil(self.service_ns),
         };
-        self.depths.add(depth, 1);
+        match self.few.get_mut(depth as usize) {
+            Some(few) => *few += 1,
+            None => self.depths.add(depth, 1),
+        }
         self.backlog_ns = self.backlog_ns.saturating_add(self.service_ns);
         self.requests += 1;
         // A longer window never ends before a shorter one.
@@ -118,7 +124,9 @@ impl Arrivals {
     }
 
     pub(super) fn queue(&self) -> Option<QueueStats> {
-        let depth = self.depths.spread()?;
+        let mut depths = self.depths.clone();
+        (0..).zip(self.few).for_each(|(depth, count)| depths.add(depth, count));
+        let depth = depths.spread()?;
         let served = self.requests as f64 * self.service_ns as f64;
         let duration = self.duration_ns();
         let bursts = WINDOWS_NS.iter().zip(self.windows).map(|(window_ns, window)| {

@@ -42,6 +42,9 @@ impl Bins {
 
     #[inline(always)]
     pub(crate) fn add(&mut self, value: u64, weight: u64) {
+        if weight == 0 {
+            return;
+        }
         let bin = bin_of(self.bits, value);
         if bin >= self.counts.len() {
             self.counts.resize(bin + 1, 0);

@@ -31,7 +31,7 @@ pub(super) struct IntraDistance {
     cache_bytes: u64,
     names: PageNames,
     units: Vec<Unit>,
-    /// The first unit of each bucket of names; as many as there are units, or more.
+    /// The first unit of each bucket of names; so many that hardly two units have the same.
     buckets: Vec<u32>,
     oldest: u32,
     newest: u32,
@@ -53,7 +53,7 @@ impl IntraDistance {
             cache_bytes,
             names: PageNames::default(),
             units: Vec::new(),
-            buckets: vec![NONE; 1 << 11],
+            buckets: vec![NONE; 1 << 14],
             oldest: NONE,
             newest: NONE,
             steps: vec![0; 2 * entries as usize + 1],
@@ -155,7 +155,7 @@ impl IntraDistance {
         let unit = Unit { page: name, origin, older: NONE, newer: NONE, next: NONE };
         let place = if self.units.len() < self.capacity {
             self.units.push(unit);
-            if self.units.len() > self.buckets.len() {
+            if 8 * self.units.len() > self.buckets.len() {
                 self.buckets = vec![NONE; 2 * self.buckets.len()];
                 (0..self.units.len() as u32 - 1).for_each(|place| self.enter(place));
             }

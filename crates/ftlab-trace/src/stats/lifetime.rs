@@ -7,6 +7,8 @@ use super::pages::{GROUP, PageMap, SAMPLE_BIT, scatter};
 use super::sample::Sample;
 
 const BITS: u32 = 3;
+/// So many pages are watched at least, if they are written.
+const LEAST_PAGES: usize = 1 << 12;
 
 /// A write that is watched until its data die.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +58,7 @@ impl Lifetimes {
     /// Watch at most `most_pages` at a time; `None` watches all.
     pub(super) fn new(most_pages: Option<usize>) -> Self {
         Self {
-            sample: Sample::new(most_pages),
+            sample: Sample::new(most_pages, LEAST_PAGES),
             pages: PageMap::default(),
             filter: vec![0; (1 << FILTER_BITS) / 64],
             lives: Vec::new(),

@@ -167,6 +167,11 @@ fn segment_of(key: u64) -> usize {
 const ENTRY: usize = 10;
 const KEY_BYTES: usize = 6;
 
+#[inline(always)]
+fn key_of(entry: &[u8]) -> u64 {
+    u64::from_le_bytes(entry[..size_of::<u64>()].try_into().unwrap_or_default()) & INSIDE
+}
+
 /// Entries in the order of their keys, each at its proportional place or a little behind; the last place is always
 /// empty, and an empty place, whose key is 0, ends every search.
 #[derive(Debug, Clone)]
@@ -189,8 +194,7 @@ impl Segment {
 
     #[inline(always)]
     fn key(&self, place: usize) -> u64 {
-        let bytes = &self.entries[place * ENTRY..place * ENTRY + size_of::<u64>()];
-        u64::from_le_bytes(bytes.try_into().unwrap_or_default()) & INSIDE
+        key_of(&self.entries[place * ENTRY..(place + 1) * ENTRY])
     }
 
     #[inline(always)]
@@ -241,10 +245,8 @@ impl Segment {
         let bytes = self.places as usize * ENTRY + self.margin();
         let old = std::mem::replace(&mut self.entries, vec![0; bytes]);
         let mut free = 0;
-        for entry in old.chunks_exact(ENTRY) {
-            let mut word = [0; size_of::<u64>()];
-            word[..KEY_BYTES].copy_from_slice(&entry[..KEY_BYTES]);
-            let inside = u64::from_le_bytes(word);
+        for entry in old.as_chunks::<ENTRY>().0 {
+            let inside = key_of(entry);
             let place = self.home(inside).max(free);
             if (place + 2) * ENTRY > self.entries.len() {
                 self.extend();

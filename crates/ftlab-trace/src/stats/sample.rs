@@ -9,19 +9,19 @@ pub(super) struct Sample {
     /// One page in `2^shift`.
     shift: u32,
     most_pages: usize,
+    /// So many pages stay in it if there are, whatever they cost.
+    least_pages: usize,
     looks: u64,
     window: u64,
 }
 
 /// Requests between two looks at what the sample costs.
 const WINDOW_REQUESTS: u64 = 1 << 20;
-/// So many pages are sampled at least, if there are.
-const LEAST_PAGES: usize = 1 << 14;
 
 impl Sample {
-    /// At most `most_pages` pages; `None` takes all.
-    pub(super) fn new(most_pages: Option<usize>) -> Self {
-        Self { shift: 0, most_pages: most_pages.unwrap_or(usize::MAX), looks: 0, window: 0 }
+    /// At most `most_pages` pages; `None` takes all. At least `least_pages`.
+    pub(super) fn new(most_pages: Option<usize>, least_pages: usize) -> Self {
+        Self { shift: 0, most_pages: most_pages.unwrap_or(usize::MAX), least_pages, looks: 0, window: 0 }
     }
 
     #[inline(always)]
@@ -53,7 +53,7 @@ impl Sample {
     pub(super) fn adapt(&mut self, pages: usize, requests: u64) -> bool {
         let mut halve = pages > self.most_pages;
         if requests >= self.window + WINDOW_REQUESTS {
-            let costly = self.looks > requests - self.window && pages > LEAST_PAGES;
+            let costly = self.looks > requests - self.window && pages > self.least_pages;
             halve |= costly && self.most_pages < usize::MAX;
             (self.looks, self.window) = (0, requests);
         }

@@ -24,6 +24,8 @@ pub(super) struct Sequence {
     addressed: [u64; 3],
     run_requests: Bins,
     run_bytes: Bins,
+    /// Runs of one request by their sectors, those of 0 not being runs: in many traces nearly all.
+    alone: [u64; 257],
 }
 
 impl Default for Sequence {
@@ -34,6 +36,7 @@ impl Default for Sequence {
             addressed: [0; 3],
             run_requests: Bins::new(BITS),
             run_bytes: Bins::new(BITS),
+            alone: [0; 257],
         }
     }
 }
@@ -69,9 +72,12 @@ impl Sequence {
         self.addressed[op as usize] += 1;
         self.sequential[op as usize] += u64::from(goes_on);
         if !goes_on {
-            if state.run_requests > 0 {
-                self.run_requests.add(state.run_requests, 1);
-                self.run_bytes.add(state.run_sectors * u64::from(SECTOR_BYTES), 1);
+            match self.alone.get_mut(state.run_sectors as usize) {
+                Some(alone) if state.run_requests <= 1 => *alone += 1,
+                _ => {
+                    self.run_requests.add(state.run_requests, 1);
+                    self.run_bytes.add(state.run_sectors * u64::from(SECTOR_BYTES), 1);
+                }
             }
             (state.run_requests, state.run_sectors) = (0, 0);
         }
@@ -90,6 +96,10 @@ impl Sequence {
 
     pub(super) fn finish(&self) -> Option<SequenceStats> {
         let (mut requests, mut bytes) = (self.run_requests.clone(), self.run_bytes.clone());
+        for (sectors, alone) in (0..).zip(self.alone).skip(1) {
+            requests.add(1, alone);
+            bytes.add(sectors * u64::from(SECTOR_BYTES), alone);
+        }
         for volume in self.volumes.iter().filter(|volume| volume.run_requests > 0) {
             requests.add(volume.run_requests, 1);
             bytes.add(volume.run_sectors * u64::from(SECTOR_BYTES), 1);
