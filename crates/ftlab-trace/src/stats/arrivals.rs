@@ -62,7 +62,9 @@ impl Arrivals {
 
     /// Take requests.
     pub(super) fn add(&mut self, requests: &[Request]) {
-        requests.iter().for_each(|request| self.add_one(request.arrival_ns));
+        for request in requests {
+            self.add_one(request.arrival_ns);
+        }
     }
 
     #[inline(always)]

@@ -60,7 +60,8 @@ impl Bins {
 
     /// The histogram with all counts multiplied by `factor`, and rounded.
     pub(crate) fn scaled(&self, factor: f64) -> Self {
-        let counts: Vec<u64> = self.counts.iter().map(|count| (*count as f64 * factor).round() as u64).collect();
+        let counts: Vec<u64> =
+            self.counts.iter().map(|count| (*count as f64 * factor).round() as u64).collect();
         let total = counts.iter().sum();
         // The mean stays what it was.
         let part = total as f64 / self.total.max(1) as f64;

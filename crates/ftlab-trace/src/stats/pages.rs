@@ -189,7 +189,7 @@ impl Segment {
     #[inline(always)]
     fn home(&self, inside: u64) -> usize {
         const WIDTH: u32 = 32;
-        ((inside >> (INSIDE_BITS - WIDTH)) * u64::from(self.places) >> WIDTH) as usize
+        (((inside >> (INSIDE_BITS - WIDTH)) * u64::from(self.places)) >> WIDTH) as usize
     }
 
     #[inline(always)]
@@ -493,7 +493,7 @@ mod tests {
     #[test]
     fn scattered_names_are_distinct_and_even() {
         let mut keys: Vec<u64> = (0..100_000).map(scatter).collect();
-        let low = keys.iter().filter(|key| **key >> SAMPLE_BIT & 7 == 0).count();
+        let low = keys.iter().filter(|key| (**key >> SAMPLE_BIT).is_multiple_of(8)).count();
         assert!(low.abs_diff(12_500) < 800, "{low}");
         keys.sort_unstable();
         keys.dedup();
@@ -521,7 +521,8 @@ mod tests {
             let mut ranges = Vec::new();
             names.ranges(3, middle - 2, middle + 2, |first, last| ranges.push((first, last)));
             let mut alone = Vec::new();
-            (middle - 2..=middle + 2).for_each(|page| names.ranges(3, page, page, |name, _| alone.push(name)));
+            (middle - 2..=middle + 2)
+                .for_each(|page| names.ranges(3, page, page, |name, _| alone.push(name)));
             assert_eq!(ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<Vec<_>>(), alone);
             assert_eq!((ranges.len(), alone.len()), (2, 5));
         }

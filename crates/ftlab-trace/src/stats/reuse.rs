@@ -409,7 +409,7 @@ mod tests {
                 let mean = exact.mean_difference(&sampled);
                 let most = (0..200).map(|step| libm::exp2(f64::from(step) / 8.0) as u64);
                 let most = most.map(|pages| (exact.at(pages) - sampled.at(pages)).abs()).fold(0.0, f64::max);
-                println!("{name}, seed {seed}: mean {mean}, most {most}");assert!(mean < 0.002 && most < 0.01, "{name}, seed {seed}: mean {mean}, most {most}");
+                assert!(mean < 0.002 && most < 0.01, "{name}, seed {seed}: mean {mean}, most {most}");
             }
         }
     }

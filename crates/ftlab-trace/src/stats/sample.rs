@@ -47,13 +47,13 @@ impl Sample {
         self.looks += 1;
     }
 
-    /// Halve the sample if the `pages` in it are too many, or if it took more than a look for each request since the
+    /// Halve the sample if the `pages` in it are too many, or if it took more than a look for every second request since the
     /// last window of requests. True when it was halved: those that are out must be forgotten.
     #[inline(always)]
     pub(super) fn adapt(&mut self, pages: usize, requests: u64) -> bool {
         let mut halve = pages > self.most_pages;
         if requests >= self.window + WINDOW_REQUESTS {
-            let costly = self.looks > requests - self.window && pages > self.least_pages;
+            let costly = 2 * self.looks > requests - self.window && pages > self.least_pages;
             halve |= costly && self.most_pages < usize::MAX;
             (self.looks, self.window) = (0, requests);
         }

@@ -36,8 +36,8 @@ const LONE_LAPS: u32 = 1 << 14;
 #[inline(always)]
 fn lone_page(counts: u32) -> Option<u32> {
     let others = counts ^ HIGH;
-    let mark = !((others & !HIGH) + !HIGH | others) & HIGH;
-    (mark != 0).then(|| mark.trailing_zeros() / 8 ^ 1)
+    let mark = !(((others & !HIGH) + !HIGH) | others) & HIGH;
+    (mark != 0).then(|| (mark.trailing_zeros() / 8) ^ 1)
 }
 
 /// The laps of `page`, which is or becomes a lone one: 7 bits in each of the two bytes.
@@ -355,7 +355,9 @@ mod tests {
         }
         assert_eq!((touched.pages(), touched.written()), (counts.len() as u64, written.len() as u64));
         let mut by_count = BTreeMap::<u64, u64>::new();
-        counts.values().for_each(|count| *by_count.entry(*count).or_default() += 1);
+        for count in counts.values() {
+            *by_count.entry(*count).or_default() += 1;
+        }
         assert_eq!(touched.by_count(), by_count);
         let hotness = touched.finish().unwrap();
         let mut sorted: Vec<u64> = counts.into_values().collect();
