@@ -471,6 +471,6 @@ def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> N
     assert "requests" in cut.to_dict()["stand_in"]["uncalibrated"]
     ran = run_small("--workload", str(own), "--set", "workload.pc_general.system=80", "--requests", "9",
                     "--set", "host.out_of_range=wrap")  # fmt: skip
-    told = "generated, not recorded; uncalibrated: workload.pc_general.system not as in like-general"
+    told = "generated, not recorded; uncalibrated: workload.pc_general.system, workload.requests not as in like-general"
     assert told in " ".join(ran.out.split())
     assert "stand_in" not in ftlab("trace", "stats", "--workload", "zipf", "--requests", "9", "--json").json

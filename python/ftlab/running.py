@@ -15,7 +15,7 @@ from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.result import Result, check_folder
 from ftlab.units import bytes_text
-from ftlab.workload import Trace, Workload
+from ftlab.workload import Trace, Workload, uncalibrated
 
 Progress = Callable[[str, float | None, int], None]
 
@@ -187,7 +187,9 @@ def run(
     if isinstance(workload, Workload) and workload.stand_in is not None:
         recording = workload.recording(traces)
         if recording is None:
-            stand_in = (workload.stand_in["for"], None, workload.uncalibrated)
+            counted = {} if requests is None else {"requests": requests}
+            why = uncalibrated(workload.to_dict() | counted, workload.stand_in["for"])
+            stand_in = (workload.stand_in["for"], None, why)
         else:
             stand_in = (workload.stand_in["for"], str(recording.path), None)
         workload = workload if recording is None else recording
