@@ -166,8 +166,10 @@ impl Touched {
     fn count(&mut self, place: Place, key: u64, ones: u32, write: bool) {
         let tops = ones << 7;
         let mut counts = self.groups.value(place);
-        if lone_page(counts).is_some_and(|page| ones != 1 << (8 * page)) {
+        let mut lone = lone_page(counts);
+        if lone.is_some_and(|page| ones != 1 << (8 * page)) {
             counts = self.spread(key, counts);
+            lone = None;
         }
         let untouched = !((counts & !HIGH) + !HIGH) & tops;
         self.first_touches[usize::from(write)] += count(untouched >> 7);
@@ -177,20 +179,21 @@ impl Touched {
         }
         let full = ((counts & !HIGH) + LOW) & tops;
         if full != 0 {
-            counts = self.count_laps(key, counts, full, tops);
+            counts = self.count_laps(key, counts, full, (tops, lone.is_some()));
         }
         self.groups.set(place, counts + ones);
     }
 
     /// `counts` with 0 where they are full: `full` has the highest bits of these, `tops` those of all that are touched.
+    /// `is_lone` says what [`lone_page`] knew before these were.
     #[cold]
-    fn count_laps(&mut self, key: u64, mut counts: u32, full: u32, tops: u32) -> u32 {
+    fn count_laps(&mut self, key: u64, mut counts: u32, full: u32, (tops, is_lone): (u32, bool)) -> u32 {
         let page = full.trailing_zeros() / 8;
-        let alone = (counts | tops) & !(0xff << (8 * page)) == 0;
-        if (alone || lone_page(counts).is_some()) && lone_laps(counts, page) + 1 < LONE_LAPS {
+        let alone = is_lone || (counts | tops) & !(0xff << (8 * page)) == 0;
+        if alone && lone_laps(counts, page) + 1 < LONE_LAPS {
             return with_lone_laps(counts, page, lone_laps(counts, page) + 1);
         }
-        if lone_page(counts).is_some() {
+        if is_lone {
             counts = self.spread(key, counts);
         }
         for page in (0..GROUP as u32).filter(|page| full & 0x80 << (8 * page) != 0) {
@@ -386,6 +389,10 @@ mod tests {
         for times in [most - 1, most, most + 1, 2 * most + 77] {
             check([(6, 6, false, times), (6, 6, true, 1)]);
             check([(6, 6, true, times), (4, 7, false, 130), (20, 20, true, 127)]);
+        }
+        // A page that is full when its neighbour is written for the first time.
+        for neighbours in [(4, 5), (5, 6), (4, 7)] {
+            check([(5, 5, false, 127), (neighbours.0, neighbours.1, true, 1), (4, 7, true, 300)]);
         }
         let most = LAP as u32 * LAPS as u32;
         for times in [most - 1, most, most + 1, 3 * most] {
