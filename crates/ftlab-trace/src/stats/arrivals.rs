@@ -25,6 +25,8 @@ struct Window {
 pub(super) struct Arrivals {
     service_ns: u64,
     first_ns: Option<u64>,
+    /// When the first request arrived, the earliest or not.
+    begin_ns: u64,
     last_ns: u64,
     /// The latest arrival so far: what is out of order arrives then.
     now_ns: u64,
@@ -46,6 +48,7 @@ impl Arrivals {
         Self {
             service_ns,
             first_ns: None,
+            begin_ns: 0,
             last_ns: 0,
             now_ns: 0,
             previous_ns: 0,
@@ -69,6 +72,9 @@ impl Arrivals {
 
     #[inline(always)]
     fn add_one(&mut self, arrival_ns: u64) {
+        if self.requests == 0 {
+            self.begin_ns = arrival_ns;
+        }
         let first = self.first_ns.get_or_insert(arrival_ns);
         *first = (*first).min(arrival_ns);
         self.last_ns = self.last_ns.max(arrival_ns);
@@ -133,8 +139,8 @@ impl Arrivals {
         let duration = self.duration_ns();
         let bursts = WINDOWS_NS.iter().zip(self.windows).map(|(window_ns, window)| {
             let window = Window { count: window.count + self.in_shortest, ..window }.closed();
-            // Windows of the duration, also those in which nothing arrives.
-            let windows = (duration / window_ns + 1) as f64;
+            // Also those in which nothing arrives.
+            let windows = (self.now_ns / window_ns - self.begin_ns / window_ns + 1) as f64;
             let mean = self.requests as f64 / windows;
             let variance = (window.squares / windows - mean * mean).max(0.0);
             Burst { window_ns: *window_ns, mean, max: window.most, dispersion: variance / mean }
@@ -214,5 +220,10 @@ mod tests {
         assert_eq!(queue.bursts[1].mean, 2.0);
         let variance = (25.0 + 0.0 + 1.0) / 3.0 - 4.0;
         assert!((queue.bursts[1].dispersion - variance / 2.0).abs() < 1e-12);
+        // Less apart than a window is long, but in two of them.
+        let mut arrivals = Arrivals::new(1000);
+        [900_000, 1_100_000].into_iter().for_each(|arrival| arrivals.add_one(arrival));
+        let burst = &arrivals.queue().unwrap().bursts[0];
+        assert_eq!((burst.mean, burst.max, burst.dispersion), (1.0, 1, 0.0));
     }
 }

@@ -410,7 +410,7 @@ mod tests {
             }
             touched.settle();
             let bytes = (touched.groups.bytes() + touched.laps.bytes() + 25 * touched.more.capacity()) as u64;
-            assert!(bytes <= if far == 1 { 9 } else { 17 } * PAGES, "{far} {times}: {bytes}");
+            assert!(bytes <= if far == 1 { 8 } else { 16 } * PAGES, "{far} {times}: {bytes}");
         }
     }
 }
