@@ -114,7 +114,6 @@ impl Fitter {
         self.requests += 1;
         let kind = match op {
             Op::Flush => FLUSH,
-            _ if sectors == 0 => FLUSH,
             Op::Trim => {
                 self.trim(request);
                 TRIM
@@ -287,9 +286,11 @@ fn mean_rows(group: &[[u64; 3]], unit: u64) -> impl Iterator<Item = [u64; 3]> + 
 /// Describe a trace of `requests` requests so that a workload of kind `fitted` resembles it.
 ///
 /// # Errors
-/// Those of the trace; when it is empty; and when it is larger than a workload can be, such as longer than 200 days.
+/// Those of the trace; when it is empty or has reads, writes or trims of nothing; and when it is larger than a workload
+/// can be, such as longer than 200 days.
 pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, SourceError> {
     const BATCH_REQUESTS: usize = 4096;
+    let refused = |expected: String| Err(SourceError { expected, ..SourceError::default() });
     let mut fitter = Fitter::new(requests);
     let mut source = trace.open(0)?;
     let mut batch = Vec::with_capacity(BATCH_REQUESTS);
@@ -297,10 +298,13 @@ pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, Sour
     while left > 0 && source.fill(&mut batch, BATCH_REQUESTS.min(left as usize))? > 0 {
         left -= batch.len() as u64;
         for request in batch.drain(..) {
+            if request.sectors == 0 && request.op != Op::Flush {
+                let (number, op) = (fitter.requests + 1, request.op.name());
+                return refused(format!("cannot be fitted: request {number}, a {op}, has no sectors"));
+            }
             fitter.add(&request);
         }
     }
-    let refused = |expected: String| Err(SourceError { expected, ..SourceError::default() });
     if fitter.requests == 0 {
         return refused("nothing to fit: no request".into());
     }

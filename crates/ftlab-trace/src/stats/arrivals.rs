@@ -222,7 +222,9 @@ mod tests {
         assert!((queue.bursts[1].dispersion - variance / 2.0).abs() < 1e-12);
         // Less apart than a window is long, but in two of them.
         let mut arrivals = Arrivals::new(1000);
-        [900_000, 1_100_000].into_iter().for_each(|arrival| arrivals.add_one(arrival));
+        for arrival in [900_000, 1_100_000] {
+            arrivals.add_one(arrival);
+        }
         let burst = &arrivals.queue().unwrap().bursts[0];
         assert_eq!((burst.mean, burst.max, burst.dispersion), (1.0, 1, 0.0));
     }
