@@ -474,3 +474,29 @@ def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> N
     told = "generated, not recorded; uncalibrated: workload.pc_general.system, workload.requests not as in like-general"
     assert told in " ".join(ran.out.split())
     assert "stand_in" not in ftlab("trace", "stats", "--workload", "zipf", "--requests", "9", "--json").json
+
+
+def test_statistics_in_a_folder_are_those_of_one_trace_and_of_any_time(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n10,w,0,8\n")
+    (tmp_path / "late.csv").write_text("arrival_ns,op,lba,sectors\n0,r,0,8\n18000000000000000000,r,8,8\n")
+    out = tmp_path / "stats"
+    assert ftlab("trace", "stats", tmp_path / "w.csv", "--out", out).status == 0
+    assert (out / "lifetime_ns.parquet").exists()
+    ran = ftlab("trace", "stats", tmp_path / "late.csv", "--out", out)
+    assert ran.status == 0, ran.err
+    assert not (out / "lifetime_ns.parquet").exists()
+    assert ftlab_package.trace_stats(tmp_path / "late.csv").frames["growth"]["time_ns"][-1] == 18 * 10**18
+
+
+def test_a_fit_says_where_mapping_locality_and_trims_are_lost() -> None:
+    rounds = [("w", "t")[step % 2] for step in range(40) for _ in range(100)]
+    places = [64 * ((7 * number) % 100) + 6400 * (step // 2 % 4) for step in range(40) for number in range(100)]
+    rows = {"op": rounds, "lba": places, "sectors": [64] * 4000, "arrival_ns": list(range(0, 4_000_000, 1000))}
+    off = {row["name"] for row in ftlab_package.fit(rows).rows() if row["off"]}
+    assert "lifetime.overwritten / page_writes" in off
+    names = {row["name"] for row in ftlab_package.fit(rows).rows()}
+    assert {"intra_distance: misses", "intra_distance.ahead_fraction", "lifetime.alive / page_writes"} <= names
+    # Spans that are all the same are not called off for the width of their bin.
+    assert "interarrival.coefficient_of_variation" not in off
+    with pytest.raises(ftlab_package.InputError, match="request 2, a read, has no sectors"):
+        ftlab_package.fit({"op": ["w", "r"], "lba": [0, 0], "sectors": [8, 0]})
