@@ -88,6 +88,22 @@ fn children_and_threads_are_followed_and_excluded_files_are_not() {
 }
 
 #[test]
+fn processes_that_share_a_position_write_each_its_own_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "cd {}; for i in 1 2 3 4 5 6; do dd if=/dev/zero bs=4096 count=150 2>/dev/null & done >log; wait",
+        folder.path().display()
+    );
+    let Some((result, requests)) = recorded(&["sh", "-c", &script], &within(folder.path())) else { return };
+    let written = told(&requests);
+    assert_eq!((result.status, written.len()), (0, 900));
+    let expected: Vec<_> = (0..900).map(|page| (Op::Write, page * 8, 8)).collect();
+    let mut sorted = written;
+    sorted.sort_unstable_by_key(|(_, lba, _)| *lba);
+    assert_eq!(sorted, expected);
+}
+
+#[test]
 fn a_cache_holds_writes_back_until_they_are_synchronised() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(

@@ -58,6 +58,29 @@ enum What {
     },
 }
 
+impl Pending {
+    /// The descriptors whose positions move.
+    fn moving(&self) -> impl Iterator<Item = (u64, FileId)> {
+        let ends = match &self.what {
+            What::Read { fd, file, at } | What::Write { fd, file, at, .. } => [Some((*fd, *file, *at)), None],
+            What::Copy { from, to: to @ Some(_) } => [*from, *to],
+            // What is sent elsewhere may wait for its reader; nobody is to wait for it.
+            _ => [None, None],
+        };
+        let moving = |end: (u64, Seen, At)| matches!(end.2, At::Position).then_some((end.0, end.1.file));
+        ends.into_iter().flatten().filter_map(moving)
+    }
+
+    /// Whether this call of `pid` and another one move the same position.
+    pub(super) fn shares_position(&self, pid: Pid, other: &Self, other_pid: Pid) -> bool {
+        self.moving().any(|(fd, file)| {
+            other
+                .moving()
+                .any(|(other_fd, same)| file == same && process::same_opening(pid, fd, other_pid, other_fd))
+        })
+    }
+}
+
 /// Where in a file.
 #[derive(Clone, Copy)]
 enum At {

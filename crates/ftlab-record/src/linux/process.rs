@@ -72,6 +72,14 @@ pub(super) fn position(pid: Pid, fd: u64) -> Option<(u64, Mode, bool)> {
     Some((position, mode, flags & libc::O_APPEND != 0))
 }
 
+/// Whether two descriptors of the same file share what one call of `open` gave, and so the position. If the system does
+/// not tell, they do.
+pub(super) fn same_opening(pid: Pid, fd: u64, other_pid: Pid, other_fd: u64) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    // SAFETY: all arguments are numbers.
+    unsafe { libc::syscall(libc::SYS_kcmp, pid, other_pid, KCMP_FILE, fd as u32, other_fd as u32) <= 0 }
+}
+
 /// The file that a process means by a path, relative to a descriptor of a folder. A link is followed if `follow`.
 pub(super) fn at(pid: Pid, folder: Option<u64>, address: u64, follow: bool) -> Option<Seen> {
     let path = String::from_utf8(text(pid, address)?).ok()?;
