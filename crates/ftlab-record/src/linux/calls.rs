@@ -1,10 +1,11 @@
 //! What a system call does to files: looked at before it happens, and told when it has.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::filter::{RENAMEAT, SYNC_FILE_RANGE};
-use super::process::{self, Pattern, Pid, Seen};
+use super::process::{self, BLOCK_DEVICE, Pattern, Pid, Seen};
 use crate::layout::FileId;
 use crate::recorder::{Mode, Recorder};
 
@@ -48,8 +49,10 @@ enum What {
         offset: u64,
         bytes: u64,
     },
-    /// A descriptor is given for a file that was emptied.
-    Open,
+    /// A descriptor is given for a file that is emptied.
+    Open {
+        before: Option<Seen>,
+    },
     /// A file without a name is closed.
     Close,
     /// The last name of a file goes.
@@ -132,22 +135,33 @@ impl Calls {
         (self.include.is_empty() || fits(&self.include)) && !fits(&self.exclude)
     }
 
+    /// Whether a file counts, by its path when it is first asked about.
+    fn is_chosen(&mut self, now: u64, seen: &Seen, path: impl FnOnce() -> Option<PathBuf>) -> bool {
+        self.born_again(now, seen);
+        if let Some(chosen) = self.chosen.get(&seen.file) {
+            return *chosen;
+        }
+        let Some(path) = path() else { return false };
+        let chosen = self.counts(&path, seen.file.inode == BLOCK_DEVICE);
+        self.chosen.insert(seen.file, chosen);
+        chosen
+    }
+
     /// The file behind a descriptor, met, if it counts.
     fn file(&mut self, pid: Pid, now: u64, fd: u64) -> Option<Seen> {
         let seen = process::of_descriptor(pid, fd)?;
-        self.born_again(now, &seen);
-        let chosen = if let Some(chosen) = self.chosen.get(&seen.file) {
-            *chosen
-        } else {
-            let path = process::path_of(pid, fd)?;
-            let chosen = self.counts(&path, seen.file.inode == u64::MAX);
-            self.chosen.insert(seen.file, chosen);
-            chosen
-        };
+        let chosen = self.is_chosen(now, &seen, || process::path_of(pid, fd, seen.links == 0));
         if chosen {
             self.recorder.meet(seen.file, seen.bytes);
         }
         chosen.then_some(seen)
+    }
+
+    /// The file of a path as it is before a call, if it counts. It is met when the call has done something to it.
+    fn named(&mut self, pid: Pid, now: u64, folder: Option<u64>, address: u64) -> Option<Seen> {
+        let path = process::path_at(pid, folder, address)?;
+        let seen = process::seen(&path, true)?;
+        self.is_chosen(now, &seen, || fs::canonicalize(path).ok()).then_some(seen)
     }
 
     /// A call begins. Nothing if its end need not be seen.
@@ -161,10 +175,10 @@ impl Calls {
             // The older calls, as their newer selves.
             sys::SYS_unlink => (sys::SYS_unlinkat, sys::AT_FDCWD as u64, a, 0),
             sys::SYS_rename => {
-                return Self::replaced(pid, now, None, a, None, b);
+                return self.replaced(pid, now, None, a, None, b);
             }
-            sys::SYS_open => (sys::SYS_openat, 0, a, b),
-            sys::SYS_creat => (sys::SYS_openat, 0, a, sys::O_TRUNC as u64),
+            sys::SYS_open => (sys::SYS_openat, sys::AT_FDCWD as u64, a, b),
+            sys::SYS_creat => (sys::SYS_openat, sys::AT_FDCWD as u64, a, 0),
             _ => (number, a, b, c),
         };
         let dsync = |flags: u64| flags as i32 & (sys::RWF_DSYNC | sys::RWF_SYNC) != 0;
@@ -204,21 +218,18 @@ impl Calls {
                 What::WriteOut { file: self.file(pid, now, a)?, offset: b, bytes }
             }
             sys::SYS_ftruncate => What::Truncate { file: self.file(pid, now, a)?, bytes: b },
-            sys::SYS_truncate => {
-                let file = process::at(pid, None, a, true).filter(|seen| self.recorder.knows(seen.file))?;
-                What::Truncate { file, bytes: b }
-            }
+            sys::SYS_truncate => What::Truncate { file: self.named(pid, now, None, a)?, bytes: b },
             sys::SYS_fallocate if b as i32 & (sys::FALLOC_FL_PUNCH_HOLE | sys::FALLOC_FL_ZERO_RANGE) != 0 => {
                 What::Punch { file: self.file(pid, now, a)?, offset: c, bytes: d }
             }
-            sys::SYS_openat | sys::SYS_openat2 => What::Open,
+            sys::SYS_openat2 if process::number(pid, c)? & sys::O_TRUNC as u64 == 0 => return None,
+            sys::SYS_openat | sys::SYS_openat2 => What::Open { before: self.named(pid, now, Some(a), b) },
             sys::SYS_unlinkat if c as i32 & sys::AT_REMOVEDIR == 0 => {
-                let file = process::at(pid, Some(a), b, false).filter(|seen| seen.links == 1)?;
-                What::Unlink { file }
+                What::Unlink { file: self.last_name(pid, now, Some(a), b)? }
             }
-            RENAMEAT => return Self::replaced(pid, now, Some(a), b, Some(c), d),
+            RENAMEAT => return self.replaced(pid, now, Some(a), b, Some(c), d),
             sys::SYS_renameat2 if e as u32 & sys::RENAME_EXCHANGE == 0 => {
-                return Self::replaced(pid, now, Some(a), b, Some(c), d);
+                return self.replaced(pid, now, Some(a), b, Some(c), d);
             }
             // Nearly always there is none, and nothing is asked.
             sys::SYS_close if !self.orphans.is_empty() => {
@@ -243,6 +254,7 @@ impl Calls {
 
     /// A file gets the name of another one, which loses it.
     fn replaced(
+        &mut self,
         pid: Pid,
         now: u64,
         from_folder: Option<u64>,
@@ -250,12 +262,25 @@ impl Calls {
         to_folder: Option<u64>,
         to: u64,
     ) -> Option<Pending> {
-        let file = process::at(pid, to_folder, to, false).filter(|seen| seen.links == 1)?;
-        let moved = process::at(pid, from_folder, from, false);
+        let file = self.last_name(pid, now, to_folder, to)?;
+        let moved = process::path_at(pid, from_folder, from).and_then(|path| process::seen(path, false));
         if moved.is_some_and(|moved| moved.file == file.file) {
             return None;
         }
         Some(Pending { began_ns: now, what: What::Unlink { file } })
+    }
+
+    /// The file that a path is the only name of, if it counts.
+    fn last_name(&mut self, pid: Pid, now: u64, folder: Option<u64>, address: u64) -> Option<Seen> {
+        let path = process::path_at(pid, folder, address)?;
+        let seen =
+            process::seen(&path, false).filter(|seen| seen.links == 1 && seen.file.inode != BLOCK_DEVICE)?;
+        let chosen = self.is_chosen(now, &seen, || fs::canonicalize(path).ok());
+        if !chosen {
+            // Another file may get its number.
+            self.chosen.remove(&seen.file);
+        }
+        chosen.then_some(seen)
     }
 
     /// A call has ended with `result`, which is no error.
@@ -275,22 +300,27 @@ impl Calls {
             What::Sync { file } => self.recorder.sync(now, file.file),
             What::SyncAll => self.recorder.sync_all(now),
             What::WriteOut { file, offset, bytes } => self.recorder.write_out(now, file.file, offset, bytes),
-            What::Truncate { file, bytes } => self.recorder.truncate(now, file.file, bytes),
+            What::Truncate { file, bytes } => {
+                self.recorder.meet(file.file, file.bytes);
+                self.recorder.truncate(now, file.file, bytes);
+            }
             What::Punch { file, offset, bytes } => self.recorder.punch(now, file.file, offset, bytes),
-            What::Open => {
+            What::Open { before } => {
                 let Some(seen) = process::of_descriptor(pid, result) else { return };
                 self.born_again(now, &seen);
+                // One that was empty is met when something is written.
+                if let Some(before) = before.filter(|before| before.file == seen.file && before.bytes > 0) {
+                    self.recorder.meet(before.file, before.bytes);
+                }
                 if seen.bytes == 0 && self.recorder.knows(seen.file) {
                     self.recorder.truncate(now, seen.file, 0);
                 }
             }
             What::Close => self.bury(now, pids),
             What::Unlink { file } => {
-                self.chosen.remove(&file.file);
-                if self.recorder.knows(file.file) {
-                    self.orphans.push(file.file);
-                    self.bury(now, pids);
-                }
+                self.recorder.meet(file.file, file.bytes);
+                self.orphans.push(file.file);
+                self.bury(now, pids);
             }
         }
     }
@@ -338,6 +368,7 @@ impl Calls {
         left.retain(|file| {
             let open = process::is_open(pids.iter().copied(), *file);
             if !open {
+                self.chosen.remove(file);
                 self.recorder.delete(now, *file);
             }
             open

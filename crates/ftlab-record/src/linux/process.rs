@@ -1,7 +1,7 @@
 //! What the system tells of a stopped process: its arguments in memory, and the files behind its descriptors.
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io, mem};
@@ -21,11 +21,11 @@ pub(super) struct Seen {
 }
 
 /// Block devices have no number of a file; no file has this one.
-const BLOCK_DEVICE: u64 = u64::MAX;
+pub(super) const BLOCK_DEVICE: u64 = u64::MAX;
 
 /// The file at a path, if it is one whose accesses count.
-fn seen(path: &str, follow: bool) -> Option<Seen> {
-    let path = CString::new(path).ok()?;
+pub(super) fn seen(path: impl AsRef<Path>, follow: bool) -> Option<Seen> {
+    let path = CString::new(path.as_ref().as_os_str().as_bytes()).ok()?;
     let mut about = mem::MaybeUninit::<libc::stat>::uninit();
     let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     // SAFETY: `path` ends with a zero, and `about` has room for the answer.
@@ -54,12 +54,14 @@ fn seen(path: &str, follow: bool) -> Option<Seen> {
 
 /// The file behind a descriptor.
 pub(super) fn of_descriptor(pid: Pid, fd: u64) -> Option<Seen> {
-    seen(&format!("/proc/{pid}/fd/{}", fd as i32), true)
+    seen(format!("/proc/{pid}/fd/{}", fd as i32), true)
 }
 
-/// The path behind a descriptor.
-pub(super) fn path_of(pid: Pid, fd: u64) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32)).ok()
+/// The path behind a descriptor; of a file without a name, the one that it had.
+pub(super) fn path_of(pid: Pid, fd: u64, nameless: bool) -> Option<PathBuf> {
+    let path = fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32)).ok()?;
+    let had = path.as_os_str().as_bytes().strip_suffix(b" (deleted)").filter(|_| nameless);
+    Some(had.map_or_else(|| path.clone(), |had| PathBuf::from(OsStr::from_bytes(had))))
 }
 
 /// Where a descriptor stands in its file, and how that was opened.
@@ -80,17 +82,17 @@ pub(super) fn same_opening(pid: Pid, fd: u64, other_pid: Pid, other_fd: u64) -> 
     unsafe { libc::syscall(libc::SYS_kcmp, pid, other_pid, KCMP_FILE, fd as u32, other_fd as u32) <= 0 }
 }
 
-/// The file that a process means by a path, relative to a descriptor of a folder. A link is followed if `follow`.
-pub(super) fn at(pid: Pid, folder: Option<u64>, address: u64, follow: bool) -> Option<Seen> {
-    let path = String::from_utf8(text(pid, address)?).ok()?;
-    let path = match (path.strip_prefix('/'), folder) {
-        (Some(inner), _) => format!("/proc/{pid}/root/{inner}"),
-        (None, Some(folder)) if folder as i32 != libc::AT_FDCWD => {
-            format!("/proc/{pid}/fd/{}/{path}", folder as i32)
+/// What a process means by a path, relative to a descriptor of a folder.
+pub(super) fn path_at(pid: Pid, folder: Option<u64>, address: u64) -> Option<PathBuf> {
+    let path = PathBuf::from(OsString::from_vec(text(pid, address)?));
+    let folder = match (path.strip_prefix("/"), folder) {
+        (Ok(inner), _) => return Some(Path::new(&format!("/proc/{pid}/root")).join(inner)),
+        (Err(_), Some(folder)) if folder as i32 != libc::AT_FDCWD => {
+            format!("/proc/{pid}/fd/{}", folder as i32)
         }
-        (None, _) => format!("/proc/{pid}/cwd/{path}"),
+        _ => format!("/proc/{pid}/cwd"),
     };
-    seen(&path, follow)
+    Some(Path::new(&folder).join(path))
 }
 
 /// Copy memory of a process; fewer bytes where it ends.
@@ -157,10 +159,10 @@ impl Pattern {
     }
 
     pub(super) fn fits(&self, path: &Path) -> bool {
-        if path.starts_with(Path::new(&*self.0.to_string_lossy())) {
+        if path.starts_with(OsStr::from_bytes(self.0.as_bytes())) {
             return true;
         }
-        let Ok(path) = CString::new(path.as_os_str().to_owned().into_vec()) else { return false };
+        let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
         // SAFETY: both texts end with a zero.
         unsafe { libc::fnmatch(self.0.as_ptr(), path.as_ptr(), 0) == 0 }
     }
