@@ -107,6 +107,35 @@ def test_exactly_what_a_program_does(tmp_path: Path) -> None:
 
 
 @recordable
+def test_files_without_a_name_are_trimmed_when_they_are_closed(tmp_path: Path) -> None:
+    done, requests = record(
+        tmp_path,
+        """
+        import os, sys
+        os.chdir(sys.argv[1])
+        null = os.open("/dev/null", os.O_RDWR)
+        def nameless():
+            fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+            os.write(fd, bytes(8192))
+            return fd
+        for _ in range(2):
+            os.close(nameless())
+        os.dup2(null, nameless())
+        fd = nameless()
+        os.closerange(fd, fd + 1)
+        # One that gets a name stays.
+        fd = nameless()
+        os.link(f"/proc/self/fd/{fd}", "named", follow_symlinks=True)
+        os.write(fd, bytes(4096))
+        os.close(fd)
+        os.pread(os.open("named", os.O_RDONLY), 4096, 0)
+        """,
+    )
+    assert requests == [("write", 0, 16), ("trim", 0, 16)] * 4 + [("write", 0, 16), ("write", 16, 8), ("read", 0, 8)]
+    assert done.files == 5
+
+
+@recordable
 def test_children_inherit_the_recording(tmp_path: Path) -> None:
     done, requests = record(
         tmp_path,

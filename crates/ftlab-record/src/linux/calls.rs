@@ -55,6 +55,11 @@ enum What {
     },
     /// A file without a name is closed.
     Close,
+    /// A name is given to a file that may have none.
+    Link {
+        folder: u64,
+        name: u64,
+    },
     /// The last name of a file goes.
     Unlink {
         file: Seen,
@@ -144,6 +149,10 @@ impl Calls {
         let Some(path) = path() else { return false };
         let chosen = self.counts(&path, seen.file.inode == BLOCK_DEVICE);
         self.chosen.insert(seen.file, chosen);
+        if chosen && seen.links == 0 {
+            // It never had a name (`O_TMPFILE`), or was without it when the command got it.
+            self.orphans.push(seen.file);
+        }
         chosen
     }
 
@@ -177,6 +186,7 @@ impl Calls {
             sys::SYS_rename => {
                 return self.replaced(pid, now, None, a, None, b);
             }
+            sys::SYS_dup2 => (sys::SYS_dup3, a, b, 0),
             sys::SYS_open => (sys::SYS_openat, sys::AT_FDCWD as u64, a, b),
             sys::SYS_creat => (sys::SYS_openat, sys::AT_FDCWD as u64, a, 0),
             _ => (number, a, b, c),
@@ -227,18 +237,21 @@ impl Calls {
             sys::SYS_unlinkat if c as i32 & sys::AT_REMOVEDIR == 0 => {
                 What::Unlink { file: self.last_name(pid, now, Some(a), b)? }
             }
+            sys::SYS_linkat if !self.orphans.is_empty() => What::Link { folder: c, name: d },
             RENAMEAT => return self.replaced(pid, now, Some(a), b, Some(c), d),
             sys::SYS_renameat2 if e as u32 & sys::RENAME_EXCHANGE == 0 => {
                 return self.replaced(pid, now, Some(a), b, Some(c), d);
             }
             // Nearly always there is none, and nothing is asked.
-            sys::SYS_close if !self.orphans.is_empty() => {
-                let seen = process::of_descriptor(pid, a)?;
+            sys::SYS_close | sys::SYS_dup3 if !self.orphans.is_empty() => {
+                let closed = if number == sys::SYS_close { a } else { b };
+                let seen = process::of_descriptor(pid, closed)?;
                 if !self.orphans.contains(&seen.file) {
                     return None;
                 }
                 What::Close
             }
+            sys::SYS_close_range if !self.orphans.is_empty() => What::Close,
             sys::SYS_mmap => {
                 self.shared_mappings += u64::from(self.file(pid, now, e).is_some());
                 return None;
@@ -317,6 +330,12 @@ impl Calls {
                 }
             }
             What::Close => self.bury(now, pids),
+            What::Link { folder, name } => {
+                let path = process::path_at(pid, Some(folder), name);
+                if let Some(seen) = path.and_then(|path| process::seen(path, false)) {
+                    self.orphans.retain(|file| *file != seen.file);
+                }
+            }
             What::Unlink { file } => {
                 self.recorder.meet(file.file, file.bytes);
                 self.orphans.push(file.file);
