@@ -323,3 +323,28 @@ def test_a_text_is_a_command_of_one_word(tmp_path: Path) -> None:
     for nothing in ("", [], [""]):
         with pytest.raises(ftlab.ConfigError, match="found nothing"):
             ftlab.record(nothing, tmp_path / "r.csv")
+
+
+@recordable
+def test_one_pattern_needs_no_list(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    script = f"cd {tmp_path}; mkdir -p link/new; echo a >link/new/a; echo b >link/b"
+    for include in (f"{tmp_path}/link/new", tmp_path / "link" / "new"):
+        shutil.rmtree(tmp_path / "real" / "new", ignore_errors=True)
+        done = ftlab.record(["sh", "-c", script], tmp_path / "r.csv", include=include, exclude="*/b")
+        assert (done.files, done.writes) == (1, 1)
+
+
+@recordable
+def test_appending_whatever_the_offset(tmp_path: Path) -> None:
+    _, requests = record(
+        tmp_path,
+        """
+        import os, sys
+        fd = os.open(sys.argv[1] + "/a", os.O_RDWR | os.O_CREAT)
+        os.write(fd, bytes(8192))
+        os.pwritev(fd, [bytes(512)], 0, os.RWF_APPEND)
+        """,
+    )
+    assert requests == [("write", 0, 16), ("write", 16, 1)]

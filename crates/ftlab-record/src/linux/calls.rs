@@ -95,6 +95,8 @@ enum At {
     /// Where the descriptor stands, which moves.
     Position,
     Offset(u64),
+    /// At the end of the file, without moving the position.
+    End,
     /// A number in memory, which moves.
     Memory(u64),
 }
@@ -207,7 +209,11 @@ impl Calls {
                 What::Write { fd: a, file: self.file(pid, now, a)?, at: At::Offset(d), sync: false }
             }
             sys::SYS_pwritev2 => {
-                What::Write { fd: a, file: self.file(pid, now, a)?, at: positioned(d), sync: dsync(f) }
+                let at = match positioned(d) {
+                    At::Offset(_) if f as i32 & sys::RWF_APPEND != 0 => At::End,
+                    at => at,
+                };
+                What::Write { fd: a, file: self.file(pid, now, a)?, at, sync: dsync(f) }
             }
             sys::SYS_sendfile | sys::SYS_copy_file_range => {
                 let (from, from_at, to, to_at) = match number {
@@ -351,10 +357,13 @@ impl Calls {
             return;
         }
         let Some((position, mode, append)) = process::position(pid, fd) else { return };
-        let append_at = || process::of_descriptor(pid, fd).map(|seen| seen.bytes.saturating_sub(bytes));
-        let offset = match at {
+        let at = match at {
             // Linux appends even where an offset is stated.
-            At::Offset(_) if append && write.is_some() => append_at(),
+            At::Offset(_) if append && write.is_some() => At::End,
+            at => at,
+        };
+        let offset = match at {
+            At::End => process::of_descriptor(pid, fd).map(|seen| seen.bytes.saturating_sub(bytes)),
             At::Offset(offset) => Some(offset),
             At::Position => Some(position.saturating_sub(bytes)),
             At::Memory(pointer) => process::number(pid, pointer).map(|after| after.saturating_sub(bytes)),

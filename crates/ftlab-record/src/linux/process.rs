@@ -149,12 +149,15 @@ pub(super) fn is_open(pids: impl Iterator<Item = Pid>, file: FileId) -> bool {
 pub(super) struct Pattern(CString);
 
 impl Pattern {
-    /// Folders that exist are known by their real names.
+    /// As far as folders exist, they are known by their real names.
     pub(super) fn new(text: &str) -> io::Result<Self> {
-        let path = fs::canonicalize(text).unwrap_or_else(|_| {
-            let folder = std::env::current_dir().unwrap_or_default();
-            if text.starts_with('*') { PathBuf::from(text) } else { folder.join(text) }
-        });
+        let path = std::env::current_dir().unwrap_or_default().join(text);
+        let real = |folder: &Path| {
+            let rest = path.strip_prefix(folder).ok()?;
+            Some(fs::canonicalize(folder).ok()?.components().chain(rest.components()).collect::<PathBuf>())
+        };
+        let real = if text.starts_with('*') { None } else { path.ancestors().find_map(real) };
+        let path = real.unwrap_or_else(|| PathBuf::from(text));
         Ok(Self(CString::new(path.into_os_string().into_vec())?))
     }
 
@@ -165,5 +168,26 @@ impl Pattern {
         let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
         // SAFETY: both texts end with a zero.
         unsafe { libc::fnmatch(self.0.as_ptr(), path.as_ptr(), 0) == 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_know_folders_by_their_real_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(folder.path()).unwrap().join("real");
+        let link = folder.path().join("link");
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let fits = |text: &str, path: &str| {
+            let text = link.join(text).into_os_string().into_string().unwrap();
+            Pattern::new(&text).unwrap().fits(&real.join(path))
+        };
+        assert!(fits("", "a") && fits("not/yet", "not/yet") && fits("not/yet", "not/yet/a"));
+        assert!(fits("*.db", "a.db") && !fits("*.db", "a") && !fits("not/yet", "not/yetmore"));
+        assert!(Pattern::new("*/a").unwrap().fits(&real.join("a")));
     }
 }
