@@ -394,6 +394,19 @@ def test_split_writes_over_nothing_unless_told(two_volumes: Path, tmp_path: Path
     assert ftlab_package.split(two_volumes, tmp_path, "csv", overwrite=True).requests[3] == 2
 
 
+def test_a_trace_goes_where_a_link_leads(tmp_path: Path) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n")
+    (tmp_path / "link.csv").symlink_to("target.csv")
+    assert ftlab("trace", "convert", small, tmp_path / "link.csv").status == 0
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "target.csv").read_text().endswith("\n0,write,0,8,0\n")
+    ran = ftlab("trace", "convert", small, "-", "--to", "csv")
+    assert ran.status == 2
+    assert "-: cannot be created: `-` is not taken for standard output, state /dev/stdout" in ran.err
+    assert not Path("-").exists()
+
+
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_conversion_that_is_ended_leaves_no_part_behind(tmp_path: Path, number: str) -> None:
