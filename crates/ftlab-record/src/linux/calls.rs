@@ -150,7 +150,9 @@ impl Calls {
         }
         let Some(path) = path() else { return false };
         let chosen = self.counts(&path, seen.file.inode == BLOCK_DEVICE);
-        self.chosen.insert(seen.file, chosen);
+        if chosen || seen.links > 0 {
+            self.chosen.insert(seen.file, chosen);
+        }
         if chosen && seen.links == 0 {
             // It never had a name (`O_TMPFILE`), or was without it when the command got it.
             self.orphans.push(seen.file);

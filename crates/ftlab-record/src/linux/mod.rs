@@ -297,10 +297,11 @@ impl Loop<'_> {
         let now = self.now();
         let begun = call_info(pid).filter(|info| info.op == OP_SECCOMP);
         let enter = |info: CallInfo| self.calls.enter(pid, now, info.data[0].cast_signed(), &info.data[1..7]);
-        if let Some(pending) = begun.and_then(enter) {
+        let pending = begun.and_then(enter);
+        self.tasks.insert(pid, None);
+        if let Some(pending) = pending {
             self.go_on(pid, pending);
         } else {
-            self.tasks.insert(pid, None);
             let _ = ptrace(libc::PTRACE_CONT, pid, 0, 0);
         }
     }
