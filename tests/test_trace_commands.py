@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -405,6 +406,22 @@ def test_a_trace_goes_where_a_link_leads(tmp_path: Path) -> None:
     assert ran.status == 2
     assert "-: cannot be created: `-` is not taken for standard output, state /dev/stdout" in ran.err
     assert not Path("-").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no link to standard output")
+@pytest.mark.parametrize("command", ["convert", "merge"])
+def test_a_trace_on_standard_output_is_nothing_but_the_trace(tmp_path: Path, command: str) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n")
+    # A link of our own: what replaces links would replace that of the system.
+    (tmp_path / "out").symlink_to("/dev/fd/1")
+    arguments = [FTLAB, "trace", command, small, tmp_path / "out", "--to", "csv"]
+    with (tmp_path / "kept").open("w") as kept:
+        subprocess.run(arguments, stdout=kept, stderr=subprocess.PIPE, check=True)
+    piped = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert piped.stdout == (tmp_path / "kept").read_text() == "arrival_ns,op,lba,sectors,stream\n0,write,0,8,0\n"
+    assert "1 requests written" in piped.stderr
+    assert (tmp_path / "out").is_symlink()
 
 
 @pytest.mark.usefixtures("interruptible")
