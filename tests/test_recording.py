@@ -107,6 +107,36 @@ def test_exactly_what_a_program_does(tmp_path: Path) -> None:
 
 
 @recordable
+def test_files_without_a_name_are_trimmed_when_they_are_closed(tmp_path: Path) -> None:
+    done, requests = record(
+        tmp_path,
+        """
+        import ctypes, os, sys
+        os.chdir(sys.argv[1])
+        null = os.open("/dev/null", os.O_RDWR)
+        def nameless():
+            fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+            os.write(fd, bytes(8192))
+            return fd
+        for _ in range(2):
+            os.close(nameless())
+        os.dup2(null, nameless())
+        fd = nameless()
+        os.closerange(fd, fd + 1)
+        # One that gets a name stays.
+        fd = nameless()
+        path = f"/proc/self/fd/{fd}".encode()
+        assert ctypes.CDLL(None).linkat(-100, path, -100, b"named", 0x400) == 0
+        os.write(fd, bytes(4096))
+        os.close(fd)
+        os.pread(os.open("named", os.O_RDONLY), 4096, 0)
+        """,
+    )
+    assert requests == [("write", 0, 16), ("trim", 0, 16)] * 4 + [("write", 0, 16), ("write", 16, 8), ("read", 0, 8)]
+    assert done.files == 5
+
+
+@recordable
 def test_children_inherit_the_recording(tmp_path: Path) -> None:
     done, requests = record(
         tmp_path,
@@ -294,3 +324,28 @@ def test_a_text_is_a_command_of_one_word(tmp_path: Path) -> None:
     for nothing in ("", [], [""]):
         with pytest.raises(ftlab.ConfigError, match="found nothing"):
             ftlab.record(nothing, tmp_path / "r.csv")
+
+
+@recordable
+def test_one_pattern_needs_no_list(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    script = f"cd {tmp_path}; mkdir -p link/new; echo a >link/new/a; echo b >link/b"
+    for include in (f"{tmp_path}/link/new", tmp_path / "link" / "new"):
+        shutil.rmtree(tmp_path / "real" / "new", ignore_errors=True)
+        done = ftlab.record(["sh", "-c", script], tmp_path / "r.csv", include=include, exclude="*/b")
+        assert (done.files, done.writes) == (1, 1)
+
+
+@recordable
+def test_appending_whatever_the_offset(tmp_path: Path) -> None:
+    _, requests = record(
+        tmp_path,
+        """
+        import os, sys
+        fd = os.open(sys.argv[1] + "/a", os.O_RDWR | os.O_CREAT)
+        os.write(fd, bytes(8192))
+        os.pwritev(fd, [bytes(512)], 0, os.RWF_APPEND)
+        """,
+    )
+    assert requests == [("write", 0, 16), ("write", 16, 1)]

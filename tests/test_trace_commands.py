@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -392,6 +393,35 @@ def test_split_writes_over_nothing_unless_told(two_volumes: Path, tmp_path: Path
     assert ftlab("trace", "split", two_volumes, tmp_path, "--to", "csv", "--force").status == 0
     assert (tmp_path / "two-3.csv").read_text().startswith("arrival_ns")
     assert ftlab_package.split(two_volumes, tmp_path, "csv", overwrite=True).requests[3] == 2
+
+
+def test_a_trace_goes_where_a_link_leads(tmp_path: Path) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n")
+    (tmp_path / "link.csv").symlink_to("target.csv")
+    assert ftlab("trace", "convert", small, tmp_path / "link.csv").status == 0
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "target.csv").read_text().endswith("\n0,write,0,8,0\n")
+    ran = ftlab("trace", "convert", small, "-", "--to", "csv")
+    assert ran.status == 2
+    assert "-: cannot be created: `-` is not taken for standard output, state /dev/stdout" in ran.err
+    assert not Path("-").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no link to standard output")
+@pytest.mark.parametrize("command", ["convert", "merge"])
+def test_a_trace_on_standard_output_is_nothing_but_the_trace(tmp_path: Path, command: str) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n")
+    # A link of our own: what replaces links would replace that of the system.
+    (tmp_path / "out").symlink_to("/dev/fd/1")
+    arguments = [FTLAB, "trace", command, small, tmp_path / "out", "--to", "csv"]
+    with (tmp_path / "kept").open("w") as kept:
+        subprocess.run(arguments, stdout=kept, stderr=subprocess.PIPE, check=True)
+    piped = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert piped.stdout == (tmp_path / "kept").read_text() == "arrival_ns,op,lba,sectors,stream\n0,write,0,8,0\n"
+    assert "1 requests written" in piped.stderr
+    assert (tmp_path / "out").is_symlink()
 
 
 @pytest.mark.usefixtures("interruptible")

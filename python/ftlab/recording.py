@@ -83,14 +83,19 @@ class Recording:
         return said
 
 
+def _patterns(patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    several = [patterns] if isinstance(patterns, (str, os.PathLike)) else patterns
+    return [os.fspath(pattern) for pattern in several]
+
+
 def record(
     command: str | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
     format: str | None = None,
     cache: int | str | None = None,
-    include: Sequence[str | os.PathLike[str]] = (),
-    exclude: Sequence[str | os.PathLike[str]] = (),
+    include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    exclude: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     output_to_stderr: bool = False,
 ) -> Recording:
     """Run a command and record what it and all that it starts do to files, as a trace. Linux only.
@@ -104,7 +109,7 @@ def record(
         format: Its format. Default: by the extension of ``out``.
         cache: Size of a page cache that stands between the command and the device, such as ``"256MiB"``. Default:
             ``None`` or ``"none"``, every call is a request.
-        include: Only files in these folders, or whose whole path matches these patterns. Default: all.
+        include: Only files in these folders, or whose whole path matches these patterns: one or several. Default: all.
         exclude: Not these.
         output_to_stderr: Send the standard output of the command to standard error.
 
@@ -135,8 +140,8 @@ def record(
             target,
             chosen,
             cache="0" if cache in {None, "none"} else str(cache),
-            include=[os.fspath(pattern) for pattern in include],
-            exclude=[os.fspath(pattern) for pattern in exclude],
+            include=_patterns(include),
+            exclude=_patterns(exclude),
             output_to_stderr=output_to_stderr,
             asked=lambda: asked.pop(0) if asked else None,
         )

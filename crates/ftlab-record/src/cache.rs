@@ -114,8 +114,16 @@ impl Cache {
         out.push(Transfer { write: true, file, first, pages: last - first });
     }
 
-    /// Read pages of a file of `end` pages.
-    pub fn read(&mut self, file: FileId, first: u64, pages: u64, end: u64, out: &mut Vec<Transfer>) {
+    /// Read pages of a file of `end` pages. Those that are not `stored` are holes: they cost a page of the cache only.
+    pub fn read(
+        &mut self,
+        file: FileId,
+        first: u64,
+        pages: u64,
+        end: u64,
+        stored: impl Fn(u64) -> bool,
+        out: &mut Vec<Transfer>,
+    ) {
         let last = first.saturating_add(pages);
         let (expected, window) = self.ahead.get(&file).copied().unwrap_or((0, 0));
         let in_order = first == expected || (first + 1 == expected && first > 0);
@@ -127,22 +135,30 @@ impl Cache {
             to = last.saturating_add(window).min(end.max(last));
         }
         self.ahead.insert(file, (last, window));
-        self.fetch(file, first, to, out);
+        self.fetch(file, first, to, stored, out);
         for page in first..last {
             self.touch((file, page), None, out);
         }
     }
 
-    /// Bring what is missing of `first..to`.
-    fn fetch(&mut self, file: FileId, first: u64, to: u64, out: &mut Vec<Transfer>) {
+    /// Bring what is missing of `first..to`, as far as it is `stored`.
+    fn fetch(
+        &mut self,
+        file: FileId,
+        first: u64,
+        to: u64,
+        stored: impl Fn(u64) -> bool,
+        out: &mut Vec<Transfer>,
+    ) {
         let mut page = first;
         while page < to {
-            if self.pages.contains_key(&(file, page)) {
+            let comes = |cache: &Self, page| stored(page) && !cache.pages.contains_key(&(file, page));
+            if !comes(self, page) {
                 page += 1;
                 continue;
             }
             let mut last = page + 1;
-            while last < to && last - page < LARGEST_WRITE && !self.pages.contains_key(&(file, last)) {
+            while last < to && last - page < LARGEST_WRITE && comes(self, last) {
                 last += 1;
             }
             out.push(Transfer { write: false, file, first: page, pages: last - page });
@@ -165,7 +181,7 @@ impl Cache {
         out: &mut Vec<Transfer>,
     ) {
         for page in partial {
-            self.fetch(file, *page, page + 1, out);
+            self.fetch(file, *page, page + 1, |_| true, out);
         }
         for page in first..first.saturating_add(pages) {
             self.touch((file, page), Some(now), out);
@@ -227,7 +243,7 @@ mod tests {
     fn reading_in_order_reads_ahead_in_growing_windows() {
         let (mut cache, mut out) = (Cache::new(64 << 20), Vec::new());
         for page in 0..100 {
-            cache.read(FILE, page, 1, 90, &mut out);
+            cache.read(FILE, page, 1, 90, |_| true, &mut out);
         }
         assert_eq!(
             moved(&mut out),
@@ -237,8 +253,8 @@ mod tests {
                 .collect::<Vec<_>>()
         );
         let other = FileId { device: 1, inode: 2 };
-        cache.read(other, 50, 2, 90, &mut out);
-        cache.read(other, 50, 2, 90, &mut out);
+        cache.read(other, 50, 2, 90, |_| true, &mut out);
+        cache.read(other, 50, 2, 90, |_| true, &mut out);
         assert_eq!(moved(&mut out), [(false, 50, 2)]);
     }
 
@@ -270,11 +286,11 @@ mod tests {
         let (mut cache, mut out) = (Cache::new(64 * PAGE), Vec::new());
         cache.write(0, FILE, 1000, 1, &[], &mut out);
         for page in 0..64 {
-            cache.read(FILE, page * 2, 1, 0, &mut out);
+            cache.read(FILE, page * 2, 1, 0, |_| true, &mut out);
         }
         let all = moved(&mut out);
         assert_eq!(all.iter().filter(|(write, ..)| *write).collect::<Vec<_>>(), [&(true, 1000, 1)]);
-        cache.read(FILE, 126, 1, 0, &mut out);
+        cache.read(FILE, 126, 1, 0, |_| true, &mut out);
         assert_eq!(moved(&mut out), []);
         // More than a fifth of it dirty is too much.
         for page in 0..20 {

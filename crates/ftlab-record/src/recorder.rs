@@ -93,7 +93,8 @@ impl Recorder {
         let (first, last) = pages(offset, bytes);
         match &mut self.cache {
             Some(cache) if !mode.direct => {
-                cache.read(file, first, last - first, size.div_ceil(PAGE), &mut self.transfers);
+                let stored = |page| self.layout.holds(file, page);
+                cache.read(file, first, last - first, size.div_ceil(PAGE), stored, &mut self.transfers);
             }
             cache => {
                 if let Some(cache) = cache {
@@ -317,6 +318,22 @@ mod tests {
         recorder.punch(8, FILE, 8192, 4096);
         recorder.finish(9);
         assert_eq!(told(&mut recorder), [(8, Op::Trim, 16, 8)]);
+    }
+
+    #[test]
+    fn holes_of_new_files_are_not_read_through_a_cache_and_not_trimmed() {
+        let mut recorder = Recorder::new(128 << 20);
+        let size = (64 << 20) + 4096;
+        recorder.meet(FILE, 0);
+        recorder.write(1, FILE, 64 << 20, 4096, Mode::default());
+        recorder.sync(2, FILE);
+        assert_eq!(told(&mut recorder), [(2, Op::Write, 0, 8), (2, Op::Flush, 0, 0)]);
+        for offset in (0..size).step_by(1 << 20) {
+            recorder.read(3, FILE, offset, (size - offset).min(1 << 20), size, Mode::default());
+        }
+        assert_eq!(told(&mut recorder), []);
+        recorder.truncate(4, FILE, 0);
+        assert_eq!(told(&mut recorder), [(4, Op::Trim, 0, 8)]);
     }
 
     #[test]

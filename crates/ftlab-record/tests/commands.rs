@@ -88,6 +88,46 @@ fn children_and_threads_are_followed_and_excluded_files_are_not() {
 }
 
 #[test]
+fn processes_that_share_a_position_write_each_its_own_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "cd {}; for i in 1 2 3 4 5 6; do dd if=/dev/zero bs=4096 count=150 2>/dev/null & done >log; wait",
+        folder.path().display()
+    );
+    let Some((result, requests)) = recorded(&["sh", "-c", &script], &within(folder.path())) else { return };
+    let written = told(&requests);
+    assert_eq!((result.status, written.len()), (0, 900));
+    let expected: Vec<_> = (0..900).map(|page| (Op::Write, page * 8, 8)).collect();
+    let mut sorted = written;
+    sorted.sort_unstable_by_key(|(_, lba, _)| *lba);
+    assert_eq!(sorted, expected);
+}
+
+#[test]
+fn files_that_were_not_accessed_before_leave_trims_under_any_name() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let names: [&[u8]; 6] = [b"cut", b"emptied", b"gone", b"over", b"not\xffutf8", b"secret"];
+    for (pages, name) in (1..).zip(names) {
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::write(path, vec![7; pages * 4096]).unwrap();
+    }
+    let script = format!(
+        "cd {}; truncate -s 100 cut; : >emptied; rm gone; : >new; mv new over; rm not*; rm secret; echo >later; rm later",
+        folder.path().display()
+    );
+    let options = Options { exclude: vec!["*/secret".into()], ..within(folder.path()) };
+    let Some((result, requests)) = recorded(&["sh", "-c", &script], &options) else { return };
+    assert_eq!(result.status, 0);
+    let trims: Vec<(Op, u32)> = requests.iter().map(|request| (request.op, request.sectors)).collect();
+    // `truncate` opens the file, asks nothing of it, and cuts it within its only page.
+    let expected = [16, 24, 32, 40].map(|sectors| (Op::Trim, sectors));
+    assert_eq!(trims[..4], expected);
+    assert_eq!(trims[4..], [(Op::Write, 1), (Op::Trim, 8)], "it may have the number of one that is excluded");
+}
+
+#[test]
 fn a_cache_holds_writes_back_until_they_are_synchronised() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(

@@ -459,9 +459,9 @@ impl Sink for zstd::stream::write::Encoder<'static, io::BufWriter<File>> {
     }
 }
 
-/// Create a file.
-pub(crate) fn create(path: &Path, compression: Compression) -> io::Result<Box<dyn Sink>> {
-    let file = io::BufWriter::with_capacity(256 * 1024, File::create(path)?);
+/// Write a file, compressed.
+pub(crate) fn sink(file: File, compression: Compression) -> io::Result<Box<dyn Sink>> {
+    let file = io::BufWriter::with_capacity(256 * 1024, file);
     Ok(match compression {
         Compression::None => Box::new(file),
         Compression::Gzip => Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())),

@@ -1,6 +1,7 @@
 //! Writing traces.
 
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ftlab_core::host::request::{Op, Request, SourceError};
@@ -35,8 +36,8 @@ pub(crate) trait TraceWriter: Send {
 /// converted onto itself.
 pub struct TraceOutput {
     path: PathBuf,
-    /// Where it is until it is finished; absent for devices and pipes, which are written directly.
-    partial: Option<PathBuf>,
+    /// Where it is until it is finished, and where it goes then; absent for what is written directly.
+    partial: Option<(PathBuf, PathBuf)>,
     format: &'static str,
     keeps_contents: bool,
     /// Requests whose contents are known and not kept.
@@ -65,6 +66,45 @@ pub fn create_with_contents(path: &Path, format: &str) -> Result<TraceOutput, So
     create_with(path, format, true)
 }
 
+/// The file that a path means once links are followed. Nothing if it is to be written directly: a device, a pipe, or what
+/// a link of the system names, such as `/dev/stdout`, which others have open.
+fn behind_links(path: &Path) -> io::Result<Option<PathBuf>> {
+    // This also refuses links that go in circles.
+    match fs::metadata(path) {
+        Ok(about) if !about.is_file() => return Ok(None),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut path = path.to_owned();
+    while let Ok(target) = fs::read_link(&path) {
+        let folder = fs::canonicalize(match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        })?;
+        if folder == Path::new("/dev") || folder.starts_with("/proc") {
+            return Ok(None);
+        }
+        path = folder.join(target);
+    }
+    Ok(Some(path))
+}
+
+/// Open what a trace is written to, with the names that it has until it is finished and then.
+fn open(path: &Path) -> io::Result<(File, Option<(PathBuf, PathBuf)>)> {
+    let Some(target) = behind_links(path)? else { return Ok((File::create(path)?, None)) };
+    let mut number = 1;
+    loop {
+        let mut name = target.as_os_str().to_owned();
+        name.push(if number == 1 { ".partial".into() } else { format!(".partial-{number}") });
+        let partial = PathBuf::from(name);
+        // Somebody's file of that name is left alone.
+        match File::create_new(&partial) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            file => return Ok((file?, Some((partial, target)))),
+        }
+    }
+}
+
 fn create_with(path: &Path, format: &str, contents: bool) -> Result<TraceOutput, SourceError> {
     let format = Format::named(format).map_err(|error| failed(path, error))?;
     let keeps_contents = contents && format.write_contents.is_some();
@@ -74,14 +114,14 @@ fn create_with(path: &Path, format: &str, contents: bool) -> Result<TraceOutput,
         let expected = format!("{} is read only; traces are written as {}", format.name, names(&writable));
         return Err(failed(path, expected));
     };
-    let special = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-    let partial = (!special).then(|| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".partial");
-        PathBuf::from(name)
-    });
-    let sink = input::create(partial.as_deref().unwrap_or(path), Compression::of_extension(path));
-    let sink = sink.map_err(|error| failed(path, format!("cannot be created: {error}")))?;
+    let opened = if path == Path::new("-") {
+        Err(io::Error::other("`-` is not taken for standard output, state /dev/stdout (or ./- for a file)"))
+    } else {
+        open(path)
+    };
+    let sink =
+        opened.and_then(|(file, partial)| Ok((input::sink(file, Compression::of_extension(path))?, partial)));
+    let (sink, partial) = sink.map_err(|error| failed(path, format!("cannot be created: {error}")))?;
     let mut output = TraceOutput {
         path: path.to_owned(),
         partial,
@@ -145,8 +185,8 @@ impl TraceOutput {
         }
         let finished = self.writer.take().map_or(Ok(()), TraceWriter::finish);
         finished.map_err(|error| failed(&self.path, error))?;
-        if let Some(partial) = &self.partial {
-            let named = std::fs::rename(partial, &self.path);
+        if let Some((partial, target)) = &self.partial {
+            let named = fs::rename(partial, target);
             named.map_err(|error| failed(&self.path, format!("cannot be given its name: {error}")))?;
             self.partial = None;
         }
@@ -156,10 +196,9 @@ impl TraceOutput {
 
 impl Drop for TraceOutput {
     fn drop(&mut self) {
-        if let Some(partial) = self.partial.take() {
+        if let Some((partial, _)) = self.partial.take() {
             drop(self.writer.take());
-            // It may not even have been created.
-            let _ = std::fs::remove_file(partial);
+            let _ = fs::remove_file(partial);
         }
     }
 }

@@ -522,6 +522,53 @@ fn empty_traces_are_errors_in_every_format() {
     assert!(error.expected.contains("no request"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_trace_goes_where_links_lead_and_spares_the_files_of_others() {
+    use std::os::unix::fs::symlink;
+
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let write = |path: &Path| {
+        let mut output = create(path, "csv").unwrap();
+        output.write(&some_requests(3)).unwrap();
+        output.finish().unwrap();
+    };
+    let is_trace = |path: &Path| std::fs::read_to_string(path).unwrap().starts_with("arrival_ns");
+
+    std::fs::create_dir(at("far")).unwrap();
+    symlink("far/target.csv", at("link")).unwrap();
+    symlink("link", at("link_of_a_link")).unwrap();
+    for _ in ["not there yet", "there"] {
+        write(&at("link_of_a_link"));
+        assert!(
+            at("link").is_symlink() && at("link_of_a_link").is_symlink() && is_trace(&at("far/target.csv"))
+        );
+        std::fs::write(at("far/target.csv"), "old").unwrap();
+    }
+    symlink("circle", at("circle")).unwrap();
+    assert!(create(&at("circle"), "csv").is_err() && at("circle").is_symlink());
+
+    // What the system has a link for is written as it is: others have it open.
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let shared = std::fs::File::create_new(at("shared")).unwrap();
+        symlink(format!("/proc/self/fd/{}", shared.as_raw_fd()), at("stdout")).unwrap();
+        write(&at("stdout"));
+        assert!(at("stdout").is_symlink() && shared.metadata().unwrap().len() > 0 && is_trace(&at("shared")));
+    }
+
+    std::fs::write(at("mine.csv.partial"), "precious").unwrap();
+    write(&at("mine.csv"));
+    drop(create(&at("mine.csv"), "csv").unwrap());
+    assert_eq!(std::fs::read_to_string(at("mine.csv.partial")).unwrap(), "precious");
+    assert!(is_trace(&at("mine.csv")) && !at("mine.csv.partial-2").exists());
+
+    let error = create(Path::new("-"), "csv").err().unwrap();
+    assert!(error.expected.contains("/dev/stdout") && !Path::new("-").exists(), "{error}");
+}
+
 #[test]
 fn lines_without_end_are_refused_without_filling_memory() {
     for format in FORMATS {

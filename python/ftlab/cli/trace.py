@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -144,10 +147,20 @@ def convert(
         done = conversion.convert(reading.trace(file), target, to, requests=requests, progress=tell)
     tell_skipped(file, done.skipped_records)
     tell_lost(target, done.lost)
-    if as_json:
-        print_json(_written(target, to, done))
-    else:
-        click.echo(f"{target}: {count_text(done.requests)} requests written as {to}")
+    with _beside(target):
+        if as_json:
+            print_json(_written(target, to, done))
+        else:
+            click.echo(f"{target}: {count_text(done.requests)} requests written as {to}")
+
+
+def _beside(target: Path) -> AbstractContextManager[Any]:
+    """Say what is said about a trace on standard error if the trace itself is standard output."""
+    try:
+        same = os.path.samestat(target.stat(), os.fstat(1))
+    except OSError:
+        same = False
+    return redirect_stdout(sys.stderr) if same else nullcontext()
 
 
 def _written(target: Path, to: str, done: conversion.Written) -> dict[str, Any]:
@@ -199,13 +212,14 @@ def merge(
         done = conversion.merge(traces, target, to, keep_streams=keep_streams, progress=tell)
     tell_skipped(target, done.skipped_records)
     tell_lost(target, done.lost)
-    if as_json:
-        rows = [{**stream._asdict(), "file": str(stream.file)} for stream in done.streams]
-        print_json({**_written(target, to, done), "streams": rows})
-        return
-    click.echo(f"{target}: {count_text(done.requests)} requests written as {to}")
-    lines = [(str(file), str(volume), str(stream)) for file, volume, stream in done.streams]
-    print_lines(table(("file", "volume", "stream"), lines, right=("volume", "stream")))
+    with _beside(target):
+        if as_json:
+            rows = [{**stream._asdict(), "file": str(stream.file)} for stream in done.streams]
+            print_json({**_written(target, to, done), "streams": rows})
+            return
+        click.echo(f"{target}: {count_text(done.requests)} requests written as {to}")
+        lines = [(str(file), str(volume), str(stream)) for file, volume, stream in done.streams]
+        print_lines(table(("file", "volume", "stream"), lines, right=("volume", "stream")))
 
 
 @trace.command()

@@ -1,10 +1,11 @@
 //! What a system call does to files: looked at before it happens, and told when it has.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::filter::{RENAMEAT, SYNC_FILE_RANGE};
-use super::process::{self, Pattern, Pid, Seen};
+use super::process::{self, BLOCK_DEVICE, Pattern, Pid, Seen};
 use crate::layout::FileId;
 use crate::recorder::{Mode, Recorder};
 
@@ -48,14 +49,44 @@ enum What {
         offset: u64,
         bytes: u64,
     },
-    /// A descriptor is given for a file that was emptied.
-    Open,
+    /// A descriptor is given for a file that is emptied.
+    Open {
+        before: Option<Seen>,
+    },
     /// A file without a name is closed.
     Close,
+    /// A name is given to a file that may have none.
+    Link {
+        folder: u64,
+        name: u64,
+    },
     /// The last name of a file goes.
     Unlink {
         file: Seen,
     },
+}
+
+impl Pending {
+    /// The descriptors whose positions move.
+    fn moving(&self) -> impl Iterator<Item = (u64, FileId)> {
+        let ends = match &self.what {
+            What::Read { fd, file, at } | What::Write { fd, file, at, .. } => [Some((*fd, *file, *at)), None],
+            What::Copy { from, to: to @ Some(_) } => [*from, *to],
+            // What is sent elsewhere may wait for its reader; nobody is to wait for it.
+            _ => [None, None],
+        };
+        let moving = |end: (u64, Seen, At)| matches!(end.2, At::Position).then_some((end.0, end.1.file));
+        ends.into_iter().flatten().filter_map(moving)
+    }
+
+    /// Whether this call of `pid` and another one move the same position.
+    pub(super) fn shares_position(&self, pid: Pid, other: &Self, other_pid: Pid) -> bool {
+        self.moving().any(|(fd, file)| {
+            other
+                .moving()
+                .any(|(other_fd, same)| file == same && process::same_opening(pid, fd, other_pid, other_fd))
+        })
+    }
 }
 
 /// Where in a file.
@@ -64,6 +95,8 @@ enum At {
     /// Where the descriptor stands, which moves.
     Position,
     Offset(u64),
+    /// At the end of the file, without moving the position.
+    End,
     /// A number in memory, which moves.
     Memory(u64),
 }
@@ -109,22 +142,39 @@ impl Calls {
         (self.include.is_empty() || fits(&self.include)) && !fits(&self.exclude)
     }
 
+    /// Whether a file counts, by its path when it is first asked about.
+    fn is_chosen(&mut self, now: u64, seen: &Seen, path: impl FnOnce() -> Option<PathBuf>) -> bool {
+        self.born_again(now, seen);
+        if let Some(chosen) = self.chosen.get(&seen.file) {
+            return *chosen;
+        }
+        let Some(path) = path() else { return false };
+        let chosen = self.counts(&path, seen.file.inode == BLOCK_DEVICE);
+        if chosen || seen.links > 0 {
+            self.chosen.insert(seen.file, chosen);
+        }
+        if chosen && seen.links == 0 {
+            // It never had a name (`O_TMPFILE`), or was without it when the command got it.
+            self.orphans.push(seen.file);
+        }
+        chosen
+    }
+
     /// The file behind a descriptor, met, if it counts.
     fn file(&mut self, pid: Pid, now: u64, fd: u64) -> Option<Seen> {
         let seen = process::of_descriptor(pid, fd)?;
-        self.born_again(now, &seen);
-        let chosen = if let Some(chosen) = self.chosen.get(&seen.file) {
-            *chosen
-        } else {
-            let path = process::path_of(pid, fd)?;
-            let chosen = self.counts(&path, seen.file.inode == u64::MAX);
-            self.chosen.insert(seen.file, chosen);
-            chosen
-        };
+        let chosen = self.is_chosen(now, &seen, || process::path_of(pid, fd, seen.links == 0));
         if chosen {
             self.recorder.meet(seen.file, seen.bytes);
         }
         chosen.then_some(seen)
+    }
+
+    /// The file of a path as it is before a call, if it counts. It is met when the call has done something to it.
+    fn named(&mut self, pid: Pid, now: u64, folder: Option<u64>, address: u64) -> Option<Seen> {
+        let path = process::path_at(pid, folder, address)?;
+        let seen = process::seen(&path, true)?;
+        self.is_chosen(now, &seen, || fs::canonicalize(path).ok()).then_some(seen)
     }
 
     /// A call begins. Nothing if its end need not be seen.
@@ -138,10 +188,11 @@ impl Calls {
             // The older calls, as their newer selves.
             sys::SYS_unlink => (sys::SYS_unlinkat, sys::AT_FDCWD as u64, a, 0),
             sys::SYS_rename => {
-                return Self::replaced(pid, now, None, a, None, b);
+                return self.replaced(pid, now, None, a, None, b);
             }
-            sys::SYS_open => (sys::SYS_openat, 0, a, b),
-            sys::SYS_creat => (sys::SYS_openat, 0, a, sys::O_TRUNC as u64),
+            sys::SYS_dup2 => (sys::SYS_dup3, a, b, 0),
+            sys::SYS_open => (sys::SYS_openat, sys::AT_FDCWD as u64, a, b),
+            sys::SYS_creat => (sys::SYS_openat, sys::AT_FDCWD as u64, a, 0),
             _ => (number, a, b, c),
         };
         let dsync = |flags: u64| flags as i32 & (sys::RWF_DSYNC | sys::RWF_SYNC) != 0;
@@ -160,7 +211,11 @@ impl Calls {
                 What::Write { fd: a, file: self.file(pid, now, a)?, at: At::Offset(d), sync: false }
             }
             sys::SYS_pwritev2 => {
-                What::Write { fd: a, file: self.file(pid, now, a)?, at: positioned(d), sync: dsync(f) }
+                let at = match positioned(d) {
+                    At::Offset(_) if f as i32 & sys::RWF_APPEND != 0 => At::End,
+                    at => at,
+                };
+                What::Write { fd: a, file: self.file(pid, now, a)?, at, sync: dsync(f) }
             }
             sys::SYS_sendfile | sys::SYS_copy_file_range => {
                 let (from, from_at, to, to_at) = match number {
@@ -181,30 +236,30 @@ impl Calls {
                 What::WriteOut { file: self.file(pid, now, a)?, offset: b, bytes }
             }
             sys::SYS_ftruncate => What::Truncate { file: self.file(pid, now, a)?, bytes: b },
-            sys::SYS_truncate => {
-                let file = process::at(pid, None, a, true).filter(|seen| self.recorder.knows(seen.file))?;
-                What::Truncate { file, bytes: b }
-            }
+            sys::SYS_truncate => What::Truncate { file: self.named(pid, now, None, a)?, bytes: b },
             sys::SYS_fallocate if b as i32 & (sys::FALLOC_FL_PUNCH_HOLE | sys::FALLOC_FL_ZERO_RANGE) != 0 => {
                 What::Punch { file: self.file(pid, now, a)?, offset: c, bytes: d }
             }
-            sys::SYS_openat | sys::SYS_openat2 => What::Open,
+            sys::SYS_openat2 if process::number(pid, c)? & sys::O_TRUNC as u64 == 0 => return None,
+            sys::SYS_openat | sys::SYS_openat2 => What::Open { before: self.named(pid, now, Some(a), b) },
             sys::SYS_unlinkat if c as i32 & sys::AT_REMOVEDIR == 0 => {
-                let file = process::at(pid, Some(a), b, false).filter(|seen| seen.links == 1)?;
-                What::Unlink { file }
+                What::Unlink { file: self.last_name(pid, now, Some(a), b)? }
             }
-            RENAMEAT => return Self::replaced(pid, now, Some(a), b, Some(c), d),
+            sys::SYS_linkat if !self.orphans.is_empty() => What::Link { folder: c, name: d },
+            RENAMEAT => return self.replaced(pid, now, Some(a), b, Some(c), d),
             sys::SYS_renameat2 if e as u32 & sys::RENAME_EXCHANGE == 0 => {
-                return Self::replaced(pid, now, Some(a), b, Some(c), d);
+                return self.replaced(pid, now, Some(a), b, Some(c), d);
             }
             // Nearly always there is none, and nothing is asked.
-            sys::SYS_close if !self.orphans.is_empty() => {
-                let seen = process::of_descriptor(pid, a)?;
+            sys::SYS_close | sys::SYS_dup3 if !self.orphans.is_empty() => {
+                let closed = if number == sys::SYS_close { a } else { b };
+                let seen = process::of_descriptor(pid, closed)?;
                 if !self.orphans.contains(&seen.file) {
                     return None;
                 }
                 What::Close
             }
+            sys::SYS_close_range if !self.orphans.is_empty() => What::Close,
             sys::SYS_mmap => {
                 self.shared_mappings += u64::from(self.file(pid, now, e).is_some());
                 return None;
@@ -220,6 +275,7 @@ impl Calls {
 
     /// A file gets the name of another one, which loses it.
     fn replaced(
+        &mut self,
         pid: Pid,
         now: u64,
         from_folder: Option<u64>,
@@ -227,12 +283,25 @@ impl Calls {
         to_folder: Option<u64>,
         to: u64,
     ) -> Option<Pending> {
-        let file = process::at(pid, to_folder, to, false).filter(|seen| seen.links == 1)?;
-        let moved = process::at(pid, from_folder, from, false);
+        let file = self.last_name(pid, now, to_folder, to)?;
+        let moved = process::path_at(pid, from_folder, from).and_then(|path| process::seen(path, false));
         if moved.is_some_and(|moved| moved.file == file.file) {
             return None;
         }
         Some(Pending { began_ns: now, what: What::Unlink { file } })
+    }
+
+    /// The file that a path is the only name of, if it counts.
+    fn last_name(&mut self, pid: Pid, now: u64, folder: Option<u64>, address: u64) -> Option<Seen> {
+        let path = process::path_at(pid, folder, address)?;
+        let seen =
+            process::seen(&path, false).filter(|seen| seen.links == 1 && seen.file.inode != BLOCK_DEVICE)?;
+        let chosen = self.is_chosen(now, &seen, || fs::canonicalize(path).ok());
+        if !chosen {
+            // Another file may get its number.
+            self.chosen.remove(&seen.file);
+        }
+        chosen.then_some(seen)
     }
 
     /// A call has ended with `result`, which is no error.
@@ -252,22 +321,33 @@ impl Calls {
             What::Sync { file } => self.recorder.sync(now, file.file),
             What::SyncAll => self.recorder.sync_all(now),
             What::WriteOut { file, offset, bytes } => self.recorder.write_out(now, file.file, offset, bytes),
-            What::Truncate { file, bytes } => self.recorder.truncate(now, file.file, bytes),
+            What::Truncate { file, bytes } => {
+                self.recorder.meet(file.file, file.bytes);
+                self.recorder.truncate(now, file.file, bytes);
+            }
             What::Punch { file, offset, bytes } => self.recorder.punch(now, file.file, offset, bytes),
-            What::Open => {
+            What::Open { before } => {
                 let Some(seen) = process::of_descriptor(pid, result) else { return };
                 self.born_again(now, &seen);
+                // One that was empty is met when something is written.
+                if let Some(before) = before.filter(|before| before.file == seen.file && before.bytes > 0) {
+                    self.recorder.meet(before.file, before.bytes);
+                }
                 if seen.bytes == 0 && self.recorder.knows(seen.file) {
                     self.recorder.truncate(now, seen.file, 0);
                 }
             }
             What::Close => self.bury(now, pids),
-            What::Unlink { file } => {
-                self.chosen.remove(&file.file);
-                if self.recorder.knows(file.file) {
-                    self.orphans.push(file.file);
-                    self.bury(now, pids);
+            What::Link { folder, name } => {
+                let path = process::path_at(pid, Some(folder), name);
+                if let Some(seen) = path.and_then(|path| process::seen(path, false)) {
+                    self.orphans.retain(|file| *file != seen.file);
                 }
+            }
+            What::Unlink { file } => {
+                self.recorder.meet(file.file, file.bytes);
+                self.orphans.push(file.file);
+                self.bury(now, pids);
             }
         }
     }
@@ -279,10 +359,13 @@ impl Calls {
             return;
         }
         let Some((position, mode, append)) = process::position(pid, fd) else { return };
-        let append_at = || process::of_descriptor(pid, fd).map(|seen| seen.bytes.saturating_sub(bytes));
-        let offset = match at {
+        let at = match at {
             // Linux appends even where an offset is stated.
-            At::Offset(_) if append && write.is_some() => append_at(),
+            At::Offset(_) if append && write.is_some() => At::End,
+            at => at,
+        };
+        let offset = match at {
+            At::End => process::of_descriptor(pid, fd).map(|seen| seen.bytes.saturating_sub(bytes)),
             At::Offset(offset) => Some(offset),
             At::Position => Some(position.saturating_sub(bytes)),
             At::Memory(pointer) => process::number(pid, pointer).map(|after| after.saturating_sub(bytes)),
@@ -315,6 +398,7 @@ impl Calls {
         left.retain(|file| {
             let open = process::is_open(pids.iter().copied(), *file);
             if !open {
+                self.chosen.remove(file);
                 self.recorder.delete(now, *file);
             }
             open

@@ -57,6 +57,8 @@ fn calls() -> Vec<(c_long, When)> {
         sys::SYS_fallocate,
         sys::SYS_openat2,
         sys::SYS_close,
+        sys::SYS_close_range,
+        sys::SYS_dup3,
         sys::SYS_unlinkat,
         RENAMEAT,
         sys::SYS_renameat2,
@@ -67,10 +69,13 @@ fn calls() -> Vec<(c_long, When)> {
     .map(|call| (call, When::Always))
     .collect();
     calls.push((sys::SYS_openat, When::Set(2, libc::O_TRUNC as u32)));
+    // Only so does a file without a name get one.
+    calls.push((sys::SYS_linkat, When::Set(4, (libc::AT_EMPTY_PATH | libc::AT_SYMLINK_FOLLOW) as u32)));
     calls.push((sys::SYS_mmap, When::Shared));
     #[cfg(target_arch = "x86_64")]
     {
-        calls.extend([sys::SYS_unlink, sys::SYS_rename, sys::SYS_creat].map(|call| (call, When::Always)));
+        let older = [sys::SYS_unlink, sys::SYS_rename, sys::SYS_creat, sys::SYS_dup2];
+        calls.extend(older.map(|call| (call, When::Always)));
         calls.push((sys::SYS_open, When::Set(1, libc::O_TRUNC as u32)));
     }
     calls

@@ -197,6 +197,9 @@ struct Loop<'a> {
     begin: Instant,
     /// Threads, with the call that each is in.
     tasks: BTreeMap<Pid, Option<Pending>>,
+    /// Calls that wait for another one to move the position that they start from: as soon as both were under way, nobody
+    /// could tell who got which part of the file. The kernel lets them wait for each other as well.
+    held: Vec<(Pid, Pending)>,
     calls: Calls,
     take: &'a mut dyn FnMut(&[Request]) -> Result<(), String>,
     batch: Vec<Request>,
@@ -232,6 +235,7 @@ impl Loop<'_> {
         if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
             self.tasks.remove(&pid);
             self.processes.ended(pid);
+            self.release(Some(pid));
             let now = self.now();
             self.calls.closed(now, self.tasks.keys().copied());
             if pid == self.root {
@@ -259,11 +263,12 @@ impl Loop<'_> {
     fn stopped(&mut self, pid: Pid, signal: c_int, event: c_int) {
         let mut deliver = 0;
         match event {
-            libc::PTRACE_EVENT_SECCOMP => self.enter(pid),
+            libc::PTRACE_EVENT_SECCOMP => return self.enter(pid),
             libc::PTRACE_EVENT_EXEC => {
                 // Whichever thread it was, it is the only one now, and under the number of the first.
                 self.tasks.insert(pid, None);
                 self.executed |= pid == self.root;
+                self.release(Some(pid));
                 let now = self.now();
                 self.calls.closed(now, self.tasks.keys().copied());
             }
@@ -290,9 +295,35 @@ impl Loop<'_> {
 
     fn enter(&mut self, pid: Pid) {
         let now = self.now();
-        let Some(info) = call_info(pid).filter(|info| info.op == OP_SECCOMP) else { return };
-        let pending = self.calls.enter(pid, now, info.data[0].cast_signed(), &info.data[1..7]);
-        self.tasks.insert(pid, pending);
+        let begun = call_info(pid).filter(|info| info.op == OP_SECCOMP);
+        let enter = |info: CallInfo| self.calls.enter(pid, now, info.data[0].cast_signed(), &info.data[1..7]);
+        let pending = begun.and_then(enter);
+        self.tasks.insert(pid, None);
+        if let Some(pending) = pending {
+            self.go_on(pid, pending);
+        } else {
+            let _ = ptrace(libc::PTRACE_CONT, pid, 0, 0);
+        }
+    }
+
+    /// Let a call go on, unless it has to wait.
+    fn go_on(&mut self, pid: Pid, pending: Pending) {
+        let mut under_way = self.tasks.iter().filter_map(|(pid, other)| Some((*pid, other.as_ref()?)));
+        if under_way.any(|(other_pid, other)| pending.shares_position(pid, other, other_pid)) {
+            self.held.push((pid, pending));
+        } else {
+            self.tasks.insert(pid, Some(pending));
+            let _ = ptrace(libc::PTRACE_SYSCALL, pid, 0, 0);
+        }
+    }
+
+    /// Let calls go on that waited for one that has ended, but for those of a thread that is gone.
+    fn release(&mut self, gone: Option<Pid>) {
+        for (pid, pending) in std::mem::take(&mut self.held) {
+            if Some(pid) != gone {
+                self.go_on(pid, pending);
+            }
+        }
     }
 
     fn leave(&mut self, pid: Pid) {
@@ -301,6 +332,7 @@ impl Loop<'_> {
         if let Some(info) = ended {
             self.calls.leave(pid, pending, info.data[0], self.tasks.keys().copied());
         }
+        self.release(None);
     }
 
     /// End everything that is traced.
@@ -342,6 +374,7 @@ pub(crate) fn record(
         root: born.pid,
         begin: Instant::now(),
         tasks: BTreeMap::new(),
+        held: Vec::new(),
         calls,
         take,
         batch: Vec::new(),

@@ -1,7 +1,7 @@
 //! What the system tells of a stopped process: its arguments in memory, and the files behind its descriptors.
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io, mem};
@@ -21,11 +21,11 @@ pub(super) struct Seen {
 }
 
 /// Block devices have no number of a file; no file has this one.
-const BLOCK_DEVICE: u64 = u64::MAX;
+pub(super) const BLOCK_DEVICE: u64 = u64::MAX;
 
 /// The file at a path, if it is one whose accesses count.
-fn seen(path: &str, follow: bool) -> Option<Seen> {
-    let path = CString::new(path).ok()?;
+pub(super) fn seen(path: impl AsRef<Path>, follow: bool) -> Option<Seen> {
+    let path = CString::new(path.as_ref().as_os_str().as_bytes()).ok()?;
     let mut about = mem::MaybeUninit::<libc::stat>::uninit();
     let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     // SAFETY: `path` ends with a zero, and `about` has room for the answer.
@@ -54,12 +54,14 @@ fn seen(path: &str, follow: bool) -> Option<Seen> {
 
 /// The file behind a descriptor.
 pub(super) fn of_descriptor(pid: Pid, fd: u64) -> Option<Seen> {
-    seen(&format!("/proc/{pid}/fd/{}", fd as i32), true)
+    seen(format!("/proc/{pid}/fd/{}", fd as i32), true)
 }
 
-/// The path behind a descriptor.
-pub(super) fn path_of(pid: Pid, fd: u64) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32)).ok()
+/// The path behind a descriptor; of a file without a name, the one that it had.
+pub(super) fn path_of(pid: Pid, fd: u64, nameless: bool) -> Option<PathBuf> {
+    let path = fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32)).ok()?;
+    let had = path.as_os_str().as_bytes().strip_suffix(b" (deleted)").filter(|_| nameless);
+    Some(had.map_or_else(|| path.clone(), |had| PathBuf::from(OsStr::from_bytes(had))))
 }
 
 /// Where a descriptor stands in its file, and how that was opened.
@@ -72,17 +74,25 @@ pub(super) fn position(pid: Pid, fd: u64) -> Option<(u64, Mode, bool)> {
     Some((position, mode, flags & libc::O_APPEND != 0))
 }
 
-/// The file that a process means by a path, relative to a descriptor of a folder. A link is followed if `follow`.
-pub(super) fn at(pid: Pid, folder: Option<u64>, address: u64, follow: bool) -> Option<Seen> {
-    let path = String::from_utf8(text(pid, address)?).ok()?;
-    let path = match (path.strip_prefix('/'), folder) {
-        (Some(inner), _) => format!("/proc/{pid}/root/{inner}"),
-        (None, Some(folder)) if folder as i32 != libc::AT_FDCWD => {
-            format!("/proc/{pid}/fd/{}/{path}", folder as i32)
+/// Whether two descriptors of the same file share what one call of `open` gave, and so the position. If the system does
+/// not tell, they do.
+pub(super) fn same_opening(pid: Pid, fd: u64, other_pid: Pid, other_fd: u64) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    // SAFETY: all arguments are numbers.
+    unsafe { libc::syscall(libc::SYS_kcmp, pid, other_pid, KCMP_FILE, fd as u32, other_fd as u32) <= 0 }
+}
+
+/// What a process means by a path, relative to a descriptor of a folder.
+pub(super) fn path_at(pid: Pid, folder: Option<u64>, address: u64) -> Option<PathBuf> {
+    let path = PathBuf::from(OsString::from_vec(text(pid, address)?));
+    let folder = match (path.strip_prefix("/"), folder) {
+        (Ok(inner), _) => return Some(Path::new(&format!("/proc/{pid}/root")).join(inner)),
+        (Err(_), Some(folder)) if folder as i32 != libc::AT_FDCWD => {
+            format!("/proc/{pid}/fd/{}", folder as i32)
         }
-        (None, _) => format!("/proc/{pid}/cwd/{path}"),
+        _ => format!("/proc/{pid}/cwd"),
     };
-    seen(&path, follow)
+    Some(Path::new(&folder).join(path))
 }
 
 /// Copy memory of a process; fewer bytes where it ends.
@@ -139,21 +149,45 @@ pub(super) fn is_open(pids: impl Iterator<Item = Pid>, file: FileId) -> bool {
 pub(super) struct Pattern(CString);
 
 impl Pattern {
-    /// Folders that exist are known by their real names.
+    /// As far as folders exist, they are known by their real names.
     pub(super) fn new(text: &str) -> io::Result<Self> {
-        let path = fs::canonicalize(text).unwrap_or_else(|_| {
-            let folder = std::env::current_dir().unwrap_or_default();
-            if text.starts_with('*') { PathBuf::from(text) } else { folder.join(text) }
-        });
+        let path = std::env::current_dir().unwrap_or_default().join(text);
+        let real = |folder: &Path| {
+            let rest = path.strip_prefix(folder).ok()?;
+            Some(fs::canonicalize(folder).ok()?.components().chain(rest.components()).collect::<PathBuf>())
+        };
+        let real = if text.starts_with('*') { None } else { path.ancestors().find_map(real) };
+        let path = real.unwrap_or_else(|| PathBuf::from(text));
         Ok(Self(CString::new(path.into_os_string().into_vec())?))
     }
 
     pub(super) fn fits(&self, path: &Path) -> bool {
-        if path.starts_with(Path::new(&*self.0.to_string_lossy())) {
+        if path.starts_with(OsStr::from_bytes(self.0.as_bytes())) {
             return true;
         }
-        let Ok(path) = CString::new(path.as_os_str().to_owned().into_vec()) else { return false };
+        let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
         // SAFETY: both texts end with a zero.
         unsafe { libc::fnmatch(self.0.as_ptr(), path.as_ptr(), 0) == 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_know_folders_by_their_real_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(folder.path()).unwrap().join("real");
+        let link = folder.path().join("link");
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let fits = |text: &str, path: &str| {
+            let text = link.join(text).into_os_string().into_string().unwrap();
+            Pattern::new(&text).unwrap().fits(&real.join(path))
+        };
+        assert!(fits("", "a") && fits("not/yet", "not/yet") && fits("not/yet", "not/yet/a"));
+        assert!(fits("*.db", "a.db") && !fits("*.db", "a") && !fits("not/yet", "not/yetmore"));
+        assert!(Pattern::new("*/a").unwrap().fits(&real.join("a")));
     }
 }
