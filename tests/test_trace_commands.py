@@ -297,6 +297,21 @@ def test_several_inputs_stand_side_by_side(spc: Path) -> None:
     assert row.split()[2:] == ["300", "300"]
 
 
+def test_what_belongs_to_traces_is_refused_for_workloads_and_steps_are_applied(spc: Path) -> None:
+    of_zipf = ("trace", "stats", "--workload", "zipf", "--requests", "300")
+    for option, value in (("--format", "spc"), ("--volume", "3"), ("--volumes", "concat"),
+                          ("--volume-bytes", "3MiB"), ("--skip-bad", "4")):  # fmt: skip
+        ran = ftlab(*of_zipf, option, value)
+        assert (ran.status, f"error: {option} belongs to FILE" in ran.err) == (2, True), ran.err
+    ran = ftlab(*of_zipf, spc, "--format", "spc", "--transform", "set_op op=read", "--json")
+    assert [(each["requests"], each["reads"]) for each in ran.json] == [(300, 300)] * 2
+    ran = ftlab(
+        "trace", "stats", "--workload", "like-general", "--transform", "scale_time factor=2", "--reuse", "off", "--json"
+    )
+    assert ran.json["stand_in"]["uncalibrated"].startswith("workload.transform not as in like-general")
+    assert ftlab(*of_zipf, "--transform", "nope").status == 2
+
+
 def test_options_of_statistics_change_what_they_say(spc: Path) -> None:
     def stats(*options: str) -> dict[str, Any]:
         found: dict[str, Any] = ftlab("trace", "stats", spc, "--json", *options).json
