@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ import pytest
 
 import ftlab as ftlab_package
 from conftest import FTLAB, ROOT, ftlab, run_small
+from ftlab import _native
 
 
 @pytest.fixture
@@ -458,6 +460,23 @@ def test_what_cannot_be_fitted_is_named(tmp_path: Path) -> None:
     ran = ftlab("trace", "fit", trace, "-o", tmp_path / "w.toml")
     assert ran.status == 2
     assert ran.err.startswith("error: long.csv: cannot be fitted: "), ran.err
+
+
+# Each takes seconds; the tests of the crates measure them as well.
+LARGE = ("like-financial", "like-gs3", "like-jedec", "like-oltp", "tpcc-large-pool", "tpcc-small-pool")
+# Statistics that calibrations state and a pass of the statistics does not tell.
+UNTOLD = {"write_4k_fraction"}
+
+
+@pytest.mark.parametrize("name", [name for name, text in _native.presets("workload") if "[calibration]" in text])
+def test_statistics_find_calibrations_met(name: str) -> None:
+    if name in LARGE and "FTLAB_LONG" not in os.environ:
+        pytest.skip("takes seconds: FTLAB_LONG=1 runs it")
+    stats = ftlab_package.trace_stats(ftlab_package.Workload.load(name), reuse="off")
+    unmet = [row for row in stats.calibration_rows() if not row["met"]]
+    assert {row["statistic"] for row in unmet if row["met"] is None} <= UNTOLD
+    assert not [row for row in unmet if row["met"] is False]
+    assert "uncalibrated" not in dict(stats.rows())
 
 
 def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> None:
