@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -249,6 +252,22 @@ def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
     assert "workload.oltp_financial.all_writes: the recording" in ran.err
     assert run_small(*options, "--trace-dir", tmp_path / "none").status == 2
     assert run_small("--workload", "like-pc", "--trace-dir", tmp_path, "--requests", "9", "--json").status == 2
+
+
+def test_commands_in_stand_ins_make_the_recordings_that_run(tmp_path: Path) -> None:
+    (tmp_path / "Client_128_GB_Master_Trace.txt").write_bytes(
+        b" Write 64 8\r\n Trims 64 16\r\n Flush\r\n Write 8 24\r\n"
+    )
+    (tmp_path / "Financial1.spc").write_text("0,8,512,r,0.0\n1,16,512,w,43720.0\n")
+    (tmp_path / "Financial2.spc").write_text("0,8,512,w,0.5\n")
+    for name, counts in (("like-jedec", (0, 2, 1, 1)), ("like-oltp", (1, 2, 0, 0))):
+        text = (ROOT / "workloads" / f"{name}.toml").read_text()
+        script = "\n".join(line[4:] for line in text.splitlines() if line.startswith("#   "))
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        subprocess.run(["/bin/sh", "-ec", script], cwd=tmp_path, check=True, env={**os.environ, "PATH": path})
+        ran = run_small("--workload", name, "--trace-dir", tmp_path, "--json")
+        host = ran.json["host"]
+        assert tuple(host[kind] for kind in ("reads", "writes", "trims", "flushes")) == counts, (name, ran.json["host"])
 
 
 @pytest.mark.parametrize("kind", ["device", "workload"])

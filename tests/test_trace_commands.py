@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import ftlab as ftlab_package
 from conftest import FTLAB, ROOT, ftlab, run_small
+from ftlab import _native
 
 
 @pytest.fixture
@@ -298,6 +300,21 @@ def test_several_inputs_stand_side_by_side(spc: Path) -> None:
     assert row.split()[2:] == ["300", "300"]
 
 
+def test_what_belongs_to_traces_is_refused_for_workloads_and_steps_are_applied(spc: Path) -> None:
+    of_zipf = ("trace", "stats", "--workload", "zipf", "--requests", "300")
+    for option, value in (("--format", "spc"), ("--volume", "3"), ("--volumes", "concat"),
+                          ("--volume-bytes", "3MiB"), ("--skip-bad", "4")):  # fmt: skip
+        ran = ftlab(*of_zipf, option, value)
+        assert (ran.status, f"error: {option} belongs to FILE" in ran.err) == (2, True), ran.err
+    ran = ftlab(*of_zipf, spc, "--format", "spc", "--transform", "set_op op=read", "--json")
+    assert [(each["requests"], each["reads"]) for each in ran.json] == [(300, 300)] * 2
+    ran = ftlab(
+        "trace", "stats", "--workload", "like-general", "--transform", "scale_time factor=2", "--reuse", "off", "--json"
+    )
+    assert ran.json["stand_in"]["uncalibrated"].startswith("workload.transform not as in like-general")
+    assert ftlab(*of_zipf, "--transform", "nope").status == 2
+
+
 def test_options_of_statistics_change_what_they_say(spc: Path) -> None:
     def stats(*options: str) -> dict[str, Any]:
         found: dict[str, Any] = ftlab("trace", "stats", spc, "--json", *options).json
@@ -473,6 +490,23 @@ def test_what_cannot_be_fitted_is_named(tmp_path: Path) -> None:
     ran = ftlab("trace", "fit", trace, "-o", tmp_path / "w.toml")
     assert ran.status == 2
     assert ran.err.startswith("error: long.csv: cannot be fitted: "), ran.err
+
+
+# Each takes seconds; the tests of the crates measure them as well.
+LARGE = ("like-financial", "like-gs3", "like-jedec", "like-oltp", "tpcc-large-pool", "tpcc-small-pool")
+# Statistics that calibrations state and a pass of the statistics does not tell.
+UNTOLD = {"write_4k_fraction"}
+
+
+@pytest.mark.parametrize("name", [name for name, text in _native.presets("workload") if "[calibration]" in text])
+def test_statistics_find_calibrations_met(name: str) -> None:
+    if name in LARGE and "FTLAB_LONG" not in os.environ:
+        pytest.skip("takes seconds: FTLAB_LONG=1 runs it")
+    stats = ftlab_package.trace_stats(ftlab_package.Workload.load(name), reuse="off")
+    unmet = [row for row in stats.calibration_rows() if not row["met"]]
+    assert {row["statistic"] for row in unmet if row["met"] is None} <= UNTOLD
+    assert not [row for row in unmet if row["met"] is False]
+    assert "uncalibrated" not in dict(stats.rows())
 
 
 def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> None:

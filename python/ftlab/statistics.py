@@ -254,7 +254,7 @@ def _source(
     )
 
 
-def _of_calibration(document: dict[str, Any], unit_bytes: float) -> dict[str, float | None]:
+def _of_calibration(document: dict[str, Any], unit_bytes: int) -> dict[str, float | None]:
     """The statistics by the names that calibrations have for them; footprints are in units of ``unit_bytes``."""
 
     def share(count: int) -> float | None:
@@ -264,6 +264,10 @@ def _of_calibration(document: dict[str, Any], unit_bytes: float) -> dict[str, fl
     sequence = document["sequence"] or {}
     gap = document["mean_interarrival_ns"]
     in_pages = document["ftl_page_bytes"] == _CALIBRATION_PAGE
+    footprints = {_CALIBRATION_PAGE: document["footprint_bytes"]}
+    if in_pages:
+        # A translation page has 1,024 entries.
+        footprints[1024 * _CALIBRATION_PAGE] = document["footprint_translation_pages"] * 1024 * _CALIBRATION_PAGE
     return {
         "requests": document["requests"],
         "read_fraction": document["read_fraction"],
@@ -276,10 +280,10 @@ def _of_calibration(document: dict[str, Any], unit_bytes: float) -> dict[str, fl
         "mean_write_bytes": document["mean_write_bytes"],
         "page_accesses": document["ftl_requests"] if in_pages else None,
         "span_bytes": document["address_range_bytes"],
-        "footprint_bytes": document["footprint_bytes"] if unit_bytes == _CALIBRATION_PAGE else None,
+        "footprint_bytes": footprints.get(unit_bytes),
         "sequential_fraction": document["sequential_fraction"],
-        "sequential_read_fraction": sequence.get("read_fraction"),
-        "sequential_write_fraction": sequence.get("write_fraction"),
+        "sequential_read_fraction": sequence.get("read_after_read_fraction"),
+        "sequential_write_fraction": sequence.get("write_after_write_fraction"),
         "aligned_fraction": document["aligned_start_4k_fraction"],
         "hottest_tenth": hotness.get("top_10_percent"),
         "hottest_fifth": hotness.get("top_20_percent"),

@@ -98,6 +98,18 @@ class Reading:
     skip_bad: int
     transforms: tuple[str, ...]
 
+    def refuse_without_trace(self) -> None:
+        """Refuse options that say how a trace is read, where there is none."""
+        of_trace = {
+            "--format": self.trace_format,
+            "--volume": self.volume,
+            "--volumes": self.volumes != "overlay",
+            "--volume-bytes": self.volume_bytes,
+            "--skip-bad": self.skip_bad,
+        }
+        for option in (option for option, value in of_trace.items() if value):
+            raise click.UsageError(f"{option} belongs to FILE")
+
     def native(self) -> _native.ReadOptions:
         """Give it to the engine."""
         return native_options(

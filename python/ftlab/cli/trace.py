@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
@@ -299,12 +300,16 @@ def stats(
 ) -> None:
     """Describe requests: counts, sizes, footprint, sequence, arrivals, skew, reuse, lifetimes.
 
-    FILEs are traces; --workload describes presets and workload files.
+    FILEs are traces; --workload describes presets and workload files. --transform applies to each of them.
     """
-    inputs: list[tuple[str, Trace | Workload]] = [(str(file), reading.trace(file)) for file in files]
-    inputs += [(name, Workload.load(name)) for name in workloads]
-    if not inputs:
+    if not (files or workloads):
         raise click.UsageError("name a FILE or a --workload")
+    if not files:
+        reading.refuse_without_trace()
+    inputs: list[tuple[str, Trace | Workload]] = [(str(file), reading.trace(file)) for file in files]
+    inputs += [
+        (name, functools.reduce(Workload.transform, reading.transforms, Workload.load(name))) for name in workloads
+    ]
     found: list[TraceStats] = []
     for label, source in inputs:
         with progress_bar(f"reading {label}") as progress:

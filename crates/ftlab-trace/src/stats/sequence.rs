@@ -12,6 +12,8 @@ const BITS: u32 = 3;
 struct Volume {
     seen: bool,
     end: u64,
+    /// Where the last request of each operation ended.
+    ends: [u64; 3],
     run_requests: u64,
     run_sectors: u64,
 }
@@ -21,6 +23,8 @@ struct Volume {
 pub(super) struct Sequence {
     volumes: Vec<Volume>,
     sequential: [u64; 3],
+    /// Requests that begin where the last one of their operation ended.
+    sequential_by_op: [u64; 3],
     addressed: [u64; 3],
     run_requests: Bins,
     run_bytes: Bins,
@@ -33,6 +37,7 @@ impl Default for Sequence {
         Self {
             volumes: Vec::new(),
             sequential: [0; 3],
+            sequential_by_op: [0; 3],
             addressed: [0; 3],
             run_requests: Bins::new(BITS),
             run_bytes: Bins::new(BITS),
@@ -57,7 +62,8 @@ impl Sequence {
     fn see(&mut self, volume: u16) {
         let index = usize::from(volume);
         if index >= self.volumes.len() {
-            let unseen = Volume { seen: false, end: u64::MAX, run_requests: 0, run_sectors: 0 };
+            let unseen =
+                Volume { seen: false, end: u64::MAX, ends: [u64::MAX; 3], run_requests: 0, run_sectors: 0 };
             self.volumes.resize(index + 1, unseen);
         }
         self.volumes[index].seen = true;
@@ -71,6 +77,7 @@ impl Sequence {
         let goes_on = state.end == lba;
         self.addressed[op as usize] += 1;
         self.sequential[op as usize] += u64::from(goes_on);
+        self.sequential_by_op[op as usize] += u64::from(state.ends[op as usize] == lba);
         if !goes_on {
             match self.alone.get_mut(state.run_sectors as usize) {
                 Some(alone) if state.run_requests <= 1 => *alone += 1,
@@ -84,6 +91,7 @@ impl Sequence {
         state.run_requests += 1;
         state.run_sectors += u64::from(sectors);
         state.end = lba + u64::from(sectors);
+        state.ends[op as usize] = state.end;
     }
 
     pub(super) fn volumes(&self) -> u64 {
@@ -104,10 +112,12 @@ impl Sequence {
             requests.add(volume.run_requests, 1);
             bytes.add(volume.run_sectors * u64::from(SECTOR_BYTES), 1);
         }
-        let share = |op: Op| ratio(self.sequential[op as usize], self.addressed[op as usize]);
+        let share = |part: &[u64; 3], op: Op| ratio(part[op as usize], self.addressed[op as usize]);
         Some(SequenceStats {
-            read_fraction: share(Op::Read),
-            write_fraction: share(Op::Write),
+            read_fraction: share(&self.sequential, Op::Read),
+            write_fraction: share(&self.sequential, Op::Write),
+            read_after_read_fraction: share(&self.sequential_by_op, Op::Read),
+            write_after_write_fraction: share(&self.sequential_by_op, Op::Write),
             run_requests: requests.spread()?,
             run_bytes: bytes.spread()?,
         })
@@ -121,8 +131,35 @@ pub struct SequenceStats {
     pub read_fraction: Option<f64>,
     /// Share of the writes that do.
     pub write_fraction: Option<f64>,
+    /// Share of the reads that begin where the read before them on the volume ended, whatever was written in between.
+    pub read_after_read_fraction: Option<f64>,
+    /// Share of the writes that begin where the write before them on the volume ended, whatever was read in between.
+    pub write_after_write_fraction: Option<f64>,
     /// Requests of a run.
     pub run_requests: Spread,
     /// Bytes of a run.
     pub run_bytes: Spread,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequentiality_is_counted_after_any_request_and_by_operation() {
+        let request = |op, lba, stream| Request { arrival_ns: 0, lba, sectors: 8, op, stream };
+        let mut sequence = Sequence::default();
+        sequence.add(&[
+            request(Op::Write, 0, 0),
+            request(Op::Read, 800, 0),
+            request(Op::Write, 8, 0),
+            request(Op::Read, 16, 0),
+            request(Op::Write, 16, 1),
+            request(Op::Read, 24, 0),
+        ]);
+        let found = sequence.finish().unwrap();
+        assert_eq!((found.read_fraction, found.write_fraction), (Some(2.0 / 3.0), Some(0.0)));
+        let by_op = (found.read_after_read_fraction, found.write_after_write_fraction);
+        assert_eq!(by_op, (Some(1.0 / 3.0), Some(1.0 / 3.0)));
+    }
 }

@@ -24,7 +24,7 @@ pub struct WebCacheConfig {
     /// Median size of an object, by a lognormal law of sigma 1.6. 8 KiB when absent.
     #[serde(deserialize_with = "quantity::bytes")]
     pub object_bytes: u64,
-    /// Share of objects that are looked for in the cache and are there, as long as it remembers them. 0.6 when absent.
+    /// Share of objects that are looked for in the cache; one that was deleted is not there. 0.6 when absent.
     pub hit_fraction: f64,
     /// Mean time between two pages. 20 s when absent.
     #[serde(deserialize_with = "quantity::micros")]
