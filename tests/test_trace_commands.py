@@ -218,8 +218,8 @@ def test_split_merge_and_convert_in_python(two_volumes: Path, tmp_path: Path) ->
         package.merge([], tmp_path / "x.csv")
     with pytest.raises(package.ConfigError, match="names no format"):
         package.convert(two_volumes, tmp_path / "x.unknown")
-    with pytest.raises(package.InputError, match="steps of a transformation"):
-        package.merge([package.Trace(two_volumes).slice(take=1)], tmp_path / "x.csv")
+    twice = [package.Trace(two_volumes).slice(take=1), two_volumes]
+    assert package.merge(twice, tmp_path / "four.csv", keep_streams=True).requests == 4
     with pytest.raises(package.InputError, match="read only"):
         package.split(two_volumes, tmp_path / "y", "spc")
     assert not list(tmp_path.glob("x.*"))
