@@ -78,6 +78,7 @@ def test_formats_are_documented() -> None:
         assert row["summary"]
         assert row["units"]
         assert row["cannot_say"]
+        assert len(row["example"].splitlines()) >= 4
     assert "parquet" in ftlab("trace", "formats").out
 
 
@@ -159,6 +160,41 @@ def test_split_and_merge(two_volumes: Path, tmp_path: Path) -> None:
     ran = ftlab("trace", "merge", *files, tmp_path / "all.csv", "--json")
     assert [(row["volume"], row["stream"]) for row in ran.json["streams"]] == [(0, 0), (3, 1)]
     assert ftlab("trace", "merge", files[0], tmp_path / "none.csv", tmp_path / "x.csv").status == 2
+    ran = ftlab("trace", "merge", *files, tmp_path / "all.csv", "--transform", "slice take=1", "--json")
+    assert (ran.status, ran.json["requests"]) == (0, 2), ran.err
+
+
+def test_a_step_that_leaves_nothing_is_an_error(two_volumes: Path, tmp_path: Path) -> None:
+    none = ("--transform", "filter streams=9")
+    ran = ftlab("trace", "convert", two_volumes, tmp_path / "x.csv", *none)
+    assert (ran.status, "transform 1 (filter)" in ran.err, "leaves none of 3" in ran.err) == (2, True, True), ran.err
+    assert list(tmp_path.iterdir()) == [two_volumes]
+    ran = run_small("--trace", two_volumes, *none)
+    assert (ran.status, "leaves none of 3" in ran.err) == (2, True), ran.err
+
+
+def test_merging_says_that_hashes_are_left_out(two_volumes: Path, tmp_path: Path) -> None:
+    hashed = tmp_path / "hashed.csv"
+    hashed.write_text(f"arrival_ns,op,lba,sectors,content_hash\n1,w,0,8,{'0' * 32}\n")
+    ran = ftlab("trace", "merge", hashed, two_volumes, tmp_path / "all.csv")
+    assert (ran.status, "hashes of contents are left out" in ran.err) == (0, True), ran.err
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(
+    "command",
+    [("trace", "convert", "FILE", "x.csv"), ("trace", "stats", "FILE"), ("run", "tlc-small", "--trace", "FILE")],
+)
+def test_steps_that_leave_nothing_for_long_are_interrupted(
+    two_volumes: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    arguments = [str(two_volumes) if argument == "FILE" else argument for argument in command]
+    steps = ["--transform", "repeat times=1000000000", "--transform", "filter streams=99"]
+    with subprocess.Popen([FTLAB, *arguments, *steps], stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+    assert (process.returncode, "interrupted" in err, "Traceback" in err) == (130, True, False), err
 
 
 def test_split_merge_and_convert_in_python(two_volumes: Path, tmp_path: Path) -> None:
@@ -185,8 +221,8 @@ def test_split_merge_and_convert_in_python(two_volumes: Path, tmp_path: Path) ->
         package.merge([], tmp_path / "x.csv")
     with pytest.raises(package.ConfigError, match="names no format"):
         package.convert(two_volumes, tmp_path / "x.unknown")
-    with pytest.raises(package.InputError, match="steps of a transformation"):
-        package.merge([package.Trace(two_volumes).slice(take=1)], tmp_path / "x.csv")
+    twice = [package.Trace(two_volumes).slice(take=1), two_volumes]
+    assert package.merge(twice, tmp_path / "four.csv", keep_streams=True).requests == 4
     with pytest.raises(package.InputError, match="read only"):
         package.split(two_volumes, tmp_path / "y", "spc")
     assert not list(tmp_path.glob("x.*"))
@@ -475,6 +511,8 @@ def test_volumes_with_large_numbers_are_told(tmp_path: Path) -> None:
 
 
 def test_python_takes_paths_and_refuses_nothing_at_all(spc: Path, tmp_path: Path) -> None:
+    with pytest.raises(ftlab_package.ConfigError, match="volume: found none"):
+        ftlab_package.trace_stats(ftlab_package.Trace(spc, volume=[]))
     assert ftlab_package.trace_stats(str(spc)).summary["requests"] == 400
     assert ftlab_package.fit(spc, requests=50).recorded.summary["requests"] == 50
     for work in (ftlab_package.trace_stats, ftlab_package.fit):

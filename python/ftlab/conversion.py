@@ -124,7 +124,7 @@ def merge(
     format.
 
     Args:
-        traces: The traces, or their files. They have no transformations: transform what was merged.
+        traces: The traces, or their files. The transformations of each are for it alone.
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         format: Its format. Default: by the extension of ``target``.
         keep_streams: Keep the numbers of volumes: those of the same number become one. Default: each volume of each
@@ -133,7 +133,7 @@ def merge(
 
     Raises:
         ConfigError: There is no trace, or no format.
-        InputError: A trace cannot be read or has transformations, or the format cannot express a request.
+        InputError: A trace cannot be read, or the format cannot express a request.
     """
     named, to = [_named(trace) for trace in traces], Path(target)
     if not named:
@@ -155,7 +155,8 @@ def split(
 ) -> Parts:
     """Write a trace as one file for each volume, called by its number: ``disk-0.parquet``, ``disk-3.parquet``.
 
-    Requests keep their volume, so that :func:`merge` with ``keep_streams=True`` makes the trace whole again.
+    Requests keep their volume, so that :func:`merge` with ``keep_streams=True`` makes the trace whole
+    again, but for the order of equal times.
 
     Args:
         trace: The trace, or its file.

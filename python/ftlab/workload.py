@@ -322,6 +322,8 @@ def reading_options(
         InputError: The layout of volumes makes no sense.
     """
     each = [] if volume is None else list(volume) if isinstance(volume, Iterable) else [volume]
+    if volume is not None and not each:
+        raise ConfigError("volume: found none, expected some; leave it out for all volumes")
     return _native.ReadOptions.of(
         format,
         [whole("volume", number, 0, LAST_VOLUME) for number in each],

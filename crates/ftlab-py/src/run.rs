@@ -1,6 +1,8 @@
 //! Running a simulation beside the interpreter.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ftlab_config::{Problem, Problems};
@@ -10,6 +12,7 @@ use ftlab_core::metrics::series::{Column, Series, SeriesEvery};
 use ftlab_core::metrics::summary::StandInSummary;
 use ftlab_core::time::Time;
 use ftlab_trace::logs::{EventLog, Logs, RequestLog};
+use ftlab_trace::until;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -123,24 +126,31 @@ pub(crate) fn run(
     }
     let observing = logs.wants_commands() || logs.wants_requests();
 
+    let stop = Arc::new(AtomicBool::new(false));
     let work = || -> Finished {
         let start = Instant::now();
         let factory = source.factory.as_ref();
-        let result = if observing {
-            simulate(&device.config, factory, &options, &control, &mut logs)
-        } else {
-            simulate(&device.config, factory, &options, &control, &mut ())
-        };
+        let result = until(stop.clone(), || {
+            if observing {
+                simulate(&device.config, factory, &options, &control, &mut logs)
+            } else {
+                simulate(&device.config, factory, &options, &control, &mut ())
+            }
+        });
         (result, start.elapsed())
     };
     let look = |py: Python<'_>| match &progress {
         Some(call) if !control.is_cancelled() => tell(py, call, &control),
         _ => Ok(()),
     };
-    let (finished, stopped) = beside_interpreter(py, work, look, || control.cancel())?;
+    let (finished, stopped) = beside_interpreter(py, work, look, || {
+        control.cancel();
+        stop.store(true, Ordering::Relaxed);
+    })?;
     let interrupted = match stopped {
         None => false,
-        Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => true,
+        // A run that has no requests yet has nothing to tell.
+        Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) && finished.0.is_ok() => true,
         Some(error) => return Err(error),
     };
     let written = py.detach(|| logs.finish());
@@ -154,8 +164,9 @@ pub(crate) fn run(
         recording,
     });
     outcome.summary.wall_seconds = wall.as_secs_f64();
-    let error =
-        outcome.error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
+    // A source that is interrupted fails, which is no news.
+    let error = outcome.error.filter(|_| !interrupted);
+    let error = error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
     let error = error.or(written.err().map(|error| ("input", error.to_string())));
     let summary_json = serde_json::to_string(&outcome.summary).expect("a summary is plain data");
     Ok(Outcome { summary_json, series: outcome.series, error, interrupted })

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
     FORMATS, InLine, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create,
-    create_with_contents, open,
+    create_with_contents, open, until,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::beside::beside_interpreter;
 use crate::errors;
 use crate::source::steps;
 
@@ -126,7 +128,7 @@ fn write_all(
 }
 
 /// The trace formats: dictionaries with `name`, `summary`, `columns`, `units`, `cannot_say`, `argument` (`summary`,
-/// `example` and `required`, or `None`), `writable` and `example`.
+/// `example` and `required`, or `None`), `writable` and `example`: of binary formats what `ftlab trace head` prints.
 #[pyfunction]
 pub(crate) fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let describe = |format: &&'static ftlab_trace::Format| {
@@ -145,7 +147,7 @@ pub(crate) fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         });
         dict.set_item("argument", argument.transpose()?)?;
         dict.set_item("writable", format.is_writable())?;
-        dict.set_item("example", format.example)?;
+        dict.set_item("example", format.shown())?;
         Ok(dict)
     };
     FORMATS.iter().map(describe).collect()
@@ -165,16 +167,17 @@ pub(crate) fn trace_info(
 }
 
 /// The volumes of a trace, which is read to its end: number, what the trace calls it, and how many requests it has.
-/// `progress` as for `trace_convert`.
+/// With it the number of bad records that were left out, at most `skip_bad`. `progress` as for `trace_convert`.
 #[pyfunction]
-#[pyo3(signature = (path, format = None, progress = None))]
+#[pyo3(signature = (path, format = None, skip_bad = 0, progress = None))]
 pub(crate) fn trace_volumes(
     py: Python<'_>,
     path: PathBuf,
     format: Option<String>,
+    skip_bad: u64,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Vec<(u16, String, u64)>> {
-    let open = OpenOptions { format, ..OpenOptions::default() };
+) -> PyResult<(Vec<(u16, String, u64)>, u64)> {
+    let open = OpenOptions { format, skip_bad, ..OpenOptions::default() };
     let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
     let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
     let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
@@ -189,7 +192,7 @@ pub(crate) fn trace_volumes(
         let name = names.get(&number).cloned().unwrap_or_else(|| number.to_string());
         (number, name, count)
     };
-    Ok(counts.into_iter().map(named).collect())
+    Ok((counts.into_iter().map(named).collect(), reader.skipped_records()))
 }
 
 /// The files that are read as one trace, in order of name.
@@ -270,18 +273,17 @@ pub(crate) fn trace_merge(
     keep_streams: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(usize, u64, Vec<Stream>, Vec<String>)> {
-    if traces.iter().any(|(_, reading)| reading.as_ref().is_some_and(|reading| !reading.steps.is_empty())) {
-        let expected = "steps of a transformation are for one trace: convert what was merged";
-        return Err(errors::InputError::new_err(expected));
-    }
+    let steps = traces.iter().map(|(_, reading)| reading.as_ref().map_or(Vec::new(), |r| r.steps.clone()));
+    let steps = steps.collect();
     let traces = traces.into_iter().map(|(path, reading)| opened(py, path, reading.as_deref()));
     let traces = traces.collect::<PyResult<Vec<TraceFile>>>()?;
     let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
-    let merged = MergedTraces::new(traces, keep_streams);
+    let merged = MergedTraces::new(traces, keep_streams).with_steps(steps);
     let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
     let origin = origins.join(", ");
-    let (count, lost) =
+    let (count, mut lost) =
         write_all(py, &mut reader, &target, target_format, &origin, usize::MAX, progress.as_ref())?;
+    lost.extend(reader.lost());
     let streams = reader.streams().into_iter();
     let streams = streams.map(|(path, volume, stream)| (path.to_owned(), volume, stream)).collect();
     Ok((count, reader.skipped_records(), streams, lost))
@@ -372,7 +374,14 @@ fn each_batch_by(
     let mut count = 0;
     while count < limit {
         batch.clear();
-        let filled = py.detach(|| step(&mut *source, &mut batch, BATCH.min(limit - count)))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let work = || until(stop.clone(), || step(&mut *source, &mut batch, BATCH.min(limit - count)));
+        let (filled, raised) =
+            beside_interpreter(py, work, |_| Ok(()), || stop.store(true, Ordering::Relaxed))?;
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        let filled = filled?;
         if filled == 0 {
             break;
         }

@@ -78,7 +78,7 @@ impl Column {
 /// The columns of a header.
 ///
 /// # Errors
-/// A sentence about what is missing or given twice.
+/// What is missing or given twice, to go on after "expected".
 pub(crate) fn columns_of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Column>, String> {
     let columns: Vec<Column> = names.map(Column::named).collect();
     complete(&columns).map(|()| columns)
@@ -87,16 +87,16 @@ pub(crate) fn columns_of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec
 /// Whether `columns` describe a request.
 ///
 /// # Errors
-/// A sentence about what is missing or given twice.
+/// What is missing or given twice, to go on after "expected".
 pub(crate) fn complete(columns: &[Column]) -> Result<(), String> {
     let required = [Column::Arrival { scale: 0 }, Column::Op, Column::Lba, Column::Sectors];
     for wanted in required.into_iter().chain([Column::Stream, Column::ContentHash]) {
         let role = wanted.role();
         match columns.iter().filter(|column| column.role() == role).count() {
             0 if !required.contains(&wanted) => {}
-            0 => return Err(format!("expected a column for {role}; the columns are {COLUMNS}")),
+            0 => return Err(format!("a column for {role}; the columns are {COLUMNS}")),
             1 => {}
-            _ => return Err(format!("expected one column for {role}, not several")),
+            _ => return Err(format!("one column for {role}, not several")),
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 mod background;
 mod clock;
 mod columns;
+mod ending;
 mod failure;
 pub mod fit;
 mod formats;
@@ -25,6 +26,7 @@ mod volumes;
 pub mod workload;
 mod write;
 
+pub use ending::until;
 pub use formats::{Argument, FORMATS, Format};
 pub use input::{Compression, Input};
 pub use merge::{Merge, MergedTraces, Split};

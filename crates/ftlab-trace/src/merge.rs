@@ -11,6 +11,7 @@ use crate::background::Background;
 use crate::failure::Failure;
 use crate::input::Epoch;
 use crate::open::TraceFile;
+use crate::transform::{Step, transformed};
 use crate::write::{TraceOutput, create, create_with_contents};
 
 /// Several traces as one, in the order of arrival; equal arrivals in the order of the files. Traces whose formats
@@ -18,7 +19,18 @@ use crate::write::{TraceOutput, create, create_with_contents};
 #[derive(Debug, Clone)]
 pub struct MergedTraces {
     traces: Vec<TraceFile>,
+    /// Those of each trace; none for those behind the end.
+    steps: Vec<Vec<Step>>,
     keep_streams: bool,
+}
+
+/// A trace whose times are counted from an epoch.
+struct CountedFrom(TraceFile, Epoch);
+
+impl SourceFactory for CountedFrom {
+    fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        self.0.reader_from(self.1.clone())
+    }
 }
 
 impl MergedTraces {
@@ -26,7 +38,13 @@ impl MergedTraces {
     /// number become one; otherwise each volume of each file gets a number of its own: first those of the first
     /// request of every file, in the order of the files, and then others as they appear.
     pub fn new(traces: Vec<TraceFile>, keep_streams: bool) -> Self {
-        Self { traces, keep_streams }
+        Self { traces, steps: Vec::new(), keep_streams }
+    }
+
+    /// Put `steps` between each trace and what is merged.
+    #[must_use]
+    pub fn with_steps(self, steps: Vec<Vec<Step>>) -> Self {
+        Self { steps, ..self }
     }
 
     /// Read on the caller's thread.
@@ -45,10 +63,11 @@ impl MergedTraces {
             }
         }
         let mut inputs = Vec::with_capacity(self.traces.len());
-        for trace in &self.traces {
+        for (index, trace) in self.traces.iter().enumerate() {
             let epoch =
                 clocks.get(trace.format().name).map_or_else(Epoch::default, |ticks| Epoch::at(*ticks));
-            let source = trace.reader_from(epoch)?;
+            let steps = self.steps.get(index).map_or(&[][..], Vec::as_slice);
+            let source = transformed(Arc::new(CountedFrom(trace.clone(), epoch)), steps).open(0)?;
             let path = trace.path().to_owned();
             let (batch, contents) = (Vec::new(), Vec::new());
             inputs.push(MergeInput { path, source, batch, contents, next: 0, numbers: BTreeMap::new() });
@@ -59,6 +78,7 @@ impl MergedTraces {
             keep_streams: self.keep_streams,
             streams: 0,
             knows_contents: false,
+            contents_lost: false,
             failure: Failure::default(),
         };
         for index in 0..merge.inputs.len() {
@@ -68,6 +88,8 @@ impl MergedTraces {
             }
         }
         merge.knows_contents = merge.inputs.iter().all(|input| input.contents.len() == input.batch.len());
+        merge.contents_lost =
+            !merge.knows_contents && merge.inputs.iter().any(|input| !input.contents.is_empty());
         Ok(merge)
     }
 }
@@ -115,6 +137,8 @@ pub struct Merge {
     streams: u32,
     /// Whether all traces have contents.
     knows_contents: bool,
+    /// Whether some of them have contents, and others have not.
+    contents_lost: bool,
     failure: Failure,
 }
 
@@ -125,6 +149,12 @@ impl Merge {
             input.numbers.iter().map(|(volume, stream)| (input.path.as_path(), *volume, *stream))
         });
         numbers.collect()
+    }
+
+    /// What of the traces is not among the requests, in sentences.
+    pub fn lost(&self) -> Vec<String> {
+        let lost = "the hashes of contents are left out: not all of the traces have them";
+        self.contents_lost.then(|| lost.to_owned()).into_iter().collect()
     }
 
     fn number(&mut self, index: usize, volume: u16) -> Result<u16, SourceError> {

@@ -97,7 +97,7 @@ impl TraceFile {
         let mut files = vec![self.path.clone()];
         let beside = self.format.files_beside(&self.path).map_err(|error| SourceError {
             origin: self.path.display().to_string(),
-            expected: format!("the files that belong to it cannot be found: {error}"),
+            expected: format!("the files that belong to it: {error}"),
             ..SourceError::default()
         })?;
         files.extend(beside);

@@ -313,8 +313,10 @@ impl<'a> Cursor<'a> {
         rest[..length].strip_suffix(b"\r").unwrap_or(&rest[..length])
     }
 
+    /// Nothing but blanks up to the line end, which stays. What is derived from the whole line, such as an arrival by a
+    /// clock, comes behind this: a line that is damaged must not be blamed for what it seems to say.
     #[inline(always)]
-    fn finish_line(&mut self) -> Result<(), Fault> {
+    pub(crate) fn end_of_fields(&mut self) -> Result<(), Fault> {
         self.skip_blanks();
         if self.peek() == b'\r' && self.bytes.get(self.at + 1) == Some(&b'\n') {
             self.at += 1;
@@ -322,6 +324,12 @@ impl<'a> Cursor<'a> {
         if self.peek() != b'\n' {
             return Err(Self::shape(self.at, "the end of the line"));
         }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn finish_line(&mut self) -> Result<(), Fault> {
+        self.end_of_fields()?;
         self.at += 1;
         Ok(())
     }

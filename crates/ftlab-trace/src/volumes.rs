@@ -101,6 +101,7 @@ impl RequestSource for Selected {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         let before = out.len();
         while max > 0 && out.len() == before {
+            crate::ending::check(&self.origin)?;
             if self.source.fill(out, max)? == 0 {
                 self.check()?;
                 break;
@@ -118,6 +119,7 @@ impl RequestSource for Selected {
     ) -> Result<usize, SourceError> {
         let before = out.len();
         while max > 0 && out.len() == before {
+            crate::ending::check(&self.origin)?;
             if self.source.fill_with_contents(out, contents, max)? == 0 {
                 self.check()?;
                 break;

@@ -8,6 +8,7 @@ use ftlab_core::host::request::{Op, Request, SourceError};
 
 use crate::formats::{FORMATS, Format, names};
 use crate::input::{self, Compression, Sink};
+use crate::text::MAX_SECTORS;
 
 /// Writes a trace, as far as its format can express it. Errors are sentences without the name of the file.
 pub(crate) trait TraceWriter: Send {
@@ -42,6 +43,8 @@ pub struct TraceOutput {
     keeps_contents: bool,
     /// Requests whose contents are known and not kept.
     contents_lost: bool,
+    /// Requests that were given.
+    given: u64,
     writer: Option<Box<dyn TraceWriter>>,
 }
 
@@ -128,6 +131,7 @@ fn create_with(path: &Path, format: &str, contents: bool) -> Result<TraceOutput,
         format: format.name,
         keeps_contents,
         contents_lost: contents && !keeps_contents,
+        given: 0,
         writer: None,
     };
     output.writer = Some(make_writer(sink).map_err(|error| failed(path, error))?);
@@ -156,6 +160,18 @@ impl TraceOutput {
         if self.keeps_contents && contents.len() != requests.len() {
             return Err(failed(&self.path, "a content for each request, or for none"));
         }
+        // What no reader would take is not written.
+        let beyond =
+            |request: &Request| request.op != Op::Flush && end(request).is_none_or(|end| end > MAX_SECTORS);
+        if let Some(index) = requests.iter().position(beyond) {
+            let Request { lba, sectors, .. } = requests[index];
+            let number = self.given + index as u64 + 1;
+            let expected = format!(
+                "request {number} has {sectors} sectors from {lba}, expected an end of at most sector 2^54"
+            );
+            return Err(failed(&self.path, expected));
+        }
+        self.given += requests.len() as u64;
         let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests, contents));
         written.map_err(|error| failed(&self.path, error))
     }
@@ -201,6 +217,11 @@ impl Drop for TraceOutput {
             let _ = fs::remove_file(partial);
         }
     }
+}
+
+/// The first sector behind a request.
+fn end(request: &Request) -> Option<u64> {
+    request.lba.checked_add(request.sectors.into())
 }
 
 /// What the format of a line cannot express: what it can.

@@ -211,9 +211,40 @@ fn files_of_all_cpus_are_merged_by_time() {
             requests.iter().map(|request| (request.arrival_ns, request.lba)).collect();
         assert_eq!(seen, [(0, 10), (10, 0), (210, 2), (310, 3), (310, 4), (410, 5)], "{name}");
     }
+    // A copy beside its original is not counted twice, whichever file is named.
+    write("sda.blktrace.10", &[event(300, 2)]);
+    write("sdb.blktrace.01", &[event(10, 99)]);
+    for (name, one, other) in [
+        ("sda.blktrace.0", "sda.blktrace.10", "sda.blktrace.10.zst"),
+        ("sda.blktrace.10.zst", "sda.blktrace.10", "sda.blktrace.10.zst"),
+        ("sdb.blktrace.1", "sdb.blktrace.01", "sdb.blktrace.1"),
+    ] {
+        let trace = open(folder.path().join(name), &OpenOptions::default()).unwrap();
+        let error = trace.open(0).err().unwrap();
+        assert!(error.expected.contains(&format!("{one} and ")), "{error}");
+        assert!(error.expected.contains(&format!("{other} are both of CPU 1")), "{error}");
+    }
+    std::fs::remove_file(folder.path().join("sda.blktrace.10.zst")).unwrap();
     write("sda.blktrace.10", &[vec![1, 2, 3]]);
     let error = read(&folder.path().join("sda.blktrace.0")).unwrap_err();
     assert!(error.origin.ends_with("sda.blktrace.10"), "{error}");
+}
+
+#[test]
+fn a_damaged_length_costs_its_event_only() {
+    let event = |time, data: &'static [u8]| {
+        Event { time, sector: time, bytes: 512, action: DISPATCH | WRITE, data, ..EVENT }.write(false)
+    };
+    for (data, lengths) in [(&b""[..], [7, 60_000]), (&b"systemd\0"[..], [9, 60_000])] {
+        for length in lengths {
+            let mut events: Vec<Vec<u8>> = (0..2000).map(|time| event(time, data)).collect();
+            events[3][46..48].copy_from_slice(&u16::to_le_bytes(length));
+            let (requests, skipped) = read_skipping("blktrace", &events, 1).unwrap();
+            assert_eq!((requests.len(), skipped), (1999, 1), "{length}");
+            let error = read("blktrace", &events).unwrap_err();
+            assert_eq!((error.line, error.found), (Some(4), format!("{length} bytes of data")));
+        }
+    }
 }
 
 #[test]

@@ -56,6 +56,21 @@ fn sample(format: &Format) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
+#[test]
+fn what_is_shown_of_a_binary_format_is_its_sample() {
+    for format in FORMATS.iter().filter(|format| format.example.is_empty()) {
+        let requests = read_as(format, &sample(format)).unwrap();
+        let rows = requests[..5].iter().map(|request| {
+            let Request { arrival_ns, lba, sectors, op, stream } = request;
+            format!("{arrival_ns} {} {lba} {sectors} {stream}", op.name())
+        });
+        let shown = format.shown().lines().skip(3);
+        let shown: Vec<String> =
+            shown.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(shown, rows.collect::<Vec<_>>(), "{}", format.name);
+    }
+}
+
 fn some_requests(count: u64) -> Vec<Request> {
     let request = |index: u64| Request {
         arrival_ns: index * 1_000_003,
@@ -297,6 +312,65 @@ Skips: 0 forward (0 -   0.0%)
     );
 }
 
+/// What blkparse prints without an address is told from lines that are damaged.
+#[test]
+fn damaged_lines_of_blkparse_are_named() {
+    let line =
+        |action: &str, rest: &str| format!("  8,0    0        1     0.000001000   697  {action} {rest}\n");
+    let good = line("D", "  W 8 + 8 [k]");
+    for (rest, found) in [
+        ("  W 10@0 + 8 [k]", "@0"),
+        ("  W 10x24 + 8 [k]", "x24"),
+        ("  W -1032 + 8 [k]", "-1032"),
+        ("  W 1048", "end of line"),
+        ("  W 8 + 8x [k]", "8x"),
+        ("  W 8 + [k]", "[k]"),
+        ("  W", "end of line"),
+        (" RS 154271152 @ 256 [java]", "@"),
+        (" RS [java]", "[java]"),
+        ("  D [fstrim]", "[fstrim]"),
+        ("FWS", "end of line"),
+    ] {
+        let error = read_text("blkparse", &(good.clone() + &line("D", rest))).unwrap_err();
+        assert_eq!((error.line, error.found.as_str()), (Some(2), found), "{rest}: {error}");
+    }
+    for rest in [
+        "  R 96 (12 00 00 00 60 00 ..) [smartd]",
+        "  R 36 [smartd]",
+        "  N 0 [smartd]",
+        "  N",
+        " WS [blkzone]",
+    ] {
+        assert_eq!(read_text("blkparse", &(good.clone() + &line("D", rest))).unwrap().len(), 1, "{rest}");
+    }
+    for rest in [" FN", " FN [k]", "FWS [k]", " FF [k]", " FN (   12345) [k]", "  W 8 + 8"] {
+        assert_eq!(read_text("blkparse", &(good.clone() + &line("D", rest))).unwrap().len(), 2, "{rest}");
+    }
+    let completed =
+        [" WS 8 + 8 [0]", " FN 0 [0]", "  R (12 00 ..) [0]", "  R [0]"].map(|rest| line("C", rest)).concat();
+    assert_eq!(read_with("blkparse:C", &completed).unwrap().len(), 1);
+}
+
+/// A line that ends too late is not the earliest, and its time is not at fault.
+#[test]
+fn a_damaged_earliest_line_is_blamed_for_its_damage() {
+    for (format, line, later) in [
+        ("msr", "128166372003061629,srv,2,Write,1048576,4096,1189", "128166372003061639,srv,2,Read,512,1,0"),
+        ("alibaba", "7,W,512,4096,1577900000360767", "7,R,0,1,1577900000360768"),
+        ("tencent", "1538323200,12920872,8,1,1063", "1538323201,0,1,0,5"),
+        ("systor17", "1456095145.126285000,,W,0,512,513", "1456095145.133076000,,R,0,512,513"),
+        ("biotracer", "8 16 8192 5 7.25 8 8 9.0", "0 1 512 0 7.5 8 8 9"),
+    ] {
+        let error = read_text(format, &format!("{line};5\n{later}\n{later}\n")).unwrap_err();
+        let place = (Some(1), Some(line.len() as u64 + 1));
+        assert_eq!(
+            (error.line, error.column, error.found.as_str()),
+            (place.0, place.1, ";5"),
+            "{format}: {error}"
+        );
+    }
+}
+
 fn with_contents(format: &str, text: &str) -> (Vec<Request>, Vec<u128>) {
     let (format, argument) = Format::chosen(format).unwrap();
     let input = Input::from_bytes("test", text.into());
@@ -393,6 +467,8 @@ fn contents_go_where_their_requests_go() {
     let mixed = [parts, vec![opened(&without)]].concat();
     let mut mixed = MergedTraces::new(mixed, false).reader().unwrap();
     assert_eq!(drain(&mut mixed).1, [], "one of the traces has none");
+    assert!(mixed.lost()[0].contains("not all of the traces have them"));
+    assert!(MergedTraces::new(vec![opened(&whole)], false).reader().unwrap().lost().is_empty());
 
     let by = |steps: &str| {
         let steps: Vec<Step> = serde_json::from_str(steps).unwrap();
@@ -612,6 +688,32 @@ fn what_is_written_is_read_back_through_every_compression() {
             }
         }
     }
+}
+
+/// What no reader would take is refused, and the request is named.
+#[test]
+fn addresses_beyond_the_last_are_not_written() {
+    let last = Request { arrival_ns: 0, lba: (1 << 54) - 8, sectors: 8, op: Op::Write, stream: 0 };
+    let folder = folder();
+    for format in FORMATS.iter().filter(|format| format.is_writable()) {
+        let path = folder.path().join(format!("last.{}", format.name));
+        let mut output = create(&path, format.name).unwrap();
+        output.write(&[last, last]).unwrap();
+        for beyond in [Request { lba: last.lba + 1, ..last }, Request { lba: u64::MAX - 2, ..last }] {
+            let error = output.write(&[last, beyond]).unwrap_err();
+            assert!(error.expected.contains("request 4 has 8 sectors"), "{error}");
+        }
+        let mut output = create(&path, format.name).unwrap();
+        output.write(&[last]).unwrap();
+        output.finish().unwrap();
+        let read = drain(&mut *open(&path, &OpenOptions::default()).unwrap().open(0).unwrap()).unwrap();
+        assert_eq!(read, [last], "{}", format.name);
+    }
+    // What blkparse prints for events before time 0.
+    let wrapped = Request { arrival_ns: 1_266_874_887_000_000_000, ..last };
+    let mut output = create(&folder.path().join("wrapped"), "blkparse").unwrap();
+    let error = output.write(&[last, wrapped]).unwrap_err();
+    assert!(error.expected.contains("request 2 is a write, expected no time from 1266874885 s"), "{error}");
 }
 
 /// The latest time, the largest stream first, and what each format cannot hold.
@@ -962,6 +1064,12 @@ fn merged_files_share_a_clock_and_their_volumes_stay_apart() {
     };
     assert_eq!(read(false), (vec![(0, 1), (10_000, 0), (20_000, 1), (30_000, 2)], 3));
     assert_eq!(read(true).0, [(0, 0), (10_000, 0), (20_000, 0), (30_000, 2)]);
+    // Steps of one file count from the common clock, and leave the other alone.
+    let steps: Vec<Step> = serde_json::from_str(r#"[{"step": "shift_time", "later_us": 1000}]"#).unwrap();
+    let merged = MergedTraces::new(traces(), true).with_steps(vec![Vec::new(), steps]);
+    let arrivals: Vec<u64> =
+        drain(&mut merged.reader().unwrap()).unwrap().iter().map(|request| request.arrival_ns).collect();
+    assert_eq!(arrivals, [10_000, 30_000, 1_000_000, 1_020_000]);
 }
 
 #[test]

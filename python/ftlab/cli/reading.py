@@ -53,7 +53,6 @@ _OPTIONS = (
     click.option(
         "--volume",
         type=Volumes(),
-        default=(),
         metavar="N[,N...]",
         help="Take only these volumes (ASU, disk or device numbers).",
     ),
@@ -92,7 +91,7 @@ class Reading:
     """What the options say about reading a trace."""
 
     trace_format: str | None
-    volume: tuple[int, ...]
+    volume: tuple[int, ...] | None
     volumes: Literal["overlay", "concat"]
     volume_bytes: int | str | None
     skip_bad: int
@@ -136,7 +135,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_reading(
         *args: Any,
         trace_format: str | None,
-        volume: tuple[int, ...],
+        volume: tuple[int, ...] | None,
         volumes: Literal["overlay", "concat"],
         volume_bytes: str | None,
         skip_bad: int,

@@ -14,7 +14,7 @@ import click
 from ftlab import _native, conversion
 from ftlab.cli.ending import orderly
 from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
-from ftlab.cli.reading import COUNT, SEED, Reading, reading_options, tell_lost, tell_skipped
+from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_skipped
 from ftlab.errors import InputError
 from ftlab.recording import EXTENSIONS, format_of
 from ftlab.recording import record as record_command
@@ -65,15 +65,23 @@ def formats(as_json: bool) -> None:
     is_flag=True,
     help="Read each FILE to its end, and list its volumes: number, name in the FILE, requests.",
 )
+@click.option(
+    "--skip-bad",
+    type=SKIPPED,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="With --volumes: leave out up to N bad lines or records, and count them.",
+)
 @json_option
-def info(files: tuple[Path, ...], trace_format: str | None, volumes: bool, as_json: bool) -> None:
+def info(files: tuple[Path, ...], trace_format: str | None, volumes: bool, skip_bad: int, as_json: bool) -> None:
     """Tell format, compression and size of each FILE."""
     rows: list[dict[str, Any]] = []
     problems: list[str] = []
     for file in files:
         try:
             name, compression = _native.trace_info(file, trace_format)
-            found = _volumes(file, trace_format) if volumes else {}
+            found = _volumes(file, trace_format, skip_bad) if volumes else {}
         except InputError as error:
             problems.append(str(error))
         else:
@@ -92,11 +100,13 @@ def info(files: tuple[Path, ...], trace_format: str | None, volumes: bool, as_js
         raise InputError("\n".join(problems))
 
 
-def _volumes(file: Path, trace_format: str | None) -> dict[str, Any]:
+def _volumes(file: Path, trace_format: str | None, skip_bad: int) -> dict[str, Any]:
     with progress_bar(f"reading {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        rows = _native.trace_volumes(file, trace_format, tell)
-    return {"volumes": [{"number": number, "name": name, "requests": count} for number, name, count in rows]}
+        rows, skipped = _native.trace_volumes(file, trace_format, skip_bad, tell)
+    tell_skipped(file, skipped)
+    found = [{"number": number, "name": name, "requests": count} for number, name, count in rows]
+    return {"skipped_records": skipped, "volumes": found}
 
 
 @trace.command()
@@ -233,7 +243,8 @@ def merge(
 def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_json: bool) -> None:
     """Write one file into FOLDER for each volume of FILE, called by its number.
 
-    Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again.
+    Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again, but for the
+    order of equal times.
     """
     with orderly(), progress_bar(f"splitting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)

@@ -73,6 +73,7 @@ impl LineParser for Alibaba {
         line.comma()?;
         let time_at = line.position();
         let time_ns = line.decimal(3, "a time stamp in microseconds")?;
+        line.end_of_fields()?;
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
         let arrival_ns = self.clock.since(time_ns, time_at)?;
         let stream = self.devices.number(device, device_at)?;

@@ -93,6 +93,7 @@ impl LineParser for BioTracer {
             line.blanks()?;
             line.decimal(9, expected)?;
         }
+        line.end_of_fields()?;
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
         let arrival_ns = self.arrival(time_ns, time_at)?;
         let op = if flags & 1 == 1 { Op::Write } else { Op::Read };

@@ -8,7 +8,7 @@ use super::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
 use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::write::{LineWriter, TraceWriter};
+use crate::write::{LineWriter, TraceWriter, Unwritable};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -19,8 +19,8 @@ pub(crate) static FORMAT: Format = Format {
             a request one is taken: D, its dispatch to the driver, which is what the drive sees; rwbs with D = discard, \
             R or W, F alone or without data = flush; the device becomes the stream: of major 259, as ftlab \
             writes them, by its minor number, others numbered in order of appearance; other events, messages, \
-            passed-through commands and the summary at the end are skipped; events from before time 0, which blkparse \
-            prints as second 1266874889, arrive with the request ahead of them",
+            passed-through commands, what has no sectors and the summary at the end are skipped; events from before \
+            time 0, which blkparse prints as second 1266874889, arrive with the request ahead of them",
     cannot_say: "a flush that travels with a write (preflush, FUA); response times, unless the C events are compared \
                  with the D events",
     argument: Some(Argument {
@@ -198,21 +198,32 @@ impl LineParser for Blkparse {
         let address_at = line.position();
         let mut size_at = address_at;
         let (mut lba, mut sectors) = (0, 0);
-        if line.peek().is_ascii_digit() {
-            lba = line.integer("a sector number")?;
-            line.skip_blanks();
-            if line.peek() != b'+' {
-                // The size of a command that is passed through, with its bytes in parentheses.
+        match line.peek() {
+            b'0'..=b'9' => {
+                lba = line.integer("a sector number")?;
+                line.skip_blanks();
+                if matches!(line.peek(), b'(' | b'[') {
+                    // The size of a command that is passed through, with its bytes in parentheses if they are known.
+                    line.skip_to_line_end();
+                    return Ok(None);
+                }
+                line.mark(b'+', "+ and a size in sectors")?;
+                size_at = line.position();
+                sectors = line.integer("a size in sectors")?;
+                if !matches!(line.peek(), b' ' | b'\t' | b'\r' | b'\n') {
+                    return Err(Cursor::shape(size_at, "a size in sectors"));
+                }
+            }
+            // A flush, or what has no data. Reads and trims have some; passed-through ones do not tell when completed.
+            b'(' | b'[' if !matches!(op, Some(Op::Read | Op::Trim)) => {}
+            b'(' | b'[' if action == b'C' => {
                 line.skip_to_line_end();
                 return Ok(None);
             }
-            line.mark(b'+', "+")?;
-            size_at = line.position();
-            sectors = line.integer("a size in sectors")?;
+            b'\r' | b'\n' if matches!(op, None | Some(Op::Flush)) => {}
+            _ => return Err(Cursor::shape(address_at, "a sector number")),
         }
-        if !line.at_line_end() {
-            line.skip_to_line_end();
-        }
+        line.skip_to_line_end();
         let Some((lba, sectors, op)) = access(rwbs, op, lba, sectors, Extent { address_at, size_at })? else {
             return Ok(None);
         };
@@ -252,8 +263,13 @@ fn volume_of(device: &u64) -> Option<u16> {
 fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
     let mut sequence = 0u64;
     Ok(Box::new(LineWriter::new(sink, "", move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
-        sequence += 1;
         let Request { arrival_ns, lba, sectors, op, stream } = *request;
+        if WRAPPED_NS.contains(&arrival_ns) {
+            return Err(Unwritable(
+                "no time from 1266874885 s to 1266874889 s: so blkparse prints what was before time 0",
+            ));
+        }
+        sequence += 1;
         let (seconds, ns) = (arrival_ns / 1_000_000_000, arrival_ns % 1_000_000_000);
         let rwbs = match op {
             Op::Read => "R",

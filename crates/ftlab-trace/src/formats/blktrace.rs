@@ -130,7 +130,15 @@ impl RecordParser for Events {
             return Err(BadRecord::new(None, format!("version {version}"), expected));
         }
         self.order = Some(order);
-        let length = RECORD_BYTES + usize::from(order.u16(bytes, 46));
+        let data = usize::from(order.u16(bytes, 46));
+        let length = RECORD_BYTES + data;
+        // A damaged length would swallow the events behind, or end among them.
+        let another = |at: usize| bytes.get(at..at + 4).map(|mark| order.u32(mark, 0) == MAGIC | VERSION);
+        if data > 0 && (another(RECORD_BYTES) == Some(true) || another(length) == Some(false)) {
+            let whole = (another(RECORD_BYTES) == Some(true)).then_some(RECORD_BYTES);
+            let found = format!("{data} bytes of data");
+            return Err(BadRecord::new(whole, found, "data up to the mark of the next event"));
+        }
         if bytes.len() < length {
             return Ok(Record::Incomplete);
         }
@@ -185,24 +193,28 @@ fn per_cpu(path: &Path) -> Option<(&str, u32)> {
     Some((stem, cpu.parse().ok()?))
 }
 
-/// The other files of the trace that `path` belongs to, by CPU.
+/// The other files of the trace that `path` belongs to, by CPU. Two files of a CPU are an error: one of them is a copy.
 pub(crate) fn siblings(path: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
     let Some((stem, own)) = per_cpu(path) else { return Ok(Vec::new()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut others = Vec::new();
+    let mut files = vec![(own, folder.join(path.file_name().unwrap_or_default()))];
     for entry in std::fs::read_dir(folder)? {
         let other = entry?.path();
         // An idle CPU leaves an empty file.
         let filled = std::fs::metadata(&other).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
         match per_cpu(&other) {
-            Some((other_stem, cpu)) if other_stem == stem && cpu != own && filled => {
-                others.push((cpu, other));
+            Some((other_stem, cpu)) if other_stem == stem && filled && other != files[0].1 => {
+                files.push((cpu, other));
             }
             _ => {}
         }
     }
-    others.sort();
-    Ok(others.into_iter().map(|(_, path)| path).collect())
+    files.sort();
+    if let Some([(cpu, one), (_, other)]) = files.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let (one, other) = (one.display(), other.display());
+        return Err(std::io::Error::other(format!("{one} and {other} are both of CPU {cpu}: move one away")));
+    }
+    Ok(files.into_iter().filter(|(cpu, _)| *cpu != own).map(|(_, path)| path).collect())
 }
 
 fn read_action(input: Input, text: &str) -> Result<Box<dyn RequestSource>, SourceError> {
@@ -226,7 +238,7 @@ fn read(input: Input, action: u8) -> Result<Box<dyn RequestSource>, SourceError>
     let others = input
         .path()
         .map_or(Ok(Vec::new()), siblings)
-        .map_err(|error| failed(format!("the files of the other CPUs cannot be found: {error}")))?;
+        .map_err(|error| failed(format!("the files of the other CPUs: {error}")))?;
     let mut inputs = Vec::with_capacity(others.len() + 1);
     for other in others {
         let path = input.path().unwrap_or(&other).with_file_name(other.file_name().unwrap_or_default());

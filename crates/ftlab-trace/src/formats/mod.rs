@@ -116,6 +116,19 @@ impl Format {
         if self.name == blktrace::FORMAT.name { blktrace::siblings(path) } else { Ok(Vec::new()) }
     }
 
+    /// What documentation shows of it: [`Format::example`], or of a binary format what `ftlab trace head` prints of a small
+    /// file.
+    pub fn shown(&self) -> &'static str {
+        match self.name {
+            "vscsi" => include_str!("examples/vscsi.txt"),
+            "blktrace" => include_str!("examples/blktrace.txt"),
+            "hp_srt" => include_str!("examples/hp_srt.txt"),
+            "oracle_general" => include_str!("examples/oracle_general.txt"),
+            "parquet" => include_str!("examples/parquet.txt"),
+            _ => self.example,
+        }
+    }
+
     /// The format called `name`.
     ///
     /// # Errors

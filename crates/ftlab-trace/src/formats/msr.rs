@@ -70,6 +70,7 @@ impl LineParser for Msr {
         let bytes = line.integer("a size in bytes")?;
         line.comma()?;
         line.integer("a response time in units of 100 ns")?;
+        line.end_of_fields()?;
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
         let time_ns = time.checked_mul(100).ok_or_else(|| {
             Cursor::value(time_at, "a time stamp in units of 100 ns, below 2^64 nanoseconds")

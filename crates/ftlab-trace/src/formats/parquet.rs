@@ -320,7 +320,8 @@ impl<R: ChunkReader + 'static> Reader<R> {
         let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
         let failed =
             |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
-        let roles = columns_of(names.iter().map(String::as_str)).map_err(failed)?;
+        let roles = columns_of(names.iter().map(String::as_str))
+            .map_err(|missing| failed(format!("expected {missing}")))?;
         let mut columns = Vec::new();
         for (leaf, column) in roles
             .iter()

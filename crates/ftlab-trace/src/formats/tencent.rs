@@ -73,6 +73,7 @@ impl LineParser for Tencent {
         line.comma()?;
         let volume_at = line.position();
         let volume = line.integer("a volume number")?;
+        line.end_of_fields()?;
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
         let arrival_ns = self.clock.since(time_ns, time_at)?;
         let stream = self.volumes.number(volume, volume_at)?;

@@ -18,6 +18,8 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, Source
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use crate::ending;
+
 pub use address::{Align, Outside, Remap, Round, ShiftAddress, Wrap};
 pub use compact::{Compact, Order};
 pub use host::{CapOutstanding, MergeStreams, SetOp};
@@ -238,6 +240,7 @@ impl<S: Stage> SourceFactory for Staged<S> {
             stage,
             origin,
             taken: 0,
+            left: 0,
             total,
             given: Vec::new(),
             known: Vec::new(),
@@ -249,8 +252,9 @@ struct StagedSource<S> {
     inner: Box<dyn RequestSource>,
     stage: S,
     origin: String,
-    /// Requests that the stage was given.
+    /// Requests that the stage was given, and that it has left.
     taken: u64,
+    left: u64,
     total: Option<u64>,
     /// Requests with their contents, before the stage is given them.
     given: Vec<Request>,
@@ -262,6 +266,16 @@ fn refused(origin: &str, record: u64, expected: String) -> SourceError {
     SourceError { origin: origin.to_owned(), line: Some(record), expected, ..SourceError::default() }
 }
 
+/// At the end of a source: a step that has left nothing of what it was given is a mistake, as is a volume that is not
+/// there.
+fn some_left(origin: &str, taken: u64, left: u64) -> Result<(), SourceError> {
+    if left > 0 || taken == 0 {
+        return Ok(());
+    }
+    let expected = format!("expected to leave some request: it leaves none of {taken}");
+    Err(SourceError { origin: origin.to_owned(), expected, ..SourceError::default() })
+}
+
 /// The share of a source that was read, when either it or the number of its requests tells.
 fn share(inner: &dyn RequestSource, taken: u64) -> Option<f64> {
     inner.fraction_done().or_else(|| Some(taken as f64 / inner.total_requests()?.max(1) as f64))
@@ -270,13 +284,12 @@ fn share(inner: &dyn RequestSource, taken: u64) -> Option<f64> {
 impl<S: Stage> RequestSource for StagedSource<S> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         let before = out.len();
-        while out.len() == before {
+        while max > 0 && out.len() == before {
+            ending::check(&self.origin)?;
             let max = self.stage.wanted().min(max as u64) as usize;
-            if max == 0 {
-                break;
-            }
-            let count = self.inner.fill(out, max)?;
+            let count = if max == 0 { 0 } else { self.inner.fill(out, max)? };
             if count == 0 {
+                some_left(&self.origin, self.taken, self.left)?;
                 break;
             }
             self.stage.apply(out, before).map_err(|Refusal { index, expected }| {
@@ -284,6 +297,7 @@ impl<S: Stage> RequestSource for StagedSource<S> {
             })?;
             self.taken += count as u64;
         }
+        self.left += (out.len() - before) as u64;
         Ok(out.len() - before)
     }
 
@@ -297,11 +311,13 @@ impl<S: Stage> RequestSource for StagedSource<S> {
             return self.fill(out, max);
         }
         let before = out.len();
-        while out.len() == before {
+        while max > 0 && out.len() == before {
+            ending::check(&self.origin)?;
             let max = self.stage.wanted().min(max as u64) as usize;
             self.given.clear();
             self.known.clear();
             if max == 0 || self.inner.fill_with_contents(&mut self.given, &mut self.known, max)? == 0 {
+                some_left(&self.origin, self.taken, self.left)?;
                 break;
             }
             // One by one, as only the number of requests tells whether one was dropped.
@@ -317,6 +333,7 @@ impl<S: Stage> RequestSource for StagedSource<S> {
                 }
             }
         }
+        self.left += (out.len() - before) as u64;
         Ok(out.len() - before)
     }
 
@@ -356,6 +373,7 @@ struct SplitSource<S> {
     splitter: S,
     origin: String,
     taken: u64,
+    left: u64,
     whole: Vec<Request>,
     pieces: Vec<Request>,
     next: usize,
@@ -363,7 +381,7 @@ struct SplitSource<S> {
 
 impl<S: Splitter> SplitSource<S> {
     fn new(inner: Box<dyn RequestSource>, splitter: S, origin: String) -> Self {
-        Self { inner, splitter, origin, taken: 0, whole: Vec::new(), pieces: Vec::new(), next: 0 }
+        Self { inner, splitter, origin, taken: 0, left: 0, whole: Vec::new(), pieces: Vec::new(), next: 0 }
     }
 }
 
@@ -371,10 +389,12 @@ impl<S: Splitter> RequestSource for SplitSource<S> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         // Nothing may become of all requests of a batch, which does not mean that there are no more.
         while max > 0 && self.next == self.pieces.len() {
+            ending::check(&self.origin)?;
             self.whole.clear();
             self.pieces.clear();
             self.next = 0;
             if self.inner.fill(&mut self.whole, max)? == 0 {
+                some_left(&self.origin, self.taken, self.left)?;
                 break;
             }
             for request in &self.whole {
@@ -386,6 +406,7 @@ impl<S: Splitter> RequestSource for SplitSource<S> {
         let count = max.min(self.pieces.len() - self.next);
         out.extend_from_slice(&self.pieces[self.next..self.next + count]);
         self.next += count;
+        self.left += count as u64;
         Ok(count)
     }
 

@@ -12,7 +12,7 @@ use crate::workload::{TimeSchema, optional_micros};
 pub struct Repeat {
     /// How often in all, at least 1.
     pub times: u64,
-    /// From the latest arrival of one round to the first of the next. The mean span between the arrivals of a round when
+    /// From the latest arrival of one round to the earliest of the next. The mean span between the arrivals of a round when
     /// absent, so that the rate goes on.
     #[serde(default, deserialize_with = "optional_micros", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeSchema>")]
@@ -53,7 +53,7 @@ impl SourceFactory for Again {
             begin_ns: None,
             taken: 0,
             of_round: 0,
-            first_ns: 0,
+            earliest_ns: u64::MAX,
             latest_ns: 0,
         }))
     }
@@ -66,12 +66,13 @@ struct Rounds {
     total: Option<u64>,
     /// Rounds begun.
     rounds: u64,
-    /// When the first request of this round arrives; absent in the first round, whose times stay.
+    /// When the earliest request of this round arrives; absent in the first round, whose times stay.
     begin_ns: Option<u64>,
     taken: u64,
-    /// Requests of this round, and their first and latest times as the source gives them.
+    /// Requests of this round.
     of_round: u64,
-    first_ns: u64,
+    /// Earliest and latest time of the first round, which those of the others are too.
+    earliest_ns: u64,
     latest_ns: u64,
 }
 
@@ -81,10 +82,10 @@ impl Rounds {
         if self.of_round == 0 || self.rounds == self.again.times {
             return Ok(false);
         }
-        let span = self.latest_ns - self.first_ns;
+        let span = self.latest_ns - self.earliest_ns;
         let gap = self.again.gap_ns.unwrap_or(span / (self.of_round - 1).max(1));
         let begin =
-            self.begin_ns.unwrap_or(self.first_ns).checked_add(span).and_then(|end| end.checked_add(gap));
+            self.begin_ns.unwrap_or(self.earliest_ns).checked_add(span).and_then(|end| end.checked_add(gap));
         let late =
             || refused(&self.again.origin, self.taken + 1, "would arrive after 2^64 nanoseconds".into());
         self.begin_ns = Some(begin.ok_or_else(late)?);
@@ -107,15 +108,12 @@ impl Rounds {
         }
         for request in &mut out[before..] {
             let arrival = request.arrival_ns;
-            if self.of_round == 0 {
-                (self.first_ns, self.latest_ns) = (arrival, arrival);
-            }
             self.of_round += 1;
             self.taken += 1;
+            self.earliest_ns = self.earliest_ns.min(arrival);
             self.latest_ns = self.latest_ns.max(arrival);
             if let Some(begin) = self.begin_ns {
-                // In traces out of order a request may arrive before the first one; it goes with it.
-                let moved = begin.checked_add(arrival.saturating_sub(self.first_ns));
+                let moved = begin.checked_add(arrival - self.earliest_ns);
                 let late =
                     || refused(&self.again.origin, self.taken, "would arrive after 2^64 nanoseconds".into());
                 request.arrival_ns = moved.ok_or_else(late)?;

@@ -70,7 +70,8 @@ fn too_late() -> String {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShiftTime {
-    /// The first request arrives then, and the others follow as they did.
+    /// The first request arrives then, and the others follow as they did. One that would arrive before time 0, because it
+    /// is earlier than the first, ends the run: state `earlier_us` for such traces.
     #[serde(deserialize_with = "optional_micros", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeSchema>")]
     pub start_us: Option<f64>,
@@ -125,8 +126,12 @@ impl Stage for Shift {
         }
         match *self {
             Shift::Earlier(span) => change(batch, from, |request| {
-                let early =
-                    || format!("arrives at {} ns, which cannot be {span} ns earlier", request.arrival_ns);
+                let arrival = request.arrival_ns;
+                let early = || {
+                    format!(
+                        "arrives at {arrival} ns, which cannot be {span} ns earlier: state earlier_us, at most the earliest arrival"
+                    )
+                };
                 request.arrival_ns = request.arrival_ns.checked_sub(span).ok_or_else(early)?;
                 Ok(())
             }),

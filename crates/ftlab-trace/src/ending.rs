@@ -1,0 +1,32 @@
+//! Work that may be ended from outside where it gives nothing for long.
+//!
+//! Whoever takes requests can stop between two batches; a step or a choice of volumes that leaves out batch after batch
+//! never comes back to it, so these loops look by themselves.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ftlab_core::host::request::SourceError;
+
+thread_local! {
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Do `work`, whose sources fail soon after `stop` is set, also where they find nothing to give. For sources that are
+/// read on this thread.
+pub fn until<T>(stop: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
+    let before = STOP.replace(Some(stop));
+    let done = work();
+    STOP.set(before);
+    done
+}
+
+/// Fail if the work on this thread has to end.
+pub(crate) fn check(origin: &str) -> Result<(), SourceError> {
+    let ends = STOP.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)));
+    if !ends {
+        return Ok(());
+    }
+    Err(SourceError { origin: origin.to_owned(), expected: "interrupted".into(), ..SourceError::default() })
+}
