@@ -166,7 +166,10 @@ pub(crate) fn trace_info(
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
-/// The volumes of a trace, which is read to its end: number, what the trace calls it, and how many requests it has.
+/// A volume: its number, what the trace calls it, and how many requests it has.
+type Volume = (u16, String, u64);
+
+/// The volumes of a trace, which is read to its end.
 /// With it the number of bad records that were left out, at most `skip_bad`. `progress` as for `trace_convert`.
 #[pyfunction]
 #[pyo3(signature = (path, format = None, skip_bad = 0, progress = None))]
@@ -176,7 +179,7 @@ pub(crate) fn trace_volumes(
     format: Option<String>,
     skip_bad: u64,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Vec<(u16, String, u64)>, u64)> {
+) -> PyResult<(Vec<Volume>, u64)> {
     let open = OpenOptions { format, skip_bad, ..OpenOptions::default() };
     let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
     let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
