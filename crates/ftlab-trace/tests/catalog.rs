@@ -172,8 +172,14 @@ fn sampled_curves_of_real_traces_are_near_the_exact_ones() {
             (sampled_at(&pages[1]) - smaller).max(larger - sampled_at(&pages[0]))
         });
         let most = beyond.fold(0.0, f64::max);
-        eprintln!("{}: rate {}, mean {off:.4}, most {most:.4}", row.file, sampled.sample_rate);
-        assert!(off < 0.01 && most < 0.05, "{}: mean {off}, most {most}", row.file);
+        let plain = exact.cache_pages.iter().map(|pages| (exact.at(*pages) - sampled_at(pages)).abs());
+        let plain = plain.fold(0.0, f64::max);
+        let told = format!(
+            "{}: rate {}, mean {off:.4}, most {most:.4} beside a step, {plain:.4} on it",
+            row.file, sampled.sample_rate
+        );
+        eprintln!("{told}");
+        assert!(off < 0.01 && most < 0.03 && plain < 0.1, "{told}");
         sampled_ones += 1;
     }
     eprintln!("{sampled_ones} traces were sampled");
