@@ -1,12 +1,13 @@
-//! How fast statistics are on one core, and what they remember: `stats_bench [REQUESTS [ROW]]`, with all rows or those that begin
+//! How fast statistics are, and what they remember: `stats_bench [REQUESTS [ROW]]`, with all rows or those that begin
 //! with `ROW`.
 //!
-//! Prints requests a second and their ratio to the 5 million that the statistics promise, the most memory that the
-//! allocator gave for each distinct page beyond the 10 MB that every trace costs, and a hash of the result.
+//! Requests are made before. Prints how many are counted in a second of the clock, to the last number of the result, and
+//! their ratio to the 5 million that the statistics promise; the most memory that the allocator gave for each distinct
+//! page beyond the 10 MB that every trace costs; and a hash of the result.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ftlab_trace::stats::StatsCollector;
 use ftlab_trace::workload::{RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
@@ -35,14 +36,8 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const PROMISED_RATE: f64 = 5e6;
+const BATCH: usize = 4096;
 const EVERY_TRACE_BYTES: f64 = 10e6;
-
-/// What this thread has worked so far: on a busy machine the time of the clock is that of others too. Absent where the
-/// system does not tell.
-fn worked() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-}
 
 fn mix(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
@@ -89,27 +84,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     for (name, config) in workloads.into_iter().filter(|(name, _)| name.starts_with(&wanted)) {
         let mut source = config.factory(1 << 50, None, None)?.open(0)?;
-        let mut batch = Vec::with_capacity(4096);
+        let mut all = Vec::with_capacity(usize::try_from(requests)?);
+        while source.fill(&mut all, BATCH)? > 0 {}
+        drop(source);
         let before = IN_USE.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);
+        let start = Instant::now();
         let mut collector = StatsCollector::default();
-        let mut waited = Duration::ZERO;
-        let (start, worked_before) = (Instant::now(), worked());
-        loop {
-            // Requests are made on another thread; only its result is taken here.
-            let asked = Instant::now();
-            if source.fill(&mut batch, 4096)? == 0 {
-                break;
-            }
-            waited += asked.elapsed();
-            collector.add(&batch);
-            batch.clear();
-        }
-        let by_clock = start.elapsed().saturating_sub(waited);
-        let spent =
-            worked().zip(worked_before).map_or(by_clock, |(after, before)| after.saturating_sub(before));
-        let memory = MOST.load(Ordering::Relaxed) - before;
+        all.chunks(BATCH).for_each(|batch| collector.add(batch));
         let stats = collector.finish();
+        let spent = start.elapsed();
+        let memory = MOST.load(Ordering::Relaxed) - before;
         let hash = serde_json::to_vec(&stats)?.into_iter().fold(0, mix);
         let rate = requests as f64 / spent.as_secs_f64();
         let bytes = (memory as f64 - EVERY_TRACE_BYTES).max(0.0) / stats.footprint_pages_4k as f64;

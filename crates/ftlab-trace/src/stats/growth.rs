@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::page_counter::Moment;
+
 /// Rows are at most twice as many.
 const ROWS: usize = 256;
 
@@ -46,6 +48,7 @@ impl Growth {
         requests & (self.every - 1) == 0
     }
 
+    /// Add a row, whose pages are yet to be counted.
     pub(super) fn add(&mut self, row: GrowthRow) {
         self.rows.push(row);
         if self.rows.len() == 2 * ROWS {
@@ -54,10 +57,18 @@ impl Growth {
         }
     }
 
-    pub(super) fn finish(&self, last: GrowthRow) -> Vec<GrowthRow> {
+    /// All rows, with what was counted at their `moments`, which ascend, and at that of `last`.
+    pub(super) fn finish(&self, last: GrowthRow, moments: &[Moment]) -> Vec<GrowthRow> {
         let mut rows = self.rows.clone();
         if last.requests > 0 && rows.last().is_none_or(|row| row.requests < last.requests) {
             rows.push(last);
+        }
+        let mut moments = moments.iter();
+        for row in &mut rows {
+            if let Some(moment) = moments.find(|moment| moment.requests == row.requests) {
+                row.footprint_pages_4k = moment.pages;
+                row.footprint_written_pages_4k = moment.written;
+            }
         }
         rows
     }

@@ -6,6 +6,7 @@ mod distinct;
 mod growth;
 mod intra;
 mod lifetime;
+mod page_counter;
 pub(crate) mod pages;
 mod recent;
 mod reuse;
@@ -35,11 +36,11 @@ use distinct::Distinct;
 use growth::Growth;
 use intra::IntraDistance;
 use lifetime::Lifetimes;
+use page_counter::{PageCounter, PageCounts};
 use pages::{GROUP, PageNames, scatter};
 use reuse::Reuse;
 use sequence::Sequence;
 use sizes::Sizes;
-use touched::Touched;
 
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES as u64;
@@ -216,7 +217,7 @@ pub struct StatsCollector {
     options: StatsOptions,
     requests: u64,
     names: PageNames,
-    touched: Touched,
+    counter: PageCounter,
     reuse: Option<Reuse>,
     lifetimes: Lifetimes,
     intra: IntraDistance,
@@ -277,7 +278,7 @@ impl StatsCollector {
             options,
             requests: 0,
             names: PageNames::default(),
-            touched: Touched::default(),
+            counter: PageCounter::default(),
             reuse: most_pages.map(Reuse::new),
             lifetimes: Lifetimes::new(Some(SAMPLED_PAGES)),
             intra: IntraDistance::new(options.page_bytes, options.map_cache_bytes),
@@ -299,7 +300,7 @@ impl StatsCollector {
             let (round, later) = rest.split_at(rest.len().min(ROUND).min(until_moment));
             self.add_round(round);
             if self.growth.wants(self.requests) {
-                self.touched.settle();
+                self.counter.moment(self.requests);
                 self.growth.add(self.moment());
             }
             rest = later;
@@ -319,7 +320,7 @@ impl StatsCollector {
 
     /// `written_bytes` were written before.
     fn add_pages(&mut self, requests: &[Request], mut written_bytes: u64) {
-        let Self { names, touched, reuse, lifetimes, .. } = self;
+        let Self { names, counter, reuse, lifetimes, .. } = self;
         for (number, request) in (self.requests + 1..).zip(requests) {
             let Request { arrival_ns, sectors, op, stream, .. } = *request;
             if !has_address(request) {
@@ -336,7 +337,7 @@ impl StatsCollector {
             let write = op == Op::Write;
             let (first, last) = pages_of(request);
             names.ranges(stream, first, last, |first, last| {
-                touched.add(first, last, write);
+                counter.add(first, last, write);
                 let mut from = first;
                 while from <= last {
                     let (group, to) = (from & !(GROUP - 1), last.min(from | (GROUP - 1)));
@@ -367,14 +368,14 @@ impl StatsCollector {
             time_ns: self.arrivals.duration_ns(),
             read_bytes,
             write_bytes,
-            footprint_pages_4k: self.touched.pages(),
-            footprint_written_pages_4k: self.touched.written(),
+            ..GrowthRow::default()
         }
     }
 
     /// What has been counted.
     pub fn finish(&mut self) -> TraceStats {
-        self.touched.settle();
+        let last = self.moment();
+        let PageCounts { touched, moments } = self.counter.finish(self.requests);
         let [reads, writes, trims, flushes] = self.sizes.ops();
         let range = self.sizes.range();
         let [read_bytes, write_bytes, trim_bytes] = self.sizes.bytes();
@@ -400,16 +401,16 @@ impl StatsCollector {
             highest_byte: range.map(|(_, highest)| highest.saturating_mul(sector)),
             address_range_bytes: range
                 .map_or(0, |(lowest, highest)| (highest - lowest).saturating_mul(sector)),
-            footprint_bytes: self.touched.pages() * PAGE_BYTES,
-            footprint_pages_4k: self.touched.pages(),
-            footprint_written_pages_4k: self.touched.written(),
-            overwrite_factor: ratio(self.touched.accesses()[Op::Write as usize], self.touched.written()),
+            footprint_bytes: touched.pages() * PAGE_BYTES,
+            footprint_pages_4k: touched.pages(),
+            footprint_written_pages_4k: touched.written(),
+            overwrite_factor: ratio(touched.accesses()[Op::Write as usize], touched.written()),
             ftl_page_bytes: self.options.page_bytes,
             ftl_requests: ftl_reads + ftl_writes,
             ftl_reads,
             ftl_writes,
             ftl_requests_per_request: ratio(ftl_reads + ftl_writes, reads + writes),
-            footprint_translation_pages: self.touched.translation_pages(self.options.page_bytes),
+            footprint_translation_pages: touched.translation_pages(self.options.page_bytes),
             duration_ns,
             mean_interarrival_ns: ratio(duration_ns, requests.saturating_sub(1)),
             unsorted: self.arrivals.unsorted(),
@@ -425,11 +426,11 @@ impl StatsCollector {
             sequence: self.sequence.finish(),
             interarrival: self.arrivals.gaps(),
             queue: self.arrivals.queue(),
-            hotness: self.touched.finish(),
-            reuse: self.reuse.as_ref().and_then(|reuse| reuse.finish(self.touched.first_touches())),
-            lifetime: self.lifetimes.finish(self.touched.written()),
+            hotness: touched.finish(),
+            reuse: self.reuse.as_ref().and_then(|reuse| reuse.finish(touched.first_touches())),
+            lifetime: self.lifetimes.finish(touched.written()),
             intra_distance: self.intra.finish(),
-            growth: self.growth.finish(self.moment()),
+            growth: self.growth.finish(last, moments),
         }
     }
 }

@@ -249,25 +249,36 @@ impl Touched {
 
     /// How many pages were accessed how often.
     fn by_count(&self) -> BTreeMap<u64, u64> {
-        let mut few = [0; LAP as usize + 1];
+        // Of the first, second … page of a group apart: most are 0, and one number could not be counted up so fast.
+        let mut few = [[0; LAP as usize + 1]; GROUP as usize];
         let mut by_count = BTreeMap::new();
         for (key, counts) in self.groups.iter() {
             let lone = lone_page(counts);
-            let many = if self.laps.len() == 0 { 0 } else { self.laps.get(key).unwrap_or(0) };
+            if lone.is_none() && self.laps.len() == 0 {
+                for (few, count) in few.iter_mut().zip(counts.to_le_bytes()) {
+                    few[usize::from(count & 0x7f)] += 1;
+                }
+                continue;
+            }
+            let many = self.laps.get(key).unwrap_or(0);
             for page in (0..GROUP as u32).filter(|page| lone.is_none_or(|lone| lone == *page)) {
                 let count = counts >> (8 * page) & !HIGH & 0xff;
                 let more = self.more.get(&(key * GROUP + u64::from(page))).copied().unwrap_or(0);
                 let laps = u64::from(many >> (8 * page) & 0xff) + LAPS * more;
                 let laps = laps + lone.map_or(0, |page| lone_laps(counts, page).into());
                 if laps == 0 {
-                    few[count as usize] += 1;
+                    few[page as usize][count as usize] += 1;
                 } else {
                     *by_count.entry(u64::from(count) + LAP * laps).or_default() += 1;
                 }
             }
         }
-        let few = (0..).zip(few).skip(1);
-        by_count.extend(few.filter(|(_, pages)| *pages > 0));
+        for count in 1..=LAP {
+            let pages: u64 = few.iter().map(|few| few[count as usize]).sum();
+            if pages > 0 {
+                by_count.insert(count, pages);
+            }
+        }
         by_count
     }
 
