@@ -183,13 +183,19 @@ def test_merging_says_that_hashes_are_left_out(two_volumes: Path, tmp_path: Path
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     "command",
-    [("trace", "convert", "FILE", "x.csv"), ("trace", "stats", "FILE"), ("run", "tlc-small", "--trace", "FILE")],
+    [
+        ("trace", "convert", "FILE", "x.csv"),
+        ("trace", "stats", "FILE"),
+        ("trace", "fit", "FILE", "-o", "x.toml"),
+        ("run", "tlc-small", "--trace", "FILE"),
+    ],
 )
-def test_steps_that_leave_nothing_for_long_are_interrupted(
-    two_volumes: Path, tmp_path: Path, command: tuple[str, ...]
+@pytest.mark.parametrize("last", ["filter streams=99", "compact"])
+def test_steps_that_give_nothing_for_long_are_interrupted(
+    two_volumes: Path, tmp_path: Path, command: tuple[str, ...], last: str
 ) -> None:
     arguments = [str(two_volumes) if argument == "FILE" else argument for argument in command]
-    steps = ["--transform", "repeat times=1000000000", "--transform", "filter streams=99"]
+    steps = ["--transform", "repeat times=1000000000", "--transform", last]
     with subprocess.Popen([FTLAB, *arguments, *steps], stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)

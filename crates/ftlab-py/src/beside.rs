@@ -1,10 +1,13 @@
 //! Long work beside the interpreter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use ftlab_trace::until;
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -53,6 +56,27 @@ pub(crate) fn beside_interpreter<T: Send>(
             Ok(Err(panic)) | Err(panic) => Err(internal_error(&*panic)),
         }
     })
+}
+
+/// What Ctrl-C ends: work with the sources of traces, which fail soon after, also where they have nothing to give.
+pub(crate) struct Interruption<'py> {
+    pub(crate) py: Python<'py>,
+    stop: Arc<AtomicBool>,
+}
+
+impl<'py> Interruption<'py> {
+    pub(crate) fn new(py: Python<'py>) -> Self {
+        Self { py, stop: Arc::default() }
+    }
+
+    /// Do `work` beside the interpreter, such as opening a source, whose first request may need all of a file.
+    pub(crate) fn watch<T: Send>(&self, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
+        let stop = self.stop.clone();
+        let work = || until(stop, work);
+        let (done, raised) =
+            beside_interpreter(self.py, work, |_| Ok(()), || self.stop.store(true, Ordering::Relaxed))?;
+        raised.map_or(done, Err)
+    }
 }
 
 fn internal_error(panic: &(dyn std::any::Any + Send)) -> PyErr {

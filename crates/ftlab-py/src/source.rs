@@ -12,6 +12,7 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::beside::Interruption;
 use crate::device::parsed_json;
 use crate::trace::ReadOptions;
 use crate::{errors, trace};
@@ -143,9 +144,11 @@ impl Source {
         };
         let options: StatsOptions = serde_json::from_str(options).map_err(|error| refused(told(error)))?;
         let mut collector = StatsCollector::new(options).map_err(|error| refused(error.to_string()))?;
-        let mut source = self.factory.open(0).map_err(|error| errors::input(&error))?;
+        let interruption = Interruption::new(py);
+        let mut source =
+            interruption.watch(|| self.factory.open(0).map_err(|error| errors::input(&error)))?;
         let limit = requests.unwrap_or(usize::MAX);
-        trace::each_batch(py, source.as_mut(), progress.as_ref(), limit, |requests| {
+        trace::each_batch(&interruption, source.as_mut(), progress.as_ref(), limit, |requests| {
             collector.add(requests);
             Ok(())
         })?;
@@ -158,11 +161,13 @@ impl Source {
     /// be as many as there are or fewer.
     fn fit(&self, py: Python<'_>, requests: u64, description: &str) -> PyResult<String> {
         let factory = self.factory.clone();
-        let fitted = py.detach(|| fit(&*factory, requests)).map_err(|mut error| {
-            if error.origin.is_empty() {
-                error.origin.clone_from(&self.name);
-            }
-            errors::input(&error)
+        let fitted = Interruption::new(py).watch(|| {
+            fit(&*factory, requests).map_err(|mut error| {
+                if error.origin.is_empty() {
+                    error.origin.clone_from(&self.name);
+                }
+                errors::input(&error)
+            })
         })?;
         Ok(to_toml(description, &fitted))
     }

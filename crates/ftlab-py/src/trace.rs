@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
     FORMATS, InLine, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create,
-    create_with_contents, open, until,
+    create_with_contents, open,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::beside::beside_interpreter;
+use crate::beside::Interruption;
 use crate::errors;
 use crate::source::steps;
 
@@ -99,7 +98,7 @@ fn in_line(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFac
 /// Write all requests of `reader`, or `limit` of them, with their contents where they are known. Returns how many, and what
 /// the format could not hold.
 fn write_all(
-    py: Python<'_>,
+    interruption: &Interruption<'_>,
     reader: &mut dyn RequestSource,
     target: &Path,
     target_format: &str,
@@ -114,7 +113,7 @@ fn write_all(
         Ok(output)
     };
     let mut output = None;
-    let count = each_batch_with_contents(py, reader, progress, limit, |requests, contents| {
+    let count = each_batch_with_contents(interruption, reader, progress, limit, |requests, contents| {
         if output.is_none() {
             // Only the requests tell whether their contents are known.
             output = Some(made(!contents.is_empty())?);
@@ -182,9 +181,10 @@ pub(crate) fn trace_volumes(
 ) -> PyResult<(Vec<Volume>, u64)> {
     let open = OpenOptions { format, skip_bad, ..OpenOptions::default() };
     let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
-    let mut reader = trace.reader().map_err(|error| errors::input(&error))?;
+    let interruption = Interruption::new(py);
+    let mut reader = interruption.watch(|| trace.reader().map_err(|error| errors::input(&error)))?;
     let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
-    each_batch(py, reader.as_mut(), progress.as_ref(), usize::MAX, |requests| {
+    each_batch(&interruption, reader.as_mut(), progress.as_ref(), usize::MAX, |requests| {
         for run in requests.chunk_by(|one, other| one.stream == other.stream) {
             *counts.entry(run[0].stream).or_default() += run.len() as u64;
         }
@@ -219,9 +219,10 @@ pub(crate) fn trace_head(
     reading: Option<&ReadOptions>,
 ) -> PyResult<Vec<Row>> {
     let trace = in_line(opened(py, path, reading)?, reading);
-    let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
+    let interruption = Interruption::new(py);
+    let mut reader = interruption.watch(|| trace.open(0).map_err(|error| errors::input(&error)))?;
     let mut rows = Vec::new();
-    each_batch(py, reader.as_mut(), None, count, |requests| {
+    each_batch(&interruption, reader.as_mut(), None, count, |requests| {
         rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream)));
         Ok(())
     })?;
@@ -245,10 +246,12 @@ pub(crate) fn trace_convert(
 ) -> PyResult<(usize, u64, Vec<String>)> {
     let trace = opened(py, path, reading)?;
     let origin = file_name(trace.path());
-    let mut reader = in_line(trace, reading).open(0).map_err(|error| errors::input(&error))?;
+    let interruption = Interruption::new(py);
+    let trace = in_line(trace, reading);
+    let mut reader = interruption.watch(|| trace.open(0).map_err(|error| errors::input(&error)))?;
     let limit = requests.unwrap_or(usize::MAX);
     let (count, lost) =
-        write_all(py, reader.as_mut(), &target, target_format, &origin, limit, progress.as_ref())?;
+        write_all(&interruption, reader.as_mut(), &target, target_format, &origin, limit, progress.as_ref())?;
     Ok((count, reader.skipped_records(), lost))
 }
 
@@ -282,10 +285,18 @@ pub(crate) fn trace_merge(
     let traces = traces.collect::<PyResult<Vec<TraceFile>>>()?;
     let origins: Vec<String> = traces.iter().map(|trace| file_name(trace.path())).collect();
     let merged = MergedTraces::new(traces, keep_streams).with_steps(steps);
-    let mut reader = py.detach(|| merged.reader()).map_err(|error| errors::input(&error))?;
+    let interruption = Interruption::new(py);
+    let mut reader = interruption.watch(|| merged.reader().map_err(|error| errors::input(&error)))?;
     let origin = origins.join(", ");
-    let (count, mut lost) =
-        write_all(py, &mut reader, &target, target_format, &origin, usize::MAX, progress.as_ref())?;
+    let (count, mut lost) = write_all(
+        &interruption,
+        &mut reader,
+        &target,
+        target_format,
+        &origin,
+        usize::MAX,
+        progress.as_ref(),
+    )?;
     lost.extend(reader.lost());
     let streams = reader.streams().into_iter();
     let streams = streams.map(|(path, volume, stream)| (path.to_owned(), volume, stream)).collect();
@@ -315,10 +326,11 @@ pub(crate) fn trace_split(
     if overwrite {
         split.overwrite();
     }
+    let interruption = Interruption::new(py);
     loop {
-        let mut reader = trace.open(0).map_err(|error| errors::input(&error))?;
+        let mut reader = interruption.watch(|| trace.open(0).map_err(|error| errors::input(&error)))?;
         each_batch_with_contents(
-            py,
+            &interruption,
             reader.as_mut(),
             progress.as_ref(),
             usize::MAX,
@@ -332,15 +344,16 @@ pub(crate) fn trace_split(
     }
 }
 
-/// Read a source to its end, or `limit` requests of it, looking after signals and progress between batches.
+/// Read a source that was opened under `interruption` to its end, or `limit` requests of it, looking after progress between
+/// batches.
 pub(crate) fn each_batch(
-    py: Python<'_>,
+    interruption: &Interruption<'_>,
     source: &mut dyn RequestSource,
     progress: Option<&Py<PyAny>>,
     limit: usize,
     mut take: impl FnMut(&[Request]) -> PyResult<()> + Send,
 ) -> PyResult<usize> {
-    each_batch_by(py, source, progress, limit, |source, batch, max| {
+    each_batch_by(interruption, source, progress, limit, |source, batch, max| {
         let filled = source.fill(batch, max).map_err(|error| errors::input(&error))?;
         take(batch)?;
         Ok(filled)
@@ -349,14 +362,14 @@ pub(crate) fn each_batch(
 
 /// The same, with the contents of the requests, or without any where they are not known.
 fn each_batch_with_contents(
-    py: Python<'_>,
+    interruption: &Interruption<'_>,
     source: &mut dyn RequestSource,
     progress: Option<&Py<PyAny>>,
     limit: usize,
     mut take: impl FnMut(&[Request], &[u128]) -> PyResult<()> + Send,
 ) -> PyResult<usize> {
     let mut contents = Vec::new();
-    each_batch_by(py, source, progress, limit, |source, batch, max| {
+    each_batch_by(interruption, source, progress, limit, |source, batch, max| {
         contents.clear();
         let filled = source.fill_with_contents(batch, &mut contents, max);
         let filled = filled.map_err(|error| errors::input(&error))?;
@@ -367,7 +380,7 @@ fn each_batch_with_contents(
 
 /// The same, where `step` fills each batch and takes it.
 fn each_batch_by(
-    py: Python<'_>,
+    interruption: &Interruption<'_>,
     source: &mut dyn RequestSource,
     progress: Option<&Py<PyAny>>,
     limit: usize,
@@ -377,21 +390,14 @@ fn each_batch_by(
     let mut count = 0;
     while count < limit {
         batch.clear();
-        let stop = Arc::new(AtomicBool::new(false));
-        let work = || until(stop.clone(), || step(&mut *source, &mut batch, BATCH.min(limit - count)));
-        let (filled, raised) =
-            beside_interpreter(py, work, |_| Ok(()), || stop.store(true, Ordering::Relaxed))?;
-        if let Some(error) = raised {
-            return Err(error);
-        }
-        let filled = filled?;
+        let filled = interruption.watch(|| step(&mut *source, &mut batch, BATCH.min(limit - count)))?;
         if filled == 0 {
             break;
         }
         count += filled;
-        py.check_signals()?;
+        interruption.py.check_signals()?;
         if let Some(progress) = progress {
-            progress.call1(py, (source.fraction_done(), count))?;
+            progress.call1(interruption.py, (source.fraction_done(), count))?;
         }
     }
     Ok(count)

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use ftlab_core::host::request::{Request, RequestSource, SourceError};
 
+use crate::ending;
 use crate::input::Progress;
 
 /// Requests that travel together: enough that hand-over costs nothing per request, few enough to stay in cache.
@@ -64,6 +65,8 @@ impl Background {
                 }
             }
         };
+        let stop = ending::current();
+        let decode = move || ending::within(stop, decode);
         let thread = std::thread::Builder::new().name("ftlab-decode".into()).spawn(decode);
         let thread = thread.map_err(|error| SourceError {
             origin: origin.clone(),
@@ -211,5 +214,24 @@ mod tests {
 
         let mut source = spawn(Broken);
         assert_eq!(source.fill(&mut seen, 1).unwrap_err().expected, "sense");
+    }
+
+    #[test]
+    fn what_ends_its_reader_ends_a_thread_that_finds_nothing() {
+        struct Nothing;
+        impl RequestSource for Nothing {
+            fn fill(&mut self, _out: &mut Vec<Request>, _max: usize) -> Result<usize, SourceError> {
+                loop {
+                    ending::check("nothing")?;
+                    std::thread::yield_now();
+                }
+            }
+        }
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let mut background = ending::until(stop.clone(), || {
+            Background::spawn("nothing".into(), Box::new(Nothing), Arc::default()).unwrap()
+        });
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(background.fill(&mut Vec::new(), 1).unwrap_err().expected, "interrupted");
     }
 }

@@ -14,12 +14,22 @@ thread_local! {
 }
 
 /// Do `work`, whose sources fail soon after `stop` is set, also where they find nothing to give. For sources that are
-/// read on this thread.
+/// opened and read by it, some of them on threads that they start.
 pub fn until<T>(stop: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
-    let before = STOP.replace(Some(stop));
+    within(Some(stop), work)
+}
+
+/// Do `work` until `stop` is set, which came from [`current`] on another thread.
+pub(crate) fn within<T>(stop: Option<Arc<AtomicBool>>, work: impl FnOnce() -> T) -> T {
+    let before = STOP.replace(stop);
     let done = work();
     STOP.set(before);
     done
+}
+
+/// What ends the work on this thread.
+pub(crate) fn current() -> Option<Arc<AtomicBool>> {
+    STOP.with_borrow(Clone::clone)
 }
 
 /// Fail if the work on this thread has to end.

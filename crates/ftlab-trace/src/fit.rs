@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use ftlab_core::host::request::{Op, Request, SourceError, SourceFactory};
 
+use crate::ending;
 use crate::stats::bins::bin_of;
 use crate::stats::pages::{PageMap, PageNames, scatter};
 use crate::stats::pages_of;
@@ -296,6 +297,7 @@ pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, Sour
     let mut batch = Vec::with_capacity(BATCH_REQUESTS);
     let mut left = requests;
     while left > 0 && source.fill(&mut batch, BATCH_REQUESTS.min(left as usize))? > 0 {
+        ending::check("")?;
         left -= batch.len() as u64;
         for request in batch.drain(..) {
             if request.sectors == 0 && request.op != Op::Flush {

@@ -169,6 +169,7 @@ impl Regions {
         let mut ends = vec![0u64; 1 << 16];
         let mut batch = Vec::with_capacity(BATCH);
         while source.fill(&mut batch, BATCH)? > 0 {
+            crate::ending::check(origin)?;
             for request in batch.drain(..) {
                 let end = &mut ends[usize::from(request.stream)];
                 *end = (*end).max(request.lba + u64::from(request.sectors));

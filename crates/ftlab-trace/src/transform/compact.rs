@@ -6,7 +6,7 @@ use ftlab_core::quantity;
 
 use super::{
     Arc, Deserialize, Fault, JsonSchema, Op, Request, RequestSource, SECTOR, Serialize, SourceError,
-    SourceFactory, SplitSource, Splitter, Transform, has_address, refuse, some_sectors,
+    SourceFactory, SplitSource, Splitter, Transform, ending, has_address, refuse, some_sectors,
 };
 use crate::stats::pages::{PageMap, PageNames, Place, scatter};
 use crate::workload::SizeSchema;
@@ -323,6 +323,7 @@ impl Dense {
         let (mut collected, mut places) = (Collected::default(), Places::new(self.chunk, None));
         let mut last = u64::MAX;
         while source.fill(&mut batch, BATCH)? > 0 {
+            ending::check(&self.origin)?;
             for request in batch.drain(..).filter(|request| has_address(request) && request.op != Op::Trim) {
                 for chunk in places.chunks(&request) {
                     if self.order == Order::FirstTouch {
