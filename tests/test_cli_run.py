@@ -254,7 +254,7 @@ def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
     assert run_small("--workload", "like-pc", "--trace-dir", tmp_path, "--requests", "9", "--json").status == 2
 
 
-def test_commands_in_stand_ins_make_the_recordings_that_run(tmp_path: Path) -> None:
+def test_recordings_and_what_commands_in_stand_ins_make_of_them_run(tmp_path: Path) -> None:
     (tmp_path / "Client_128_GB_Master_Trace.txt").write_bytes(
         b" Write 64 8\r\n Trims 64 16\r\n Flush\r\n Write 8 24\r\n"
     )

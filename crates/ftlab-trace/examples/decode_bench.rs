@@ -102,6 +102,8 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
             ns % 1_000_000_000,
             if read { 'R' } else { 'W' }
         ),
+        // What has no times has no reads either.
+        "jesd219" => writeln!(out, "{} {lba} {sectors}", if read { "Trims" } else { "Write" }),
         "biotracer" => {
             let _ = write!(out, "{lba}\t\t{sectors}\t\t{}\t\t{}", sectors * 512, 4 + u8::from(!read));
             for later in [0, 11_400, 30_100, 400_000] {

@@ -17,6 +17,7 @@ pub(crate) mod fio_iolog;
 pub(crate) mod fiu;
 pub(crate) mod flashsim;
 pub(crate) mod hp_srt;
+pub(crate) mod jesd219;
 pub(crate) mod mqsim;
 pub(crate) mod msr;
 pub(crate) mod opencas;
@@ -56,6 +57,7 @@ pub static FORMATS: &[&Format] = &[
     &vscsi::FORMAT,
     &blktrace::FORMAT,
     &hp_srt::FORMAT,
+    &jesd219::FORMAT,
     &oracle_general::FORMAT,
     &columns::FORMAT,
     &csv::FORMAT,
