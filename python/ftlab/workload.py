@@ -237,7 +237,7 @@ class Workload(Transformable):
     def held_as(self) -> str | None:
         """By what the preset is found whose statistics it must have.
 
-        What it stands for, or else the source of its calibration; ``None`` when it is no stand-in and has no calibration.
+        What it stands for, or else the source of its calibration; ``None`` when it has neither.
         """
         if self.stand_in is not None:
             return str(self.stand_in["for"])

@@ -434,9 +434,11 @@ impl Database {
             &mut self.last_checkpoint_ns,
             &mut self.checkpoint.began_ns,
             &mut self.next_background_ns,
-            &mut self.next_heartbeat_ns,
         ] {
             *moment -= begin_ns;
+        }
+        if self.config.heartbeat_us > 0.0 {
+            self.next_heartbeat_ns = 0.0;
         }
     }
 
