@@ -121,7 +121,8 @@ const REGION: u64 = 4 << 11;
 /// Shares of the used space: operating system, browser, documents, copies.
 const SPACE: [f64; 4] = [0.56, 0.14, 0.1, 0.2];
 const BROWSER_CACHE: u64 = 320_000_000;
-/// Objects that the browser asks for again; 56 in 100 are still in its cache.
+/// Share of objects that the browser asked for before. 56 of 100 objects are in its cache: `like-pc` and `like-general` are
+/// calibrated with this.
 const BROWSER_REVISITS: f64 = 0.6;
 /// Mean number of requests of the operating system to a file.
 const FILE_REQUESTS: f64 = 5.0;
