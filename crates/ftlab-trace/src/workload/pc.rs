@@ -196,6 +196,10 @@ impl PcConfig {
             let expected = "must be below 8192: the partition begins in the first 4 MiB";
             return refuse("pc_general.partition_sector", self.partition_sector, expected);
         }
+        if self.partition_sector == 0 && self.partition != Self::default().partition {
+            let expected = "it begins at sector 0, where it makes no difference: state partition_sector";
+            return refuse("pc_general.partition", format!("{:?}", self.partition), expected);
+        }
         if !(self.pause_us >= 0.001 && self.pause_us <= 1e12) {
             return refuse("pc_general.pause_us", self.pause_us, "must be from a nanosecond to 11 days");
         }

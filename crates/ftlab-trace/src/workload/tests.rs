@@ -173,6 +173,7 @@ fn nonsense_is_refused_with_its_key() {
     refused(r#"{"kind":"pc_general"}"#, "footprint_bytes", "what is used needs");
     for (keys, key, expected) in [
         (r#""theta":0"#, "theta", "above 0"),
+        (r#""partition":["copies"]"#, "partition", "state partition_sector"),
         (r#""directory_files":0"#, "directory_files", "from 1 to 16"),
         (r#""system_bytes":"128KiB""#, "system_bytes", "at most 64 KiB"),
         (r#""system_bytes":1000"#, "system_bytes", "multiple of 512"),
