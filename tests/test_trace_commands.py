@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -537,9 +538,19 @@ def test_what_cannot_be_fitted_is_named(tmp_path: Path) -> None:
 
 
 # Each takes seconds; the tests of the crates measure them as well.
-LARGE = ("like-financial", "like-gs3", "like-jedec", "like-oltp", "tpcc-large-pool", "tpcc-small-pool")
+LARGE = (
+    "jesd219-client",
+    "jesd219-enterprise",
+    "like-financial",
+    "like-gs3",
+    "like-jedec",
+    "like-oltp",
+    "like-websearch",
+    "tpcc-large-pool",
+    "tpcc-small-pool",
+)
 # Statistics that calibrations state and a pass of the statistics does not tell.
-UNTOLD = {"write_4k_fraction"}
+UNTOLD = {"first_fifth", "first_twentieth", "journal_bytes_fraction"}
 
 
 @pytest.mark.parametrize("name", [name for name, text in _native.presets("workload") if "[calibration]" in text])
@@ -581,7 +592,40 @@ def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> N
                     "--set", "host.out_of_range=wrap")  # fmt: skip
     told = "generated, not recorded; uncalibrated: workload.pc_general.system, workload.requests not as in like-general"
     assert told in " ".join(ran.out.split())
-    assert "stand_in" not in ftlab("trace", "stats", "--workload", "zipf", "--requests", "9", "--json").json
+    plain = ftlab("trace", "stats", "--workload", "zipf", "--requests", "9", "--json").json
+    assert not {"stand_in", "calibration"} & plain.keys()
+
+    # What stands in for nothing is held to its numbers as well.
+    assert ftlab_package.Workload.load("web-cache", "seed=3").uncalibrated is None
+    changed = ftlab_package.Workload.load("web-cache", "web_cache.objects=90", "requests=2000")
+    told = dict(ftlab_package.trace_stats(changed, reuse="off").rows())["uncalibrated"]
+    assert told.startswith("workload.requests, workload.web_cache.objects not as in web-cache; requests")
+
+
+def test_the_report_of_a_generator_has_everything() -> None:
+    ran = ftlab("trace", "stats", "--workload", "web-cache", "--requests", "30000", "--reuse", "off")
+    told = {line.split("  ")[0].strip() for line in ran.out.splitlines()}
+    assert {
+        "OS requests",
+        "reads / writes",
+        "read share: requests, bytes",
+        "trims / flushes",
+        "mean size: all, read, write",
+        "sequential",
+        "begin aligned to 4 KiB",
+        "actual request range",
+        "written pages of 4 KiB",
+        "accesses to hottest 1/5/10/20 %",
+        "distinct start addresses",
+        "time between arrivals",
+        "its coefficient of variation",
+        "FTL requests per request",
+        "web-cache beside its calibration",
+        "uncalibrated",
+    } <= told, ran.out
+    # Mean and median of the gaps; sizes by direction.
+    assert re.search(r"time between arrivals +mean .*, p50 ", ran.out)
+    assert re.search(r"bytes +reads +writes", ran.out)
 
 
 def test_statistics_in_a_folder_are_those_of_one_trace_and_of_any_time(tmp_path: Path) -> None:

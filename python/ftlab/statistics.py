@@ -113,12 +113,11 @@ class TraceStats:
         return float([ratio for pages, ratio in points if pages * 4096 <= cache_bytes][-1])
 
     def stand_in_rows(self) -> list[tuple[str, str]]:
-        """What the workload stands for, and whether it is calibrated; empty when it is no stand-in."""
+        """What the workload stands for, and why it is uncalibrated; empty when it is neither."""
         mark = self._document.get("stand_in")
-        if mark is None:
-            return []
-        rows = [("stand-in for", f"{mark['stands_for']}; generated, not recorded")]
-        return rows + ([("uncalibrated", mark["uncalibrated"])] if mark["uncalibrated"] else [])
+        rows = [] if mark is None else [("stand-in for", f"{mark['stands_for']}; generated, not recorded")]
+        why = (mark or self._document.get("calibration") or {}).get("uncalibrated")
+        return rows + ([("uncalibrated", why)] if why else [])
 
     def calibration_rows(self) -> list[dict[str, Any]]:
         """The statistics that the workload must have: ``statistic``, ``expected``, ``measured`` and ``met``.
@@ -262,6 +261,15 @@ def _of_calibration(document: dict[str, Any], unit_bytes: int) -> dict[str, floa
 
     hotness = document["hotness"] or {}
     sequence = document["sequence"] or {}
+    # Of the ten most frequent sizes. What is not among them is less frequent than the last of them.
+    common = document["common_sizes"]
+    moved = document["reads"] + document["writes"]
+    sizes = {
+        f"sizes.{_size_name(row['min_bytes'])}": (row["reads"] + row["writes"]) / moved
+        for row in common
+        if moved and row["min_bytes"] == row["max_bytes"]
+    }
+    writes_4k = [row["writes"] for row in common if row["min_bytes"] == row["max_bytes"] == _CALIBRATION_PAGE]
     gap = document["mean_interarrival_ns"]
     in_pages = document["ftl_page_bytes"] == _CALIBRATION_PAGE
     footprints = {_CALIBRATION_PAGE: document["footprint_bytes"]}
@@ -269,6 +277,7 @@ def _of_calibration(document: dict[str, Any], unit_bytes: int) -> dict[str, floa
         # A translation page has 1,024 entries.
         footprints[1024 * _CALIBRATION_PAGE] = document["footprint_translation_pages"] * 1024 * _CALIBRATION_PAGE
     return {
+        **sizes,
         "requests": document["requests"],
         "read_fraction": document["read_fraction"],
         "write_fraction": share(document["writes"]),
@@ -285,6 +294,12 @@ def _of_calibration(document: dict[str, Any], unit_bytes: int) -> dict[str, floa
         "sequential_read_fraction": sequence.get("read_after_read_fraction"),
         "sequential_write_fraction": sequence.get("write_after_write_fraction"),
         "aligned_fraction": document["aligned_start_4k_fraction"],
+        "write_4k_fraction": writes_4k[0] / document["writes"] if writes_4k and document["writes"] else None,
+        "pages_per_request": document["ftl_requests_per_request"] if in_pages else None,
+        "footprint_written_bytes": document["footprint_written_pages_4k"] * _CALIBRATION_PAGE,
+        "distinct_starts": document["distinct_starts"],
+        "hottest_hundredth": hotness.get("top_1_percent"),
+        "hottest_twentieth": hotness.get("top_5_percent"),
         "hottest_tenth": hotness.get("top_10_percent"),
         "hottest_fifth": hotness.get("top_20_percent"),
         "mean_gap_us": None if gap is None else gap / 1000,
@@ -294,6 +309,14 @@ def _of_calibration(document: dict[str, Any], unit_bytes: int) -> dict[str, floa
 
 # The page that calibrations count in.
 _CALIBRATION_PAGE = 4096
+
+
+def _size_name(count: int) -> str:
+    """A size as calibrations name it."""
+    for name, unit in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit}{name}"
+    return str(count)
 
 
 def _mark(document: dict[str, Any], workload: Workload) -> None:
@@ -310,13 +333,14 @@ def _mark(document: dict[str, Any], workload: Workload) -> None:
                 {"statistic": target["statistic"], "expected": target["expected"], "measured": found, "met": met}
             )
         off = [target["statistic"] for target in targets if target["met"] is False]
-        document["calibration"] = {"source": calibration["source"], "targets": targets}
+    reasons = [] if workload.uncalibrated is None else [workload.uncalibrated]
+    if off:
+        reasons.append(f"{', '.join(off)} not as its calibration says")
+    why = "; ".join(reasons) or None
+    if calibration is not None:
+        document["calibration"] = {"source": calibration["source"], "targets": targets, "uncalibrated": why}
     if workload.stand_in is not None:
-        reasons = [] if workload.uncalibrated is None else [workload.uncalibrated]
-        if off:
-            reasons.append(f"{', '.join(off)} not as its calibration says")
-        mark = {"stands_for": workload.stand_in["for"], "uncalibrated": "; ".join(reasons) or None}
-        document["stand_in"] = mark
+        document["stand_in"] = {"stands_for": workload.stand_in["for"], "uncalibrated": why}
 
 
 def trace_stats(

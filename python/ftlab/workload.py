@@ -227,11 +227,21 @@ class Workload(Transformable):
 
     @property
     def uncalibrated(self) -> str | None:
-        """Why a stand-in need not have the statistics that ftlab's tests hold it to: what differs from the preset.
+        """Why it need not have the statistics that ftlab's tests hold it to: what differs from the preset.
 
-        ``None`` when it is as the preset, but for the seed, and when it is no stand-in.
+        ``None`` when it is as the preset, but for the seed, and when it is no stand-in and has no calibration.
         """
-        return None if self.stand_in is None else uncalibrated(self.to_dict(), self.stand_in["for"])
+        return None if self.held_as is None else uncalibrated(self.to_dict(), self.held_as)
+
+    @property
+    def held_as(self) -> str | None:
+        """By what the preset is found whose statistics it must have.
+
+        What it stands for, or else the source of its calibration; ``None`` when it has neither.
+        """
+        if self.stand_in is not None:
+            return str(self.stand_in["for"])
+        return None if self.calibration is None else str(self.calibration["source"])
 
     def recording(self, traces: str | os.PathLike[str] | None = None) -> Trace | None:
         """Look for the recording that the workload stands for.
@@ -360,21 +370,24 @@ def _flat(keys: dict[str, Any], prefix: str = "workload") -> dict[str, Any]:
 
 
 @functools.cache
-def _stand_ins() -> tuple[tuple[str, str, dict[str, Any]], ...]:
-    """The stand-ins of ftlab: name, what they stand for, and their keys."""
-    loaded = [Workload.load(name) for name, text in _native.presets("workload") if "[stand_in]" in text]
-    return tuple((each.name, each.stand_in["for"], _flat(each.to_dict())) for each in loaded if each.stand_in)
+def _calibrated() -> tuple[tuple[str, str, dict[str, Any]], ...]:
+    """The presets that are held to statistics: name, as what, and their keys."""
+    loaded = [Workload.load(name) for name, text in _native.presets("workload") if "[calibration]" in text]
+    return tuple((each.name, each.held_as, _flat(each.to_dict())) for each in loaded if each.held_as)
 
 
-def uncalibrated(keys: dict[str, Any], stands_for: str) -> str | None:
-    """Say what makes the keys of a workload others than those of the stand-in that is held to its statistics."""
+def uncalibrated(keys: dict[str, Any], held_as: str) -> str | None:
+    """Say what makes the keys of a workload others than those of the preset that is held to its statistics.
+
+    ``held_as`` is what it stands for, or the source of its calibration (:attr:`Workload.held_as`).
+    """
     own = _flat(keys)
     found: list[tuple[str, list[str]]] = []
-    for name, other, theirs in _stand_ins():
-        if other == stands_for:
+    for name, other, theirs in _calibrated():
+        if other == held_as:
             both = sorted((own.keys() | theirs.keys()) - {"workload.seed"})
             found.append((name, [key for key in both if own.get(key) != theirs.get(key)]))
     if not found:
-        return "no stand-in of ftlab is for this"
+        return "no calibrated workload of ftlab is for this"
     name, different = min(found, key=lambda each: len(each[1]))
     return f"{', '.join(different)} not as in {name}" if different else None

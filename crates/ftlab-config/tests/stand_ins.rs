@@ -1,14 +1,17 @@
 //! Every workload with a calibration has the statistics that it states.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftlab_config::{Kind, load_workload, presets};
 use ftlab_core::host::request::{Op, Request};
 use ftlab_trace::workload::WorkloadFile;
-use ftlab_trace::workload::stand_in::{Calibration, Expected, ShapeName, Target};
+use ftlab_trace::workload::stand_in::{Calibration, Expected, ShapeName, SizeName, Target};
 
 const SECTORS_PER_PAGE: u64 = 8;
+/// The file system's journal of kind `phone_sqlite`.
+const JOURNAL_SECTORS: u64 = (32 << 20) / 512;
 const PAGES_PER_TRANSLATION_PAGE: u64 = 1024;
 /// Translation pages that are cached where intra-distances are counted: 4 MiB.
 const CACHED: usize = 1024;
@@ -100,7 +103,7 @@ impl IntraDistances {
 
 /// What calibrations speak of.
 struct Measured {
-    values: HashMap<&'static str, f64>,
+    values: HashMap<Cow<'static, str>, f64>,
     distances: Option<IntraDistances>,
     small_writes: f64,
     small_sequential: f64,
@@ -129,6 +132,9 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
     let (mut aligned, mut writes_4k) = (0u64, 0u64);
     let (mut small, mut small_follow, mut large, mut large_follow) = (0u64, 0u64, 0u64, 0u64);
     let (mut first, mut last, mut gaps, mut squares) = (None, 0, 0u64, 0.0f64);
+    let (mut sizes, mut starts) = (HashMap::<u32, u64>::new(), HashSet::new());
+    let mut begins = Vec::new();
+    let (mut written, mut journal) = (Pages::default(), 0u64);
     let mut distances = (!calibration.shape.is_empty()).then(IntraDistances::new);
     while source.fill(&mut batch, 4096).unwrap() > 0 {
         for request in batch.drain(..) {
@@ -146,14 +152,27 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
                 squares += ((request.arrival_ns - last) as f64).powi(2);
             }
             last = request.arrival_ns;
+            if calibration.distinct_starts.is_some() && request.op != Op::Flush {
+                starts.insert((request.stream, request.lba));
+            }
             if !matches!(request.op, Op::Read | Op::Write) {
                 continue;
             }
             let length = u64::from(request.sectors);
             sectors[op] += length;
+            *sizes.entry(request.sectors).or_default() += 1;
+            if calibration.first_fifth.is_some() {
+                begins.push(request.lba);
+            }
+            if request.op == Op::Write && request.lba < JOURNAL_SECTORS {
+                journal += length;
+            }
             (low, high) = (low.min(request.lba), high.max(request.lba + length));
             for page in request.lba / SECTORS_PER_PAGE..(request.lba + length).div_ceil(SECTORS_PER_PAGE) {
                 pages.add(page);
+                if calibration.footprint_written_bytes.is_some() && request.op == Op::Write {
+                    written.add(page);
+                }
                 if let Some(distances) = &mut distances {
                     distances.touch(page);
                 }
@@ -197,30 +216,48 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
     };
     let mean_gap = (last - first.unwrap_or(0)) as f64 / gaps as f64;
     let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let first = |share: f64| {
+        let end = low as f64 + (high - low) as f64 * share;
+        ratio(begins.iter().filter(|lba| (**lba as f64) < end).count() as u64, begins.len() as u64)
+    };
+    let values = [
+        ("requests", all),
+        ("read_fraction", reads as f64 / moved),
+        ("write_fraction", writes as f64 / all),
+        ("trim_fraction", trims as f64 / all),
+        ("flush_fraction", flushes as f64 / all),
+        ("read_bytes_fraction", ratio(sectors[0], sectors[0] + sectors[1])),
+        ("mean_bytes", bytes(sectors[0] + sectors[1]) / moved),
+        ("mean_read_bytes", bytes(sectors[0]) / reads.max(1) as f64),
+        ("mean_write_bytes", bytes(sectors[1]) / writes.max(1) as f64),
+        ("page_accesses", accesses as f64),
+        ("span_bytes", bytes(high - low)),
+        ("footprint_bytes", footprint * unit as f64 * 4096.0),
+        ("sequential_fraction", sequential as f64 / moved),
+        ("sequential_read_fraction", ratio(sequential_by_op[0], reads)),
+        ("sequential_write_fraction", ratio(sequential_by_op[1], writes)),
+        ("aligned_fraction", aligned as f64 / moved),
+        ("write_4k_fraction", ratio(writes_4k, writes)),
+        ("pages_per_request", accesses as f64 / moved),
+        ("footprint_written_bytes", written.touched().count() as f64 * 4096.0),
+        ("distinct_starts", starts.len() as f64),
+        ("first_twentieth", first(0.05)),
+        ("first_fifth", first(0.2)),
+        ("journal_bytes_fraction", ratio(journal, sectors[1])),
+        ("hottest_hundredth", hottest(0.01)),
+        ("hottest_twentieth", hottest(0.05)),
+        ("hottest_tenth", hottest(0.1)),
+        ("hottest_fifth", hottest(0.2)),
+        ("mean_gap_us", mean_gap / 1e3),
+        ("gap_cv", (squares / gaps as f64 - mean_gap * mean_gap).max(0.0).sqrt() / mean_gap),
+    ];
+    let of_size = |SizeName(bytes): &SizeName| {
+        let count = sizes.get(&((bytes / 512) as u32)).copied().unwrap_or(0);
+        (Cow::Owned(SizeName(*bytes).statistic()), count as f64 / moved)
+    };
+    let values = values.map(|(name, value)| (Cow::Borrowed(name), value));
     Measured {
-        values: HashMap::from([
-            ("requests", all),
-            ("read_fraction", reads as f64 / moved),
-            ("write_fraction", writes as f64 / all),
-            ("trim_fraction", trims as f64 / all),
-            ("flush_fraction", flushes as f64 / all),
-            ("read_bytes_fraction", ratio(sectors[0], sectors[0] + sectors[1])),
-            ("mean_bytes", bytes(sectors[0] + sectors[1]) / moved),
-            ("mean_read_bytes", bytes(sectors[0]) / reads.max(1) as f64),
-            ("mean_write_bytes", bytes(sectors[1]) / writes.max(1) as f64),
-            ("page_accesses", accesses as f64),
-            ("span_bytes", bytes(high - low)),
-            ("footprint_bytes", footprint * unit as f64 * 4096.0),
-            ("sequential_fraction", sequential as f64 / moved),
-            ("sequential_read_fraction", ratio(sequential_by_op[0], reads)),
-            ("sequential_write_fraction", ratio(sequential_by_op[1], writes)),
-            ("aligned_fraction", aligned as f64 / moved),
-            ("write_4k_fraction", ratio(writes_4k, writes)),
-            ("hottest_tenth", hottest(0.1)),
-            ("hottest_fifth", hottest(0.2)),
-            ("mean_gap_us", mean_gap / 1e3),
-            ("gap_cv", (squares / gaps as f64 - mean_gap * mean_gap).max(0.0).sqrt() / mean_gap),
-        ]),
+        values: values.into_iter().chain(calibration.sizes.keys().map(of_size)).collect(),
         distances,
         small_writes: ratio(small, writes),
         small_sequential: ratio(small_follow, small),
@@ -258,7 +295,7 @@ fn check(name: &str, seed: u64) -> Option<String> {
     let mut wrong = Vec::new();
     let mut report = Vec::new();
     for Target { statistic, expected, bounds: (least, most) } in calibration.targets() {
-        let found = measured.values[statistic];
+        let found = measured.values[&statistic];
         report.push(format!("  {statistic} = {found}"));
         if !(least..=most).contains(&found) {
             wrong.push(format!("{statistic}: {found}, expected {expected:?}"));
@@ -296,11 +333,14 @@ fn calibrated() -> Vec<&'static str> {
 }
 
 /// Those of a million requests and more, and how many seeds they take in `make test`; the others take three.
-const LARGE: [(&str, u64); 6] = [
+const LARGE: [(&str, u64); 9] = [
     ("like-oltp", 1),
     ("like-jedec", 1),
     ("like-financial", 1),
     ("like-gs3", 1),
+    ("like-websearch", 1),
+    ("jesd219-enterprise", 1),
+    ("jesd219-client", 1),
     ("tpcc-small-pool", 2),
     ("tpcc-large-pool", 2),
 ];
@@ -332,11 +372,11 @@ fn every_calibrated_workload_has_its_statistics() {
 
 #[test]
 fn every_stand_in_says_so() {
-    for name in calibrated().into_iter().filter(|name| !name.starts_with("tpcc-")) {
+    for name in calibrated() {
         let (_, file) = load_workload(name, &[]).unwrap();
-        let stand_in = file.stand_in.unwrap_or_else(|| panic!("{name} does not say what it stands for"));
-        assert!(name.starts_with("like-") && stand_in.stands_for.len() > 10, "{name}");
-        assert!(file.description.contains("stand-in"), "{name}: {}", file.description);
         assert!(file.calibration.unwrap().source.len() > 20, "{name}");
+        let stands_for = file.stand_in.map_or(0, |stand_in| stand_in.stands_for.len());
+        assert_eq!(name.starts_with("like-"), stands_for > 10, "{name}");
+        assert_eq!(name.starts_with("like-"), file.description.contains("stand-in"), "{name}");
     }
 }

@@ -127,7 +127,7 @@ impl Workload {
         let calibration = self.file.calibration.as_ref()?;
         let target = |target: Target| {
             let (least, most) = target.bounds;
-            json!({ "statistic": target.statistic, "expected": target.expected, "least": least, "most": most })
+            json!({ "statistic": target.statistic.as_ref(), "expected": target.expected, "least": least, "most": most })
         };
         let targets: Vec<_> = calibration.targets().into_iter().map(target).collect();
         let all = json!({

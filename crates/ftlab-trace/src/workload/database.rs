@@ -26,6 +26,10 @@ pub struct DatabaseConfig {
     /// Size of the buffer pool / size of the database. Below 1, reads come from misses and writes from evictions; from
     /// 1 on, everything stays once it was read. 0.1 when absent.
     pub pool_fraction: f64,
+    /// Whether the pool is full when the recording begins: transactions run before it, until it is (or as many as it has
+    /// pages); from a `pool_fraction` of 1 on, it holds everything. When absent, true where `pool_fraction` is below 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm: Option<bool>,
     /// Pages that a miss reads. 1 when absent.
     pub read_ahead_pages: u32,
     /// Bytes of the log, which is circular. 1 GiB when absent.
@@ -70,6 +74,7 @@ impl Default for DatabaseConfig {
             warehouses: 100,
             warehouse_bytes: 100 << 20,
             pool_fraction: 0.1,
+            warm: None,
             read_ahead_pages: 1,
             log_bytes: 1 << 30,
             commit_bytes: 4096,
@@ -379,7 +384,7 @@ impl Database {
         );
         let mut constants = Rng::new(seed, &[u64::MAX, 1]);
         let warehouses = tables.warehouses as usize;
-        Self {
+        let mut database = Self {
             pool: Pool::new(tables.pages, config.pool_fraction),
             rng: Rng::new(seed, &[pass]),
             now_ns: 0.0,
@@ -401,6 +406,39 @@ impl Database {
             data,
             tables,
             config: config.clone(),
+        };
+        if config.warm.unwrap_or(config.pool_fraction < 1.0) {
+            database.warm_up();
+        }
+        database
+    }
+
+    /// What happened before the recording, which begins at time 0.
+    fn warm_up(&mut self) {
+        if self.pool.older.is_empty() {
+            self.pool.state.fill(RESIDENT);
+            self.pool.resident = self.tables.pages;
+            return;
+        }
+        let mut unrecorded = Script::default();
+        for _ in 0..self.pool.frames {
+            if self.pool.resident >= self.pool.frames {
+                break;
+            }
+            self.act(&mut unrecorded);
+            unrecorded.clear();
+        }
+        let begin_ns = self.now_ns;
+        for moment in [
+            &mut self.now_ns,
+            &mut self.last_checkpoint_ns,
+            &mut self.checkpoint.began_ns,
+            &mut self.next_background_ns,
+        ] {
+            *moment -= begin_ns;
+        }
+        if self.config.heartbeat_us > 0.0 {
+            self.next_heartbeat_ns = 0.0;
         }
     }
 

@@ -31,6 +31,19 @@ pub struct FinancialConfig {
     pub requests_per_second: f64,
     /// Standard deviation / mean of the gaps between requests, at least 1. 3.2 when absent.
     pub gap_cv: f64,
+    /// Sizes of requests to records. Ten sizes from 512 bytes to 48 KiB, with a mean of 3.4 KB, when absent.
+    pub record_bytes: RequestBytes,
+    /// Share of requests that append 3,584 bytes to the log, in the first logical unit; at most 0.14. 0.08 when absent.
+    pub log_fraction: f64,
+    /// Share of requests that write the counter, in the second logical unit; at most 0.14. 0.012 when absent.
+    pub counter_fraction: f64,
+    /// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in
+    /// pieces. 0.4 when absent.
+    pub sequential_fraction: f64,
+    /// Share of requests to records that write back what was read or written just before in their unit. 0.2 when absent.
+    pub rewrite_fraction: f64,
+    /// Share of requests that read tables from their begin to their end, 8 KiB at a time, in two logical units. 0 when absent.
+    pub table_scan_fraction: f64,
     /// Share of requests that belong to a backup: reads of 64 KiB, from the begin of the footprint to its end and
     /// again. 0 when absent.
     pub scan_fraction: f64,
@@ -45,6 +58,12 @@ impl Default for FinancialConfig {
             theta: 0.9,
             requests_per_second: 122.0,
             gap_cv: 3.2,
+            record_bytes: record_bytes(),
+            log_fraction: 0.08,
+            counter_fraction: 0.012,
+            sequential_fraction: 0.4,
+            rewrite_fraction: 0.2,
+            table_scan_fraction: 0.0,
             scan_fraction: 0.0,
         }
     }
@@ -56,9 +75,8 @@ const UNITS: [f64; 24] = [
     14.2, 14.0, 10.0, 8.0, 7.0, 7.0, 6.6, 6.4, 4.2, 3.6, 3.0, 2.6, 2.2, 1.9, 1.6, 1.4, 1.2, 1.0, 0.9, 0.8,
     0.7, 0.6, 0.6, 0.5,
 ];
-/// Log appends (in the first unit) and counter writes (in the second) as shares of all requests that are no backup.
-const LOG: f64 = 0.08;
-const COUNTER: f64 = 0.012;
+/// Largest share of the log and of the counter: what their units get.
+const MOST: f64 = 0.14;
 const LOG_UNIT: usize = 0;
 const COUNTER_UNIT: usize = 1;
 /// Sectors of a log append and of the counter.
@@ -80,28 +98,66 @@ const SIZES: [(u64, f64); 10] = [
     (8192, 20.0),
     (49_152, 0.9),
 ];
-/// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in pieces.
-const GOES_ON: f64 = 0.4;
-/// Share of requests to records that write back what was read or written just before in their unit.
-const REWRITES: f64 = 0.2;
 /// Share of records that begin at a multiple of 4 KiB, in percent.
 const ALIGNED: u64 = 2;
 const REGION: u64 = 256;
 const TWO_PAGES: u64 = 2 * BLOCK;
 const SCAN_SECTORS: u64 = 128;
+/// The logical units whose tables are scanned, and sectors of a read.
+const TABLE_UNITS: [usize; 2] = [19, 20];
+const TABLE_SECTORS: u64 = 16;
+/// A table begins behind its file's header, at an odd address as records do.
+const TABLE_BEGIN: u64 = 3;
+
+fn record_bytes() -> RequestBytes {
+    let class = |(bytes, weight)| SizeClass { min_bytes: bytes, max_bytes: bytes, step_bytes: bytes, weight };
+    RequestBytes::Weighted(SIZES.map(class).to_vec())
+}
 
 impl FinancialConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        for (key, share) in [("read_fraction", self.read_fraction), ("scan_fraction", self.scan_fraction)] {
+        for (key, share) in [
+            ("read_fraction", self.read_fraction),
+            ("scan_fraction", self.scan_fraction),
+            ("table_scan_fraction", self.table_scan_fraction),
+            ("sequential_fraction", self.sequential_fraction),
+            ("rewrite_fraction", self.rewrite_fraction),
+        ] {
             if !(0.0..=1.0).contains(&share) {
                 return refuse(&format!("oltp_financial.{key}"), share, "must be a fraction from 0 to 1");
+            }
+        }
+        for (key, share) in [("log_fraction", self.log_fraction), ("counter_fraction", self.counter_fraction)]
+        {
+            if !(0.0..=MOST).contains(&share) {
+                return refuse(&format!("oltp_financial.{key}"), share, "must be a fraction from 0 to 0.14");
             }
         }
         if self.scan_fraction > self.read_fraction {
             let expected = "a backup reads: must not be above read_fraction";
             return refuse("oltp_financial.scan_fraction", self.scan_fraction, expected);
         }
-        let most = self.scan_fraction + (1.0 - self.scan_fraction) * (1.0 - LOG - COUNTER);
+        if self.scan_fraction + self.table_scan_fraction > self.read_fraction {
+            let expected = "scans read: must not be above read_fraction, with those of a backup";
+            return refuse("oltp_financial.table_scan_fraction", self.table_scan_fraction, expected);
+        }
+        let writes = self.log_fraction + self.counter_fraction;
+        if self.table_scan_fraction + writes >= 1.0 {
+            let expected = format!("must be below {:.3}, what log and counter leave", 1.0 - writes);
+            return refuse("oltp_financial.table_scan_fraction", self.table_scan_fraction, expected);
+        }
+        if self.sequential_fraction + self.rewrite_fraction > 1.0 {
+            let expected = "must be at most 1 together with sequential_fraction";
+            return refuse("oltp_financial.rewrite_fraction", self.rewrite_fraction, expected);
+        }
+        if let Some((found, expected)) = self.record_bytes.refusal() {
+            return refuse("oltp_financial.record_bytes", found, expected);
+        }
+        if self.record_bytes.largest() > REGION * 512 {
+            let found = self.record_bytes.largest();
+            return refuse("oltp_financial.record_bytes", found, "must be at most 128 KiB");
+        }
+        let most = self.scan_fraction + (1.0 - self.scan_fraction) * (1.0 - writes);
         if self.read_fraction > most {
             let expected = format!("log and counter write: must not be above {most:.3}");
             return refuse("oltp_financial.read_fraction", self.read_fraction, expected);
@@ -155,16 +211,13 @@ pub(super) struct Financial {
     log_sectors: u64,
     area: Area,
     scan_at: u64,
+    /// Where the scans of tables are: the units' rooms, and how far.
+    tables: [Area; 2],
+    table_at: [u64; 2],
 }
 
 impl Financial {
     pub(super) fn new(table: &FinancialConfig, area: Area, seed: u64, pass: u64) -> Self {
-        let classes = SIZES.map(|(bytes, weight)| SizeClass {
-            min_bytes: bytes,
-            max_bytes: bytes,
-            step_bytes: bytes,
-            weight,
-        });
         let own = table.unit_sectors();
         let share = area.sectors / UNITS.len() as u64 / REGION * REGION;
         let units = (0..UNITS.len() as u64).map(|unit| {
@@ -175,17 +228,19 @@ impl Financial {
         });
         let units: Vec<_> = units.collect();
         let mut of_records = UNITS;
-        of_records[LOG_UNIT] -= 100.0 * LOG;
-        of_records[COUNTER_UNIT] -= 100.0 * COUNTER;
-        let records = (1.0 - table.scan_fraction) * (1.0 - LOG - COUNTER);
+        of_records[LOG_UNIT] -= 100.0 * table.log_fraction;
+        of_records[COUNTER_UNIT] -= 100.0 * table.counter_fraction;
+        let records = (1.0 - table.scan_fraction)
+            * (1.0 - table.log_fraction - table.counter_fraction - table.table_scan_fraction);
+        let scans = table.scan_fraction + (1.0 - table.scan_fraction) * table.table_scan_fraction;
         Self {
             rng: Rng::new(seed, &[pass]),
             gaps: Hyperexponential::new(table.gap_cv),
             now_ns: 0.0,
             ends: shares(&of_records),
-            sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
+            sizes: Sizes::new(&table.record_bytes),
             record_reads: if records > 0.0 {
-                ((table.read_fraction - table.scan_fraction) / records).clamp(0.0, 1.0)
+                ((table.read_fraction - scans) / records).clamp(0.0, 1.0)
             } else {
                 0.0
             },
@@ -194,6 +249,8 @@ impl Financial {
             units,
             log_at: 0,
             log_sectors: ((table.working_set_bytes as f64 * LOG_SPACE) as u64 / 512).clamp(LOG_SECTORS, own),
+            tables: TABLE_UNITS.map(|unit| Area { start: area.start + unit as u64 * share, sectors: share }),
+            table_at: [TABLE_BEGIN; 2],
             area,
             scan_at: 0,
             table: table.clone(),
@@ -216,9 +273,13 @@ impl Financial {
         let how = self.rng.unit();
         let mut stretch = None;
         let (scatter, order) = &self.units[unit];
-        let at = if how < GOES_ON && last + last_sectors + sectors <= scatter.sectors() {
+        let goes_on = self.table.sequential_fraction;
+        let at = if how < goes_on && last + last_sectors + sectors <= scatter.sectors() {
             last + last_sectors
-        } else if (GOES_ON..GOES_ON + REWRITES).contains(&how) && last_sectors > 0 && op == Op::Write {
+        } else if (goes_on..goes_on + self.table.rewrite_fraction).contains(&how)
+            && last_sectors > 0
+            && op == Op::Write
+        {
             sectors = last_sectors;
             last
         } else {
@@ -256,17 +317,27 @@ impl Actor for Financial {
             self.push(script, Op::Read, unit, lba, sectors);
             return;
         }
+        let FinancialConfig { log_fraction, counter_fraction, table_scan_fraction, .. } = self.table;
         let share = self.rng.unit();
-        if share < LOG {
+        if share < log_fraction {
             if self.log_at + LOG_SECTORS > self.log_sectors {
                 self.log_at = 0;
             }
             let lba = self.units[LOG_UNIT].0.map(self.log_at, LOG_SECTORS);
             self.log_at += LOG_SECTORS;
             self.push(script, Op::Write, LOG_UNIT, lba, LOG_SECTORS);
-        } else if share < LOG + COUNTER {
+        } else if share < log_fraction + counter_fraction {
             let lba = self.units[COUNTER_UNIT].0.map(0, COUNTER_SECTORS) + 1;
             self.push(script, Op::Write, COUNTER_UNIT, lba, COUNTER_SECTORS);
+        } else if share < log_fraction + counter_fraction + table_scan_fraction {
+            let which = self.rng.below(2) as usize;
+            let room = self.tables[which];
+            if self.table_at[which] + TABLE_SECTORS > room.sectors {
+                self.table_at[which] = TABLE_BEGIN;
+            }
+            let lba = room.start + self.table_at[which];
+            self.table_at[which] += TABLE_SECTORS;
+            self.push(script, Op::Read, TABLE_UNITS[which], lba, TABLE_SECTORS);
         } else {
             self.record(script);
         }
@@ -293,7 +364,7 @@ mod tests {
         let share = |count: usize| count as f64 / all.len() as f64;
         let counter: Vec<&Request> =
             all.iter().filter(|request| (request.stream, request.lba) == (1, all_counter())).collect();
-        assert!((share(counter.len()) - COUNTER).abs() < 0.02, "{}", counter.len());
+        assert!((share(counter.len()) - 0.012).abs() < 0.02, "{}", counter.len());
         assert!(counter.iter().filter(|request| request.op == Op::Write).count() * 10 > counter.len() * 9);
         let mut next = None;
         let (mut appends, mut follow) = (0, 0);
@@ -305,7 +376,7 @@ mod tests {
             next = Some(request.lba + LOG_SECTORS);
         }
         // Some records have the size of an append.
-        assert!(share(appends) >= LOG - 0.005 && follow * 10 > appends * 7, "{follow} of {appends}");
+        assert!(share(appends) >= 0.08 - 0.005 && follow * 10 > appends * 7, "{follow} of {appends}");
         let reads = all.iter().filter(|request| request.op == Op::Read).count();
         assert!((share(reads) - 0.232).abs() < 0.005, "{reads}");
     }
@@ -323,6 +394,20 @@ mod tests {
     fn all_counter() -> u64 {
         let share = (8 << 20) / 24 / REGION * REGION;
         share + 1
+    }
+
+    #[test]
+    fn tables_are_read_from_their_begin_on_in_two_units() {
+        let table =
+            FinancialConfig { table_scan_fraction: 0.3, read_fraction: 0.3, ..FinancialConfig::default() };
+        let all = requests(&table, 20_000);
+        for unit in TABLE_UNITS {
+            let reads =
+                all.iter().filter(|request| usize::from(request.stream) == unit && request.op == Op::Read);
+            let places: Vec<u64> = reads.map(|request| request.lba).collect();
+            assert!(places.windows(2).all(|pair| pair[1] == pair[0] + TABLE_SECTORS));
+            assert!((places.len() as f64 / 20_000.0 - 0.15).abs() < 0.01, "{}", places.len());
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn is_log(request: &Request) -> bool {
 fn the_log_of_a_database_is_sequential_circular_and_flushed() {
     let requests = requests_of(
         r#"{"kind":"db","requests":200000,"db":{"log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB",
-            "commit_bytes":"16KiB"}}"#,
+            "commit_bytes":"16KiB","warm":false}}"#,
     );
     let (mut next, mut wraps, mut appends) = (0, 0, 0);
     for pair in requests.windows(2).filter(|pair| is_log(&pair[0])) {
@@ -115,6 +115,24 @@ fn a_small_pool_reads_and_a_large_one_hardly_does() {
 }
 
 #[test]
+fn a_recording_begins_with_a_full_pool_unless_it_is_to_be_filled() {
+    let reads = |keys: &str, part: std::ops::Range<usize>| {
+        let requests = requests_of(&format!(r#"{{"kind":"db","requests":200000,"db":{{{keys}}}}}"#));
+        let part = &requests[part];
+        let moved = part.iter().filter(|request| request.op != Op::Flush).count();
+        part.iter().filter(|request| request.op == Op::Read).count() as f64 / moved as f64
+    };
+    for part in [0..50_000, 150_000..200_000] {
+        let warm = reads("", part.clone());
+        assert!((0.62..=0.67).contains(&warm), "{part:?}: {warm}");
+    }
+    assert!(reads(r#""warm":false"#, 0..50_000) > 0.85);
+    // All pages are there: nothing is read at all.
+    assert_eq!(reads(r#""pool_fraction":1.0,"warm":true"#, 0..50_000), 0.0);
+    assert!(reads(r#""pool_fraction":1.0"#, 0..50_000) > 0.85);
+}
+
+#[test]
 fn full_page_images_and_the_control_file_are_written() {
     let table = r#""log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB""#;
     let log = |more: &str| {
@@ -177,6 +195,24 @@ fn a_rollback_transaction_has_eleven_block_writes_and_two_flushes() {
             journal = block + 1;
         }
     }
+}
+
+#[test]
+fn a_rollback_transaction_writes_each_page_twice() {
+    let blocks = |pages: &str| {
+        let requests = requests_of(&format!(
+            r#"{{"kind":"phone_sqlite","requests":20001,"phone_sqlite":{{"wal_fraction":0,"read_fraction":0,
+                "transaction_pages":{pages}}}}}"#
+        ));
+        let epochs = epochs(&requests);
+        let counts = epochs[..epochs.len() - 3].chunks_exact(2).map(|pair| pair[0].len() + pair[1].len());
+        counts.collect::<Vec<usize>>()
+    };
+    assert!(blocks("5").iter().all(|count| *count == 17));
+    let between = blocks("3.4");
+    assert!(between.iter().all(|count| [13, 15].contains(count)));
+    let more = between.iter().filter(|count| **count == 15).count() as f64 / between.len() as f64;
+    assert!((more - 0.4).abs() < 0.03, "{more}");
 }
 
 #[test]
@@ -276,7 +312,10 @@ fn a_search_engine_reads_without_favourites() {
     assert!(requests.iter().all(|request| request.op == Op::Read && request.lba % 16 == 0));
     let mut ends = [0; 6];
     let mut follow = 0;
+    let mut lists = std::collections::BTreeMap::new();
     for request in &requests {
+        let list = lists.entry(request.lba).or_insert(request.sectors);
+        assert_eq!(*list, request.sectors, "a list has one size");
         follow += usize::from(ends[usize::from(request.stream)] == request.lba);
         ends[usize::from(request.stream)] = end(request);
     }
@@ -378,12 +417,39 @@ fn a_personal_computer_by_default_is_like_the_desktop_sample() {
             let found = found.unwrap();
             assert!((least..=most).contains(&found), "seed {seed}: {name} {found}");
         };
-        within("reads", stats.read_fraction, 0.38, 0.68);
-        within("mean size", stats.mean_request_bytes, 21.0 * 1024.0, 33.0 * 1024.0);
+        within("reads", stats.read_fraction, 0.36, 0.68);
+        within("mean size", stats.mean_request_bytes, 21.0 * 1024.0, 33.3 * 1.05 * 1024.0);
         within("sequential", stats.sequential_fraction, 0.40, 0.45);
+        let moved = (stats.reads + stats.writes) as f64;
+        for (kib, expected) in [(64, 0.42), (4, 0.33), (16, 0.12)] {
+            let row = stats.common_sizes.iter().find(|row| row.min_bytes == kib << 10);
+            let share = row.map(|row| (row.reads + row.writes) as f64 / moved);
+            within("size", share, expected - 0.02, expected + 0.02);
+        }
         within("hottest fifth", stats.hotness.map(|hotness| hotness.top_20_percent), 0.29, 0.35);
         within("footprint", Some(stats.footprint_bytes as f64), 0.7e9, 12e9);
     }
+}
+
+#[test]
+fn a_personal_computer_cuts_requests_and_copies_to_free_places() {
+    let requests = requests_of(
+        r#"{"kind":"pc_general","requests":30000,"pc_general":{"transfer_bytes":"32KiB","copy_space_bytes":"700MiB",
+            "partition_sector":63,"partition":["documents"]}}"#,
+    );
+    assert!(requests.iter().all(|request| request.sectors <= 64));
+    // What would run over the end of a region is moved back into it.
+    let odd = requests.iter().filter(|request| (request.lba % 8 == 7) != (request.stream == 2)).count();
+    assert!(odd < 300, "{odd}");
+    let copies = || requests.iter().filter(|request| request.stream == 3 && request.op == Op::Write);
+    let places: BTreeSet<u64> = copies().map(|request| request.lba).collect();
+    assert_eq!(places.len(), copies().count(), "no place is written twice before the area was gone around");
+    let more = requests_of(
+        r#"{"kind":"pc_general","requests":30000,"pc_general":{"copy_placement":"random","copy_space_bytes":"100MiB"}}"#,
+    );
+    let copies = || more.iter().filter(|request| request.stream == 3 && request.op == Op::Write);
+    let places: BTreeSet<u64> = copies().map(|request| request.lba).collect();
+    assert!(places.len() <= 1600 && copies().count() > 5000);
 }
 
 #[test]

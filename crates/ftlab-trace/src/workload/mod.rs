@@ -47,7 +47,7 @@ pub use database::DatabaseConfig;
 pub use financial::FinancialConfig;
 pub use fitted_model::{FittedModel, FittedPhase, FittedStream};
 pub use jesd219::{Alignment, Jesd219Config, Profile};
-pub use pc::PcConfig;
+pub use pc::{PcConfig, PcStream, Placement};
 pub use phone::{Activity, Discard, MediaConfig, SqliteConfig};
 pub use quota::PageQuota;
 pub use search::SearchConfig;

@@ -16,31 +16,76 @@ use super::web::{WebCache, WebCacheConfig};
 use super::zipf::{Permutation, Zipf};
 use crate::rng::Rng;
 
+/// What makes requests on a personal computer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "their names say what they are")]
+pub enum PcStream {
+    System,
+    Browser,
+    Documents,
+    Copies,
+}
+
+/// Where a new file goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Behind the one before, with some room between; around the area and over the oldest ones.
+    NextFit,
+    /// Anywhere, over whatever lies there.
+    Random,
+}
+
 /// Keys of kind `pc_general`. Requests carry the number of what makes them as stream: 0 for the operating system, 1 for
 /// the browser, 2 for documents, 3 for copies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PcConfig {
-    /// Bytes that are used at all, in regions of 4 MiB that lie scattered over the footprint. 12 GiB when absent.
+    /// Bytes that are used at all, in regions of 4 MiB that lie scattered over the footprint. 7 GiB when absent.
     #[serde(deserialize_with = "quantity::bytes")]
     pub active_bytes: u64,
     /// First sector of the partition that all but the copies use: 63 on old systems, where nothing begins at a multiple of
     /// 4 KiB. Copies lie on a second partition, which begins at one. 0 when absent.
     pub partition_sector: u64,
-    /// Weight of the requests of the browser. 15 when absent.
+    /// What lies on that partition. All but the copies when absent.
+    pub partition: Vec<PcStream>,
+    /// Weight of the requests of the browser. 8 when absent.
     pub browser: f64,
-    /// Weight of the requests of documents. 25 when absent.
+    /// Weight of the requests of documents. 20.7 when absent.
     pub documents: f64,
-    /// Weight of the requests of the operating system. 35 when absent.
+    /// Weight of the requests of the operating system. 36 when absent.
     pub system: f64,
-    /// Weight of the requests of copies. 25 when absent.
+    /// Weight of the requests of copies. 37.5 when absent.
     pub copies: f64,
-    /// Share of the operating system's bursts that read a file; the others write one. 0.3 when absent.
+    /// Share of the operating system's bursts that read a file; the others write one. 0.36 when absent.
     pub system_read_fraction: f64,
-    /// Share of the operating system's bursts that only update a directory. 0.4 when absent.
+    /// Share of the operating system's bursts that only update a directory. 0.29 when absent.
     pub system_hot_fraction: f64,
-    /// Share of copied requests that read; a copy reads what it writes, unless it comes from elsewhere. 0.4 when absent.
+    /// Exponent of Zipf's law of the popularity of the operating system's files. 0.32 when absent.
+    pub theta: f64,
+    /// Files of a directory of 4 MiB, each as likely to be used, from its begin on. 4 when absent.
+    pub directory_files: u64,
+    /// Sizes of what the operating system reads and writes at once. 4 KiB (a page), 16 KiB (what a page fault brings
+    /// in) and 32 KiB, 60 to 38 to 3, when absent.
+    pub system_bytes: RequestBytes,
+    /// Bytes of a directory's record, at most 4 KiB: what is written when a file was used or changed. 4 KiB, a page of the
+    /// file cache, when absent; 1 KiB without a file cache between.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub record_bytes: u64,
+    /// Largest request: the operating system cuts what is larger into pieces of this size. 64 KiB when absent.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub transfer_bytes: u64,
+    /// Share of copied requests that read; a copy reads what it writes, unless it comes from elsewhere. 0.115 when absent.
     pub copy_read_fraction: f64,
+    /// Largest file that is copied: they have from 64 KiB to this, in steps of 64 KiB, each as likely. 192 KiB when absent.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub copy_most_bytes: u64,
+    /// Bytes of the place that files are copied to, at most a tenth of `active_bytes`. 455 MiB when absent.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub copy_space_bytes: u64,
+    /// Where copies are put. `next_fit` when absent.
+    pub copy_placement: Placement,
     /// Mean time between two bursts of work, by Pareto's law. 2 s when absent.
     #[serde(deserialize_with = "quantity::micros")]
     pub pause_us: f64,
@@ -49,15 +94,24 @@ pub struct PcConfig {
 impl Default for PcConfig {
     fn default() -> Self {
         Self {
-            active_bytes: 12 << 30,
+            active_bytes: 7 << 30,
             partition_sector: 0,
-            browser: 15.0,
-            documents: 25.0,
-            system: 35.0,
-            copies: 25.0,
-            system_read_fraction: 0.3,
-            system_hot_fraction: 0.4,
-            copy_read_fraction: 0.4,
+            partition: vec![PcStream::System, PcStream::Browser, PcStream::Documents],
+            browser: 8.0,
+            documents: 20.7,
+            system: 36.0,
+            copies: 37.5,
+            system_read_fraction: 0.36,
+            system_hot_fraction: 0.29,
+            theta: 0.32,
+            directory_files: 4,
+            system_bytes: system_bytes(),
+            record_bytes: 4096,
+            transfer_bytes: 65_536,
+            copy_read_fraction: 0.115,
+            copy_most_bytes: 192 << 10,
+            copy_space_bytes: 455 << 20,
+            copy_placement: Placement::NextFit,
             pause_us: 2e6,
         }
     }
@@ -67,23 +121,23 @@ const REGION: u64 = 4 << 11;
 /// Shares of the used space: operating system, browser, documents, copies.
 const SPACE: [f64; 4] = [0.56, 0.14, 0.1, 0.2];
 const BROWSER_CACHE: u64 = 320_000_000;
-/// Bytes and weights of what the operating system reads and writes at once.
-const SYSTEM_SIZES: [(u64, f64); 5] =
-    [(4096, 62.0), (8192, 10.0), (16_384, 18.0), (32_768, 6.0), (65_536, 4.0)];
-/// How unevenly files are used.
-const THETA: f64 = 0.6;
+/// Share of objects that the browser asked for before. 56 of 100 objects are in its cache: `like-pc` and `like-general` are
+/// calibrated with this.
+const BROWSER_REVISITS: f64 = 0.6;
 /// Mean number of requests of the operating system to a file.
 const FILE_REQUESTS: f64 = 5.0;
 /// Pages by which a file could as well be longer.
 const LONGER: u64 = 8;
-/// A directory's record in sectors, and where in its region it is: the file follows behind it.
-const RECORD: u64 = 2;
+/// Where in its region a directory's record is, unless it takes the whole block: the file follows behind it.
 const RECORD_AT: u64 = 2;
 const COPY_SECTORS: u64 = 128;
-/// Files that are copied: 64 KiB to 1 MiB.
-const COPY_MOST: u64 = 16;
 const PAUSE_ALPHA: f64 = 1.5;
 const GAP_NS: f64 = 1e6;
+
+fn system_bytes() -> RequestBytes {
+    let class = |bytes, weight| SizeClass { min_bytes: bytes, max_bytes: bytes, step_bytes: bytes, weight };
+    RequestBytes::Weighted(vec![class(4096, 60.0), class(16_384, 38.0), class(32_768, 3.0)])
+}
 
 impl PcConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
@@ -107,9 +161,44 @@ impl PcConfig {
         if self.active_bytes < 7 << 30 || self.active_bytes > 64 << 40 {
             return refuse("pc_general.active_bytes", self.active_bytes, "must be from 7 GiB to 64 TiB");
         }
+        if !(self.theta > 0.0 && self.theta < 10.0) {
+            return refuse("pc_general.theta", self.theta, "must be above 0 and below 10");
+        }
+        if !(1..=16).contains(&self.directory_files) {
+            return refuse("pc_general.directory_files", self.directory_files, "must be from 1 to 16");
+        }
+        if let Some((found, expected)) = self.system_bytes.refusal() {
+            return refuse("pc_general.system_bytes", found, expected);
+        }
+        if self.system_bytes.largest() > 65_536 {
+            let found = self.system_bytes.largest();
+            return refuse("pc_general.system_bytes", found, "must be at most 64 KiB");
+        }
+        if !matches!(self.record_bytes, 512 | 1024 | 2048 | 4096) {
+            return refuse("pc_general.record_bytes", self.record_bytes, "must be 512, 1024, 2048 or 4096");
+        }
+        if !self.transfer_bytes.is_multiple_of(4096) || !(4096..=1 << 30).contains(&self.transfer_bytes) {
+            let expected = "must be a multiple of 4 KiB, at most 1 GiB";
+            return refuse("pc_general.transfer_bytes", self.transfer_bytes, expected);
+        }
+        if !self.copy_most_bytes.is_multiple_of(COPY_SECTORS * 512)
+            || !(65_536..=64 << 20).contains(&self.copy_most_bytes)
+        {
+            let expected = "must be a multiple of 64 KiB, at most 64 MiB";
+            return refuse("pc_general.copy_most_bytes", self.copy_most_bytes, expected);
+        }
+        let (least, most) = (2 * self.copy_most_bytes, self.active_bytes / 10);
+        if !(least..=most).contains(&self.copy_space_bytes) {
+            let expected = "must be at least twice copy_most_bytes and at most a tenth of active_bytes";
+            return refuse("pc_general.copy_space_bytes", self.copy_space_bytes, expected);
+        }
         if self.partition_sector >= REGION {
             let expected = "must be below 8192: the partition begins in the first 4 MiB";
             return refuse("pc_general.partition_sector", self.partition_sector, expected);
+        }
+        if self.partition_sector == 0 && self.partition != Self::default().partition {
+            let expected = "it begins at sector 0, where it makes no difference: state partition_sector";
+            return refuse("pc_general.partition", format!("{:?}", self.partition), expected);
         }
         if !(self.pause_us >= 0.001 && self.pause_us <= 1e12) {
             return refuse("pc_general.pause_us", self.pause_us, "must be from a nanosecond to 11 days");
@@ -136,7 +225,7 @@ impl PcConfig {
     }
 }
 
-/// What the operating system does by itself: each region has a directory and, behind it, a file that is used from its
+/// What the operating system does by itself: each region has a directory and, behind it, files that are used from their
 /// begin on.
 struct System {
     area: Area,
@@ -145,6 +234,11 @@ struct System {
     now_ns: f64,
     reads: f64,
     hot: f64,
+    /// Sectors of a directory's record, and where in its region it begins.
+    record: u64,
+    record_at: u64,
+    /// Files of a directory.
+    files: u64,
     popularity: Zipf,
     order: Permutation,
 }
@@ -161,20 +255,27 @@ impl Actor for System {
         let region = self.order.map(self.popularity.draw(&mut self.rng));
         let start = self.area.start + region * REGION;
         if chance(&mut self.rng, self.hot) {
-            self.push(Op::Write, start + RECORD_AT, RECORD, script);
+            self.push(Op::Write, start + self.record_at, self.record, script);
             return;
         }
         let op = if chance(&mut self.rng, self.reads) { Op::Read } else { Op::Write };
-        self.push(Op::Read, start + RECORD_AT, RECORD, script);
-        let mut at = start + BLOCK;
+        self.push(Op::Read, start + self.record_at, self.record, script);
+        let room = REGION / self.files;
+        let file = if self.files > 1 { self.rng.below(self.files) } else { 0 };
+        let mut at = start + BLOCK + file * room;
+        // What a quota adds stays in the file as well.
+        let end = start + (file + 1) * room - LONGER * BLOCK;
         for _ in 0..geometric(&mut self.rng, FILE_REQUESTS).min(40) {
             let sectors = u64::from(self.sizes.draw(&mut self.rng));
+            if at + sectors > end {
+                break;
+            }
             self.push(op, at, sectors, script);
             at += sectors;
         }
         script.may_stretch(LONGER);
         // The time of access or of change.
-        self.push(Op::Write, start + RECORD_AT, RECORD, script);
+        self.push(Op::Write, start + self.record_at, self.record, script);
     }
 }
 
@@ -184,14 +285,29 @@ struct Copies {
     rng: Rng,
     now_ns: f64,
     reads: f64,
+    /// Parts of the largest file.
+    most: u64,
+    placement: Placement,
+    /// Parts of the place that they are copied to.
+    space: u64,
+    /// Where the next copy goes, in parts.
+    next: u64,
 }
 
 impl Actor for Copies {
     fn act(&mut self, script: &mut Script) {
-        let parts = 1 + self.rng.below(COPY_MOST);
+        let parts = 1 + self.rng.below(self.most);
         let half = self.area.sectors / 2 / COPY_SECTORS;
         let from = self.area.start + self.rng.below(half - parts) * COPY_SECTORS;
-        let to = self.area.start + (half + self.rng.below(half - parts)) * COPY_SECTORS;
+        let place = match self.placement {
+            Placement::Random => self.rng.below(self.space - parts),
+            Placement::NextFit => {
+                let place = if self.next + parts > self.space { 0 } else { self.next };
+                self.next = place + parts + 1;
+                place
+            }
+        };
+        let to = self.area.start + (half + place) * COPY_SECTORS;
         // Whether this copy reads at all, writes at all, or does both.
         let both = 2.0 * self.reads.min(1.0 - self.reads);
         let kind = self.rng.unit();
@@ -224,7 +340,9 @@ pub(super) struct Pc {
     now_ns: f64,
     pause_ns: f64,
     scatter: Scatter,
-    partition: u64,
+    /// First sector of the partition of each stream.
+    partitions: [u64; 4],
+    transfer: u64,
 }
 
 impl Actor for Pc {
@@ -249,37 +367,40 @@ impl Actor for Pc {
             }
             self.now_ns = begin + (request.arrival_ns - first) as f64;
             let sectors = u64::from(request.sectors);
-            let shift = if index == COPIES { 0 } else { self.partition };
-            script.requests.push(Request {
-                arrival_ns: self.now_ns as u64,
-                lba: self.scatter.map(request.lba, sectors + shift) + shift,
-                stream: index as u16,
-                ..*request
-            });
-            if let Some(elastic) = elastic.next_if(|elastic| elastic.index == place) {
-                script.may_stretch(elastic.more);
+            let shift = self.partitions[index];
+            let lba = self.scatter.map(request.lba, sectors + shift) + shift;
+            let mut rest = Area { start: lba, sectors };
+            let mut last = rest;
+            while rest.sectors > 0 {
+                last = rest.take(self.transfer);
+                script.requests.push(Request {
+                    arrival_ns: self.now_ns as u64,
+                    lba: last.start,
+                    sectors: last.sectors as u32,
+                    stream: index as u16,
+                    ..*request
+                });
+                stream.made += 1;
+                self.made += 1;
             }
-            stream.made += 1;
-            self.made += 1;
+            if let Some(elastic) = elastic.next_if(|elastic| elastic.index == place) {
+                script.may_stretch(elastic.more.min((self.transfer - last.sectors) / BLOCK));
+            }
         }
     }
 }
-
-const COPIES: usize = 3;
 
 pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
     let scatter = Scatter::new(table.active_bytes / 512, REGION, area, &mut Rng::new(seed, &[u64::MAX]));
     let mut rest = Area { start: 0, sectors: scatter.sectors() };
     let [system, browser, documents, copies] =
         SPACE.map(|share| rest.take((scatter.sectors() as f64 * share) as u64 / REGION * REGION));
-    let classes = SYSTEM_SIZES.map(|(bytes, weight)| SizeClass {
-        min_bytes: bytes,
-        max_bytes: bytes,
-        step_bytes: bytes,
-        weight,
-    });
     let seed_of = |index: u64| Rng::new(seed, &[index]).next();
-    let cache = WebCacheConfig { cache_bytes: BROWSER_CACHE, ..WebCacheConfig::default() };
+    let cache = WebCacheConfig {
+        cache_bytes: BROWSER_CACHE,
+        revisit_fraction: BROWSER_REVISITS,
+        ..WebCacheConfig::default()
+    };
     let office = ApplicationsConfig {
         applications: vec![Application::Word, Application::Excel, Application::Powerpoint],
         ..ApplicationsConfig::default()
@@ -288,12 +409,15 @@ pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
     let actors: [Box<dyn Actor>; 4] = [
         Box::new(System {
             area: system,
-            sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
+            sizes: Sizes::new(&table.system_bytes),
             rng: Rng::new(seed_of(0), &[pass]),
             now_ns: 0.0,
             reads: table.system_read_fraction,
             hot: table.system_hot_fraction,
-            popularity: Zipf::new(system.sectors / REGION, THETA),
+            record: table.record_bytes / 512,
+            record_at: RECORD_AT.min(BLOCK - table.record_bytes / 512),
+            files: table.directory_files,
+            popularity: Zipf::new(system.sectors / REGION, table.theta),
             order: Permutation::new(system.sectors / REGION, seed),
         }),
         Box::new(WebCache::new(&cache, browser, seed_of(1), pass)),
@@ -303,8 +427,16 @@ pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
             rng: Rng::new(seed_of(3), &[pass]),
             now_ns: 0.0,
             reads: table.copy_read_fraction,
+            most: table.copy_most_bytes / 512 / COPY_SECTORS,
+            placement: table.copy_placement,
+            space: (table.copy_space_bytes / 512).min(copies.sectors / 2) / COPY_SECTORS,
+            next: 0,
         }),
     ];
+    let mut partitions = [0; 4];
+    for stream in &table.partition {
+        partitions[*stream as usize] = table.partition_sector;
+    }
     let weights = table.weights_by_name().map(|(_, weight)| weight);
     let sum: f64 = weights.iter().sum();
     let streams = actors.into_iter().zip(weights).map(|(actor, weight)| Stream {
@@ -320,6 +452,7 @@ pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
         now_ns: 0.0,
         pause_ns: table.pause_us * NS_PER_US,
         scatter,
-        partition: table.partition_sector,
+        partitions,
+        transfer: table.transfer_bytes / 512,
     }
 }

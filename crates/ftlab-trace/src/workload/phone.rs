@@ -21,6 +21,9 @@ pub struct SqliteConfig {
     pub wal_fraction: f64,
     /// Transactions a second, on average; never more than 39 a second. 2 when absent.
     pub transactions_per_second: f64,
+    /// Pages that a transaction changes, on average: of 3.4, three with a rollback journal or, in two of five, four; with a
+    /// write-ahead log by a geometric law. 2 when absent: with a rollback journal, 11 blocks are written for them.
+    pub transaction_pages: f64,
     /// Share of all requests that read. 0.2 when absent.
     pub read_fraction: f64,
     /// Exponent of Zipf's law of the popularity of databases, and of pages in each. 0.9 when absent.
@@ -33,6 +36,7 @@ impl Default for SqliteConfig {
             databases: 60,
             wal_fraction: 0.3,
             transactions_per_second: 2.0,
+            transaction_pages: 2.0,
             read_fraction: 0.2,
             theta: 0.9,
         }
@@ -47,10 +51,10 @@ pub(super) const SQLITE_SECTORS: u64 = JOURNAL + (256 << 11);
 const WAL_FRAMES: u64 = 1000;
 const FRAME_BYTES: u64 = 4096 + 24;
 const WAL_HEADER_BYTES: u64 = 32;
-/// Frames of a transaction, on average.
-const FRAMES: f64 = 2.0;
 const WAL_SECTORS: u64 = ((WAL_FRAMES + 64) * FRAME_BYTES).div_ceil(4096) * BLOCK;
 const ROLLBACK_SECTORS: u64 = 16 * BLOCK;
+/// Pages of a transaction with a rollback journal, which has a header before them.
+const MOST_PAGES: u64 = 14;
 const DATABASE_BYTES: f64 = 262_144.0;
 const DATABASE_SIGMA: f64 = 1.5;
 const DATABASE_MOST: u64 = 64 << 11;
@@ -75,6 +79,9 @@ impl SqliteConfig {
         let rate = self.transactions_per_second;
         if !(1e-4..=39.0).contains(&rate) {
             return refuse("phone_sqlite.transactions_per_second", rate, "must be from 0.0001 to 39");
+        }
+        if !(1.0..=MOST_PAGES as f64).contains(&self.transaction_pages) {
+            return refuse("phone_sqlite.transaction_pages", self.transaction_pages, "must be from 1 to 14");
         }
         if !(self.theta > 0.0 && self.theta < 10.0) {
             return refuse("phone_sqlite.theta", self.theta, "must be above 0 and below 10");
@@ -122,6 +129,7 @@ pub(super) struct Store {
     journal: Journal,
     databases: Vec<DatabaseFile>,
     popularity: Zipf,
+    transaction_pages: f64,
     rng: Rng,
 }
 
@@ -155,6 +163,7 @@ impl Store {
             journal,
             databases,
             popularity: Zipf::new(count, table.theta),
+            transaction_pages: table.transaction_pages,
             rng: Rng::new(seed, &[pass, 7]),
         }
     }
@@ -181,13 +190,19 @@ impl Store {
         }
     }
 
-    /// 11 blocks and two flushes: what was, then what is.
+    /// What was, then what is, each with a flush: 11 blocks for two pages.
     fn roll(&mut self, index: usize, now_ns: &mut f64, script: &mut Script) {
-        let pages = [self.page(index), self.page(index)];
+        let part = self.transaction_pages.fract();
+        let more = part > 0.0 && chance(&mut self.rng, part);
+        let count = self.transaction_pages as u64 + u64::from(more);
+        let mut pages = [0; MOST_PAGES as usize];
+        for page in &mut pages[..count as usize] {
+            *page = self.page(index);
+        }
         let DatabaseFile { file, journal, .. } = self.databases[index];
-        script.write(*now_ns, journal.start, 3 * BLOCK);
+        script.write(*now_ns, journal.start, (1 + count) * BLOCK);
         self.metadata(now_ns, script);
-        for page in pages {
+        for page in &pages[..count as usize] {
             script.write(*now_ns, file.start + page * BLOCK, BLOCK);
         }
         script.write(*now_ns, journal.start, BLOCK);
@@ -198,7 +213,7 @@ impl Store {
 
     /// Frames at the end of the write-ahead log, and a flush.
     fn append(&mut self, index: usize, now_ns: &mut f64, script: &mut Script) {
-        let frames = geometric(&mut self.rng, FRAMES).min(32);
+        let frames = geometric(&mut self.rng, self.transaction_pages).min(32);
         for _ in 0..frames {
             let page = self.page(index);
             self.databases[index].changed.push(page);

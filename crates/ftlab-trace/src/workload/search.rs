@@ -6,10 +6,9 @@ use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::process::{Actor, Area, Hyperexponential, NS_PER_S, Script, chance};
+use super::process::{Actor, Area, Hyperexponential, NS_PER_S, Script};
 use super::refuse;
-use super::size::{RequestBytes, SizeClass, Sizes};
-use crate::rng::Rng;
+use crate::rng::{Rng, splitmix};
 
 /// Keys of kind `web_search`. Measured on the first requests of the SPC trace WebSearch1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +21,8 @@ pub struct SearchConfig {
     pub index_bytes: Option<u64>,
     /// Reads a second. 413 when absent.
     pub reads_per_second: f64,
-    /// Share of reads that go on where the one before on the same device ended. 0.096 when absent.
+    /// Share of reads that go on where the one before on the same device ended, as long lists take two; at most 0.5. 0.096
+    /// when absent.
     pub sequential_fraction: f64,
 }
 
@@ -32,14 +32,14 @@ impl Default for SearchConfig {
     }
 }
 
-/// Sectors of the unit in which lists are stored.
-const UNIT: u64 = 16;
+/// Sectors of a place of a list: lists have fixed places and sizes.
+const PLACE: u64 = 64;
 /// The smallest index: some lists for each device.
 pub(super) const SECTORS: u64 = 1 << 17;
 const INDEX_BYTES: u64 = 16 << 30;
 const GAP_CV: f64 = 1.33;
-/// Bytes and percent of reads.
-const SIZES: [(u64, f64); 4] = [(8192, 60.0), (16_384, 12.0), (24_576, 8.0), (32_768, 20.0)];
+/// Sectors of lists, or of the two parts of long ones, and how many of a hundred have at most these.
+const SIZES: [(u64, u64); 4] = [(16, 60), (32, 72), (48, 80), (64, 100)];
 
 impl SearchConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
@@ -56,8 +56,8 @@ impl SearchConfig {
                 "must be from 0.001 to 10^9",
             );
         }
-        if !(0.0..=1.0).contains(&self.sequential_fraction) {
-            let expected = "must be a fraction from 0 to 1";
+        if !(0.0..=0.5).contains(&self.sequential_fraction) {
+            let expected = "must be a fraction from 0 to 0.5";
             return refuse("web_search.sequential_fraction", self.sequential_fraction, expected);
         }
         Ok(())
@@ -77,50 +77,67 @@ impl SearchConfig {
 
 pub(super) struct Search {
     rng: Rng,
-    sizes: Sizes,
     gaps: Hyperexponential,
     mean_ns: f64,
-    sequential: f64,
+    /// Share of lists that are read in two parts.
+    long: f64,
+    /// Draws what lists are like.
+    seed: u64,
     now_ns: f64,
     area: Area,
-    part: u64,
-    /// Where the last read of each device ended, from the begin of its part.
-    ends: Vec<u64>,
+    /// Places of a device.
+    places: u64,
+    /// The second part of the list that each device has begun.
+    rest: Vec<Option<(u64, u64)>>,
 }
 
 impl Search {
     pub(super) fn new(table: &SearchConfig, area: Area, seed: u64, pass: u64) -> Self {
-        let classes = SIZES.map(|(bytes, weight)| SizeClass {
-            min_bytes: bytes,
-            max_bytes: bytes,
-            step_bytes: bytes,
-            weight,
-        });
         let sectors = area.sectors.min(table.index_bytes.unwrap_or(INDEX_BYTES) / 512);
         Self {
             rng: Rng::new(seed, &[pass]),
-            sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
             gaps: Hyperexponential::new(GAP_CV),
             mean_ns: NS_PER_S / table.reads_per_second,
-            sequential: table.sequential_fraction,
+            long: table.sequential_fraction / (1.0 - table.sequential_fraction),
+            seed,
             now_ns: 0.0,
             area,
-            part: sectors / u64::from(table.devices) / UNIT * UNIT,
-            ends: vec![0; usize::from(table.devices)],
+            places: sectors / u64::from(table.devices) / (2 * PLACE) * 2,
+            rest: vec![None; usize::from(table.devices)],
         }
+    }
+
+    /// What is drawn once for a place, for ever: two numbers below 100 and one from 0 to 1.
+    fn list(&self, device: usize, place: u64) -> (u64, u64, f64) {
+        let mut state = self.seed ^ (device as u64) << 48 ^ place;
+        let drawn = splitmix(&mut state);
+        (drawn % 100, (drawn >> 32) % 100, (splitmix(&mut state) >> 11) as f64 / (1u64 << 53) as f64)
+    }
+
+    fn sectors(percent: u64) -> u64 {
+        SIZES.iter().find(|(_, most)| percent < *most).map_or(PLACE, |(sectors, _)| *sectors)
     }
 }
 
 impl Actor for Search {
     fn act(&mut self, script: &mut Script) {
         self.now_ns += self.gaps.draw(&mut self.rng) * self.mean_ns;
-        let device = self.rng.below(self.ends.len() as u64) as usize;
-        let sectors = u64::from(self.sizes.draw(&mut self.rng));
-        let goes_on = chance(&mut self.rng, self.sequential) && self.ends[device] + sectors <= self.part;
-        let at =
-            if goes_on { self.ends[device] } else { self.rng.below((self.part - sectors) / UNIT + 1) * UNIT };
-        self.ends[device] = at + sectors;
-        script.read(self.now_ns, self.area.start + device as u64 * self.part + at, sectors);
+        let device = self.rng.below(self.rest.len() as u64) as usize;
+        let (at, sectors) = self.rest[device].take().unwrap_or_else(|| {
+            let mut place = self.rng.below(self.places);
+            // A long list takes a pair of places.
+            let (first, second, share) = self.list(device, place / 2 * 2);
+            let long = share < self.long;
+            if long {
+                place = place / 2 * 2;
+            }
+            let sectors = if place.is_multiple_of(2) { first } else { self.list(device, place).0 };
+            let (at, sectors) = (place * PLACE, Self::sectors(sectors));
+            self.rest[device] = long.then(|| (at + sectors, Self::sectors(second)));
+            (at, sectors)
+        });
+        let lba = self.area.start + device as u64 * self.places * PLACE + at;
+        script.read(self.now_ns, lba, sectors);
         if let Some(Request { stream, .. }) = script.requests.last_mut() {
             *stream = device as u16;
         }

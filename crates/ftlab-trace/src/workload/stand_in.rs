@@ -1,5 +1,7 @@
 //! Workloads that take the place of recordings, and the statistics that they must have.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use ftlab_core::config::ConfigError;
@@ -9,6 +11,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
+use super::size::size_text;
 use crate::transform::Step;
 
 /// What a workload stands for.
@@ -95,7 +98,7 @@ impl Serialize for Expected {
 }
 
 impl JsonSchema for Expected {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         "Expected".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -107,6 +110,39 @@ impl JsonSchema for Expected {
                 { "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 }
             ]
         })
+    }
+}
+
+/// A size of requests, as a number of bytes or with a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SizeName(pub u64);
+
+impl SizeName {
+    /// The name of its share among statistics: `sizes.64KiB`.
+    pub fn statistic(self) -> String {
+        format!("sizes.{}", size_text(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for SizeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        parse_bytes(&text).map(SizeName).map_err(de::Error::custom)
+    }
+}
+
+impl Serialize for SizeName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&size_text(self.0))
+    }
+}
+
+impl JsonSchema for SizeName {
+    fn schema_name() -> Cow<'static, str> {
+        "SizeName".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string" })
     }
 }
 
@@ -190,6 +226,33 @@ pub struct Calibration {
     /// Share of writes of exactly 4 KiB: to 0.02.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_4k_fraction: Option<Expected>,
+    /// Share of reads and writes of exactly these sizes: each to 0.02.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sizes: BTreeMap<SizeName, Expected>,
+    /// Pages of 4 KiB that a read or write touches, on average: to 5 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages_per_request: Option<Expected>,
+    /// Bytes that are written at all, in pages of 4 KiB: to 5 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footprint_written_bytes: Option<Expected>,
+    /// Distinct addresses at which requests begin: to 5 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distinct_starts: Option<Expected>,
+    /// Share of reads and writes that begin in the first twentieth of the addresses that are used: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_twentieth: Option<Expected>,
+    /// Share of reads and writes that begin in the first fifth of the addresses that are used: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_fifth: Option<Expected>,
+    /// Share of the written bytes that go to the file system's journal, the first 32 MiB of kind `phone_sqlite`: to 0.02.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal_bytes_fraction: Option<Expected>,
+    /// Share of page accesses that go to the most accessed hundredth of the touched pages: to 0.03.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hottest_hundredth: Option<Expected>,
+    /// Share of page accesses that go to the most accessed twentieth of the touched pages: to 0.03.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hottest_twentieth: Option<Expected>,
     /// Share of page accesses that go to the most accessed tenth of the touched pages: to 0.03.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hottest_tenth: Option<Expected>,
@@ -208,10 +271,10 @@ pub struct Calibration {
 }
 
 /// A statistic, and what it must be.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// Its name in [`Calibration`].
-    pub statistic: &'static str,
+    /// Its name in [`Calibration`]; `sizes.64KiB` and so on for the shares of sizes.
+    pub statistic: Cow<'static, str>,
     /// What is stated.
     pub expected: Expected,
     /// The least and the most that meet it.
@@ -240,11 +303,24 @@ impl Calibration {
             ("sequential_write_fraction", c.sequential_write_fraction, 0.02, 0.0),
             ("aligned_fraction", c.aligned_fraction, 0.02, 0.0),
             ("write_4k_fraction", c.write_4k_fraction, 0.02, 0.0),
+            ("pages_per_request", c.pages_per_request, 0.0, 0.05),
+            ("footprint_written_bytes", c.footprint_written_bytes, 0.0, 0.05),
+            ("distinct_starts", c.distinct_starts, 0.0, 0.05),
+            ("first_twentieth", c.first_twentieth, 0.02, 0.0),
+            ("first_fifth", c.first_fifth, 0.02, 0.0),
+            ("journal_bytes_fraction", c.journal_bytes_fraction, 0.02, 0.0),
+            ("hottest_hundredth", c.hottest_hundredth, 0.03, 0.0),
+            ("hottest_twentieth", c.hottest_twentieth, 0.03, 0.0),
             ("hottest_tenth", c.hottest_tenth, 0.03, 0.0),
             ("hottest_fifth", c.hottest_fifth, 0.03, 0.0),
             ("mean_gap_us", c.mean_gap_us, 0.0, 0.05),
             ("gap_cv", c.gap_cv, 0.0, 0.2),
         ];
+        let rows = rows.map(|(statistic, expected, absolute, relative)| {
+            (Cow::Borrowed(statistic), expected, absolute, relative)
+        });
+        let sizes =
+            c.sizes.iter().map(|(size, share)| (Cow::Owned(size.statistic()), Some(*share), 0.02, 0.0));
         let target = |(statistic, expected, absolute, relative): (_, Option<Expected>, f64, f64)| {
             let expected = expected?;
             let bounds = match expected {
@@ -256,6 +332,6 @@ impl Calibration {
             };
             Some(Target { statistic, expected, bounds })
         };
-        rows.into_iter().filter_map(target).collect()
+        rows.into_iter().chain(sizes).filter_map(target).collect()
     }
 }

@@ -166,11 +166,45 @@ fn nonsense_is_refused_with_its_key() {
     refused(r#"{"kind":"phone_sqlite","phone_sqlite":{"databases":0}}"#, "phone_sqlite.databases", "from 1");
     refused(r#"{"kind":"phone_media"}"#, "footprint_bytes", "needs");
     refused(
-        r#"{"kind":"web_cache","web_cache":{"hit_fraction":2}}"#,
-        "web_cache.hit_fraction",
+        r#"{"kind":"web_cache","web_cache":{"revisit_fraction":2}}"#,
+        "web_cache.revisit_fraction",
         "from 0 to 1",
     );
     refused(r#"{"kind":"pc_general"}"#, "footprint_bytes", "what is used needs");
+    for (keys, key, expected) in [
+        (r#""theta":0"#, "theta", "above 0"),
+        (r#""partition":["copies"]"#, "partition", "state partition_sector"),
+        (r#""directory_files":0"#, "directory_files", "from 1 to 16"),
+        (r#""system_bytes":"128KiB""#, "system_bytes", "at most 64 KiB"),
+        (r#""system_bytes":1000"#, "system_bytes", "multiple of 512"),
+        (r#""record_bytes":3000"#, "record_bytes", "512, 1024"),
+        (r#""transfer_bytes":5000"#, "transfer_bytes", "multiple of 4 KiB"),
+        (r#""copy_most_bytes":"100KiB""#, "copy_most_bytes", "multiple of 64 KiB"),
+        (r#""copy_space_bytes":"1GiB""#, "copy_space_bytes", "a tenth of active_bytes"),
+    ] {
+        let json = format!(r#"{{"kind":"pc_general","pc_general":{{{keys}}}}}"#);
+        refused(&json, &format!("pc_general.{key}"), expected);
+    }
+    for (keys, key, expected) in [
+        (r#""log_fraction":0.2"#, "log_fraction", "from 0 to 0.14"),
+        (r#""counter_fraction":0.2"#, "counter_fraction", "from 0 to 0.14"),
+        (r#""table_scan_fraction":0.3"#, "table_scan_fraction", "above read_fraction"),
+        (r#""rewrite_fraction":0.7"#, "rewrite_fraction", "together with sequential_fraction"),
+        (r#""record_bytes":"256KiB""#, "record_bytes", "at most 128 KiB"),
+    ] {
+        let json = format!(r#"{{"kind":"oltp_financial","oltp_financial":{{{keys}}}}}"#);
+        refused(&json, &format!("oltp_financial.{key}"), expected);
+    }
+    refused(
+        r#"{"kind":"phone_sqlite","phone_sqlite":{"transaction_pages":0.5}}"#,
+        "phone_sqlite.transaction_pages",
+        "from 1",
+    );
+    refused(
+        r#"{"kind":"web_search","web_search":{"sequential_fraction":0.6}}"#,
+        "web_search.sequential_fraction",
+        "from 0 to 0.5",
+    );
     refused(r#"{"kind":"web_search","web_search":{"devices":0}}"#, "web_search.devices", "from 1");
     refused(
         r#"{"kind":"oltp_financial","oltp_financial":{"read_fraction":0.95}}"#,
@@ -312,6 +346,7 @@ fn every_key_has_an_effect() {
             [r#"{"transactions_per_second":2}"#, r#"{"transactions_per_second":3}"#],
         ),
         ("phone_sqlite", "phone_sqlite", [r#"{"read_fraction":0.2}"#, r#"{"read_fraction":0.3}"#]),
+        ("phone_sqlite", "phone_sqlite", [r#"{"transaction_pages":2}"#, r#"{"transaction_pages":3}"#]),
         ("phone_sqlite", "phone_sqlite", [r#"{"theta":0.9}"#, r#"{"theta":0.8}"#]),
         ("phone_media", "phone_media", [r#"{"activities":["photos"]}"#, r#"{"activities":["game"]}"#]),
         ("phone_media", "phone_media", [r#"{"pause_us":"60s"}"#, r#"{"pause_us":"30s"}"#]),
@@ -325,7 +360,7 @@ fn every_key_has_an_effect() {
         ),
         ("web_cache", "web_cache", [r#"{"objects":40}"#, r#"{"objects":30}"#]),
         ("web_cache", "web_cache", [r#"{"object_bytes":8192}"#, r#"{"object_bytes":4096}"#]),
-        ("web_cache", "web_cache", [r#"{"hit_fraction":0.6}"#, r#"{"hit_fraction":0.2}"#]),
+        ("web_cache", "web_cache", [r#"{"revisit_fraction":0.6}"#, r#"{"revisit_fraction":0.2}"#]),
         ("web_cache", "web_cache", [r#"{"view_us":"20s"}"#, r#"{"view_us":"10s"}"#]),
         ("web_cache", "web_cache", [r#"{"transactions":5}"#, r#"{"transactions":2}"#]),
         ("web_search", "web_search", [r#"{"devices":6}"#, r#"{"devices":3}"#]),
@@ -344,6 +379,24 @@ fn every_key_has_an_effect() {
             "oltp_financial",
             "oltp_financial",
             [r#"{"requests_per_second":122}"#, r#"{"requests_per_second":100}"#],
+        ),
+        (
+            "oltp_financial",
+            "oltp_financial",
+            [r#"{"record_bytes":4096}"#, r#"{"record_bytes":{"512B":1,"8KiB":1}}"#],
+        ),
+        ("oltp_financial", "oltp_financial", [r#"{"log_fraction":0.08}"#, r#"{"log_fraction":0.1}"#]),
+        ("oltp_financial", "oltp_financial", [r#"{"counter_fraction":0}"#, r#"{"counter_fraction":0.1}"#]),
+        (
+            "oltp_financial",
+            "oltp_financial",
+            [r#"{"sequential_fraction":0}"#, r#"{"sequential_fraction":0.4}"#],
+        ),
+        ("oltp_financial", "oltp_financial", [r#"{"rewrite_fraction":0}"#, r#"{"rewrite_fraction":0.2}"#]),
+        (
+            "oltp_financial",
+            "oltp_financial",
+            [r#"{"table_scan_fraction":0}"#, r#"{"table_scan_fraction":0.1}"#],
         ),
         ("oltp_financial", "oltp_financial", [r#"{"gap_cv":3.2}"#, r#"{"gap_cv":2}"#]),
         ("oltp_financial", "oltp_financial", [r#"{"scan_fraction":0}"#, r#"{"scan_fraction":0.1}"#]),
@@ -380,6 +433,7 @@ fn every_key_has_an_effect() {
         ),
         ("db", r#""db":"#, 3000, [r#"{"flushes":true}"#, r#"{"flushes":false}"#]),
         ("db", r#""db":"#, 3000, [r#"{"full_page_images":true}"#, r#"{"full_page_images":false}"#]),
+        ("db", r#""db":"#, 3000, [r#"{"warm":true}"#, r#"{"warm":false}"#]),
         ("db", r#""db":{"pool_fraction":"#, 40_000, ["0.01}", "0.02}"]),
         ("db", r#""db":{"warehouses":2,"checkpoint_us":"#, 20_000, [r#""1s"}"#, r#""2s"}"#]),
         ("db", &format!(r#""db":{{{FEW}"checkpoint_spread":"#), 20_000, ["0.9}", "0.5}"]),
@@ -409,6 +463,20 @@ fn every_key_has_an_effect() {
         ("pc_general", r#""pc_general":{"system_read_fraction":"#, 2000, ["0.3}", "0.8}"]),
         ("pc_general", r#""pc_general":{"system_hot_fraction":"#, 2000, ["0.3}", "0.8}"]),
         ("pc_general", r#""pc_general":{"copy_read_fraction":"#, 2000, ["0.3}", "0.8}"]),
+        (
+            "pc_general",
+            r#""pc_general":{"partition_sector":63,"partition":"#,
+            2000,
+            [r#"["documents"]}"#, r#"["copies"]}"#],
+        ),
+        ("pc_general", r#""pc_general":{"theta":"#, 2000, ["0.3}", "0.6}"]),
+        ("pc_general", r#""pc_general":{"directory_files":"#, 2000, ["1}", "2}"]),
+        ("pc_general", r#""pc_general":{"system_bytes":"#, 2000, ["4096}", "8192}"]),
+        ("pc_general", r#""pc_general":{"record_bytes":"#, 2000, ["4096}", "1024}"]),
+        ("pc_general", r#""pc_general":{"transfer_bytes":"#, 2000, ["65536}", "131072}"]),
+        ("pc_general", r#""pc_general":{"copy_most_bytes":"#, 2000, ["65536}", "131072}"]),
+        ("pc_general", r#""pc_general":{"copy_space_bytes":"#, 20_000, [r#""200MiB"}"#, r#""300MiB"}"#]),
+        ("pc_general", r#""pc_general":{"copy_placement":"#, 2000, [r#""random"}"#, r#""next_fit"}"#]),
         ("pc_general", r#""pc_general":{"pause_us":"#, 2000, ["1e6}", "2e6}"]),
     ] {
         let [first, second] = values.map(|value| {
