@@ -252,7 +252,7 @@ const LOCALITY_FIT: f64 = 0.5;
 const LOW_LOCALITY: f64 = 0.5;
 const FEW_REGIONS: u64 = 16;
 /// What is taken off for a jump that would be sequential by chance.
-const CHANCE_RUN: f64 = 4.0;
+const CHANCE_RUN: f64 = 1.0;
 /// For new pages that are not wanted, and for first writes of known ones beyond those of the trace.
 const UNWANTED_NEW: f64 = -3.0;
 const UNWANTED_WRITE: f64 = -10.0;
@@ -609,7 +609,9 @@ impl Fitted {
         let enough = write && self.writes_left[UNWRITTEN] <= 0;
         let harmless =
             |end: u64| !enough || end.is_multiple_of(PAGE_SECTORS) || !self.is_unwritten(end / PAGE_SECTORS);
-        fitting.retain(|(_, end, _)| harmless(*end));
+        if wanted > f64::NEG_INFINITY || fitting.iter().any(|(_, end, _)| harmless(*end)) {
+            fitting.retain(|(_, end, _)| harmless(*end));
+        }
         let total: u64 = fitting.iter().map(|(.., weight)| weight).sum();
         if total == 0 {
             return None;
@@ -779,10 +781,9 @@ impl Fitted {
             // that fit begin: what is taken up whole leaves no pieces that fit nothing.
             let start = match candidate % 4 {
                 0 => page.number - u64::from(page.back),
-                1 => page.number,
                 2 if write && page.state == DEAD => self.begin_of(false, page.number),
                 2 if candidate < CANDIDATES => self.first_that_fits(write, page.number, pages),
-                2 => page.number,
+                1 | 2 => page.number,
                 _ => {
                     let found = aim.and_then(|aim| self.known_at(write, aim, pages, wanted_bin));
                     found.unwrap_or(page.number)
