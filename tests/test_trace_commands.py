@@ -640,14 +640,22 @@ def test_statistics_in_a_folder_are_those_of_one_trace_and_of_any_time(tmp_path:
     assert ftlab_package.trace_stats(tmp_path / "late.csv").frames["growth"]["time_ns"][-1] == 18 * 10**18
 
 
-def test_a_fit_says_where_mapping_locality_and_trims_are_lost() -> None:
+def test_a_fit_is_judged_by_mapping_locality_and_trims(tmp_path: Path) -> None:
     rounds = [("w", "t")[step % 2] for step in range(40) for _ in range(100)]
     places = [64 * ((7 * number) % 100) + 6400 * (step // 2 % 4) for step in range(40) for number in range(100)]
     rows = {"op": rounds, "lba": places, "sectors": [64] * 4000, "arrival_ns": list(range(0, 4_000_000, 1000))}
-    off = {row["name"] for row in ftlab_package.fit(rows).rows() if row["off"]}
-    assert "lifetime.overwritten / page_writes" in off
-    names = {row["name"] for row in ftlab_package.fit(rows).rows()}
-    assert {"intra_distance: misses", "intra_distance.ahead_fraction", "lifetime.alive / page_writes"} <= names
+    found = ftlab_package.fit(rows)
+    compared = {row["name"]: row for row in found.rows()}
+    off = {name for name, row in compared.items() if row["off"]}
+    # What is trimmed is written again, and not what is live.
+    assert abs(compared["lifetime.overwritten / page_writes"]["fitted"]) < 0.03
+    assert {"intra_distance: misses", "intra_distance.ahead_fraction", "lifetime.alive / page_writes"} <= set(compared)
+    assert "intra_distance.ahead_fraction" not in off
+    (tmp_path / "old.toml").write_text(found.text.replace("version = 2\n", ""))
+    ran = ftlab("trace", "stats", "--workload", tmp_path / "old.toml")
+    assert ran.status == 2
+    assert "version" in ran.err, ran.err
+    assert "fit the trace again" in ran.err, ran.err
     # Spans that are all the same are not called off for the width of their bin.
     assert "interarrival.coefficient_of_variation" not in off
     with pytest.raises(ftlab_package.InputError, match="request 2, a read, has no sectors"):

@@ -422,7 +422,8 @@ def fit(
 
 # A drive on which every trace can be laid out as wide as it was.
 _ANY_SPAN = "1024TiB"
-# What a fit may differ by: of the miss-ratio curve, relative, and of shares. It does not aim at the last five.
+# What a fit may differ by: of the miss-ratio curve, relative, and of shares. It does not aim at the hottest pages, nor
+# at the order of spans.
 _MISS_RATIO_LIMIT = 0.03
 _LIMITS = {
     "requests": 0.0,

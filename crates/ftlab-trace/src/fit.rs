@@ -1,6 +1,6 @@
 //! Fitting a workload to a trace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use ftlab_core::host::request::{Op, Request, SourceError, SourceFactory};
@@ -8,12 +8,13 @@ use ftlab_core::host::request::{Op, Request, SourceError, SourceFactory};
 use crate::ending;
 use crate::stats::bins::bin_of;
 use crate::stats::pages::{PageMap, PageNames, scatter};
-use crate::stats::pages_of;
 use crate::stats::timeline::Timeline;
+use crate::stats::{pages_of, whole_pages_of};
 use crate::workload::fitted_model::{
-    CELLS, CLASSES, DISTANCE_BITS, FLUSH, GAP_BITS, KINDS, NEW, PAGE_SECTORS, REGION_PAGES, TRIM, cell_of,
-    class_of, kind_of,
+    CELLS, CLASSES, DEAD, DISTANCE_BITS, FLUSH, GAP_BITS, KINDS, LIVE, NEW, PAGE_SECTORS, REGION_PAGES, TRIM,
+    TRIM_CELLS, UNWRITTEN, VERSION, cell_of, class_of, frees, kind_of,
 };
+use crate::workload::regions::{self, GROUP_RANKS, PLACES, Regions};
 use crate::workload::{FittedModel, FittedPhase, FittedStream};
 
 /// Phases at most, and requests of a phase at least.
@@ -29,7 +30,9 @@ struct Volume {
     end: Option<u64>,
     lowest: Option<u64>,
     highest: u64,
-    regions: BTreeSet<u64>,
+    /// Where the last trim ended.
+    trim_end: Option<u64>,
+    regions: u64,
     pages: u64,
     jumps: u64,
     sequential: u64,
@@ -39,7 +42,7 @@ struct Volume {
 struct Page {
     slot: u32,
     count: u32,
-    written: bool,
+    state: usize,
 }
 
 #[derive(Debug)]
@@ -49,7 +52,8 @@ struct Phase {
     sizes: Vec<BTreeMap<(u64, u64), u64>>,
     cells: Vec<u64>,
     classes: Vec<u64>,
-    trims: [u64; 256],
+    ranks: Vec<u64>,
+    trims: Vec<u64>,
     gaps: BTreeMap<usize, u64>,
 }
 
@@ -61,7 +65,8 @@ impl Phase {
             sizes: vec![BTreeMap::new(); FLUSH],
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
-            trims: [0; 256],
+            ranks: vec![0; GROUP_RANKS],
+            trims: vec![0; TRIM_CELLS],
             gaps: BTreeMap::new(),
         }
     }
@@ -76,6 +81,8 @@ struct Fitter {
     pages: Vec<Page>,
     line: Timeline,
     volumes: BTreeMap<u16, Volume>,
+    regions: Regions,
+    places: Vec<u64>,
     follows: Vec<Vec<u64>>,
     previous: usize,
     now_ns: u64,
@@ -93,6 +100,8 @@ impl Fitter {
             pages: Vec::new(),
             line: Timeline::new(SLOTS),
             volumes: BTreeMap::new(),
+            regions: Regions::default(),
+            places: vec![0; PLACES],
             follows: vec![vec![0; KINDS]; KINDS],
             previous: FLUSH,
             now_ns: 0,
@@ -115,10 +124,7 @@ impl Fitter {
         self.requests += 1;
         let kind = match op {
             Op::Flush => FLUSH,
-            Op::Trim => {
-                self.trim(request);
-                TRIM
-            }
+            Op::Trim => TRIM + usize::from(!frees(self.trim(request))),
             Op::Read | Op::Write => self.access(request),
         };
         self.phases[phase].kinds[kind] += 1;
@@ -135,20 +141,37 @@ impl Fitter {
         }
     }
 
-    fn page(&mut self, volume: u16, page: u64) -> Option<Page> {
+    fn index_of(&mut self, volume: u16, page: u64) -> Option<usize> {
         let mut key = 0;
         self.names.ranges(volume, page, page, |name, _| key = scatter(name));
-        self.index.get(key).map(|index| self.pages[index as usize])
+        self.index.get(key).map(|index| index as usize)
     }
 
-    fn trim(&mut self, request: &Request) {
-        let page = self.page(request.stream, pages_of(request).0);
-        let distance =
-            |page: Page| bin_of(DISTANCE_BITS, self.line.after(page.slot as usize) as u64).min(NEW - 1);
-        let bin = page.map_or(NEW, distance);
+    /// Count a trim, and note which pages it frees; gives its cell.
+    fn trim(&mut self, request: &Request) -> usize {
+        let (volume, lba) = (request.stream, request.lba);
+        let goes_on = self.volumes.get(&volume).is_some_and(|volume| volume.trim_end == Some(lba));
+        self.volumes.entry(volume).or_default().trim_end = Some(lba + u64::from(request.sectors));
+        let whole = whole_pages_of(request);
+        let (first, last) = whole.unwrap_or_else(|| pages_of(request));
+        let cell = self.index_of(volume, first).map_or(cell_of(goes_on, UNWRITTEN, NEW), |index| {
+            let page = self.pages[index];
+            let bin = bin_of(DISTANCE_BITS, self.line.after(page.slot as usize) as u64).min(NEW - 1);
+            cell_of(goes_on, page.state, bin)
+        });
         if let Some(phase) = self.phases.last_mut() {
-            phase.trims[bin] += 1;
+            phase.trims[cell] += 1;
         }
+        if whole.is_some() {
+            self.names.ranges(volume, first, last, |first, last| {
+                for name in self.regions.trim(first, last) {
+                    if let Some(index) = self.index.get(scatter(name)) {
+                        self.pages[index as usize].state = DEAD;
+                    }
+                }
+            });
+        }
+        cell
     }
 
     /// Count the pages of a read or write; gives its kind.
@@ -159,7 +182,21 @@ impl Fitter {
             self.volumes.get(&request.stream).is_some_and(|volume| volume.end == Some(request.lba));
         // What is sequential shares its first page with the request before it.
         let telling = if sequential { last } else { first };
-        let known = self.page(request.stream, telling).is_some();
+        let known = self.index_of(request.stream, telling).is_some();
+        let regions = self.regions.count();
+        let mut is_first = true;
+        self.names.ranges(request.stream, first, last, |first, last| {
+            if is_first
+                && !sequential
+                && let Some(phase) = self.phases.last_mut()
+            {
+                let place = self.regions.place(first, last);
+                phase.ranks[place.group_rank(write, known)] += 1;
+                self.places[place.number(write, known)] += 1;
+            }
+            self.regions.touch(first, last, write);
+            is_first = false;
+        });
         let mut names = std::mem::take(&mut self.names);
         let mut new = 0;
         names.ranges(request.stream, first, last, |first, last| {
@@ -170,7 +207,7 @@ impl Fitter {
         self.names = names;
         let volume = self.volumes.entry(request.stream).or_default();
         volume.pages += new;
-        volume.regions.extend(first / REGION_PAGES..=last / REGION_PAGES);
+        volume.regions += self.regions.count() - regions;
         volume.sequential += u64::from(sequential);
         volume.jumps += u64::from(!sequential && !known);
         kind_of(write, sequential, known)
@@ -189,14 +226,14 @@ impl Fitter {
         let phase = &mut self.phases[phase];
         let index = if new {
             self.index.set(place, self.pages.len() as u32);
-            self.pages.push(Page { slot: 0, count: 0, written: false });
-            phase.cells[cell_of(write, false, NEW)] += 1;
+            self.pages.push(Page { slot: 0, count: 0, state: UNWRITTEN });
+            phase.cells[cell_of(write, UNWRITTEN, NEW)] += 1;
             self.pages.len() - 1
         } else {
             let index = self.index.value(place) as usize;
             let page = self.pages[index];
             let bin = bin_of(DISTANCE_BITS, self.line.after(page.slot as usize) as u64).min(NEW - 1);
-            phase.cells[cell_of(write, page.written, bin)] += 1;
+            phase.cells[cell_of(write, page.state, bin)] += 1;
             phase.classes[class_of(page.count)] += 1;
             self.line.remove(page.slot as usize);
             index
@@ -204,7 +241,7 @@ impl Fitter {
         let slot = self.line.push() as u32;
         let page = &mut self.pages[index];
         page.slot = slot;
-        page.written |= write;
+        page.state = if write { LIVE } else { page.state };
         page.count = page.count.saturating_add(1);
         new
     }
@@ -222,13 +259,14 @@ impl Fitter {
             sizes: phase.sizes.iter().map(grouped).collect(),
             pages: rows(&phase.cells),
             popularity: rows(&phase.classes),
+            ranks: rows(&phase.ranks),
             trims: rows(&phase.trims),
             gaps: phase.gaps.iter().map(|(bin, count)| [*bin as u64, *count]).collect(),
         });
         let streams = self.volumes.iter().map(|(stream, volume)| FittedStream {
             stream: *stream,
             span_regions: (volume.highest - volume.lowest.unwrap_or(0)).div_ceil(REGION_PAGES * PAGE_SECTORS),
-            touched_regions: volume.regions.len() as u64,
+            touched_regions: volume.regions,
             pages: volume.pages,
             jumps: volume.jumps,
             sequential: volume.sequential,
@@ -241,7 +279,14 @@ impl Fitter {
             self.volumes.values().map(|volume| (volume.lowest.unwrap_or(0), volume.highest)).collect();
         ranges.sort_unstable();
         let overlay = ranges.windows(2).any(|pair| pair[1].0 < pair[0].1);
-        FittedModel { overlay, streams, follows: self.follows, phases: phases.collect() }
+        FittedModel {
+            version: VERSION,
+            overlay,
+            streams,
+            follows: self.follows,
+            places: regions::rows(&self.places),
+            phases: phases.collect(),
+        }
     }
 }
 
@@ -332,11 +377,13 @@ pub fn to_toml(description: &str, model: &FittedModel) -> String {
     let mut text = format!(
         "# Fitted to a trace: counts and distributions only, none of its addresses.\n\ndescription = \"{quoted}\"\n\n\
          [workload]\nkind = \"fitted\"\n# The range of the trace. Less, down to {} bytes, moves regions together.\n\
-         footprint_bytes = {}\n\n[workload.fitted]\noverlay = {}\nfollows = {}\n",
+         footprint_bytes = {}\n\n[workload.fitted]\nversion = {}\noverlay = {}\nfollows = {}\nplaces = {}\n",
         model.needed_bytes(),
         model.span_bytes(),
+        model.version,
         model.overlay,
-        list(&model.follows, |row| numbers(row))
+        list(&model.follows, |row| numbers(row)),
+        list(&model.places, |row| numbers(row))
     );
     // Writing to a String cannot fail.
     for FittedStream { stream, span_regions, touched_regions, pages, jumps, sequential } in &model.streams {
@@ -350,13 +397,14 @@ pub fn to_toml(description: &str, model: &FittedModel) -> String {
         let pairs = |rows: &[[u64; 2]]| list(rows, |row| numbers(row));
         let _ = write!(
             text,
-            "\n[[workload.fitted.phases]]\nduration_ns = {}\nkinds = {}\nsizes = {}\npages = {}\npopularity = {}\ntrims \
-             = {}\ngaps = {}\n",
+            "\n[[workload.fitted.phases]]\nduration_ns = {}\nkinds = {}\nsizes = {}\npages = {}\npopularity = {}\nranks \
+             = {}\ntrims = {}\ngaps = {}\n",
             phase.duration_ns,
             numbers(&phase.kinds),
             list(&phase.sizes, |rows| list(rows, |row| numbers(row))),
             pairs(&phase.pages),
             pairs(&phase.popularity),
+            pairs(&phase.ranks),
             pairs(&phase.trims),
             pairs(&phase.gaps)
         );

@@ -7,7 +7,7 @@ use std::thread;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_trace::fit::{fit, to_toml};
-use ftlab_trace::stats::{ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
+use ftlab_trace::stats::{LifetimeStats, ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
 use ftlab_trace::workload::{FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
 use real::{ROWS, traces};
 
@@ -62,16 +62,20 @@ fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Opt
     let sequential = [recorded, &fitted].map(|stats| stats.sequential_fraction.unwrap());
     let hottest =
         [recorded, &fitted].map(|stats| stats.hotness.as_ref().map_or(1.0, |hot| hot.top_10_percent));
+    let where_they_lie = where_they_lie(recorded, &fitted);
+    let lives = lives_off(recorded, &fitted);
     eprintln!(
         "{name:32.32} {:8} {:2} {off:6.3} {:6.3} {footprint:6.3} {written:6.3} {duration:6.3} {range:6.3}  {:5.3} {:5.3}  \
-         {:5.3} {:5.3}",
+         {:5.3} {:5.3}  {:7.4} {:6.3} {lives:6.3}",
         recorded.requests,
         config.seed.unwrap_or_default(),
         mean - 1.0,
         sequential[0],
         sequential[1],
         hottest[0],
-        hottest[1]
+        hottest[1],
+        where_they_lie[0],
+        where_they_lie[1]
     );
     let wrong = [
         ("miss ratios", off, 0.03),
@@ -81,9 +85,31 @@ fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Opt
         ("duration", duration, 0.01),
         ("address range", range, 0.25),
         ("sequential requests", sequential[1] - sequential[0], 0.1),
+        ("misses of a mapping cache", where_they_lie[0], 0.01),
+        ("what became of writes", lives, 0.06),
     ];
     let wrong: Vec<_> = wrong.into_iter().filter(|(_, off, most)| off.abs() > *most).collect();
     (!wrong.is_empty()).then(|| format!("{name}, seed {:?}: {wrong:?}", config.seed))
+}
+
+/// By how much the share of accesses that miss a mapping cache of 4 MiB is off, and that of hits ahead of what missed.
+fn where_they_lie(recorded: &TraceStats, fitted: &TraceStats) -> [f64; 2] {
+    let Some((a, b)) = recorded.intra_distance.as_ref().zip(fitted.intra_distance.as_ref()) else {
+        return [0.0; 2];
+    };
+    let missed = |misses: u64, hits: u64| misses as f64 / (misses + hits) as f64;
+    let ahead = b.ahead_fraction.unwrap_or_default() - a.ahead_fraction.unwrap_or_default();
+    [missed(b.misses, b.hits) - missed(a.misses, a.hits), ahead]
+}
+
+/// The largest difference in the shares of page writes that were overwritten, trimmed, or live; 0 without trims.
+fn lives_off(recorded: &TraceStats, fitted: &TraceStats) -> f64 {
+    let lives = recorded.lifetime.as_ref().zip(fitted.lifetime.as_ref());
+    let Some((a, b)) = lives.filter(|_| recorded.trims > 0) else { return 0.0 };
+    let shares = |life: &LifetimeStats| {
+        [life.overwritten, life.trimmed, life.alive].map(|count| count as f64 / life.page_writes as f64)
+    };
+    shares(a).iter().zip(shares(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
 fn weighted(sizes: &[(u64, f64)]) -> RequestBytes {
@@ -102,8 +128,21 @@ fn real_traces_are_fitted() {
         return;
     };
     eprintln!(
-        "{:32} {:>8} {:>2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {:>11}  {:>11}",
-        "", "requests", "", "misses", "size", "pages", "writ.", "time", "range", "sequential", "hottest"
+        "{:32} {:>8} {:>2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {:>11}  {:>11}  {:>7} {:>6} {:>6}",
+        "",
+        "requests",
+        "",
+        "misses",
+        "size",
+        "pages",
+        "writ.",
+        "time",
+        "range",
+        "sequential",
+        "hottest",
+        "table",
+        "ahead",
+        "lives"
     );
     let long = std::env::var_os("FTLAB_LONG").is_some();
     let next = AtomicUsize::new(0);
@@ -126,6 +165,75 @@ fn real_traces_are_fitted() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Statistics of a trace, and of requests of the workload fitted to it.
+fn fitted(requests: Vec<Request>) -> [TraceStats; 2] {
+    let trace = VecSource::new(requests);
+    let recorded = stats(&mut *trace.open(0).unwrap());
+    let config = workload(fit(&trace, recorded.requests).unwrap());
+    let generated = stats(&mut *config.factory(1 << 50, None, None).unwrap().open(0).unwrap());
+    [recorded, generated]
+}
+
+/// In each region, runs that begin in its middle and go downwards by jumps; those of eight regions take turns.
+#[test]
+fn runs_that_go_downwards_do_so_again() {
+    let request = |step: u64| {
+        let (group, turn) = (step / 1600, step % 8);
+        let (region, page) = (8 * group + turn, 600 - step % 1600 / 8 * 2);
+        let lba = (region * 1024 + page) * 8;
+        Request { arrival_ns: step * 1000, lba, sectors: 8, op: Op::Write, stream: 0 }
+    };
+    let [recorded, generated] = fitted((0..16_000).map(request).collect()).map(|stats| {
+        assert_eq!(stats.footprint_pages_4k, 16_000);
+        assert_eq!(stats.footprint_translation_pages, 80);
+        stats.intra_distance.unwrap()
+    });
+    assert_eq!(recorded.misses, generated.misses);
+    assert_eq!(recorded.behind_fraction, Some(1.0));
+    assert!(generated.behind_fraction.unwrap() > 0.9, "{:?}", generated.behind_fraction);
+}
+
+/// A file system that trims each file whole and writes the next ones where it lay: nothing is overwritten.
+#[test]
+fn what_was_trimmed_is_written_again() {
+    const FILES: u64 = 40;
+    const REQUESTS: u64 = 16;
+    let mut requests = Vec::new();
+    let mut push = |op, lba, sectors| {
+        let arrival_ns = requests.len() as u64 * 1000;
+        requests.push(Request { arrival_ns, lba, sectors, op, stream: 0 });
+    };
+    for round in 0..400 {
+        let begin = round * 7 % FILES * 8192;
+        if round >= FILES {
+            push(Op::Trim, begin, 2048);
+        }
+        (0..REQUESTS).for_each(|step| push(Op::Write, begin + step * 128, 128));
+    }
+    let [recorded, generated] = fitted(requests).map(|stats| stats.lifetime.unwrap());
+    assert_eq!((recorded.overwritten, recorded.trimmed), (0, 360 * 256));
+    assert_eq!(recorded.page_writes, generated.page_writes);
+    let share = |count: u64| count as f64 / generated.page_writes as f64;
+    assert!(share(generated.overwritten) < 0.1, "{}", generated.overwritten);
+    assert!(share(generated.trimmed.abs_diff(recorded.trimmed)) < 0.05, "{}", generated.trimmed);
+}
+
+#[test]
+fn models_of_older_versions_are_refused() {
+    let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Write, stream: 0 };
+    let model = fit(&VecSource::new(vec![request]), 1).unwrap();
+    let mut old = serde_json::to_value(&model).unwrap();
+    for key in ["version", "places"] {
+        old.as_object_mut().unwrap().remove(key);
+    }
+    old.pointer_mut("/phases/0").unwrap().as_object_mut().unwrap().remove("ranks");
+    let Err(told) = workload(serde_json::from_value(old).unwrap()).factory(1 << 30, None, None) else {
+        panic!("it is old")
+    };
+    let told = told.to_string();
+    assert!(told.contains("fitted.version") && told.contains("fit the trace again"), "{told}");
 }
 
 fn requests(config: &WorkloadConfig) -> Vec<Request> {

@@ -236,7 +236,7 @@ pub(crate) fn pages_of(request: &Request) -> (u64, u64) {
 }
 
 /// The first and the last page of 4 KiB that a request with an address covers, if there is any.
-fn whole_pages_of(request: &Request) -> Option<(u64, u64)> {
+pub(crate) fn whole_pages_of(request: &Request) -> Option<(u64, u64)> {
     let end = request.lba.saturating_add(u64::from(request.sectors));
     let (first, behind) = (request.lba.div_ceil(PAGE_SECTORS), end / PAGE_SECTORS);
     (first < behind).then(|| (first, behind - 1))

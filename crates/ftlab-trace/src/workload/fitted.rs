@@ -3,16 +3,15 @@
 //! The generator keeps a stack of its own pages, least recently used at the bottom, and draws without replacement, so
 //! that counts come out exactly.
 
-use std::collections::BTreeSet;
-
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
 
 use super::fitted_model::{
-    CELLS, CLASSES, DISTANCE_BITS, FLUSH, FittedModel, GAP_BITS, KINDS, KNOWN, NEW, PAGE_SECTORS,
-    REGION_PAGES, REGION_SECTORS, SEQUENTIAL, TRIM, cell_of, class_of,
+    CELLS, CLASSES, DEAD, DISTANCE_BITS, FLUSH, FittedModel, GAP_BITS, KINDS, KNOWN, LIVE, NEW, OP_CELLS,
+    PAGE_SECTORS, REGION_PAGES, REGION_SECTORS, SEQUENTIAL, TRIM, UNWRITTEN, cell_of, class_of, frees,
 };
 use super::refuse;
+use super::regions::{OPENED, Place, Places, Regions};
 use super::zipf::Permutation;
 use crate::rng::Rng;
 use crate::stats::bins::{bin_of, bin_start};
@@ -77,14 +76,7 @@ struct Page {
     /// Pages back to where the last request began that touched it.
     back: u32,
     count: u32,
-    written: bool,
-}
-
-/// A place where new pages may be taken: from `next` to before `end`.
-#[derive(Debug, Clone, Copy)]
-struct Front {
-    next: u64,
-    end: u64,
+    state: usize,
 }
 
 /// A volume while it is made.
@@ -97,15 +89,14 @@ struct Lane {
     span_regions: u64,
     order: Permutation,
     drawn: u64,
-    taken: BTreeSet<u64>,
-    fronts: Vec<Front>,
-    wanted_regions: u64,
-    jumps: u64,
-    jumps_done: u64,
+    /// Regions that are to be touched beyond those that were.
+    regions_left: u64,
     jumps_left: u64,
     sequential_left: u64,
     /// Where the last request ended.
     end: Option<u64>,
+    /// Where the last trim ended.
+    trim_end: Option<u64>,
 }
 
 /// Counts to be drawn from, without replacement.
@@ -168,9 +159,9 @@ impl Plan {
     }
 }
 
-/// Whether a cell is of writes to pages that were touched and never written.
-fn is_first_write(cell: usize) -> bool {
-    (cell_of(true, false, 0)..cell_of(true, false, NEW)).contains(&cell)
+/// What became of the known pages that writes of a cell go to; nothing for other cells.
+fn rewritten_state(cell: usize) -> Option<usize> {
+    (cell >= OP_CELLS && cell % 256 != NEW).then_some(cell % OP_CELLS / 256)
 }
 
 fn middle_of_gap(bin: u64) -> f64 {
@@ -193,7 +184,8 @@ pub(super) struct Fitted {
     kind_totals: Vec<u64>,
     kinds_left: u64,
     sizes: Vec<Quota>,
-    trims: Quota,
+    /// Those that begin with live pages, and others.
+    trims: [Quota; 2],
     gaps: Quota,
     /// Sum of the gaps that are left, at the middle of their bins.
     gaps_ns: f64,
@@ -203,10 +195,18 @@ pub(super) struct Fitted {
     classes_left: i64,
     /// Bins of distances that reads and then writes have anywhere in the trace.
     distances: Vec<bool>,
-    /// Writes still to come to pages that were touched and not written.
-    first_writes_left: i64,
-    /// Pages that were written.
+    regions: Regions,
+    places: Places,
+    /// Writes still to come to known pages by what became of these: never written, live, trimmed.
+    writes_left: [i64; 3],
+    /// Pages that were written, and pages that were trimmed, of which some were written again.
     written: Vec<u32>,
+    dead: Vec<u32>,
+    /// Whether trims free any pages.
+    has_trims: bool,
+    /// Pages that are trimmed and not written since, and how many there should be before more are written.
+    dead_pages: u64,
+    trim_pages: u64,
     /// Pages by class.
     supply: Vec<u64>,
     previous: usize,
@@ -214,6 +214,8 @@ pub(super) struct Fitted {
     phase_end_ns: f64,
     /// Requests of a run on known pages, of reads and of writes.
     run_requests: [f64; 2],
+    /// And on new ones.
+    new_requests: [f64; 2],
     /// Sequential requests that became jumps.
     owed: u64,
     most_owed: u64,
@@ -234,6 +236,8 @@ const SLOTS: usize = 1 << 12;
 const CANDIDATES: usize = 12;
 /// So many where none of those fits.
 const MORE_CANDIDATES: usize = 60;
+/// So many where those that fit do not lie where they should.
+const WELL_CANDIDATES: usize = 24;
 /// Of them, those that are the oldest with a distance that is wanted.
 const OLDEST: usize = 3;
 /// Scores of places: 1.5 fits in all, -1.5 and less in nothing, far less in what can never be undone.
@@ -242,11 +246,18 @@ const PERFECT_FIT: f64 = 1.0 + POPULARITY;
 const GOOD_FIT: f64 = 0.4;
 const POOR_FIT: f64 = 0.0;
 const FULL_FIT: f64 = 0.75;
+/// For a known place that lies as it should and fits at least so well, and a part of it where other things matter more.
+const LOCALITY: f64 = 2.0;
+const LOCALITY_FIT: f64 = 0.5;
+const LOW_LOCALITY: f64 = 0.5;
+const FEW_REGIONS: u64 = 16;
 /// What is taken off for a jump that would be sequential by chance.
 const CHANCE_RUN: f64 = 1.0;
 /// For new pages that are not wanted, and for first writes of known ones beyond those of the trace.
 const UNWANTED_NEW: f64 = -3.0;
 const UNWANTED_WRITE: f64 = -10.0;
+/// For writes of live pages, or of trimmed ones, beyond those of a trace with trims.
+const UNWANTED_REWRITE: f64 = -3.0;
 /// Pages of a request that are looked at to weigh a place.
 const LOOKS: u64 = 8;
 
@@ -262,14 +273,11 @@ impl Fitted {
                 span_regions,
                 order: Permutation::new(span_regions, seed ^ u64::from(stream.stream) << 32),
                 drawn: 0,
-                taken: BTreeSet::new(),
-                fronts: Vec::new(),
-                wanted_regions: stream.touched_regions,
-                jumps: stream.jumps,
-                jumps_done: 0,
+                regions_left: stream.touched_regions,
                 jumps_left: stream.jumps,
                 sequential_left: stream.sequential,
                 end: None,
+                trim_end: None,
             };
             base_page += regions * REGION_PAGES;
             lane
@@ -288,20 +296,27 @@ impl Fitted {
                 .collect(),
             kinds_left: 0,
             sizes: Vec::new(),
-            trims: Quota::default(),
+            trims: Default::default(),
             gaps: Quota::default(),
             gaps_ns: 0.0,
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
             classes_left: 0,
             distances: shape.model.distances(),
-            first_writes_left: 0,
+            regions: Regions::default(),
+            places: Places::new(&shape.model.places),
+            writes_left: [0; 3],
             written: Vec::new(),
+            dead: Vec::new(),
+            has_trims: shape.model.phases.iter().any(|phase| phase.kinds[TRIM] > 0),
+            dead_pages: 0,
+            trim_pages: 0,
             supply: vec![0; CLASSES],
             previous: FLUSH,
             now_ns: 0.0,
             phase_end_ns: 0.0,
-            run_requests: [false, true].map(|write| shape.model.run_requests(write)),
+            run_requests: [false, true].map(|write| shape.model.run_requests(write, true)),
+            new_requests: [false, true].map(|write| shape.model.run_requests(write, false)),
             owed: 0,
             most_owed: shape.model.requests() / 40 + 4,
             strays: 0,
@@ -322,18 +337,27 @@ impl Fitted {
         self.kinds.clone_from(&phase.kinds);
         self.kinds_left = phase.kinds.iter().sum();
         self.sizes = phase.sizes.iter().map(|rows| Quota::new(rows.iter().map(|row| row[2]))).collect();
-        self.trims = Quota::new(phase.trims.iter().map(|row| row[1]));
+        self.trims = [true, false].map(|wanted| {
+            let of_kind = |row: &[u64; 2]| if frees(row[0] as usize) == wanted { row[1] } else { 0 };
+            Quota::new(phase.trims.iter().map(of_kind))
+        });
         self.gaps = Quota::new(phase.gaps.iter().map(|row| row[1]));
         for row in &phase.pages {
             self.cells[row[0] as usize] += row[1].cast_signed();
-            if is_first_write(row[0] as usize) {
-                self.first_writes_left += row[1].cast_signed();
+            if let Some(state) = rewritten_state(row[0] as usize) {
+                self.writes_left[state] += row[1].cast_signed();
             }
+        }
+        for row in &phase.ranks {
+            self.places.ranks[row[0] as usize] += row[1].cast_signed();
         }
         for row in &phase.popularity {
             self.classes[row[0] as usize] += row[1].cast_signed();
             self.classes_left += row[1].cast_signed();
         }
+        // As many as two trims free on average.
+        let pages: u64 = phase.sizes[TRIM].iter().map(|row| row[0] / PAGE_SECTORS * row[2]).sum();
+        self.trim_pages = 2 * pages / phase.kinds[TRIM].max(1);
         self.gaps_ns = phase.gaps.iter().map(|row| middle_of_gap(row[0]) * row[1] as f64).sum();
         self.phase_end_ns += phase.duration_ns as f64;
         self.plan = [Plan::default(); 2];
@@ -392,6 +416,10 @@ impl Fitted {
             };
             self.kinds.iter().position(taken).unwrap_or(FLUSH)
         });
+        // Pages are trimmed before they are written again.
+        let rewrites = (4..TRIM).contains(&kind) && kind & KNOWN != 0 && self.writes_left[DEAD] > 0;
+        let kind =
+            if rewrites && self.dead_pages < self.trim_pages && self.kinds[TRIM] > 0 { TRIM } else { kind };
         self.kinds[kind] -= 1;
         self.kinds_left -= 1;
         self.previous = kind;
@@ -413,12 +441,12 @@ impl Fitted {
         let [sectors, offset, _] =
             drawn.map_or([1, 0, 0], |row| self.model.phases[self.phase].sizes[kind][row]);
         let op = match kind {
-            TRIM => Op::Trim,
+            TRIM.. => Op::Trim,
             4.. => Op::Write,
             _ => Op::Read,
         };
         let (lane, lba) = if op == Op::Trim {
-            self.trim_place(sectors, offset)
+            self.trim_place(kind - TRIM, sectors, offset)
         } else {
             let write = op == Op::Write;
             let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
@@ -427,8 +455,10 @@ impl Fitted {
         };
         // A volume that was made smaller may be smaller than its largest request.
         let sectors = sectors.min(self.lanes[lane].behind() * PAGE_SECTORS - lba);
-        if op != Op::Trim {
-            self.touch(op == Op::Write, lba, sectors);
+        if op == Op::Trim {
+            self.trim(lane, lba, sectors);
+        } else {
+            self.touch(lane, op == Op::Write, lba, sectors);
         }
         let stream = self.finish(lane, lba, sectors);
         let begin = if self.model.overlay { self.lanes[lane].base_page * PAGE_SECTORS } else { 0 };
@@ -438,12 +468,6 @@ impl Fitted {
     fn finish(&mut self, lane: usize, lba: u64, sectors: u64) -> u16 {
         let lane = &mut self.lanes[lane];
         lane.end = Some(lba + sectors);
-        let last = (lba + sectors - 1) / PAGE_SECTORS;
-        for front in &mut lane.fronts {
-            if (front.next..front.end).contains(&last) {
-                front.next = last + 1;
-            }
-        }
         lane.stream
     }
 
@@ -452,7 +476,7 @@ impl Fitted {
         // While the stack is too small for any distance that is wanted, requests to new pages come first.
         let op = usize::from(write);
         let mut known = kind & KNOWN != 0;
-        if known && self.cells[cell_of(write, false, NEW)] > 0 && !self.has_old_enough(write) {
+        if known && self.cells[cell_of(write, UNWRITTEN, NEW)] > 0 && !self.has_old_enough(write) {
             self.exchanged[op] += 1;
             known = false;
         } else if !known && self.exchanged[op] > 0 && self.has_old_enough(write) {
@@ -461,7 +485,13 @@ impl Fitted {
         }
         if kind & SEQUENTIAL != 0 {
             // A run on known pages may stop where they do not fit, if another goes on instead of a jump.
-            let wanted = if self.owed < self.most_owed { POOR_FIT } else { f64::NEG_INFINITY };
+            let wanted = if self.owed < self.most_owed {
+                POOR_FIT
+            } else if write && self.has_trims {
+                UNWANTED_REWRITE / 2.0
+            } else {
+                f64::NEG_INFINITY
+            };
             if let Some(found) = self.sequential_place(write, sectors, known, wanted) {
                 return found;
             }
@@ -475,12 +505,12 @@ impl Fitted {
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
         // New pages that are still wanted, beyond those of the requests that are to touch new pages.
         let plan = self.plan[usize::from(write)];
-        let new_left = self.cells[cell_of(write, false, NEW)];
+        let new_left = self.cells[cell_of(write, UNWRITTEN, NEW)];
         let planned = plan.new + if known { 0 } else { pages.cast_signed() };
         let missing = new_left.saturating_sub(planned);
         let part = |pages: i64, among: i64| (pages as f64 / among.max(1) as f64).min(1.0);
         if self.pages.is_empty() {
-            return self.new_place(sectors, offset);
+            return self.new_place(write, sectors, offset);
         }
         if known {
             let share = part(missing, plan.beside_known + pages.cast_signed() - 1);
@@ -497,7 +527,7 @@ impl Fitted {
         if missing < 0 && self.rng.unit() < part(missing.saturating_neg(), plan.jumps + pages.cast_signed()) {
             return self.known_place(write, sectors, offset);
         }
-        self.new_place(sectors, offset)
+        self.new_place(write, sectors, offset)
     }
 
     /// A place that begins with known pages and ends with new ones, where a run of new pages stopped. Of the pages
@@ -506,17 +536,20 @@ impl Fitted {
         let most_known = ((pages - 1) as f64 * 2.0 * (1.0 - share)).clamp(1.0, (pages - 1) as f64) as u64;
         let mut best: Option<(f64, usize, u64)> = None;
         for _ in 0..CANDIDATES {
-            let lane = self.rng.below(self.lanes.len() as u64) as usize;
-            let state = &self.lanes[lane];
-            if state.fronts.is_empty() {
-                continue;
-            }
-            let front = state.fronts[self.rng.below(state.fronts.len() as u64) as usize];
-            let known = 1 + self.rng.below(most_known);
-            let Some(start) = front.next.checked_sub(known).filter(|start| *start >= state.base_page) else {
-                continue;
+            let region = match self.draw_place(write, true) {
+                Some(wanted) => self.regions.of_rank(wanted.rank, &mut self.rng),
+                None => self.regions.any(&mut self.rng),
             };
-            if start + pages > front.end || !self.is_known(start) {
+            let Some(region) = region else { continue };
+            let begin = region.begin;
+            let edge = region.known.next(region.last(), false);
+            let known = 1 + self.rng.below(most_known);
+            let lane = self.lane_of(begin);
+            let Some(start) = (begin + edge).checked_sub(known) else { continue };
+            let inside = start >= begin && start + pages <= begin + REGION_PAGES;
+            let new_behind = region.known.next(edge, true) - edge + known >= pages;
+            let goes_on = self.lanes[lane].end == Some(start * PAGE_SECTORS + offset);
+            if !inside || !new_behind || goes_on || !self.is_known(start) {
                 continue;
             }
             let score = self.score(write, start, pages);
@@ -534,15 +567,15 @@ impl Fitted {
     /// Whether some known page is as many pages back as some access that is still to come.
     fn has_old_enough(&self, write: bool) -> bool {
         let live = self.line.live() as u64;
-        let first = cell_of(write, false, 0);
+        let first = cell_of(write, UNWRITTEN, 0);
         (0..NEW)
             .take_while(|bin| bin_start(DISTANCE_BITS, *bin) < live)
-            .any(|bin| self.cells[first + bin] > 0 || self.cells[first + 256 + bin] > 0)
+            .any(|bin| (0..OP_CELLS).step_by(256).any(|state| self.cells[first + state + bin] > 0))
     }
 
     /// Whether nothing has written a known page.
     fn is_unwritten(&self, page: u64) -> bool {
-        self.index.get(scatter(page)).is_some_and(|index| !self.pages[index as usize].written)
+        self.index.get(scatter(page)).is_some_and(|index| self.pages[index as usize].state == UNWRITTEN)
     }
 
     /// Where a lane goes on to pages that are known or not, as wanted.
@@ -563,13 +596,17 @@ impl Fitted {
                 if last >= state.behind() || self.is_known(last) != known {
                     return None;
                 }
+                // Nor does a run to new pages go over known ones.
+                if !known && self.next_known(end.div_ceil(PAGE_SECTORS)) <= last {
+                    return None;
+                }
                 let pages = (end % PAGE_SECTORS + sectors).div_ceil(PAGE_SECTORS);
                 let fits = !known || self.score(write, end / PAGE_SECTORS, pages) >= wanted;
                 fits.then_some((lane, end, state.sequential_left + 1))
             })
             .collect();
         // A write does not go on within a page that was only read when enough of those were written.
-        let enough = write && self.first_writes_left <= 0;
+        let enough = write && self.writes_left[UNWRITTEN] <= 0;
         let harmless =
             |end: u64| !enough || end.is_multiple_of(PAGE_SECTORS) || !self.is_unwritten(end / PAGE_SECTORS);
         if wanted > f64::NEG_INFINITY || fitting.iter().any(|(_, end, _)| harmless(*end)) {
@@ -585,9 +622,6 @@ impl Fitted {
                 place -= weight;
                 continue;
             }
-            if !known {
-                self.extend(lane, end / PAGE_SECTORS, (end + sectors - 1) / PAGE_SECTORS);
-            }
             let left = &mut self.lanes[lane].sequential_left;
             *left = left.saturating_sub(1);
             return Some((lane, end));
@@ -595,57 +629,126 @@ impl Fitted {
         None
     }
 
-    /// Take the regions that a run enters, so that no other run is placed there.
-    fn extend(&mut self, lane: usize, first: u64, last: u64) {
-        let lane = &mut self.lanes[lane];
-        for region in (first - lane.base_page) / REGION_PAGES..=(last - lane.base_page) / REGION_PAGES {
-            if lane.taken.insert(region) {
-                let begin = lane.base_page + region * REGION_PAGES;
-                lane.fronts.push(Front { next: begin, end: begin + REGION_PAGES });
+    /// A place among new pages.
+    fn new_place(&mut self, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
+        let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
+        let mut best: Option<(u32, u64)> = None;
+        // Runs are to find room.
+        let ahead = (pages as f64 * self.new_requests[usize::from(write)]) as u64;
+        for _ in 0..CANDIDATES {
+            let Some(wanted) = self.draw_place(write, false) else { break };
+            if wanted.rank == OPENED {
+                let opening = wanted.opening();
+                let within = opening.start + self.rng.below(opening.end - opening.start);
+                if let Some(page) = self.open(pages, within) {
+                    best = Some((0, page));
+                    break;
+                }
+                continue;
+            }
+            let Some(page) = self.gap(wanted, pages) else { continue };
+            let lane = &self.lanes[self.lane_of(page)];
+            if lane.end == Some(page * PAGE_SECTORS + offset) {
+                continue;
+            }
+            let place = self.regions.place(page, page + pages - 1);
+            let wants = self.places.wants(place, write, false);
+            let room = self.next_known(page) - page >= ahead;
+            let score = 4 * u32::from(place == wanted)
+                + 2 * u32::from(wants)
+                + u32::from(lane.jumps_left > 0)
+                + 2 * u32::from(room);
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, page));
+            }
+            if score == 9 {
+                break;
             }
         }
+        let page = best.map(|(_, page)| page).or_else(|| self.any_gap(pages)).or_else(|| self.open(pages, 0));
+        let page = page.unwrap_or_else(|| {
+            let lane = &self.lanes[self.rng.below(self.lanes.len() as u64) as usize];
+            lane.base_page + self.rng.below((lane.regions * REGION_PAGES).saturating_sub(pages) + 1)
+        });
+        let lane = self.lane_of(page);
+        self.lanes[lane].jumps_left = self.lanes[lane].jumps_left.saturating_sub(1);
+        (lane, page * PAGE_SECTORS + offset)
     }
 
-    fn new_place(&mut self, sectors: u64, offset: u64) -> (usize, u64) {
-        let total: u64 = self.lanes.iter().map(|lane| lane.jumps_left).sum();
+    fn draw_place(&mut self, write: bool, known: bool) -> Option<Place> {
+        self.places.draw(self.regions.count(), write, known, &mut self.rng)
+    }
+
+    /// New pages at a place that is wanted, or near it.
+    fn gap(&mut self, wanted: Place, pages: u64) -> Option<u64> {
+        let (region, target) = self.regions.target(wanted, pages, &mut self.rng)?;
+        region.known.gap(target, pages).map(|page| region.begin + page)
+    }
+
+    /// The first known page from `page` on, or one that is far behind.
+    fn next_known(&self, page: u64) -> u64 {
+        const REGIONS: u64 = 64;
+        let first = page / REGION_PAGES;
+        for region in first..first + REGIONS {
+            let from = page.max(region * REGION_PAGES);
+            if let Some(found) = self.regions.find(from) {
+                let next = found.begin + found.known.next(from - found.begin, true);
+                if next < found.begin + REGION_PAGES {
+                    return next;
+                }
+            }
+        }
+        (first + REGIONS) * REGION_PAGES
+    }
+
+    fn any_gap(&mut self, pages: u64) -> Option<u64> {
+        (0..MORE_CANDIDATES).find_map(|_| {
+            let region = self.regions.any(&mut self.rng)?;
+            region.known.gap(self.rng.below(REGION_PAGES), pages).map(|page| region.begin + page)
+        })
+    }
+
+    /// Pages from the page `within` of a region that nothing has touched.
+    fn open(&mut self, pages: u64, within: u64) -> Option<u64> {
+        let total: u64 = self.lanes.iter().map(|lane| lane.regions_left).sum();
         let mut place = if total == 0 { 0 } else { self.rng.below(total) };
         let drawn = self.lanes.iter().position(|lane| {
-            let found = place < lane.jumps_left;
-            place = place.wrapping_sub(if found { 0 } else { lane.jumps_left });
+            let found = place < lane.regions_left;
+            place = place.wrapping_sub(if found { 0 } else { lane.regions_left });
             found
         });
-        // A volume whose jumps are used up may still take more, where others had none.
-        let lane = drawn.unwrap_or_else(|| {
-            let left = |lane: &Lane| lane.regions - lane.taken.len() as u64;
-            (0..self.lanes.len()).max_by_key(|lane| left(&self.lanes[*lane])).unwrap_or(0)
-        });
-        let state = &mut self.lanes[lane];
-        state.jumps_left = state.jumps_left.saturating_sub(1);
-        state.jumps_done += 1;
-        let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
-        let page = state.front(pages, &mut self.rng);
-        (lane, page * PAGE_SECTORS + offset)
+        // Where all have what they are to have, the widest.
+        let widest = || (0..self.lanes.len()).max_by_key(|lane| self.lanes[*lane].regions);
+        let lane = drawn.or_else(widest)?;
+        self.lanes[lane].open(&self.regions, pages, within)
     }
 
     /// A place among known pages whose distances, popularity and history are those that are still wanted.
     fn known_place(&mut self, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
         let live = self.line.live();
-        let first_cell = cell_of(write, false, 0);
+        let first_cell = cell_of(write, UNWRITTEN, 0);
         let wanted: i64 =
-            (0..512).filter(|bin| bin % 256 != NEW).map(|bin| self.cells[first_cell + bin].max(0)).sum();
+            (0..OP_CELLS).filter(|bin| bin % 256 != NEW).map(|bin| self.cells[first_cell + bin].max(0)).sum();
+        let aim = self.draw_place(write, true);
+        let rewrites = write && self.writes_left[DEAD] > self.writes_left[LIVE];
+        // Where nearly any mapping cache holds all regions, it hardly matters how they take turns.
+        let few = self.regions.count() < FEW_REGIONS;
+        let locality = if rewrites || few { LOW_LOCALITY } else { LOCALITY };
         let mut best: Option<(f64, u64, bool)> = None;
+        let mut best_fits = false;
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
         // A jump often begins a run: what the run will find counts as much as what the request finds.
         let ahead = (pages as f64 * self.run_requests[usize::from(write)]) as u64;
         for candidate in 0..MORE_CANDIDATES {
-            if candidate >= CANDIDATES && best.is_some_and(|(score, ..)| score > 2.0 * FULL_FIT) {
+            let lies_well = best.is_some_and(|(score, ..)| score > 2.0 * FULL_FIT + 0.75 * LOCALITY);
+            if best_fits && (candidate >= WELL_CANDIDATES || candidate >= CANDIDATES && lies_well) {
                 break;
             }
             let mut rank = self.rng.below(live as u64);
-            let mut written = false;
+            let (mut state, mut wanted_bin) = (UNWRITTEN, 0);
             if wanted > 0 {
                 let mut place = self.rng.below(wanted.cast_unsigned()).cast_signed();
-                for bin in (0..512).filter(|bin| bin % 256 != NEW) {
+                for bin in (0..OP_CELLS).filter(|bin| bin % 256 != NEW) {
                     place -= self.cells[first_cell + bin].max(0);
                     if place < 0 {
                         let start = bin_start(DISTANCE_BITS, bin % 256);
@@ -655,7 +758,7 @@ impl Fitted {
                         let within =
                             if candidate < OLDEST { end - start - 1 } else { self.rng.below(end - start) };
                         rank = (start + within).min(live as u64 - 1);
-                        written = bin >= 256;
+                        (state, wanted_bin) = (bin / 256, bin % 256);
                         break;
                     }
                 }
@@ -664,9 +767,9 @@ impl Fitted {
             // Where few pages are written, none of them is found by its distance. One at a distance that the trace never
             // has would change the curve of misses, so there are few of those.
             let mut stray = false;
-            if written && !page.written && !self.written.is_empty() {
-                let place = self.rng.below(self.written.len() as u64);
-                let other = self.pages[self.written[place as usize] as usize];
+            if state != page.state
+                && let Some(other) = self.any_in(state)
+            {
                 let distance = self.line.after(other.slot as usize) as u64;
                 let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
                 stray = !self.distances[bin + 256 * usize::from(write)];
@@ -676,19 +779,28 @@ impl Fitted {
             }
             // Some candidates begin where the request began that left the page there, some where the neighbours
             // that fit begin: what is taken up whole leaves no pieces that fit nothing.
-            let start = match candidate % 3 {
+            let start = match candidate % 4 {
                 0 => page.number - u64::from(page.back),
-                1 => page.number,
-                _ => self.first_that_fits(write, page.number, pages),
+                2 if write && page.state == DEAD => self.begin_of(false, page.number),
+                2 if candidate < CANDIDATES => self.first_that_fits(write, page.number, pages),
+                1 | 2 => page.number,
+                _ => {
+                    let found = aim.and_then(|aim| self.known_at(write, aim, pages, wanted_bin));
+                    found.unwrap_or(page.number)
+                }
             };
             let mut score = self.score(write, start, pages) + self.score(write, start, ahead);
+            let fits = score > 2.0 * FULL_FIT;
+            score +=
+                locality * if score > LOCALITY_FIT { self.locality(write, aim, start, pages) } else { -1.0 };
             if self.lanes[self.lane_of(start)].end == Some(start * PAGE_SECTORS + offset) {
                 score -= CHANCE_RUN;
             }
             if best.is_none_or(|(most, ..)| score > most) {
                 best = Some((score, start, stray));
+                best_fits = fits;
             }
-            if score >= 2.0 * PERFECT_FIT {
+            if score >= 2.0 * PERFECT_FIT + LOCALITY {
                 break;
             }
         }
@@ -698,8 +810,61 @@ impl Fitted {
         let state = &self.lanes[lane];
         let behind = state.behind();
         let start = start.min(behind.saturating_sub(pages)).max(state.base_page);
-        self.extend(lane, start, (start + pages - 1).min(behind - 1));
         (lane, start * PAGE_SECTORS + offset)
+    }
+
+    /// A known page at a place that is wanted, or behind it: of some, the one whose distance is nearest to a bin.
+    fn known_at(&mut self, write: bool, wanted: Place, pages: u64, wanted_bin: usize) -> Option<u64> {
+        const TRIES: usize = 8;
+        let mut best: Option<((bool, usize), u64)> = None;
+        for _ in 0..TRIES {
+            let Some((region, target)) = self.regions.target(wanted, pages, &mut self.rng) else { continue };
+            let page = region.begin + region.known.next(target, true);
+            let Some(index) = self.index.get(scatter(page)) else { continue };
+            let known = &self.pages[index as usize];
+            let distance = self.line.after(known.slot as usize) as u64;
+            let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
+            let unwanted = self.cells[cell_of(write, known.state, bin)] <= 0;
+            let off = (unwanted, bin.abs_diff(wanted_bin));
+            if best.is_none_or(|(least, _)| off < least) {
+                best = Some((off, page));
+            }
+            if off == (false, 0) {
+                break;
+            }
+        }
+        best.map(|(_, page)| page)
+    }
+
+    /// How well a known place lies, from -1 to 1.
+    fn locality(&self, write: bool, aim: Option<Place>, start: u64, pages: u64) -> f64 {
+        let Some(aim) = aim else { return 0.0 };
+        let place = self.regions.place(start, start + pages - 1);
+        if self.places.wants(place, write, true) { place.likeness(aim) } else { -1.0 }
+    }
+
+    /// A page that was written, or trimmed since, if any is found.
+    fn any_in(&mut self, state: usize) -> Option<Page> {
+        const TRIES: usize = 4;
+        for _ in 0..TRIES {
+            let list = match state {
+                LIVE => &mut self.written,
+                DEAD => &mut self.dead,
+                _ => return None,
+            };
+            if list.is_empty() {
+                return None;
+            }
+            let place = self.rng.below(list.len() as u64) as usize;
+            let page = self.pages[list[place] as usize];
+            if page.state == state {
+                return Some(page);
+            }
+            if state == DEAD {
+                list.swap_remove(place);
+            }
+        }
+        None
     }
 
     /// The first place in steps of `pages` back from the page `number` from where everything fits.
@@ -727,31 +892,42 @@ impl Fitted {
         let mut score = 0.0;
         let mut looks = 0.0;
         // Pages before the one that is looked at use up what is wanted too.
-        let (mut new, mut first_writes) = (0, 0);
+        let (mut new, mut writes) = (0, [0; 3]);
         let runs = self.plan[usize::from(write)].runs();
         for page in (start..start + pages).step_by(step as usize) {
             let known = self.index.get(scatter(page)).map(|index| &self.pages[index as usize]);
             let (cell, class) = match known {
-                None => (cell_of(write, false, NEW), None),
+                None => (cell_of(write, UNWRITTEN, NEW), None),
                 Some(known) => {
                     let distance = self.line.after(known.slot as usize) as u64;
                     let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
-                    (cell_of(write, known.written, bin), Some(class_of(known.count)))
+                    (cell_of(write, known.state, bin), Some(class_of(known.count)))
                 }
             };
             let looked_at = step.cast_signed();
             score += match class {
                 // Nothing makes up for new pages that runs are to enter; jumps to new pages can go elsewhere.
                 None if self.cells[cell].saturating_sub(runs) - new < looked_at => UNWANTED_NEW,
-                Some(_) if is_first_write(cell) && self.first_writes_left - first_writes < looked_at => {
-                    UNWANTED_WRITE
+                Some(_)
+                    if let Some(state) = rewritten_state(cell)
+                        && self.writes_left[state] - writes[state] < looked_at =>
+                {
+                    match state {
+                        UNWRITTEN => UNWANTED_WRITE,
+                        _ if self.has_trims => UNWANTED_REWRITE,
+                        _ => -1.0,
+                    }
                 }
+                // That they were trimmed counts for more than when they were used.
+                Some(_) if rewritten_state(cell) == Some(DEAD) && self.cells[cell] < looked_at => 0.0,
                 _ if self.cells[cell] < looked_at => -1.0,
                 _ => 1.0,
             };
             score += class.map_or(0.0, |class| POPULARITY * self.demand(class, step));
             new += if class.is_none() { looked_at } else { 0 };
-            first_writes += if is_first_write(cell) { looked_at } else { 0 };
+            if let Some(state) = rewritten_state(cell) {
+                writes[state] += looked_at;
+            }
             looks += 1.0;
         }
         score / looks
@@ -768,28 +944,116 @@ impl Fitted {
         libm::log2(share / supply).clamp(-2.0, 2.0) * 0.25 + 0.5
     }
 
-    fn trim_place(&mut self, sectors: u64, offset: u64) -> (usize, u64) {
-        let row = self.trims.draw(&mut self.rng);
-        let bin = row.map_or(NEW, |row| self.model.phases[self.phase].trims[row][0] as usize);
+    /// A lane and an address for a trim: where its first page was used so long ago, and where it frees what the trace's did.
+    fn trim_place(&mut self, kind: usize, sectors: u64, offset: u64) -> (usize, u64) {
+        let drawn = self.trims[kind].draw(&mut self.rng);
+        let cell = drawn.map_or(NEW, |row| self.model.phases[self.phase].trims[row][0] as usize);
+        let (goes_on, state, bin) = (cell >= OP_CELLS, cell % OP_CELLS / 256, cell % 256);
+        if goes_on {
+            let ends = (0..self.lanes.len()).filter_map(|lane| {
+                let end = self.lanes[lane].trim_end?;
+                (end + sectors <= self.lanes[lane].behind() * PAGE_SECTORS).then_some((lane, end))
+            });
+            let ends: Vec<_> = ends.collect();
+            if !ends.is_empty() {
+                return ends[self.rng.below(ends.len() as u64) as usize];
+            }
+        }
         let live = self.line.live() as u64;
-        let page = if bin == NEW || live == 0 {
-            let last = &self.lanes[self.lanes.len() - 1];
-            self.rng.below(last.behind())
-        } else {
-            let (start, end) = (bin_start(DISTANCE_BITS, bin), bin_start(DISTANCE_BITS, bin + 1));
-            let rank = (start + self.rng.below(end - start)).min(live - 1);
-            self.pages[self.at_slot[self.line.select(rank as usize)] as usize].number
-        };
+        let whole = ((offset + sectors) / PAGE_SECTORS).saturating_sub(offset.div_ceil(PAGE_SECTORS)).max(1);
+        let mut best: Option<(f64, u64)> = None;
+        for candidate in 0..MORE_CANDIDATES {
+            let start = if bin == NEW || live == 0 {
+                let lane = &self.lanes[self.lanes.len() - 1];
+                lane.base_page + self.rng.below(lane.regions * REGION_PAGES)
+            } else {
+                let (start, end) = (bin_start(DISTANCE_BITS, bin), bin_start(DISTANCE_BITS, bin + 1));
+                let rank = (start + self.rng.below(end - start)).min(live - 1);
+                let mut page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
+                if page.state != state {
+                    page = self.any_in(state).unwrap_or(page);
+                }
+                match candidate % 3 {
+                    0 => page.number,
+                    1 => self.begin_of(true, page.number),
+                    _ => self.live_end(page.number).saturating_sub(whole),
+                }
+            };
+            let lane = self.lane_of(start);
+            let start =
+                start.min(self.lanes[lane].behind().saturating_sub(whole)).max(self.lanes[lane].base_page);
+            let freed = self.regions.live(start, start + whole - 1) as f64 / whole as f64;
+            let score = if state == LIVE && bin != NEW { freed } else { 1.0 - freed };
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, start));
+            }
+            if score >= 1.0 {
+                break;
+            }
+        }
+        let (_, page) = best.unwrap_or_default();
+        // Its first page is the first whole one.
+        let before = u64::from(offset > 0 && offset + sectors >= 2 * PAGE_SECTORS);
         let lane = self.lane_of(page);
         let state = &self.lanes[lane];
-        let behind = state.behind() * PAGE_SECTORS;
-        let lba = (page * PAGE_SECTORS + offset).min(behind.saturating_sub(sectors));
+        let lba = (page.saturating_sub(before) * PAGE_SECTORS + offset)
+            .min((state.behind() * PAGE_SECTORS).saturating_sub(sectors));
         (lane, lba.max(state.base_page * PAGE_SECTORS))
     }
 
+    /// Where the live pages begin that end with `page`, or the known pages that are not.
+    fn begin_of(&self, live: bool, page: u64) -> u64 {
+        let mut begin = page;
+        while let Some(region) = begin.checked_sub(1).and_then(|before| self.regions.find(before)) {
+            let pages = if live { region.live } else { region.known.without(&region.live) };
+            let before = region.begin + pages.before(begin - region.begin);
+            if before == begin {
+                break;
+            }
+            begin = before;
+        }
+        begin
+    }
+
+    /// The first page from `page` on that is not live.
+    fn live_end(&self, page: u64) -> u64 {
+        let mut end = page;
+        while let Some(region) = self.regions.find(end) {
+            let next = region.begin + region.live.next(end - region.begin, false);
+            if next == end {
+                break;
+            }
+            end = next;
+        }
+        end
+    }
+
+    /// Note which pages a trim frees.
+    fn trim(&mut self, lane: usize, lba: u64, sectors: u64) {
+        self.lanes[lane].trim_end = Some(lba + sectors);
+        let (first, behind) = (lba.div_ceil(PAGE_SECTORS), (lba + sectors) / PAGE_SECTORS);
+        if first >= behind {
+            return;
+        }
+        for number in self.regions.trim(first, behind - 1) {
+            if let Some(index) = self.index.get(scatter(number)) {
+                self.pages[index as usize].state = DEAD;
+                self.dead.push(index);
+                self.dead_pages += 1;
+            }
+        }
+    }
+
     /// Move the pages of a request to the top of the stack, and count what they were.
-    fn touch(&mut self, write: bool, lba: u64, sectors: u64) {
+    fn touch(&mut self, lane: usize, write: bool, lba: u64, sectors: u64) {
         let (first, last) = (lba / PAGE_SECTORS, (lba + sectors - 1) / PAGE_SECTORS);
+        if self.lanes[lane].end != Some(lba) {
+            self.places.take(self.regions.place(first, last), write, self.is_known(first));
+        }
+        let regions = self.regions.count();
+        self.regions.touch(first, last, write);
+        let left = &mut self.lanes[lane].regions_left;
+        *left = left.saturating_sub(self.regions.count() - regions);
         for number in first..=last {
             if self.line.is_full() {
                 self.renumber();
@@ -799,8 +1063,8 @@ impl Fitted {
             let (index, cell) = if new {
                 let index = self.pages.len() as u32;
                 self.index.set(place, index);
-                self.pages.push(Page { number, slot: 0, back, count: 0, written: false });
-                (index, cell_of(write, false, NEW))
+                self.pages.push(Page { number, slot: 0, back, count: 0, state: UNWRITTEN });
+                (index, cell_of(write, UNWRITTEN, NEW))
             } else {
                 let index = self.index.value(place);
                 let page = self.pages[index as usize];
@@ -809,18 +1073,21 @@ impl Fitted {
                 self.classes[class_of(page.count)] -= 1;
                 self.classes_left -= 1;
                 self.supply[class_of(page.count)] -= 1;
-                (index, cell_of(write, page.written, bin))
+                (index, cell_of(write, page.state, bin))
             };
             self.cells[cell] -= 1;
-            self.first_writes_left -= i64::from(is_first_write(cell));
-            if write && !self.pages[index as usize].written {
+            if let Some(state) = rewritten_state(cell) {
+                self.writes_left[state] -= 1;
+                self.dead_pages -= u64::from(state == DEAD);
+            }
+            if write && self.pages[index as usize].state == UNWRITTEN {
                 self.written.push(index);
             }
             let slot = self.line.push() as u32;
             self.at_slot[slot as usize] = index;
             let page = &mut self.pages[index as usize];
             (page.slot, page.back) = (slot, back);
-            page.written |= write;
+            page.state = if write { LIVE } else { page.state };
             page.count = page.count.saturating_add(1);
             self.supply[class_of(page.count)] += 1;
         }
@@ -843,44 +1110,12 @@ impl Lane {
         self.base_page + self.regions * REGION_PAGES
     }
 
-    /// The first of `pages` new pages at which nothing goes on sequentially.
-    fn front(&mut self, pages: u64, rng: &mut Rng) -> u64 {
-        const OPEN: usize = 4;
-        self.fronts.retain(|front| front.next < front.end);
-        let behind_last =
-            |front: &Front| self.end.is_some_and(|end| end.div_ceil(PAGE_SECTORS) == front.next);
-        let fitting: Vec<usize> = (0..self.fronts.len())
-            .filter(|index| {
-                let front = &self.fronts[*index];
-                front.next + pages <= front.end && !behind_last(front)
-            })
-            .collect();
-        let enough = self.taken.len() as u64 >= self.wanted_regions;
-        let due = self.taken.len() as u64 * self.jumps < self.wanted_regions * self.jumps_done;
-        if (due || (fitting.is_empty() && !enough))
-            && let Some(page) = self.open(pages)
-        {
-            return page;
-        }
-        if fitting.is_empty() {
-            // A page is left out, so that the request is a jump.
-            let beside = self.fronts.iter().find(|front| front.next + 1 + pages <= front.end);
-            if let Some(page) = beside.map(|front| front.next + 1).or_else(|| self.open(pages)) {
-                return page;
-            }
-        }
-        // Old fronts are filled up before there are too many of them.
-        let among = if fitting.len() > OPEN { OPEN } else { fitting.len() };
-        if among > 0 {
-            return self.fronts[fitting[rng.below(among as u64) as usize]].next;
-        }
-        let room = (self.regions * REGION_PAGES).saturating_sub(pages);
-        self.base_page + rng.below(room + 1)
-    }
-
-    /// Take a region that is free, and as many behind it as `pages` need.
-    fn open(&mut self, pages: u64) -> Option<u64> {
+    /// The page `within` of a region that is free, or one before where the `pages` would not fit it, with as many regions
+    /// behind it as they need.
+    fn open(&mut self, touched: &Regions, pages: u64, within: u64) -> Option<u64> {
         let regions = pages.div_ceil(REGION_PAGES);
+        let within = within.min((regions * REGION_PAGES) - pages);
+        let first = self.base_page / REGION_PAGES;
         // Both ends first, so that the range is that of the trace however few regions are opened.
         while self.drawn < self.regions + 2 {
             let region = match self.drawn {
@@ -890,12 +1125,10 @@ impl Lane {
                 drawn => drawn - 2,
             };
             self.drawn += 1;
-            let free = |region| region < self.regions && !self.taken.contains(&region);
+            let free =
+                |region| region < self.regions && touched.find((first + region) * REGION_PAGES).is_none();
             if (region..region + regions).all(free) {
-                let begin = self.base_page + region * REGION_PAGES;
-                self.taken.extend(region..region + regions);
-                self.fronts.push(Front { next: begin, end: begin + regions * REGION_PAGES });
-                return Some(begin);
+                return Some(self.base_page + region * REGION_PAGES + within);
             }
         }
         None

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::refuse;
+use super::regions::{GROUP_RANKS, is_row};
 use crate::stats::bins::bin_of;
 
 pub(crate) const PAGE_SECTORS: u64 = 8;
@@ -23,17 +24,25 @@ pub(crate) const DISTANCE_BITS: u32 = 2;
 pub(crate) const GAP_BITS: u32 = 3;
 /// Bins of distances below this number; it stands for pages that nothing had touched.
 pub(crate) const NEW: usize = 255;
-/// Operation, whether the page was written before, and the bin of the distance.
-pub(crate) const CELLS: usize = 2 * 2 * 256;
+/// What became of a page: it was never written, its data live, or were trimmed.
+pub(crate) const UNWRITTEN: usize = 0;
+pub(crate) const LIVE: usize = 1;
+pub(crate) const DEAD: usize = 2;
+/// Accesses of an operation: state of the page, and the bin of the distance.
+pub(crate) const OP_CELLS: usize = 3 * 256;
+pub(crate) const CELLS: usize = 2 * OP_CELLS;
+/// Trims: whether they begin where the trim before on the volume ended, state of the first page, and the bin of its
+/// distance.
+pub(crate) const TRIM_CELLS: usize = 2 * OP_CELLS;
 /// How often a page was accessed before, in 4 bins to the octave.
 const CLASS_BITS: u32 = 2;
 pub(crate) const CLASSES: usize = 128;
 
 /// Kinds of requests: for reads and then writes, a jump to new pages, sequential to new pages, a jump to known pages,
-/// sequential to known pages; then trims and flushes.
-pub(crate) const KINDS: usize = 10;
+/// sequential to known pages; then trims that begin with a live page, other trims, and flushes.
+pub(crate) const KINDS: usize = 11;
 pub(crate) const TRIM: usize = 8;
-pub(crate) const FLUSH: usize = 9;
+pub(crate) const FLUSH: usize = 10;
 pub(crate) const SEQUENTIAL: usize = 1;
 pub(crate) const KNOWN: usize = 2;
 
@@ -41,8 +50,14 @@ pub(crate) fn kind_of(write: bool, sequential: bool, known: bool) -> usize {
     4 * usize::from(write) + SEQUENTIAL * usize::from(sequential) + KNOWN * usize::from(known)
 }
 
-pub(crate) fn cell_of(write: bool, written: bool, bin: usize) -> usize {
-    (usize::from(write) * 2 + usize::from(written)) * 256 + bin
+/// Whether a trim of a cell begins with a live page.
+pub(crate) fn frees(trim: usize) -> bool {
+    trim % OP_CELLS / 256 == LIVE && trim % 256 != NEW
+}
+
+/// The cell of an access, or of a trim that goes on or not.
+pub(crate) fn cell_of(second: bool, state: usize, bin: usize) -> usize {
+    usize::from(second) * OP_CELLS + state * 256 + bin
 }
 
 pub(crate) fn class_of(count: u32) -> usize {
@@ -53,6 +68,9 @@ pub(crate) fn class_of(count: u32) -> usize {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FittedModel {
+    /// Version of this description, 2. What older ones say is not enough.
+    #[serde(default)]
+    pub version: u32,
     /// Whether the address spaces of volumes lie on top of each other, rather than side by side.
     #[serde(default)]
     pub overlay: bool,
@@ -60,6 +78,12 @@ pub struct FittedModel {
     pub streams: Vec<FittedStream>,
     /// How often a request of one kind follows one of another: a row for each kind, in the order of `kinds` of a phase.
     pub follows: Vec<Vec<u64>>,
+    /// Jumps by their place: the rank as phases have it, then how many by step. Less than 16 pages from the last request in
+    /// the region, the step is 4 more or less the octave of the distance upwards or downwards; otherwise 19 more or less
+    /// that of the distance from where the region was first touched; where nothing had touched it, it is the 32nd of the
+    /// region in which they begin.
+    #[serde(default)]
+    pub places: Vec<Vec<u64>>,
     /// Equal parts of the trace, by requests.
     pub phases: Vec<FittedPhase>,
 }
@@ -89,16 +113,22 @@ pub struct FittedPhase {
     /// From the last arrival before it, or its first, to its last arrival.
     pub duration_ns: u64,
     /// Requests by kind: reads and then writes, each a jump to new pages, sequential to new pages, a jump to known
-    /// pages, sequential to known pages; then trims and flushes.
+    /// pages, sequential to known pages; then trims that begin with live pages, other trims, and flushes.
     pub kinds: Vec<u64>,
     /// Sizes by kind (all but flushes): sectors, sectors from the begin of a 4 KiB page, requests.
     pub sizes: Vec<Vec<[u64; 3]>>,
-    /// Page accesses by what they find: 512 for writes, plus 256 where the page was written before, plus the bin of
-    /// the reuse distance or 255 for a new page; then how many.
+    /// Page accesses by what they find: 768 for writes, plus 256 where the page was written before or 512 where it was
+    /// trimmed since, plus the bin of the reuse distance or 255 for a new page; then how many.
     pub pages: Vec<[u64; 2]>,
     /// Accesses to known pages by earlier accesses to the page, in 4 bins to the octave: bin, how many.
     pub popularity: Vec<[u64; 2]>,
-    /// Trims by the bin of the distance of their first page, 255 for pages that were not touched; then how many.
+    /// Jumps by the rank of their region: 32 where the first page is known, plus 64 for writes, plus the octave (0, 1, 2 to
+    /// 3, 4 to 7, ...) of how many other regions of 4 MiB were touched since, or 31 where nothing had touched it; then how
+    /// many.
+    #[serde(default)]
+    pub ranks: Vec<[u64; 2]>,
+    /// Trims by their first whole page: 768 where they begin at the end of the trim before, plus 256 where the page was
+    /// written or 512 where it was trimmed since, plus the bin of its distance, 255 where it was not touched; then how many.
     pub trims: Vec<[u64; 2]>,
     /// Spans between arrivals by bin; then how many.
     pub gaps: Vec<[u64; 2]>,
@@ -111,9 +141,9 @@ impl FittedModel {
         counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Mean requests of a run on known pages, at most 64.
-    pub(super) fn run_requests(&self, write: bool) -> f64 {
-        let kind = kind_of(write, true, true);
+    /// Mean requests of a run on pages that are known, or new; at most 64.
+    pub(super) fn run_requests(&self, write: bool, known: bool) -> f64 {
+        let kind = kind_of(write, true, known);
         let all: u64 = self.follows[kind].iter().sum();
         let stops = all - self.follows[kind][kind].min(all);
         (all as f64 / stops.max(1) as f64).clamp(1.0, 64.0)
@@ -123,7 +153,7 @@ impl FittedModel {
     pub(super) fn distances(&self) -> Vec<bool> {
         let mut found = vec![false; 512];
         for [cell, _] in self.phases.iter().flat_map(|phase| &phase.pages) {
-            found[(cell / 512 * 256 + cell % 256) as usize] = true;
+            found[*cell as usize / OP_CELLS * 256 + *cell as usize % 256] = true;
         }
         found
     }
@@ -152,6 +182,10 @@ impl FittedModel {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         const MOST_REGIONS: u64 = 1 << 38;
         let wrong = |key: &str, found: u64, expected: &str| refuse(&format!("fitted.{key}"), found, expected);
+        if self.version != VERSION {
+            let expected = "must be 2: fit the trace again with this version of `ftlab trace fit`";
+            return wrong("version", self.version.into(), expected);
+        }
         if self.streams.is_empty() || self.streams.len() > 1 << 16 {
             return wrong("streams", self.streams.len() as u64, "must have from 1 to 65,536 rows");
         }
@@ -172,13 +206,18 @@ impl FittedModel {
             }
         }
         if self.follows.len() != KINDS || self.follows.iter().any(|row| row.len() != KINDS) {
-            return wrong("follows", self.follows.len() as u64, "must have 10 rows of 10 counts");
+            return wrong("follows", self.follows.len() as u64, "must have 11 rows of 11 counts");
         }
         if let Some(count) = self.follows.iter().flatten().find(|count| **count > MOST) {
             return wrong("follows", *count, "must be at most 2^40");
         }
         if self.phases.is_empty() || self.phases.len() > 1000 {
             return wrong("phases", self.phases.len() as u64, "must be from 1 to 1000");
+        }
+        let too_many = |row: &&Vec<u64>| !is_row(row) || row.iter().any(|count| *count > MOST);
+        if let Some(row) = self.places.iter().find(too_many) {
+            let expected = "must be rows of a rank below 128 and up to 30 counts by step, 32 in new regions, of at most 2^40";
+            return wrong("places", row.first().copied().unwrap_or_default(), expected);
         }
         for phase in &self.phases {
             phase.validate()?;
@@ -194,6 +233,8 @@ impl FittedModel {
     }
 }
 
+/// Version of descriptions. The first had none, and said nothing of places and of what trims free.
+pub(crate) const VERSION: u32 = 2;
 /// Counts are at most so large.
 const MOST: u64 = 1 << 40;
 /// 200 days: simulated time ends a little later.
@@ -204,13 +245,13 @@ impl FittedPhase {
         let wrong =
             |key: &str, found: u64, expected: &str| refuse(&format!("fitted.phases.{key}"), found, expected);
         if self.kinds.len() != KINDS {
-            return wrong("kinds", self.kinds.len() as u64, "must have 10 counts");
+            return wrong("kinds", self.kinds.len() as u64, "must have 11 counts");
         }
         if let Some(count) = self.kinds.iter().find(|count| **count > MOST) {
             return wrong("kinds", *count, "must be at most 2^40");
         }
         if self.sizes.len() != FLUSH {
-            return wrong("sizes", self.sizes.len() as u64, "must have 9 lists");
+            return wrong("sizes", self.sizes.len() as u64, "must have 10 lists");
         }
         if self.duration_ns > MOST_NS {
             return wrong("duration_ns", self.duration_ns, "must be at most 200 days");
@@ -238,7 +279,8 @@ impl FittedPhase {
         let gap = |bin: u64| bin <= MOST_GAP_BIN;
         check_rows("pages", &self.pages, cell)?;
         check_rows("popularity", &self.popularity, class)?;
-        check_rows("trims", &self.trims, distance)?;
+        check_rows("ranks", &self.ranks, |rank| rank < GROUP_RANKS as u64)?;
+        check_rows("trims", &self.trims, |trim| trim < TRIM_CELLS as u64 && distance(trim % 256))?;
         check_rows("gaps", &self.gaps, gap)
     }
 }

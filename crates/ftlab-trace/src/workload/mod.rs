@@ -14,6 +14,7 @@ mod pc;
 mod phone;
 mod process;
 mod quota;
+pub(crate) mod regions;
 mod search;
 mod size;
 pub mod stand_in;
