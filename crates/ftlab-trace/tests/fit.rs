@@ -2,9 +2,12 @@
 
 mod real;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_trace::fit::{fit, to_toml};
 use ftlab_trace::stats::{LifetimeStats, ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
@@ -31,9 +34,75 @@ fn misfits(name: &str, trace: &dyn SourceFactory, seeds: &[u64]) -> Vec<String> 
     let text = to_toml(name, &model);
     assert!(text.len() < 80_000, "{name}: {} bytes", text.len());
     let config = workload(model);
-    let of_seed =
-        |seed: &u64| misfits_of(name, &recorded, &WorkloadConfig { seed: Some(*seed), ..config.clone() });
-    seeds.iter().filter_map(of_seed).collect()
+    let config = |seed: &u64| WorkloadConfig { seed: Some(*seed), ..config.clone() };
+    let misfits = seeds.iter().filter_map(|seed| misfits_of(name, &recorded, &config(seed)));
+    let caches = cache_misfits(name, trace, &*config(&seeds[0]).factory(1 << 50, None, None).unwrap());
+    misfits.chain(caches).collect()
+}
+
+/// Mapping caches of 64 KiB, and by how much the share of lookups that miss may be off.
+const CACHES: [(&str, f64); 4] = [("full_page", 0.05), ("tafp", 0.07), ("sftl", 0.05), ("dftl", 0.1)];
+
+fn cache_misfits(name: &str, trace: &dyn SourceFactory, fitted: &dyn SourceFactory) -> Option<String> {
+    let [(recorded, first), (fitted, second)] = [trace, fitted].map(by_first_use);
+    let regions = first.max(second);
+    let off = CACHES.map(|(kind, most)| {
+        let [recorded, fitted] = [&recorded, &fitted].map(|source| misses(source, regions, kind));
+        (kind, fitted - recorded, most)
+    });
+    eprintln!("{name:32.32} {}", off.map(|(kind, off, _)| format!("{kind} {off:6.3}")).join("  "));
+    let wrong: Vec<_> = off.into_iter().filter(|(_, off, most)| off.abs() > *most).collect();
+    (!wrong.is_empty()).then(|| format!("{name}, mapping caches: {wrong:?}"))
+}
+
+/// The requests with regions of 4 MiB, which translation pages map, in the order of their first use, so that a drive need
+/// not be as large as their addresses; and how many regions these are. Trims of others are left out.
+fn by_first_use(factory: &dyn SourceFactory) -> (VecSource, u64) {
+    const REGION_SECTORS: u64 = 8192;
+    let mut source = factory.open(0).unwrap();
+    let (mut batch, mut requests, mut regions) = (Vec::new(), Vec::new(), HashMap::new());
+    while source.fill(&mut batch, 1 << 16).unwrap() > 0 {
+        for request in batch.drain(..) {
+            let (mut lba, end) = (request.lba, request.lba + u64::from(request.sectors));
+            while lba < end {
+                let (number, behind) =
+                    (lba / REGION_SECTORS, end.min((lba / REGION_SECTORS + 1) * REGION_SECTORS));
+                let (key, next) = ((request.stream, number), regions.len() as u64);
+                let region = match request.op {
+                    Op::Trim => regions.get(&key).copied(),
+                    _ => Some(*regions.entry(key).or_insert(next)),
+                };
+                requests.extend(region.map(|region| Request {
+                    lba: region * REGION_SECTORS + lba % REGION_SECTORS,
+                    sectors: (behind - lba) as u32,
+                    arrival_ns: 0,
+                    stream: 0,
+                    ..request
+                }));
+                lba = behind;
+            }
+        }
+    }
+    (VecSource::new(requests), regions.len() as u64)
+}
+
+/// The share of lookups that miss a mapping cache on a drive of so many regions.
+fn misses(source: &VecSource, regions: u64, kind: &str) -> f64 {
+    let blocks = 2 * (8 * regions + 64);
+    let device = serde_json::json!({
+        "geometry": {"channels": 1, "ways": 1, "dies": 1, "planes": 1, "blocks_per_plane": blocks, "pages_per_block": 128,
+            "page_bytes": 4096},
+        "timing": {"read_us": 200, "program_us": 1600, "erase_us": 3000, "bus_mb_per_s": 40},
+        "cell": {"kind": "slc"},
+        "ftl": {"kind": "map_only", "logical_bytes": (regions + 1) * (4 << 20)},
+        "map_cache": {"kind": kind, "bytes": "64KiB"},
+        "host": {"arrival": "closed"},
+    });
+    let device: DeviceConfig = serde_json::from_value(device).unwrap();
+    let run = simulate(&device, source, &RunOptions::default(), &RunControl::default(), &mut ());
+    let outcome = run.unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    1.0 - outcome.summary.map_cache.unwrap().hit_ratio
 }
 
 fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Option<String> {

@@ -427,3 +427,87 @@ impl Regions {
         self.line = line;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pages_agree_with_a_list(
+            changes in prop::collection::vec((0..REGION_PAGES, 1..200u64, any::<bool>()), 0..30),
+            asked in prop::collection::vec((0..REGION_PAGES, 1..REGION_PAGES), 1..20),
+        ) {
+            let (mut pages, mut list) = (Pages::default(), [false; REGION_PAGES as usize]);
+            for (first, count, value) in changes {
+                let last = (first + count - 1).min(REGION_PAGES - 1);
+                pages.set(first, last, value);
+                list[first as usize..=last as usize].fill(value);
+            }
+            let is = |page: u64| list[page as usize];
+            for (page, count) in asked {
+                prop_assert_eq!(pages.has(page), is(page));
+                for wanted in [true, false] {
+                    let next = (page..REGION_PAGES).find(|page| is(*page) == wanted);
+                    prop_assert_eq!(pages.next(page, wanted), next.unwrap_or(REGION_PAGES));
+                }
+                prop_assert_eq!(pages.before(page), (0..page).rev().find(|page| !is(*page)).map_or(0, |page| page + 1));
+                let last = (page + count - 1).min(REGION_PAGES - 1);
+                prop_assert_eq!(pages.count(page, last), (page..=last).filter(|page| is(*page)).count() as u64);
+                let fits = |start: &u64| (*start..start + count).all(|page| !is(page));
+                let best = (0..=REGION_PAGES - count).filter(fits).map(|start| start.abs_diff(page)).min();
+                let gap = pages.gap(page, count);
+                prop_assert_eq!(gap.map(|start| start.abs_diff(page)), best);
+                prop_assert!(gap.is_none_or(|start| fits(&start)));
+            }
+        }
+
+        #[test]
+        fn a_place_that_is_drawn_is_where_it_was_counted(
+            (origin, first) in (0..REGION_PAGES, 0..REGION_PAGES),
+            length in 1..64u64,
+            pages in 1..64u64,
+            seed in any::<u64>(),
+        ) {
+            let last = (first + length - 1).min(REGION_PAGES - 1);
+            let (known, live) = (Pages::default(), Pages::default());
+            let region = Region { begin: 0, slot: 0, origin, first, last, known, live };
+            let mut rng = Rng::new(seed, &[1]);
+            for step in 0..=FAR + FAR_OCTAVES {
+                let Some(target) = region.target(step, pages, &mut rng) else { continue };
+                prop_assert!(target + pages <= REGION_PAGES);
+                let found = region.step_to(target, target + pages - 1);
+                // What lies far from the first entry may be near the last request.
+                prop_assert!(found == step || (step > 2 * NEAR && found <= 2 * NEAR), "{step}: {found} at {target}");
+            }
+        }
+
+        #[test]
+        fn regions_are_in_the_order_of_their_last_accesses(
+            touches in prop::collection::vec((0..40u64, 0..3 * REGION_PAGES, 1..40u64, any::<bool>()), 1..900),
+        ) {
+            let mut regions = Regions::default();
+            let mut order: Vec<u64> = Vec::new();
+            for (region, within, pages, write) in touches {
+                let first = region * REGION_PAGES + within;
+                let last = first + pages - 1;
+                let rank = order.iter().rev().position(|number| *number == first / REGION_PAGES);
+                let expected = rank.map_or(OPENED, |rank| octave_of(rank as u64));
+                prop_assert_eq!(regions.place(first, last).rank, expected);
+                regions.touch(first, last, write);
+                for number in first / REGION_PAGES..=last / REGION_PAGES {
+                    order.retain(|other| *other != number);
+                    order.push(number);
+                }
+                prop_assert_eq!(regions.count(), order.len() as u64);
+                prop_assert!(!write || regions.live(first, last) == pages);
+            }
+            let all = (0, 64 * REGION_PAGES);
+            let live = regions.live(all.0, all.1);
+            prop_assert_eq!(regions.trim(all.0, all.1).len() as u64, live);
+            prop_assert_eq!(regions.live(all.0, all.1), 0);
+        }
+    }
+}
