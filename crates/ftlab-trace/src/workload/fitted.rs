@@ -3,6 +3,8 @@
 //! The generator keeps a stack of its own pages, least recently used at the bottom, and draws without replacement, so
 //! that counts come out exactly.
 
+use std::cell::Cell;
+
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
 
@@ -193,6 +195,10 @@ pub(super) struct Fitted {
     cells: Vec<i64>,
     classes: Vec<i64>,
     classes_left: i64,
+    /// [`demand`](Self::demand) of each class, until a request changes it; not a number where it was not asked for.
+    demands: Vec<Cell<f64>>,
+    /// Bins of distances that are wanted for a jump.
+    wanted: Vec<(i64, usize)>,
     /// Bins of distances that reads and then writes have anywhere in the trace.
     distances: Vec<bool>,
     regions: Regions,
@@ -302,6 +308,8 @@ impl Fitted {
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
             classes_left: 0,
+            demands: vec![Cell::new(f64::NAN); CLASSES],
+            wanted: Vec::new(),
             distances: shape.model.distances(),
             regions: Regions::default(),
             places: Places::new(&shape.model.places),
@@ -355,6 +363,7 @@ impl Fitted {
             self.classes[row[0] as usize] += row[1].cast_signed();
             self.classes_left += row[1].cast_signed();
         }
+        self.forget_demands();
         // As many as two trims free on average.
         let pages: u64 = phase.sizes[TRIM].iter().map(|row| row[0] / PAGE_SECTORS * row[2]).sum();
         self.trim_pages = 2 * pages / phase.kinds[TRIM].max(1);
@@ -726,9 +735,14 @@ impl Fitted {
     /// A place among known pages whose distances, popularity and history are those that are still wanted.
     fn known_place(&mut self, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
         let live = self.line.live();
-        let first_cell = cell_of(write, UNWRITTEN, 0);
-        let wanted: i64 =
-            (0..OP_CELLS).filter(|bin| bin % 256 != NEW).map(|bin| self.cells[first_cell + bin].max(0)).sum();
+        // Bins that are wanted, each with how much is wanted up to it.
+        let cells = self.cells[cell_of(write, UNWRITTEN, 0)..].iter().take(OP_CELLS).enumerate();
+        let mut wanted = 0;
+        self.wanted.clear();
+        for (bin, left) in cells.filter(|(bin, left)| bin % 256 != NEW && **left > 0) {
+            wanted += left;
+            self.wanted.push((wanted, bin));
+        }
         let aim = self.draw_place(write, true);
         let rewrites = write && self.writes_left[DEAD] > self.writes_left[LIVE];
         // Where nearly any mapping cache holds all regions, it hardly matters how they take turns.
@@ -747,21 +761,15 @@ impl Fitted {
             let mut rank = self.rng.below(live as u64);
             let (mut state, mut wanted_bin) = (UNWRITTEN, 0);
             if wanted > 0 {
-                let mut place = self.rng.below(wanted.cast_unsigned()).cast_signed();
-                for bin in (0..OP_CELLS).filter(|bin| bin % 256 != NEW) {
-                    place -= self.cells[first_cell + bin].max(0);
-                    if place < 0 {
-                        let start = bin_start(DISTANCE_BITS, bin % 256);
-                        let end = bin_start(DISTANCE_BITS, bin % 256 + 1);
-                        // The oldest of them first: pieces that are passed over would sink, and take up the room that
-                        // distances are measured in.
-                        let within =
-                            if candidate < OLDEST { end - start - 1 } else { self.rng.below(end - start) };
-                        rank = (start + within).min(live as u64 - 1);
-                        (state, wanted_bin) = (bin / 256, bin % 256);
-                        break;
-                    }
-                }
+                let place = self.rng.below(wanted.cast_unsigned()).cast_signed();
+                let (_, bin) = self.wanted[self.wanted.partition_point(|(up_to, _)| *up_to <= place)];
+                (state, wanted_bin) = (bin / 256, bin % 256);
+                let start = bin_start(DISTANCE_BITS, wanted_bin);
+                let end = bin_start(DISTANCE_BITS, wanted_bin + 1);
+                // The oldest of them first: pieces that are passed over would sink, and take up the room that distances
+                // are measured in.
+                let within = if candidate < OLDEST { end - start - 1 } else { self.rng.below(end - start) };
+                rank = (start + within).min(live as u64 - 1);
             }
             let mut page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
             // Where few pages are written, none of them is found by its distance. One at a distance that the trace never
@@ -939,9 +947,19 @@ impl Fitted {
         if left < step.cast_signed() {
             return -1.0;
         }
+        let known = self.demands[class].get();
+        if !known.is_nan() {
+            return known;
+        }
         let share = left as f64 / self.classes_left.max(1) as f64;
         let supply = self.supply[class] as f64 / self.pages.len() as f64;
-        libm::log2(share / supply).clamp(-2.0, 2.0) * 0.25 + 0.5
+        let demand = libm::log2(share / supply).clamp(-2.0, 2.0) * 0.25 + 0.5;
+        self.demands[class].set(demand);
+        demand
+    }
+
+    fn forget_demands(&self) {
+        self.demands.iter().for_each(|demand| demand.set(f64::NAN));
     }
 
     /// A lane and an address for a trim: where its first page was used so long ago, and where it frees what the trace's did.
@@ -1050,6 +1068,7 @@ impl Fitted {
         if self.lanes[lane].end != Some(lba) {
             self.places.take(self.regions.place(first, last), write, self.is_known(first));
         }
+        self.forget_demands();
         let regions = self.regions.count();
         self.regions.touch(first, last, write);
         let left = &mut self.lanes[lane].regions_left;
