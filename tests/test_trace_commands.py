@@ -602,6 +602,19 @@ def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> N
     assert told.startswith("workload.requests, workload.web_cache.objects not as in web-cache; requests")
 
 
+def test_a_calibration_of_ones_own_is_held_against_what_is_measured(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(
+        '[workload]\nkind = "zipf"\nrequests = 2000\nread_fraction = 0.5\nfootprint_bytes = "1MiB"\n'
+        '[calibration]\nsource = "measured last summer"\nrequests = 2000\nread_fraction = 0.5\n'
+    )
+    workload = ftlab_package.Workload.load(own)
+    assert "uncalibrated" not in dict(ftlab_package.trace_stats(workload).rows())
+    changed = ftlab_package.Workload.load(own, "read_fraction=0.6")
+    told = dict(ftlab_package.trace_stats(changed).rows())["uncalibrated"]
+    assert told == "read_fraction not as its calibration says"
+
+
 def test_the_report_of_a_generator_has_everything() -> None:
     ran = ftlab("trace", "stats", "--workload", "web-cache", "--requests", "30000", "--reuse", "off")
     told = {line.split("  ")[0].strip() for line in ran.out.splitlines()}

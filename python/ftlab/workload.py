@@ -229,9 +229,12 @@ class Workload(Transformable):
     def uncalibrated(self) -> str | None:
         """Why it need not have the statistics that ftlab's tests hold it to: what differs from the preset.
 
-        ``None`` when it is as the preset, but for the seed, and when it is no stand-in and has no calibration.
+        ``None`` when it is as the preset, but for the seed, when it is no stand-in and has no calibration, and when it
+        has one that is no preset's.
         """
-        return None if self.held_as is None else uncalibrated(self.to_dict(), self.held_as)
+        # A calibration of the user's own is held against what is measured, and against nothing else.
+        own = self.calibration is not None and all(held_as != self.held_as for _, held_as, _ in _calibrated())
+        return None if self.held_as is None or own else uncalibrated(self.to_dict(), self.held_as)
 
     @property
     def held_as(self) -> str | None:
