@@ -541,7 +541,7 @@ class Fit:
     def to_dict(self) -> dict[str, Any]:
         """The comparison as ``ftlab trace fit --json`` prints it."""
         rows = [{**row, "difference": None} if math.isinf(row["difference"]) else row for row in self.rows()]
-        return {"bytes": len(self.text), "miss_ratio_error": self.miss_ratio_error, "comparison": rows}
+        return {"bytes": len(self.text.encode()), "miss_ratio_error": self.miss_ratio_error, "comparison": rows}
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the workload file.

@@ -468,6 +468,10 @@ def fit(
     It has counts and distributions and none of the addresses, so that it can be shared where the trace cannot.
     What the workload makes is shown beside the trace.
     """
+    if target.exists() and target.samefile(file):
+        raise InputError(f"{target}: is the trace; choose another file for the workload")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: cannot be written: {target.parent} is no folder")
     with progress_bar(f"fitting {file.name}") as progress:
         found = fit_trace(reading.trace(file), requests=requests, description=description, progress=progress)
     found.write(target)
@@ -493,4 +497,4 @@ def fit(
     ]
     print_lines(table(columns, lines, right=columns[1:5]))
     off = ", ".join(row["name"] for row in rows if row["off"])
-    click.echo(f"\nwrote {target}: {bytes_text(len(found.text))}; {f'off: {off}' if off else 'all within limits'}")
+    click.echo(f"\nwrote {target}: {bytes_text(len(found.text.encode()))}; {f'off: {off}' if off else 'all within limits'}")

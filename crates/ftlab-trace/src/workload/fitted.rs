@@ -505,10 +505,17 @@ impl Fitted {
                 return found;
             }
             self.owed += 1;
-        } else if self.owed > 0
+        }
+        // Other jumps make up for what is owed and for pages that are known, not those that open regions.
+        let jump = if known { None } else { self.draw_place(write, false) };
+        let opens = jump.is_some_and(|place| place.rank == OPENED);
+        if kind & SEQUENTIAL == 0
+            && self.owed > 0
+            && !opens
             && let Some(found) = self.sequential_place(write, sectors, known, GOOD_FIT)
         {
             self.owed -= 1;
+            self.pass_over(jump, write);
             return found;
         }
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
@@ -519,7 +526,7 @@ impl Fitted {
         let missing = new_left.saturating_sub(planned);
         let part = |pages: i64, among: i64| (pages as f64 / among.max(1) as f64).min(1.0);
         if self.pages.is_empty() {
-            return self.new_place(write, sectors, offset);
+            return self.new_place(write, sectors, offset, jump);
         }
         if known {
             let share = part(missing, plan.beside_known + pages.cast_signed() - 1);
@@ -533,10 +540,21 @@ impl Fitted {
             }
             return self.known_place(write, sectors, offset);
         }
-        if missing < 0 && self.rng.unit() < part(missing.saturating_neg(), plan.jumps + pages.cast_signed()) {
+        if missing < 0
+            && !opens
+            && self.rng.unit() < part(missing.saturating_neg(), plan.jumps + pages.cast_signed())
+        {
+            self.pass_over(jump, write);
             return self.known_place(write, sectors, offset);
         }
-        self.new_place(write, sectors, offset)
+        self.new_place(write, sectors, offset, jump)
+    }
+
+    /// A jump to new pages that goes nowhere: its place would be drawn again, instead of others.
+    fn pass_over(&mut self, jump: Option<Place>, write: bool) {
+        if let Some(place) = jump {
+            self.places.take(place, write, false);
+        }
     }
 
     /// A place that begins with known pages and ends with new ones, where a run of new pages stopped. Of the pages
@@ -638,14 +656,21 @@ impl Fitted {
         None
     }
 
-    /// A place among new pages.
-    fn new_place(&mut self, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
+    /// A place among new pages, at `first` if there is room.
+    fn new_place(
+        &mut self,
+        write: bool,
+        sectors: u64,
+        offset: u64,
+        mut first: Option<Place>,
+    ) -> (usize, u64) {
         let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
         let mut best: Option<(u32, u64)> = None;
         // Runs are to find room.
         let ahead = (pages as f64 * self.new_requests[usize::from(write)]) as u64;
         for _ in 0..CANDIDATES {
-            let Some(wanted) = self.draw_place(write, false) else { break };
+            let wanted = first.take().or_else(|| self.draw_place(write, false));
+            let Some(wanted) = wanted else { break };
             if wanted.rank == OPENED {
                 let opening = wanted.opening();
                 let within = opening.start + self.rng.below(opening.end - opening.start);

@@ -222,6 +222,19 @@ impl FittedModel {
         for phase in &self.phases {
             phase.validate()?;
         }
+        let ranks = self
+            .phases
+            .iter()
+            .flat_map(|phase| &phase.ranks)
+            .fold(0, |sum: u64, row| sum.saturating_add(row[1]));
+        let places = self
+            .places
+            .iter()
+            .flat_map(|row| &row[1..])
+            .fold(0, |sum: u64, count| sum.saturating_add(*count));
+        if places != ranks {
+            return wrong("places", places, "must have as many jumps as ranks of all phases");
+        }
         if self.requests() == 0 || self.requests() > MOST {
             return wrong("phases.kinds", self.requests(), "must be from 1 to 2^40 in all");
         }
@@ -281,6 +294,14 @@ impl FittedPhase {
         check_rows("popularity", &self.popularity, class)?;
         check_rows("ranks", &self.ranks, |rank| rank < GROUP_RANKS as u64)?;
         check_rows("trims", &self.trims, |trim| trim < TRIM_CELLS as u64 && distance(trim % 256))?;
+        let sum = |rows: &[[u64; 2]]| rows.iter().fold(0u64, |sum, row| sum.saturating_add(row[1]));
+        let jumps: u64 = self.kinds[..TRIM].iter().step_by(2).sum();
+        if sum(&self.ranks) != jumps {
+            return wrong("ranks", sum(&self.ranks), "must have as many jumps as the kinds that jump");
+        }
+        if sum(&self.trims) != self.kinds[TRIM..FLUSH].iter().sum::<u64>() {
+            return wrong("trims", sum(&self.trims), "must have as many trims as the kinds");
+        }
         check_rows("gaps", &self.gaps, gap)
     }
 }
