@@ -36,6 +36,8 @@ struct Volume {
     pages: u64,
     jumps: u64,
     sequential: u64,
+    reads: u64,
+    writes: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -138,6 +140,8 @@ impl Fitter {
             volume.end = Some(end);
             volume.lowest = Some(volume.lowest.map_or(lba, |lowest| lowest.min(lba)));
             volume.highest = volume.highest.max(end);
+            volume.reads += u64::from(op == Op::Read);
+            volume.writes += u64::from(op == Op::Write);
         }
     }
 
@@ -270,6 +274,8 @@ impl Fitter {
             pages: volume.pages,
             jumps: volume.jumps,
             sequential: volume.sequential,
+            reads: volume.reads,
+            writes: volume.writes,
         });
         let mut streams: Vec<FittedStream> = streams.collect();
         if streams.is_empty() {
@@ -386,11 +392,13 @@ pub fn to_toml(description: &str, model: &FittedModel) -> String {
         list(&model.places, |row| numbers(row))
     );
     // Writing to a String cannot fail.
-    for FittedStream { stream, span_regions, touched_regions, pages, jumps, sequential } in &model.streams {
+    for stream in &model.streams {
+        let FittedStream { stream, span_regions, touched_regions, pages, jumps, sequential, reads, writes } =
+            stream;
         let _ = write!(
             text,
             "\n[[workload.fitted.streams]]\nstream = {stream}\nspan_regions = {span_regions}\ntouched_regions = \
-             {touched_regions}\npages = {pages}\njumps = {jumps}\nsequential = {sequential}\n"
+             {touched_regions}\npages = {pages}\njumps = {jumps}\nsequential = {sequential}\nreads = {reads}\nwrites = {writes}\n"
         );
     }
     for phase in &model.phases {

@@ -289,6 +289,86 @@ fn what_was_trimmed_is_written_again() {
     assert!(share(generated.trimmed.abs_diff(recorded.trimmed)) < 0.05, "{}", generated.trimmed);
 }
 
+/// One volume is read, one is written, and one is a log that comes to life late.
+#[test]
+fn volumes_keep_their_reads_and_writes() {
+    let mut state = 1u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let request = |step: u64| {
+        let kind = random(100);
+        let (stream, op, lba) = match kind {
+            0..60 => (0, Op::Read, random(40_000) * 8),
+            60..80 => (1, Op::Write, random(20_000) * 8),
+            _ if step > 10_000 => (2, Op::Write, step % 4096 * 8),
+            _ => (0, Op::Read, random(2000) * 8),
+        };
+        Request { arrival_ns: step * 1000, lba, sectors: 8, op, stream }
+    };
+    let requests: Vec<Request> = (0..20_000).map(request).collect();
+    let trace = VecSource::new(requests.clone());
+    let config = workload(fit(&trace, requests.len() as u64).unwrap());
+    let mut generated = Vec::new();
+    let mut source = config.factory(1 << 50, None, None).unwrap().open(0).unwrap();
+    while source.fill(&mut generated, 4096).unwrap() > 0 {}
+    for stream in 0..3 {
+        for op in [Op::Read, Op::Write] {
+            let count = |requests: &[Request]| {
+                requests.iter().filter(|request| request.stream == stream && request.op == op).count()
+            };
+            let (recorded, made) = (count(&requests), count(&generated));
+            assert!(made.abs_diff(recorded) <= 200, "volume {stream}, {op:?}: {made}, not {recorded}");
+        }
+    }
+}
+
+#[test]
+fn models_whose_counts_disagree_are_refused() {
+    let request =
+        |step: u64| Request { arrival_ns: step, lba: step * 64, sectors: 8, op: Op::Write, stream: 0 };
+    let requests: Vec<Request> = (0..40)
+        .map(|step| Request { op: if step % 9 == 8 { Op::Trim } else { Op::Write }, ..request(step) })
+        .collect();
+    let model = serde_json::to_value(fit(&VecSource::new(requests), 40).unwrap()).unwrap();
+    assert!(workload(serde_json::from_value(model.clone()).unwrap()).factory(1 << 30, None, None).is_ok());
+    for (key, expected) in [("/places", "ranks"), ("/phases/0/ranks", "jump"), ("/phases/0/trims", "trims")] {
+        let mut changed = model.clone();
+        *changed.pointer_mut(key).unwrap() = serde_json::json!([]);
+        let Err(told) = workload(serde_json::from_value(changed).unwrap()).factory(1 << 30, None, None)
+        else {
+            panic!("{key} is empty")
+        };
+        let (told, key) = (told.to_string(), key.rsplit('/').next().unwrap());
+        assert!(told.contains(key) && told.contains(expected), "{told}");
+    }
+}
+
+/// Most requests near each other, a few far away, some of them large, and some pages hot: nothing near makes up for what
+/// opens regions far away.
+#[test]
+fn as_many_regions_are_touched_as_were() {
+    let mut state = 7u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let request = |step: u64| {
+        let sectors = if random(20) == 0 { 2048 } else { 8 };
+        let lba = match random(10) {
+            0..4 => random(5),
+            4..9 => random(125_000),
+            _ => random(125_000_000),
+        };
+        let op = if random(2) == 0 { Op::Read } else { Op::Write };
+        Request { arrival_ns: step * 1000, lba: lba * 8, sectors, op, stream: 0 }
+    };
+    let [recorded, generated] = fitted((0..30_000).map(request).collect());
+    let (was, is) = (recorded.footprint_translation_pages, generated.footprint_translation_pages);
+    assert!(is.abs_diff(was) <= was / 50, "{is} translation pages, not {was}");
+}
+
 #[test]
 fn models_of_older_versions_are_refused() {
     let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Write, stream: 0 };

@@ -95,6 +95,9 @@ struct Lane {
     regions_left: u64,
     jumps_left: u64,
     sequential_left: u64,
+    /// Reads and writes that are still to come, and all.
+    left: [u64; 2],
+    all: [u64; 2],
     /// Where the last request ended.
     end: Option<u64>,
     /// Where the last trim ended.
@@ -177,6 +180,9 @@ pub(super) struct Fitted {
     model: std::sync::Arc<FittedModel>,
     rng: Rng,
     lanes: Vec<Lane>,
+    /// Reads and writes of all volumes that are still to come, and all.
+    left: [u64; 2],
+    all: [u64; 2],
     pages: Vec<Page>,
     index: PageMap,
     line: Timeline,
@@ -259,6 +265,10 @@ const LOW_LOCALITY: f64 = 0.5;
 const FEW_REGIONS: u64 = 16;
 /// What is taken off for a jump that would be sequential by chance.
 const CHANCE_RUN: f64 = 1.0;
+/// For a volume that had more than its share.
+const UNDUE: f64 = 2.0;
+/// For one that has none at all.
+const NEVER: f64 = 20.0;
 /// For new pages that are not wanted, and for first writes of known ones beyond those of the trace.
 const UNWANTED_NEW: f64 = -3.0;
 const UNWANTED_WRITE: f64 = -10.0;
@@ -282,14 +292,23 @@ impl Fitted {
                 regions_left: stream.touched_regions,
                 jumps_left: stream.jumps,
                 sequential_left: stream.sequential,
+                left: [stream.reads, stream.writes],
+                all: [stream.reads, stream.writes],
                 end: None,
                 trim_end: None,
             };
             base_page += regions * REGION_PAGES;
             lane
         });
+        let streams = &shape.model.streams;
+        let all = [
+            streams.iter().map(|stream| stream.reads).sum(),
+            streams.iter().map(|stream| stream.writes).sum(),
+        ];
         let mut fitted = Self {
             lanes: lanes.collect(),
+            left: all,
+            all,
             rng: Rng::new(seed, &[0x66_69_74]),
             pages: Vec::new(),
             index: PageMap::default(),
@@ -576,7 +595,7 @@ impl Fitted {
             let inside = start >= begin && start + pages <= begin + REGION_PAGES;
             let new_behind = region.known.next(edge, true) - edge + known >= pages;
             let goes_on = self.lanes[lane].end == Some(start * PAGE_SECTORS + offset);
-            if !inside || !new_behind || goes_on || !self.is_known(start) {
+            if !inside || !new_behind || goes_on || !self.is_due(lane, write) || !self.is_known(start) {
                 continue;
             }
             let score = self.score(write, start, pages);
@@ -639,6 +658,9 @@ impl Fitted {
         if wanted > f64::NEG_INFINITY || fitting.iter().any(|(_, end, _)| harmless(*end)) {
             fitting.retain(|(_, end, _)| harmless(*end));
         }
+        if fitting.iter().any(|(lane, ..)| self.is_due(*lane, write)) {
+            fitting.retain(|(lane, ..)| self.is_due(*lane, write));
+        }
         let total: u64 = fitting.iter().map(|(.., weight)| weight).sum();
         if total == 0 {
             return None;
@@ -674,32 +696,38 @@ impl Fitted {
             if wanted.rank == OPENED {
                 let opening = wanted.opening();
                 let within = opening.start + self.rng.below(opening.end - opening.start);
-                if let Some(page) = self.open(pages, within) {
+                if let Some(page) = self.open(write, pages, within) {
                     best = Some((0, page));
                     break;
                 }
                 continue;
             }
             let Some(page) = self.gap(wanted, pages) else { continue };
-            let lane = &self.lanes[self.lane_of(page)];
+            let number = self.lane_of(page);
+            let lane = &self.lanes[number];
             if lane.end == Some(page * PAGE_SECTORS + offset) {
                 continue;
             }
             let place = self.regions.place(page, page + pages - 1);
             let wants = self.places.wants(place, write, false);
             let room = self.next_known(page) - page >= ahead;
-            let score = 4 * u32::from(place == wanted)
+            let score = 16 * u32::from(lane.all[usize::from(write)] > 0)
+                + 8 * u32::from(self.is_due(number, write))
+                + 4 * u32::from(place == wanted)
                 + 2 * u32::from(wants)
                 + u32::from(lane.jumps_left > 0)
                 + 2 * u32::from(room);
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, page));
             }
-            if score == 9 {
+            if score == 33 {
                 break;
             }
         }
-        let page = best.map(|(_, page)| page).or_else(|| self.any_gap(pages)).or_else(|| self.open(pages, 0));
+        let page = best
+            .map(|(_, page)| page)
+            .or_else(|| self.any_gap(write, pages))
+            .or_else(|| self.open(write, pages, 0));
         let page = page.unwrap_or_else(|| {
             let lane = &self.lanes[self.rng.below(self.lanes.len() as u64) as usize];
             lane.base_page + self.rng.below((lane.regions * REGION_PAGES).saturating_sub(pages) + 1)
@@ -735,20 +763,29 @@ impl Fitted {
         (first + REGIONS) * REGION_PAGES
     }
 
-    fn any_gap(&mut self, pages: u64) -> Option<u64> {
+    fn any_gap(&mut self, write: bool, pages: u64) -> Option<u64> {
         (0..MORE_CANDIDATES).find_map(|_| {
-            let region = self.regions.any(&mut self.rng)?;
+            let begin = self.regions.any(&mut self.rng)?.begin;
+            let region = self.regions.find(begin).filter(|_| self.is_due(self.lane_of(begin), write))?;
             region.known.gap(self.rng.below(REGION_PAGES), pages).map(|page| region.begin + page)
         })
     }
 
     /// Pages from the page `within` of a region that nothing has touched.
-    fn open(&mut self, pages: u64, within: u64) -> Option<u64> {
-        let total: u64 = self.lanes.iter().map(|lane| lane.regions_left).sum();
+    fn open(&mut self, write: bool, pages: u64, within: u64) -> Option<u64> {
+        let left = |lane: usize, due: bool| {
+            if due && !self.is_due(lane, write) { 0 } else { self.lanes[lane].regions_left }
+        };
+        let count = |due: bool| (0..self.lanes.len()).map(|lane| left(lane, due)).sum::<u64>();
+        let (total, due) = match count(true) {
+            0 => (count(false), false),
+            total => (total, true),
+        };
         let mut place = if total == 0 { 0 } else { self.rng.below(total) };
-        let drawn = self.lanes.iter().position(|lane| {
-            let found = place < lane.regions_left;
-            place = place.wrapping_sub(if found { 0 } else { lane.regions_left });
+        let drawn = (0..self.lanes.len()).position(|lane| {
+            let left = if due && !self.is_due(lane, write) { 0 } else { self.lanes[lane].regions_left };
+            let found = place < left;
+            place = place.wrapping_sub(if found { 0 } else { left });
             found
         });
         // Where all have what they are to have, the widest.
@@ -823,11 +860,16 @@ impl Fitted {
                 }
             };
             let mut score = self.score(write, start, pages) + self.score(write, start, ahead);
-            let fits = score > 2.0 * FULL_FIT;
+            let lane = self.lane_of(start);
+            let is_due = self.is_due(lane, write);
+            let fits = is_due && score > 2.0 * FULL_FIT;
             score +=
                 locality * if score > LOCALITY_FIT { self.locality(write, aim, start, pages) } else { -1.0 };
-            if self.lanes[self.lane_of(start)].end == Some(start * PAGE_SECTORS + offset) {
+            if self.lanes[lane].end == Some(start * PAGE_SECTORS + offset) {
                 score -= CHANCE_RUN;
+            }
+            if !is_due {
+                score -= if self.lanes[lane].all[usize::from(write)] == 0 { NEVER } else { UNDUE };
             }
             if best.is_none_or(|(most, ..)| score > most) {
                 best = Some((score, start, stray));
@@ -913,6 +955,17 @@ impl Fitted {
             start = before;
         }
         start
+    }
+
+    /// Whether a volume has not had more than its share of reads or writes so far.
+    fn is_due(&self, lane: usize, write: bool) -> bool {
+        let op = usize::from(write);
+        let Lane { left, all, .. } = &self.lanes[lane];
+        // A few may come before their time.
+        let slack = all[op] / 64 + 1;
+        left[op] > 0
+            && u128::from(left[op] + slack) * u128::from(self.all[op])
+                >= u128::from(self.left[op]) * u128::from(all[op])
     }
 
     fn lane_of(&self, page: u64) -> usize {
@@ -1094,6 +1147,9 @@ impl Fitted {
             self.places.take(self.regions.place(first, last), write, self.is_known(first));
         }
         self.forget_demands();
+        let op = usize::from(write);
+        self.lanes[lane].left[op] = self.lanes[lane].left[op].saturating_sub(1);
+        self.left[op] = self.left[op].saturating_sub(1);
         let regions = self.regions.count();
         self.regions.touch(first, last, write);
         let left = &mut self.lanes[lane].regions_left;

@@ -104,6 +104,10 @@ pub struct FittedStream {
     pub jumps: u64,
     /// Sequential requests.
     pub sequential: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
 }
 
 /// A part of a fitted trace.
@@ -195,8 +199,10 @@ impl FittedModel {
             if !numbers.insert(stream.stream) {
                 return wrong("streams.stream", stream.stream.into(), "must not be given twice");
             }
-            let FittedStream { span_regions, touched_regions, pages, jumps, sequential, .. } = *stream;
-            let counts = [span_regions, touched_regions, pages, jumps, sequential];
+            let FittedStream {
+                span_regions, touched_regions, pages, jumps, sequential, reads, writes, ..
+            } = *stream;
+            let counts = [span_regions, touched_regions, pages, jumps, sequential, reads, writes];
             if let Some(count) = counts.into_iter().find(|count| *count > MOST) {
                 return wrong("streams", count, "must be at most 2^40");
             }
