@@ -42,8 +42,8 @@ pub struct FinancialConfig {
     pub counter_fraction: f64,
     /// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in
     /// pieces. Of 100 of them, 3 to 10 meet the end of a region of the working set and begin elsewhere: regions have 128 KiB;
-    /// where records have more than 6 KiB on average or more than 48 KiB at most, room for 64 of them, if it has. 0.4 when
-    /// absent.
+    /// where records have more than 6 KiB on average or more than 48 KiB at most, room for 64 of them. More begin elsewhere
+    /// where a unit's part of the working set has room for fewer. 0.4 when absent.
     pub sequential_fraction: f64,
     /// Share of the writes to records (before `all_writes`) that write back what was read or written just before in their
     /// unit. 0.2 when absent.
@@ -215,7 +215,7 @@ impl FinancialConfig {
             (REGION_RECORDS * (mean.ceil() as u64)).max(8 * largest).max(REGION)
         };
         let count = (self.unit_sectors() / wanted).max(1);
-        (count, self.unit_sectors() / count / REGION * REGION)
+        (count, self.unit_sectors() / count / BLOCK * BLOCK)
     }
 
     /// Share of all requests that scan.

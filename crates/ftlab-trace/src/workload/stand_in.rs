@@ -81,6 +81,9 @@ impl<'de> Visitor<'de> for ExpectedVisitor {
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Expected, E> {
         Ok(Expected::Value(value as f64))
     }
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Expected, E> {
+        Ok(Expected::Value(value as f64))
+    }
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Expected, E> {
         Ok(Expected::Value(value))
     }
