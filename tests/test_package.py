@@ -42,6 +42,19 @@ def test_sections_take_what_python_has() -> None:
             DEVICE.with_(timing={"erase_us": nonsense})
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -np.inf, np.float32("nan")])
+def test_numbers_that_are_not_finite_are_named(number: float) -> None:
+    expected = f"= {float(number)}: expected a finite number$"
+    with pytest.raises(ftlab.ConfigError, match=f"^oltp_financial.rewrite_fraction {expected}"):
+        ftlab.Workload(kind="oltp_financial", oltp_financial={"theta": 0.9, "rewrite_fraction": number})
+    with pytest.raises(ftlab.ConfigError, match=f"^timing.erase_us {expected}"):
+        DEVICE.with_(host={"queue_depth": 4}, timing={"erase_us": number})
+    with pytest.raises(ftlab.ConfigError, match=rf"^zones\[1\].access_fraction {expected}"):
+        ftlab.Workload(kind="zoned", zones=[{"access_fraction": 1}, {"access_fraction": number}])
+    with pytest.raises(ftlab.ConfigError, match=rf"^zones\[1\] {expected}"):
+        ftlab.Workload(kind="zoned", zones=np.array([0.5, number]))
+
+
 def test_devices_show_compare_and_travel() -> None:
     assert "64" in repr(DEVICE) or "MiB" in repr(DEVICE)
     assert "<details>" in DEVICE._repr_html_()

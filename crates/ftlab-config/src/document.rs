@@ -9,7 +9,7 @@ use ftlab_core::config::{ConfigError, DeviceConfig};
 use ftlab_core::config_notes::{ConfigNote, without_effect};
 use ftlab_trace::transform::Step as TransformStep;
 use ftlab_trace::workload::WorkloadFile;
-use ftlab_trace::workload::stand_in::StandIn;
+use ftlab_trace::workload::stand_in::{Calibration, StandIn};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -534,6 +534,8 @@ pub fn read_workload(document: &Document) -> Result<WorkloadFile, Problems> {
     let mut file: WorkloadFile = document.read()?;
     file.workload.validate().map_err(|error| document.explain(&error))?;
     file.stand_in.as_ref().map_or(Ok(()), StandIn::validate).map_err(|error| document.explain(&error))?;
+    let calibration = file.calibration.as_ref().map_or(Ok(()), Calibration::validate);
+    calibration.map_err(|error| document.explain(&error))?;
     name_after_file(&mut file.name, document);
     Ok(file)
 }

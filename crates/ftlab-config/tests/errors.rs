@@ -97,6 +97,50 @@ fn steps_of_a_pipeline_are_at_fault_where_they_stand() {
 }
 
 #[test]
+fn calibrations_that_nothing_can_meet_are_refused() {
+    let wrong = |keys: &str| piped(&format!("[calibration]\nsource = \"x\"\n{keys}"));
+    let good = "requests = [5, 9]\nread_fraction = 0\nhottest_fifth = [0.2, 1]\nmean_bytes = \"3KiB\"\ngap_cv = 0\n\
+                footprint_bytes = \"4MiB\"\nfootprint_unit_bytes = \"1MiB\"\nsizes = { \"4KiB\" = 0.5, \"4097024\" = 0 }\n";
+    assert_eq!(wrong(good), "");
+    for (keys, found) in [
+        ("read_fraction = 1.5", "read_fraction = 1.5: must be a fraction from 0 to 1"),
+        ("write_fraction = -0.1", "write_fraction = -0.1: must be a fraction from 0 to 1"),
+        ("hottest_tenth = [0.5, 1.2]", "hottest_tenth = [0.5, 1.2]: must be a fraction from 0 to 1"),
+        ("sizes = { \"4KiB\" = 2 }", "sizes.4KiB = 2: must be a fraction from 0 to 1"),
+        ("sizes = { \"1000\" = 0.2 }", "sizes = 1000: a size must be a multiple of 512 bytes, above 0"),
+        ("requests = 0", "requests = 0: must be a whole number, at least 1"),
+        ("requests = 2.5", "requests = 2.5: must be a whole number, at least 1"),
+        ("mean_bytes = 0", "mean_bytes = 0: must be a number above 0"),
+        ("mean_bytes = inf", "mean_bytes = inf: expected a finite number"),
+        ("gap_cv = -1", "gap_cv = -1: must be a number, 0 or more"),
+        (
+            "footprint_bytes = 8192\nfootprint_unit_bytes = [4096, 8192]",
+            "footprint_unit_bytes = [4096, 8192]: must be one multiple of 4 KiB, above 0",
+        ),
+        (
+            "footprint_unit_bytes = 4096",
+            "footprint_unit_bytes = 4096: is the unit of footprint_bytes: state that too, or leave this out",
+        ),
+    ] {
+        let message = wrong(keys);
+        assert!(
+            message.starts_with("my.toml:") && message.ends_with(&format!(": calibration.{found}")),
+            "{message}"
+        );
+    }
+    let twice = wrong("sizes = { \"4KiB\" = 0.2, \"4096\" = 0.3 }");
+    assert!(
+        twice.contains("calibration.sizes") && twice.ends_with("the size 4KiB is named twice: state it once"),
+        "{twice}"
+    );
+    let turned = wrong("read_fraction = [0.6, 0.4]");
+    assert!(
+        turned.contains("calibration.read_fraction") && turned.ends_with("the smaller one first"),
+        "{turned}"
+    );
+}
+
+#[test]
 fn steps_on_a_command_line_say_what_is_wrong_with_them() {
     let wrong = |text: &str| ftlab_config::read_step(text).unwrap_err().to_string();
     for good in ftlab_trace::transform::STEPS {

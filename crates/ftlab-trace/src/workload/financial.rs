@@ -22,7 +22,8 @@ pub struct FinancialConfig {
     pub read_fraction: f64,
     /// Whether reads come as writes: for studies that treat all accesses as writes. False when absent.
     pub all_writes: bool,
-    /// Bytes that are used at all; they lie scattered over the footprint. 512 MiB when absent.
+    /// Bytes that log, counter and records use at all; they lie scattered over the footprint. Scans of tables and of a
+    /// backup read more: all of the footprint that is their units'. 512 MiB when absent.
     #[serde(deserialize_with = "quantity::bytes")]
     pub working_set_bytes: u64,
     /// Exponent of Zipf's law of the popularity of records. 0.9 when absent.
@@ -33,18 +34,24 @@ pub struct FinancialConfig {
     pub gap_cv: f64,
     /// Sizes of requests to records. Ten sizes from 512 bytes to 48 KiB, with a mean of 3.4 KB, when absent.
     pub record_bytes: RequestBytes,
-    /// Share of requests that append 3,584 bytes to the log, in the first logical unit; at most 0.14. 0.08 when absent.
+    /// Share of requests that append 3,584 bytes to the log, in the first logical unit; at most 0.14. Of what a
+    /// backup (`scan_fraction`) leaves. 0.08 when absent.
     pub log_fraction: f64,
-    /// Share of requests that write the counter, in the second logical unit; at most 0.14. 0.012 when absent.
+    /// Share of requests that write the counter, in the second logical unit; at most 0.14. Of what a backup leaves.
+    /// 0.012 when absent.
     pub counter_fraction: f64,
     /// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in
-    /// pieces. 0.4 when absent.
+    /// pieces. Of 100 of them, 3 to 10 meet the end of a region of the working set and begin elsewhere: regions have 128 KiB;
+    /// where records have more than 6 KiB on average or more than 48 KiB at most, room for 64 of them. More begin elsewhere
+    /// where a unit's part of the working set has room for fewer. 0.4 when absent.
     pub sequential_fraction: f64,
-    /// Share of requests to records that write back what was read or written just before in their unit. 0.2 when absent.
+    /// Share of the writes to records (before `all_writes`) that write back what was read or written just before in their
+    /// unit. 0.2 when absent.
     pub rewrite_fraction: f64,
-    /// Share of requests that read tables from their begin to their end, 8 KiB at a time, in two logical units. 0 when absent.
+    /// Share of requests that read tables from their begin to their end, 8 KiB at a time, in two logical units. As with log and
+    /// counter, of what a backup (`scan_fraction`) leaves. 0 when absent.
     pub table_scan_fraction: f64,
-    /// Share of requests that belong to a backup: reads of 64 KiB, from the begin of the footprint to its end and
+    /// Share of all requests that belong to a backup: reads of 64 KiB, from the begin of the footprint to its end and
     /// again. 0 when absent.
     pub scan_fraction: f64,
 }
@@ -100,7 +107,13 @@ const SIZES: [(u64, f64); 10] = [
 ];
 /// Share of records that begin at a multiple of 4 KiB, in percent.
 const ALIGNED: u64 = 2;
+/// Sectors of a region of the working set, at least.
 const REGION: u64 = 256;
+/// Records of at most this mean and of at most this size have such regions; with larger ones, too many of those that go on
+/// would meet the end of one, so a region has room for so many of them.
+const MEAN_SECTORS: f64 = 12.0;
+const LARGEST_SECTORS: u64 = 96;
+const REGION_RECORDS: u64 = 64;
 const TWO_PAGES: u64 = 2 * BLOCK;
 const SCAN_SECTORS: u64 = 128;
 /// The logical units whose tables are scanned, and sectors of a read.
@@ -137,7 +150,7 @@ impl FinancialConfig {
             let expected = "a backup reads: must not be above read_fraction";
             return refuse("oltp_financial.scan_fraction", self.scan_fraction, expected);
         }
-        if self.scan_fraction + self.table_scan_fraction > self.read_fraction {
+        if self.scan_share() > self.read_fraction {
             let expected = "scans read: must not be above read_fraction, with those of a backup";
             return refuse("oltp_financial.table_scan_fraction", self.table_scan_fraction, expected);
         }
@@ -188,9 +201,26 @@ impl FinancialConfig {
         Ok(())
     }
 
-    /// Working set of one logical unit.
+    /// Room for the working set of one logical unit.
     fn unit_sectors(&self) -> u64 {
         (self.working_set_bytes / 512 / UNITS.len() as u64).next_multiple_of(REGION)
+    }
+
+    /// How many regions the working set of a logical unit has, and sectors of one.
+    fn regions(&self) -> (u64, u64) {
+        let (mean, largest) = (self.record_bytes.mean() / 512.0, self.record_bytes.largest() / 512);
+        let wanted = if mean <= MEAN_SECTORS && largest <= LARGEST_SECTORS {
+            REGION
+        } else {
+            (REGION_RECORDS * (mean.ceil() as u64)).max(8 * largest).max(REGION)
+        };
+        let count = (self.unit_sectors() / wanted).max(1);
+        (count, self.unit_sectors() / count / BLOCK * BLOCK)
+    }
+
+    /// Share of all requests that scan.
+    fn scan_share(&self) -> f64 {
+        self.scan_fraction + (1.0 - self.scan_fraction) * self.table_scan_fraction
     }
 }
 
@@ -204,6 +234,7 @@ pub(super) struct Financial {
     /// Share of requests to records that read.
     record_reads: f64,
     popularity: Zipf,
+    region: u64,
     units: Vec<(Scatter, Permutation)>,
     /// The last request to a record of each unit, from the begin of its working set.
     last: Vec<(u64, u64)>,
@@ -218,11 +249,12 @@ pub(super) struct Financial {
 
 impl Financial {
     pub(super) fn new(table: &FinancialConfig, area: Area, seed: u64, pass: u64) -> Self {
-        let own = table.unit_sectors();
+        let (count, region) = table.regions();
+        let own = count * region;
         let share = area.sectors / UNITS.len() as u64 / REGION * REGION;
         let units = (0..UNITS.len() as u64).map(|unit| {
             let room = Area { start: area.start + unit * share, sectors: share };
-            let scatter = Scatter::new(own, REGION, room, &mut Rng::new(seed, &[u64::MAX, unit]));
+            let scatter = Scatter::new(own, region, room, &mut Rng::new(seed, &[u64::MAX, unit]));
             let blocks = scatter.sectors() / BLOCK;
             (scatter, Permutation::new(blocks, seed ^ unit << 32))
         });
@@ -232,7 +264,6 @@ impl Financial {
         of_records[COUNTER_UNIT] -= 100.0 * table.counter_fraction;
         let records = (1.0 - table.scan_fraction)
             * (1.0 - table.log_fraction - table.counter_fraction - table.table_scan_fraction);
-        let scans = table.scan_fraction + (1.0 - table.scan_fraction) * table.table_scan_fraction;
         Self {
             rng: Rng::new(seed, &[pass]),
             gaps: Hyperexponential::new(table.gap_cv),
@@ -240,11 +271,12 @@ impl Financial {
             ends: shares(&of_records),
             sizes: Sizes::new(&table.record_bytes),
             record_reads: if records > 0.0 {
-                ((table.read_fraction - scans) / records).clamp(0.0, 1.0)
+                ((table.read_fraction - table.scan_share()) / records).clamp(0.0, 1.0)
             } else {
                 0.0
             },
             popularity: Zipf::new(own / BLOCK, table.theta),
+            region,
             last: vec![(0, 0); UNITS.len()],
             units,
             log_at: 0,
@@ -289,7 +321,7 @@ impl Financial {
             let odd = if place % 100 < ALIGNED { 0 } else { 1 + (place >> 32) % (BLOCK - 1) };
             let at = (block * BLOCK + odd).min(scatter.sectors() - sectors);
             // Records of a page could as well have two, and records of two pages one.
-            let room = REGION.saturating_sub(at % REGION + sectors);
+            let room = self.region.saturating_sub(at % self.region + sectors);
             stretch = match sectors {
                 BLOCK => Some(u64::from(room >= BLOCK)),
                 TWO_PAGES => Some(0),

@@ -28,6 +28,19 @@ impl Scatter {
         Self { starts, region }
     }
 
+    /// Leave `spare` sectors, at most a region, free at the end of `area`, in which one more region has room: as few of the
+    /// last ones as must be lie a region further ahead.
+    pub(super) fn leave_behind(&mut self, spare: u64, area: Area) {
+        let mut end = area.end() - spare;
+        for start in self.starts.iter_mut().rev() {
+            if *start + self.region <= end {
+                break;
+            }
+            *start -= self.region;
+            end = *start;
+        }
+    }
+
     pub(super) fn sectors(&self) -> u64 {
         self.starts.len() as u64 * self.region
     }

@@ -453,6 +453,126 @@ fn a_personal_computer_cuts_requests_and_copies_to_free_places() {
 }
 
 #[test]
+fn a_partition_that_begins_at_a_multiple_of_64_moves_requests_by_exactly_that() {
+    // 1,800 regions: with shares of 56, 14, 10 and 20 percent, copies reach to the last one.
+    const ACTIVE: &str =
+        r#""active_bytes":"7200MiB","copy_space_bytes":"720MiB","system_bytes":{"4KiB":1,"64KiB":1}"#;
+    for footprint in ["7204MiB", "7206MiB", "16GiB", "16386MiB"] {
+        let made = |partition: &str| {
+            requests_of(&format!(
+                r#"{{"kind":"pc_general","requests":40000,"footprint_bytes":"{footprint}","pc_general":{{{ACTIVE}{partition}}}}}"#
+            ))
+        };
+        let end_of_drive = quantity::parse_bytes(footprint).unwrap() / 512;
+        let plain = made("");
+        for sector in [64, 2048, 4096, 8128] {
+            let moved = made(&format!(r#","partition_sector":{sector}"#));
+            for (old, new) in plain.iter().zip(&moved) {
+                let by = if old.stream == 3 { 0 } else { sector };
+                assert_eq!(*new, Request { lba: old.lba + by, ..*old }, "{footprint} {sector}");
+            }
+            let all = made(&format!(
+                r#","partition_sector":{sector},"partition":["system","browser","documents","copies"]"#
+            ));
+            assert!(all.iter().all(|request| end(request) <= end_of_drive), "{footprint} {sector}");
+            let as_asked = |(old, new): &(&Request, &Request)| new.lba == old.lba + sector;
+            let count = plain.iter().zip(&all).filter(as_asked).count();
+            // Where the last region would leave the drive, it lies further ahead.
+            let least = match end_of_drive % 8192 {
+                spare if spare >= sector => 40_000,
+                _ if footprint == "16GiB" => 39_800,
+                _ => 0,
+            };
+            assert!(count >= least, "{footprint} {sector}: {count}");
+        }
+        // What is beyond a multiple of 64 is kept inside the regions, as for 63 itself.
+        let (odd, far) = (made(r#","partition_sector":63"#), made(r#","partition_sector":2111"#));
+        for (old, new) in odd.iter().zip(&far) {
+            assert_eq!(new.lba - old.lba, if old.stream == 3 { 0 } else { 2048 });
+        }
+    }
+}
+
+#[test]
+fn copies_read_as_often_as_is_asked() {
+    for share in [0.0, 0.1, 0.187, 0.4, 0.5, 0.6, 0.9, 1.0] {
+        let requests = requests_of(&format!(
+            r#"{{"kind":"pc_general","requests":60000,
+                "pc_general":{{"system":0,"browser":0,"documents":0,"copies":1,"copy_read_fraction":{share}}}}}"#
+        ));
+        let reads = requests.iter().filter(|request| request.op == Op::Read).count() as f64 / 6e4;
+        assert!((reads - share).abs() < 0.01, "{share}: {reads}");
+    }
+}
+
+/// Requests to records alone, of popular ones no more than of others.
+fn records(keys: &str) -> Vec<Request> {
+    requests_of(&format!(
+        r#"{{"kind":"oltp_financial","requests":60000,
+            "oltp_financial":{{"log_fraction":0,"counter_fraction":0,"theta":0.01,{keys}}}}}"#
+    ))
+}
+
+#[test]
+fn records_of_every_size_go_on_as_often_as_is_asked() {
+    for (size, within) in [
+        (r#""4KiB""#, 0.03),
+        (r#""6KiB""#, 0.04),
+        (r#""8KiB""#, 0.02),
+        (r#""16KiB""#, 0.02),
+        (r#""32KiB""#, 0.02),
+        (r#""64KiB""#, 0.02),
+        (r#""128KiB""#, 0.02),
+        (r#"{"512B":95,"64KiB":5}"#, 0.04),
+    ] {
+        let mut ends = [None; 24];
+        let mut follow = 0;
+        for request in records(&format!(r#""record_bytes":{size},"sequential_fraction":0.4"#)) {
+            let before = ends[usize::from(request.stream)].replace(end(&request));
+            follow += usize::from(before == Some(request.lba));
+        }
+        let found = follow as f64 / 6e4;
+        assert!((found - 0.4).abs() < within, "{size}: {found}");
+    }
+}
+
+#[test]
+fn of_writes_to_records_as_many_write_back_as_is_asked() {
+    for (reads, share) in [(0.2, 0.2), (0.7, 0.2), (0.5, 0.6)] {
+        let mut last = [None; 24];
+        let (mut writes, mut back) = (0, 0);
+        for request in records(&format!(r#""read_fraction":{reads},"rewrite_fraction":{share}"#)) {
+            let this = (request.lba, request.sectors);
+            let before = last[usize::from(request.stream)].replace(this);
+            if request.op == Op::Write {
+                writes += 1;
+                back += usize::from(before == Some(this));
+            }
+        }
+        let found = f64::from(back as u32) / f64::from(writes);
+        assert!((found - share).abs() < 0.015, "{reads} {share}: {found}");
+    }
+}
+
+#[test]
+fn logs_counters_and_scans_of_tables_have_their_shares_of_what_a_backup_leaves() {
+    // 0.3 and 0.7 times 0.3: 0.51.
+    let requests = requests_of(
+        r#"{"kind":"oltp_financial","requests":60000,"footprint_bytes":"8GiB","oltp_financial":{"read_fraction":0.515,
+            "scan_fraction":0.3,"table_scan_fraction":0.3,"log_fraction":0.1,"counter_fraction":0.05,"record_bytes":512}}"#,
+    );
+    for (op, sectors, expected) in
+        [(Op::Read, 128, 0.3), (Op::Read, 16, 0.21), (Op::Write, 7, 0.07), (Op::Write, 6, 0.035)]
+    {
+        let chosen = |request: &&Request| (request.op, request.sectors) == (op, sectors);
+        let found = requests.iter().filter(chosen).count() as f64 / 6e4;
+        assert!((found - expected).abs() < 0.007, "{sectors}: {found}");
+    }
+    let reads = requests.iter().filter(|request| request.op == Op::Read).count() as f64 / 6e4;
+    assert!((reads - 0.515).abs() < 0.007, "{reads}");
+}
+
+#[test]
 fn a_pool_is_an_lru_list() {
     use super::database::Pool;
     let mut rng = crate::rng::Rng::new(4, &[]);

@@ -645,13 +645,32 @@ fn refuse<T>(
     Err(ConfigError { key: format!("workload.{key}"), found: found.to_string(), expected: expected.into() })
 }
 
+/// A value as a workload file says it; tables with more than a few keys are not shown.
+fn as_in_file(value: &impl Serialize) -> String {
+    fn text(value: &serde_json::Value) -> String {
+        match value {
+            serde_json::Value::Array(values) => {
+                format!("[{}]", values.iter().map(text).collect::<Vec<_>>().join(", "))
+            }
+            serde_json::Value::Object(table) if table.len() > 4 => "{...}".into(),
+            serde_json::Value::Object(table) => {
+                let entries: Vec<_> =
+                    table.iter().map(|(key, value)| format!("{key} = {}", text(value))).collect();
+                format!("{{ {} }}", entries.join(", "))
+            }
+            scalar => scalar.to_string(),
+        }
+    }
+    serde_json::to_value(value).map_or_else(|error| error.to_string(), |value| text(&value))
+}
+
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
 impl WorkloadConfig {
     /// The keys that are given, with their values in words.
     fn given(&self) -> Vec<(&'static str, String)> {
-        fn text<T: std::fmt::Debug>(value: Option<&T>) -> Option<String> {
-            value.map(|value| format!("{value:?}"))
+        fn text<T: Serialize>(value: Option<&T>) -> Option<String> {
+            value.map(as_in_file)
         }
         macro_rules! list {
             ($($key:ident),*) => { [$((stringify!($key), text(self.$key.as_ref()))),*] };
@@ -739,7 +758,7 @@ impl WorkloadConfig {
             if let Some(sizes) = sizes
                 && share <= 1e-9
             {
-                return refuse(key, format!("{sizes:?}"), "there are no such requests; leave it out");
+                return refuse(key, sizes, "there are no such requests; leave it out");
             }
         }
         Ok(())
@@ -857,7 +876,7 @@ impl WorkloadConfig {
             if !merged.kind.is_some_and(WorkloadKind::is_drawn) {
                 return refuse(
                     &key("with.kind"),
-                    format!("{:?}", merged.kind),
+                    merged.kind.map_or("nothing", WorkloadKind::name),
                     "a phase cannot be of this kind",
                 );
             }

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::applications::{self, Application, Applications, ApplicationsConfig};
 use super::layout::Scatter;
 use super::process::{Actor, Area, BLOCK, NS_PER_US, Script, chance, geometric, pareto};
-use super::refuse;
 use super::size::{RequestBytes, SizeClass, Sizes};
 use super::web::{WebCache, WebCacheConfig};
 use super::zipf::{Permutation, Zipf};
+use super::{as_in_file, refuse};
 use crate::rng::Rng;
 
 /// What makes requests on a personal computer.
@@ -45,10 +45,11 @@ pub struct PcConfig {
     /// Bytes that are used at all, in regions of 4 MiB that lie scattered over the footprint. 7 GiB when absent.
     #[serde(deserialize_with = "quantity::bytes")]
     pub active_bytes: u64,
-    /// First sector of the partition that all but the copies use: 63 on old systems, where nothing begins at a multiple of
-    /// 4 KiB. Copies lie on a second partition, which begins at one. 0 when absent.
+    /// First sector of the partition that `partition` names: 63 on old systems, where nothing begins at a multiple of 4 KiB.
+    /// Everything else lies on a second partition, which begins at one. Requests are moved by this many sectors; those of a
+    /// region's last 63 sectors by fewer where this is no multiple of 64, as they stay in it. 0 when absent.
     pub partition_sector: u64,
-    /// What lies on that partition. All but the copies when absent.
+    /// What lies on that partition, each named once. All but the copies when absent.
     pub partition: Vec<PcStream>,
     /// Weight of the requests of the browser. 8 when absent.
     pub browser: f64,
@@ -76,7 +77,8 @@ pub struct PcConfig {
     /// Largest request: the operating system cuts what is larger into pieces of this size. 64 KiB when absent.
     #[serde(deserialize_with = "quantity::bytes")]
     pub transfer_bytes: u64,
-    /// Share of copied requests that read; a copy reads what it writes, unless it comes from elsewhere. 0.115 when absent.
+    /// Share of copied requests that read; a copy reads what it writes, unless it comes from elsewhere or goes there. 23 of
+    /// 123 when absent: of 100 copies, 23 read what they write.
     pub copy_read_fraction: f64,
     /// Largest file that is copied: they have from 64 KiB to this, in steps of 64 KiB, each as likely. 192 KiB when absent.
     #[serde(deserialize_with = "quantity::bytes")]
@@ -108,7 +110,7 @@ impl Default for PcConfig {
             system_bytes: system_bytes(),
             record_bytes: 4096,
             transfer_bytes: 65_536,
-            copy_read_fraction: 0.115,
+            copy_read_fraction: 0.23 / 1.23,
             copy_most_bytes: 192 << 10,
             copy_space_bytes: 455 << 20,
             copy_placement: Placement::NextFit,
@@ -118,6 +120,8 @@ impl Default for PcConfig {
 }
 
 const REGION: u64 = 4 << 11;
+/// What a partition's first sector is beyond a multiple of this stays inside regions; all regions are moved by the rest.
+const TRACK: u64 = 64;
 /// Shares of the used space: operating system, browser, documents, copies.
 const SPACE: [f64; 4] = [0.56, 0.14, 0.1, 0.2];
 const BROWSER_CACHE: u64 = 320_000_000;
@@ -196,12 +200,26 @@ impl PcConfig {
             let expected = "must be below 8192: the partition begins in the first 4 MiB";
             return refuse("pc_general.partition_sector", self.partition_sector, expected);
         }
-        if self.partition_sector == 0 && self.partition != Self::default().partition {
-            let expected = "it begins at sector 0, where it makes no difference: state partition_sector";
-            return refuse("pc_general.partition", format!("{:?}", self.partition), expected);
-        }
+        self.validate_partition()?;
         if !(self.pause_us >= 0.001 && self.pause_us <= 1e12) {
             return refuse("pc_general.pause_us", self.pause_us, "must be from a nanosecond to 11 days");
+        }
+        Ok(())
+    }
+
+    fn validate_partition(&self) -> Result<(), ConfigError> {
+        let refuse_list = |expected| refuse("pc_general.partition", as_in_file(&self.partition), expected);
+        if self.partition_sector == 0 && self.partition != Self::default().partition {
+            return refuse_list(
+                "it begins at sector 0, where it makes no difference: state partition_sector",
+            );
+        }
+        if self.partition.is_empty() {
+            return refuse_list("nothing lies on it: name what does, or leave partition_sector out");
+        }
+        let twice = |(place, stream)| self.partition[..place].contains(stream);
+        if self.partition.iter().enumerate().any(twice) {
+            return refuse_list("each of system, browser, documents and copies can be named once");
         }
         Ok(())
     }
@@ -308,8 +326,9 @@ impl Actor for Copies {
             }
         };
         let to = self.area.start + (half + place) * COPY_SECTORS;
-        // Whether this copy reads at all, writes at all, or does both.
-        let both = 2.0 * self.reads.min(1.0 - self.reads);
+        // Whether this copy reads at all, writes at all, or does both: two requests then, where the others make one.
+        let less = self.reads.min(1.0 - self.reads);
+        let both = less / (1.0 - less);
         let kind = self.rng.unit();
         let (reads, writes) = (kind < both || self.reads > 0.5, kind < both || self.reads <= 0.5);
         for (start, op) in [(from, Op::Read), (to, Op::Write)]
@@ -368,7 +387,8 @@ impl Actor for Pc {
             self.now_ns = begin + (request.arrival_ns - first) as f64;
             let sectors = u64::from(request.sectors);
             let shift = self.partitions[index];
-            let lba = self.scatter.map(request.lba, sectors + shift) + shift;
+            let within = shift % TRACK;
+            let lba = self.scatter.map(request.lba, sectors + within) + shift;
             let mut rest = Area { start: lba, sectors };
             let mut last = rest;
             while rest.sectors > 0 {
@@ -391,7 +411,11 @@ impl Actor for Pc {
 }
 
 pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
-    let scatter = Scatter::new(table.active_bytes / 512, REGION, area, &mut Rng::new(seed, &[u64::MAX]));
+    let mut scatter = Scatter::new(table.active_bytes / 512, REGION, area, &mut Rng::new(seed, &[u64::MAX]));
+    if table.partition.contains(&PcStream::Copies) {
+        // Copies lie at the end of what is used: nothing else could be moved over the end of the drive.
+        scatter.leave_behind(table.partition_sector / TRACK * TRACK, area);
+    }
     let mut rest = Area { start: 0, sectors: scatter.sectors() };
     let [system, browser, documents, copies] =
         SPACE.map(|share| rest.take((scatter.sectors() as f64 * share) as u64 / REGION * REGION));

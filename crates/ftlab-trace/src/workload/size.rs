@@ -107,6 +107,23 @@ impl RequestBytes {
         }
     }
 
+    pub(super) fn mean(&self) -> f64 {
+        match self {
+            RequestBytes::Fixed(bytes) => *bytes as f64,
+            RequestBytes::Weighted(classes) => {
+                let middle = |class: &SizeClass| {
+                    class.min_bytes as f64 + (class.steps() - 1) as f64 * class.step_bytes as f64 / 2.0
+                };
+                let sum: f64 = classes.iter().map(|class| class.weight).sum();
+                classes.iter().map(|class| middle(class) * class.weight).sum::<f64>() / sum
+            }
+            RequestBytes::Lognormal { median_bytes, sigma, min_bytes, max_bytes, .. } => {
+                let free = *median_bytes as f64 * libm::exp(sigma * sigma / 2.0);
+                free.clamp(*min_bytes as f64, *max_bytes as f64)
+            }
+        }
+    }
+
     pub(super) fn largest(&self) -> u64 {
         match self {
             RequestBytes::Fixed(bytes) => *bytes,

@@ -7,7 +7,7 @@ use std::fmt;
 use ftlab_core::config::ConfigError;
 use ftlab_core::quantity::parse_bytes;
 use schemars::JsonSchema;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,24 @@ pub enum Expected {
     Range(f64, f64),
 }
 
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Value(value) => write!(f, "{value}"),
+            Expected::Range(low, high) => write!(f, "[{low}, {high}]"),
+        }
+    }
+}
+
+impl Expected {
+    fn holds(self, fits: impl Fn(f64) -> bool) -> bool {
+        match self {
+            Expected::Value(value) => fits(value),
+            Expected::Range(low, high) => low <= high && fits(low) && fits(high),
+        }
+    }
+}
+
 struct ExpectedVisitor;
 
 impl<'de> Visitor<'de> for ExpectedVisitor {
@@ -61,6 +79,9 @@ impl<'de> Visitor<'de> for ExpectedVisitor {
         f.write_str("a number, a size such as \"2.6GiB\", or a range of numbers such as [0.4, 0.6]")
     }
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Expected, E> {
+        Ok(Expected::Value(value as f64))
+    }
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Expected, E> {
         Ok(Expected::Value(value as f64))
     }
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Expected, E> {
@@ -146,6 +167,29 @@ impl JsonSchema for SizeName {
     }
 }
 
+/// Shares of sizes: a size that is named twice, such as "4KiB" and "4096", is refused.
+fn sizes_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<SizeName, Expected>, D::Error> {
+    struct Sizes;
+    impl<'de> Visitor<'de> for Sizes {
+        type Value = BTreeMap<SizeName, Expected>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table of sizes with their shares, such as { \"4KiB\" = 0.5 }")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut sizes = BTreeMap::new();
+            while let Some((size, share)) = map.next_entry::<SizeName, Expected>()? {
+                if sizes.insert(size, share).is_some() {
+                    let size = size_text(size.0);
+                    return Err(de::Error::custom(format!("the size {size} is named twice: state it once")));
+                }
+            }
+            Ok(sizes)
+        }
+    }
+    deserializer.deserialize_map(Sizes)
+}
+
 /// The shape of a workload, as its paper describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -227,7 +271,7 @@ pub struct Calibration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_4k_fraction: Option<Expected>,
     /// Share of reads and writes of exactly these sizes: each to 0.02.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "sizes_once", skip_serializing_if = "BTreeMap::is_empty")]
     pub sizes: BTreeMap<SizeName, Expected>,
     /// Pages of 4 KiB that a read or write touches, on average: to 5 %.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,6 +326,52 @@ pub struct Target {
 }
 
 impl Calibration {
+    /// Check that each number is one that its statistic can have.
+    ///
+    /// # Errors
+    /// The first that is not, with what was found and what was expected.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let refuse = |statistic: &str, found: String, expected: &str| {
+            Err(ConfigError { key: format!("calibration.{statistic}"), found, expected: expected.into() })
+        };
+        for size in self.sizes.keys() {
+            if size.0 == 0 || !size.0.is_multiple_of(512) {
+                return refuse("sizes", size_text(size.0), "a size must be a multiple of 512 bytes, above 0");
+            }
+        }
+        for Target { statistic, expected, .. } in self.targets() {
+            let is_share = ["sizes.", "first_", "hottest_"].iter().any(|begin| statistic.starts_with(begin))
+                || statistic.ends_with("_fraction");
+            let (holds, wanted) = if is_share {
+                (expected.holds(|share| (0.0..=1.0).contains(&share)), "must be a fraction from 0 to 1")
+            } else if ["requests", "page_accesses", "distinct_starts"].contains(&&*statistic) {
+                let count = |count: f64| count >= 1.0 && count.fract() == 0.0;
+                (expected.holds(count), "must be a whole number, at least 1")
+            } else if ["mean_gap_us", "gap_cv"].contains(&&*statistic) {
+                (expected.holds(|value| value >= 0.0), "must be a number, 0 or more")
+            } else {
+                (expected.holds(|value| value > 0.0), "must be a number above 0")
+            };
+            if !holds {
+                return refuse(&statistic, expected.to_string(), wanted);
+            }
+        }
+        let Some(unit) = self.footprint_unit_bytes else { return Ok(()) };
+        let pages = |bytes: f64| bytes >= 4096.0 && bytes % 4096.0 == 0.0;
+        if !matches!(unit, Expected::Value(bytes) if pages(bytes)) {
+            return refuse(
+                "footprint_unit_bytes",
+                unit.to_string(),
+                "must be one multiple of 4 KiB, above 0",
+            );
+        }
+        if self.footprint_bytes.is_none() {
+            let expected = "is the unit of footprint_bytes: state that too, or leave this out";
+            return refuse("footprint_unit_bytes", unit.to_string(), expected);
+        }
+        Ok(())
+    }
+
     /// What is stated, with the tolerance of each.
     pub fn targets(&self) -> Vec<Target> {
         let c = self;

@@ -174,6 +174,8 @@ fn nonsense_is_refused_with_its_key() {
     for (keys, key, expected) in [
         (r#""theta":0"#, "theta", "above 0"),
         (r#""partition":["copies"]"#, "partition", "state partition_sector"),
+        (r#""partition":[],"partition_sector":63"#, "partition", "nothing lies on it"),
+        (r#""partition":["copies","copies"],"partition_sector":63"#, "partition", "can be named once"),
         (r#""directory_files":0"#, "directory_files", "from 1 to 16"),
         (r#""system_bytes":"128KiB""#, "system_bytes", "at most 64 KiB"),
         (r#""system_bytes":1000"#, "system_bytes", "multiple of 512"),
@@ -189,6 +191,11 @@ fn nonsense_is_refused_with_its_key() {
         (r#""log_fraction":0.2"#, "log_fraction", "from 0 to 0.14"),
         (r#""counter_fraction":0.2"#, "counter_fraction", "from 0 to 0.14"),
         (r#""table_scan_fraction":0.3"#, "table_scan_fraction", "above read_fraction"),
+        (
+            r#""scan_fraction":0.5,"table_scan_fraction":0.1,"read_fraction":0.54"#,
+            "table_scan_fraction",
+            "above read_fraction",
+        ),
         (r#""rewrite_fraction":0.7"#, "rewrite_fraction", "together with sequential_fraction"),
         (r#""record_bytes":"256KiB""#, "record_bytes", "at most 128 KiB"),
     ] {
@@ -740,6 +747,28 @@ fn sizes_are_refused_in_words() {
             r#"{"kind":"uniform","trim_fraction":0.1,"request_bytes":{"4KiB":1,"8KiB":1}}"#,
             "2 sizes from 4KiB to 8KiB",
         ),
+    ] {
+        let config: WorkloadConfig = serde_json::from_str(json).unwrap();
+        assert_eq!(config.validate().unwrap_err().found, found);
+    }
+}
+
+#[test]
+fn what_is_found_is_said_as_a_file_says_it() {
+    for (json, found) in [
+        (
+            r#"{"kind":"pc_general","pc_general":{"partition":["documents","copies"]}}"#,
+            r#"["documents", "copies"]"#,
+        ),
+        (r#"{"kind":"uniform","page_quota":{"requests":5,"pages":6}}"#, "{ pages = 6, requests = 5 }"),
+        (r#"{"kind":"disksim","interarrival":"asap"}"#, r#""asap""#),
+        (
+            r#"{"kind":"uniform","zones":[{"access_fraction":1,"space_fraction":0.5}]}"#,
+            "[{ access_fraction = 1.0, space_fraction = 0.5 }]",
+        ),
+        (r#"{"kind":"uniform","db":{}}"#, "{...}"),
+        (r#"{"kind":"uniform","read_bytes":"4KiB"}"#, "4KiB"),
+        (r#"{"kind":"uniform","phases":[{"requests":5,"with":{"kind":"db"}}]}"#, "db"),
     ] {
         let config: WorkloadConfig = serde_json::from_str(json).unwrap();
         assert_eq!(config.validate().unwrap_err().found, found);
