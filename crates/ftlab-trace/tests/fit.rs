@@ -155,7 +155,7 @@ fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Opt
         ("address range", range, 0.25),
         ("sequential requests", sequential[1] - sequential[0], 0.1),
         ("misses of a mapping cache", where_they_lie[0], 0.01),
-        ("what became of writes", lives, 0.06),
+        ("what became of writes", lives, 0.08),
     ];
     let wrong: Vec<_> = wrong.into_iter().filter(|(_, off, most)| off.abs() > *most).collect();
     (!wrong.is_empty()).then(|| format!("{name}, seed {:?}: {wrong:?}", config.seed))

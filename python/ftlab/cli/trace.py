@@ -497,4 +497,5 @@ def fit(
     ]
     print_lines(table(columns, lines, right=columns[1:5]))
     off = ", ".join(row["name"] for row in rows if row["off"])
-    click.echo(f"\nwrote {target}: {bytes_text(len(found.text.encode()))}; {f'off: {off}' if off else 'all within limits'}")
+    size = bytes_text(len(found.text.encode()))
+    click.echo(f"\nwrote {target}: {size}; {f'off: {off}' if off else 'all within limits'}")

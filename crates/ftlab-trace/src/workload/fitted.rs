@@ -571,7 +571,8 @@ impl Fitted {
 
     /// A jump to new pages that goes nowhere: its place would be drawn again, instead of others.
     fn pass_over(&mut self, jump: Option<Place>, write: bool) {
-        if let Some(place) = jump {
+        // With trims, pages that should be new are known because they were trimmed in part: others are new instead.
+        if let Some(place) = jump.filter(|_| !self.has_trims) {
             self.places.take(place, write, false);
         }
     }
