@@ -19,11 +19,14 @@ use crate::rng::Rng;
 /// What makes requests on a personal computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "their names say what they are")]
 pub enum PcStream {
+    /// What the operating system does by itself.
     System,
+    /// A browser's cache and databases.
     Browser,
+    /// Documents that are read and saved.
     Documents,
+    /// Files that are copied.
     Copies,
 }
 
