@@ -225,8 +225,8 @@ impl FittedModel {
             let expected = "must be rows of a rank below 128 and up to 30 counts by step, 32 in new regions, of at most 2^40";
             return wrong("places", row.first().copied().unwrap_or_default(), expected);
         }
-        for phase in &self.phases {
-            phase.validate()?;
+        for (number, phase) in self.phases.iter().enumerate() {
+            phase.validate(&format!("fitted.phases[{number}]"))?;
         }
         let ranks = self
             .phases
@@ -260,9 +260,13 @@ const MOST: u64 = 1 << 40;
 const MOST_NS: u64 = 200 * 86_400 * 1_000_000_000;
 
 impl FittedPhase {
-    fn validate(&self) -> Result<(), ConfigError> {
+    /// Check the phase that is found at `place`.
+    fn validate(&self, place: &str) -> Result<(), ConfigError> {
         let wrong =
-            |key: &str, found: u64, expected: &str| refuse(&format!("fitted.phases.{key}"), found, expected);
+            |key: &str, found: u64, expected: &str| refuse(&format!("{place}.{key}"), found, expected);
+        let check_rows = |key: &str, rows: &[[u64; 2]], valid: &dyn Fn(u64) -> bool| {
+            check_rows(&format!("{place}.{key}"), rows, valid)
+        };
         if self.kinds.len() != KINDS {
             return wrong("kinds", self.kinds.len() as u64, "must have 11 counts");
         }
@@ -296,10 +300,10 @@ impl FittedPhase {
         let cell = |cell: u64| cell < CELLS as u64 && distance(cell % 256);
         let class = |class: u64| class < CLASSES as u64;
         let gap = |bin: u64| bin <= MOST_GAP_BIN;
-        check_rows("pages", &self.pages, cell)?;
-        check_rows("popularity", &self.popularity, class)?;
-        check_rows("ranks", &self.ranks, |rank| rank < GROUP_RANKS as u64)?;
-        check_rows("trims", &self.trims, |trim| trim < TRIM_CELLS as u64 && distance(trim % 256))?;
+        check_rows("pages", &self.pages, &cell)?;
+        check_rows("popularity", &self.popularity, &class)?;
+        check_rows("ranks", &self.ranks, &|rank| rank < GROUP_RANKS as u64)?;
+        check_rows("trims", &self.trims, &|trim| trim < TRIM_CELLS as u64 && distance(trim % 256))?;
         let sum = |rows: &[[u64; 2]]| rows.iter().fold(0u64, |sum, row| sum.saturating_add(row[1]));
         let jumps: u64 = self.kinds[..TRIM].iter().step_by(2).sum();
         if sum(&self.ranks) != jumps {
@@ -308,18 +312,16 @@ impl FittedPhase {
         if sum(&self.trims) != self.kinds[TRIM..FLUSH].iter().sum::<u64>() {
             return wrong("trims", sum(&self.trims), "must have as many trims as the kinds");
         }
-        check_rows("gaps", &self.gaps, gap)
+        check_rows("gaps", &self.gaps, &gap)
     }
 }
 
-fn check_rows(key: &str, rows: &[[u64; 2]], valid: impl Fn(u64) -> bool) -> Result<(), ConfigError> {
+fn check_rows(key: &str, rows: &[[u64; 2]], valid: &dyn Fn(u64) -> bool) -> Result<(), ConfigError> {
     match rows.iter().find(|row| !valid(row[0]) || row[1] > MOST) {
         None => Ok(()),
-        Some([found, count]) => refuse(
-            &format!("fitted.phases.{key}"),
-            format!("[{found}, {count}]"),
-            "must be rows of a bin and a count of at most 2^40",
-        ),
+        Some([found, count]) => {
+            refuse(key, format!("[{found}, {count}]"), "must be rows of a bin and a count of at most 2^40")
+        }
     }
 }
 
