@@ -602,6 +602,15 @@ def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> N
     assert told.startswith("workload.requests, workload.web_cache.objects not as in web-cache; requests")
 
 
+def test_a_fit_replaces_no_trace_and_looks_for_its_folder_first(two_volumes: Path, tmp_path: Path) -> None:
+    before = two_volumes.read_bytes()
+    ran = ftlab("trace", "fit", two_volumes, "-o", two_volumes)
+    assert (ran.status, two_volumes.read_bytes()) == (2, before)
+    assert "is the trace" in ran.err
+    ran = ftlab("trace", "fit", two_volumes, "-o", tmp_path / "nowhere" / "x.toml")
+    assert (ran.status, "nowhere is no folder" in ran.err) == (2, True), ran.err
+
+
 def test_a_calibration_of_ones_own_is_held_against_what_is_measured(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
