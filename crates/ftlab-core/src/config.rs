@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::flash::cell::{CellKind, PageClass, PageOrder, page_classes};
 use crate::ftl::gc::VictimKind;
 use crate::host::request::SECTOR_BYTES;
-use crate::mapcache::{ENTRY_BYTES, MapCacheKind, Shape, cftl, leaftl};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
+use crate::mapcache::{MapCacheKind, cftl, leaftl};
 use crate::quantity;
 
 /// A drive: what a device file says. Sections that are left out take their defaults, but `geometry` has none.
@@ -1372,8 +1373,8 @@ impl DeviceConfig {
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             Cdftl => page + u64::from(m.entry_bytes),
             Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
-            Cftl => cftl::least_bytes(Shape::new(self)),
-            Leaftl => leaftl::least_bytes(Shape::new(self)),
+            Cftl => cftl::least_bytes(TranslationLayout::new(self)),
+            Leaftl => leaftl::least_bytes(TranslationLayout::new(self)),
             _ => u64::from(m.entry_bytes),
         };
         if m.bytes < least {

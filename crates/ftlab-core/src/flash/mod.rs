@@ -18,7 +18,8 @@ use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::{FlashPort, Submission};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::host::request::SECTOR_BYTES;
-use crate::mapcache::{MapCacheKind, Shape};
+use crate::mapcache::MapCacheKind;
+use crate::mapcache::layout::TranslationLayout;
 
 /// Why a command runs. Every command carries one, so that work and time decompose without remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -133,7 +134,7 @@ pub struct Flash<P: FlashPort> {
     independent_planes: bool,
     spare_per_sector: u32,
     /// How the table in flash is divided, if there is one.
-    table: Option<Shape>,
+    table: Option<TranslationLayout>,
     /// With a port that keeps time and a table in flash.
     arrivals: Option<Arrivals<P::Ticket>>,
 }
@@ -144,7 +145,7 @@ impl<P: FlashPort> Flash<P> {
         let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
-        let table = (config.map_cache.kind != MapCacheKind::Ideal).then(|| Shape::new(config));
+        let table = (config.map_cache.kind != MapCacheKind::Ideal).then(|| TranslationLayout::new(config));
         Self {
             nand: NandArray::new(geometry, verify),
             table,
@@ -164,7 +165,7 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    fn arrivals(table: Option<Shape>, port: &P) -> Option<Arrivals<P::Ticket>> {
+    fn arrivals(table: Option<TranslationLayout>, port: &P) -> Option<Arrivals<P::Ticket>> {
         table.filter(|_| P::LISTENS).map(|table| Arrivals::new(table, port.ready()))
     }
 

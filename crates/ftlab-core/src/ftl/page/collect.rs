@@ -7,7 +7,7 @@ use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::translation::Translation;
 use crate::table;

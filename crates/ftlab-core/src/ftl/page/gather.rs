@@ -11,7 +11,7 @@ use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cftl::follow;
 

@@ -19,10 +19,11 @@ use crate::flash::nand::{NandArray, Outcome};
 use crate::flash::port::FlashPort;
 use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
-use crate::ftl::gc::{VictimPolicy, Victims};
+use crate::ftl::gc::Victims;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
-use crate::mapcache::Intent;
+use crate::mapcache::cache::Intent;
 use crate::mapcache::translation::Translation;
 use crate::rng::Rng;
 use crate::table;
@@ -572,7 +573,7 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
             self.measure_room(&flash.nand, plane);
         }
         if CACHED {
-            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.shape.pages()) {
+            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.layout.pages()) {
                 self.write_translation(flash, tpn, ready)?;
             }
         }

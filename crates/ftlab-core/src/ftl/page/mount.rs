@@ -7,7 +7,7 @@ use crate::flash::nand::Outcome;
 use crate::flash::port::FlashPort;
 use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, PageAt, PlaneId, Ppn};
 
 impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {

@@ -6,10 +6,10 @@ use crate::flash::port::FlashPort;
 use crate::flash::{Cause, Flash};
 use crate::ftl::PageOp;
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Lpn, PageAt, Ppn};
+use crate::mapcache::cache::{Intent, Lookup, MapOp};
 use crate::mapcache::translation::Translation;
-use crate::mapcache::{Intent, Lookup, MapOp};
 
 impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     /// Where translation pages are written.
