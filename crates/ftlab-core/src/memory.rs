@@ -1,7 +1,7 @@
 //! How much memory the tables of a drive take at most, before it is made.
 
 use crate::config::{DeviceConfig, FtlKind};
-use crate::host::request::SECTOR_BYTES;
+use crate::geometry::SECTOR_BYTES;
 use crate::mapcache::{ENTRY_BYTES, MapCacheKind};
 
 /// Tables of a drive for each physical mapping unit, without its mapping cache. `tests/allocations.rs` holds it.

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{DeviceConfig, FtlKind, Striping};
-use crate::ftl::allocator::PlaneOrder;
 use crate::geometry::{BlockId, Geometry, Lpn};
+use crate::plane_order::PlaneOrder;
 use crate::schemes::Scheme;
 
 mod bsb;
