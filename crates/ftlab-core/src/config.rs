@@ -8,11 +8,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+pub use crate::error::ConfigError;
 use crate::flash::cell::{CellKind, PageClass, PageOrder, page_classes};
 use crate::ftl::gc::VictimKind;
-use crate::host::request::SECTOR_BYTES;
+use crate::geometry::SECTOR_BYTES;
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::{MapCacheKind, cftl, leaftl};
+pub use crate::plane_order::AllocationOrder;
 use crate::quantity;
 
 /// A drive: what a device file says. Sections that are left out take their defaults, but `geometry` has none.
@@ -407,109 +409,6 @@ impl Default for FtlConfig {
     }
 }
 
-/// One of the levels over which pages are spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// C
-    Channel,
-    /// W
-    Way,
-    /// D
-    Die,
-    /// P
-    Plane,
-}
-
-/// An order of channel, way, die and plane, written as MQSim writes it: `CWDP` uses all channels first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AllocationOrder(pub [Level; 4]);
-
-impl AllocationOrder {
-    /// All 24 orders.
-    pub fn all() -> Vec<AllocationOrder> {
-        const LETTERS: [char; 4] = ['C', 'W', 'D', 'P'];
-        let mut orders = Vec::with_capacity(24);
-        for a in LETTERS {
-            for b in LETTERS {
-                for c in LETTERS {
-                    for d in LETTERS {
-                        orders.extend(Self::parse(&String::from_iter([a, b, c, d])));
-                    }
-                }
-            }
-        }
-        orders
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let mut levels = [Level::Channel; 4];
-        let mut seen = [false; 4];
-        if text.len() != 4 {
-            return None;
-        }
-        for (level, letter) in levels.iter_mut().zip(text.chars()) {
-            *level = match letter {
-                'C' => Level::Channel,
-                'W' => Level::Way,
-                'D' => Level::Die,
-                'P' => Level::Plane,
-                _ => return None,
-            };
-            if std::mem::replace(&mut seen[*level as usize], true) {
-                return None;
-            }
-        }
-        Some(Self(levels))
-    }
-}
-
-impl Default for AllocationOrder {
-    fn default() -> Self {
-        Self([Level::Channel, Level::Way, Level::Die, Level::Plane])
-    }
-}
-
-impl fmt::Display for AllocationOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for level in self.0 {
-            f.write_str(match level {
-                Level::Channel => "C",
-                Level::Way => "W",
-                Level::Die => "D",
-                Level::Plane => "P",
-            })?;
-        }
-        Ok(())
-    }
-}
-
-impl Serialize for AllocationOrder {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for AllocationOrder {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
-            de::Error::custom(format!(
-                "{text:?} is not an order of the letters C (channel), W (way), D (die) and P (plane) such as \"CWDP\""
-            ))
-        })
-    }
-}
-
-impl JsonSchema for AllocationOrder {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "AllocationOrder".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let orders: Vec<String> = Self::all().iter().map(ToString::to_string).collect();
-        schemars::json_schema!({ "type": "string", "enum": orders })
-    }
-}
-
 /// A window that the score board may choose: `"tafp_8"` and the like, `"half_page"` or `"full_page"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CandidateWindow {
@@ -901,25 +800,6 @@ impl Default for PreconditionConfig {
         }
     }
 }
-
-/// A value that makes no sense, alone or together with another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError {
-    /// Dotted key, such as `ftl.over_provisioning`.
-    pub key: String,
-    /// What was found.
-    pub found: String,
-    /// What was expected, in a sentence.
-    pub expected: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}: {}", self.key, self.found, self.expected)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 fn refuse<T>(key: &str, found: impl fmt::Display, expected: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError { key: key.into(), found: found.to_string(), expected: expected.into() })

@@ -1,9 +1,10 @@
 //! Composition: a described drive, put together and run.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::config::{ConfigError, DeviceConfig, FtlKind, Stop};
+use crate::config::{DeviceConfig, FtlKind, Stop};
+use crate::error::ConfigError;
+pub use crate::error::RunError;
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
 use crate::flash::direct::Direct;
@@ -15,7 +16,7 @@ use crate::ftl::map_only::MapOnlyFtl;
 use crate::ftl::page::PageFtl;
 use crate::geometry::Geometry;
 use crate::host::intake::Intake;
-use crate::host::request::{SourceError, SourceFactory};
+use crate::host::request::SourceFactory;
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
 use crate::mapcache::MapCacheKind;
@@ -90,51 +91,9 @@ impl RunControl {
     }
 }
 
-/// Why a run ended before its workload did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunError {
-    /// The device makes no sense. Nothing was run.
-    Config(ConfigError),
-    /// The workload could not be read on. The message names the place.
-    Source(SourceError),
-    /// A request that the device cannot take: beyond its end, empty, or out of order.
-    Request(String),
-    /// The drive has no space left to collect.
-    Full(String),
-    /// The translation layer broke a rule of flash: a defect of ftlab. Names command, address and cause.
-    Rule(String),
-    /// Verification found data that is not the newest write: a defect of ftlab.
-    Mismatch(String),
-    /// The power was cut.
-    PowerCut,
-}
-
-impl RunError {
-    /// Whether the input is at fault (exit status 2) rather than the run (exit status 1).
-    pub fn is_input(&self) -> bool {
-        matches!(self, RunError::Config(_) | RunError::Source(_) | RunError::Request(_))
-    }
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Config(error) => error.fmt(f),
-            RunError::Source(error) => error.fmt(f),
-            RunError::Request(text)
-            | RunError::Full(text)
-            | RunError::Rule(text)
-            | RunError::Mismatch(text) => f.write_str(text),
-            RunError::PowerCut => f.write_str("the power was cut"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
 /// What a run leaves.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Everything measured until the end, or until `error`.
     pub summary: Summary,
     /// Time series, when asked for.
@@ -147,14 +106,14 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Only when nothing could be run: the device makes no sense or the workload cannot be opened. Later errors come
-/// inside the [`Outcome`], beside what was measured.
+/// inside the [`RunOutcome`], beside what was measured.
 pub fn simulate(
     config: &DeviceConfig,
     workload: &dyn SourceFactory,
     options: &RunOptions,
     control: &RunControl,
     observer: &mut dyn Observer,
-) -> Result<Outcome, RunError> {
+) -> Result<RunOutcome, RunError> {
     config.validate().map_err(RunError::Config)?;
     match config.ftl.kind {
         FtlKind::Page => {
@@ -193,7 +152,7 @@ fn run<F: Ftl>(
     options: &RunOptions,
     control: &RunControl,
     observer: &mut dyn Observer,
-) -> Result<Outcome, RunError> {
+) -> Result<RunOutcome, RunError> {
     let sectors = Splitter::new(geometry).sectors();
     let source = workload.open(0).map_err(RunError::Source)?;
     let mut drive = Drive {
@@ -240,7 +199,7 @@ fn run_timed<F: Ftl, C: Clock>(
     mut books: Books,
     options: &RunOptions,
     observer: &mut dyn Observer,
-) -> Outcome {
+) -> RunOutcome {
     let mut drive = Drive { ftl, flash: flash.with_port(port), oracle, control };
     let result = timed::run(config, &mut drive, &mut intake, &mut books, options, observer);
     let port = &mut drive.flash.port;
@@ -260,7 +219,7 @@ fn close<F: Ftl, P: FlashPort>(
     mut books: Books,
     busy: Option<&BusyTimes>,
     result: Result<(), RunError>,
-) -> Outcome {
+) -> RunOutcome {
     let Drive { ftl, flash, oracle, .. } = drive;
     let mut error = result.err();
     let mut summary = books.summary(config, &ftl, &flash, intake.counts(), busy);
@@ -269,7 +228,7 @@ fn close<F: Ftl, P: FlashPort>(
         summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..oracle.counts() });
         error = error.or(audit.err().map(RunError::Mismatch));
     }
-    Outcome { summary, series: books.series(&ftl, &flash), error }
+    RunOutcome { summary, series: books.series(&ftl, &flash), error }
 }
 
 #[cfg(test)]
@@ -295,7 +254,7 @@ mod tests {
         config: &DeviceConfig,
         requests: &[Request],
         clock: impl Fn(&Geometry) -> C,
-    ) -> (Outcome, Log) {
+    ) -> (RunOutcome, Log) {
         let geometry = Geometry::new(config);
         let control = RunControl::default();
         let source = Box::new(VecSource::new(requests.to_vec()));

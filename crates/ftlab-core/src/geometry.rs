@@ -5,7 +5,9 @@
 //! pages; the types keep them apart.
 
 use crate::config::DeviceConfig;
-use crate::host::request::SECTOR_BYTES;
+
+/// Bytes of one host sector, the unit of addresses and lengths in every trace and device.
+pub const SECTOR_BYTES: u32 = 512;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -1,8 +1,10 @@
 //! The model of a solid-state drive. No files, no wall clock, no printing, no text formats: those are above.
 
+pub mod cause;
 pub mod config;
 pub mod config_notes;
 pub mod device;
+pub mod error;
 pub mod flash;
 pub mod ftl;
 pub mod geometry;
@@ -10,6 +12,7 @@ pub mod host;
 pub mod mapcache;
 pub mod memory;
 pub mod metrics;
+pub mod plane_order;
 pub mod quantity;
 pub mod rng;
 pub mod schemes;

@@ -1,7 +1,7 @@
 //! How much memory the tables of a drive take at most, before it is made.
 
 use crate::config::{DeviceConfig, FtlKind};
-use crate::host::request::SECTOR_BYTES;
+use crate::geometry::SECTOR_BYTES;
 use crate::mapcache::MapCacheKind;
 use crate::mapcache::layout::ENTRY_BYTES;
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{device, request, run_with};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{Outcome, RunOptions};
+use ftlab_core::device::{RunOptions, RunOutcome};
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::metrics::series::{Series, SeriesEvery};
@@ -35,7 +35,7 @@ fn config(kind: MapCacheKind, changes: Value) -> DeviceConfig {
     ))
 }
 
-fn run(config: &DeviceConfig, requests: &[Request]) -> (Outcome, MapCacheSummary) {
+fn run(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, MapCacheSummary) {
     let options = RunOptions {
         verify: config.ftl.kind != ftlab_core::config::FtlKind::MapOnly,
         timing: false,

@@ -154,7 +154,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     })
 }
 
-fn parts_sum_to_the_whole(outcome: &ftlab_core::device::Outcome, log: &Log) {
+fn parts_sum_to_the_whole(outcome: &ftlab_core::device::RunOutcome, log: &Log) {
     let summary = &outcome.summary;
     let host = &summary.host;
     assert_eq!(host.requests, host.completed + host.rejected + host.unfinished);

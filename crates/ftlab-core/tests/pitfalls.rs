@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, merged, request, run, run_with, small};
-use ftlab_core::device::{Outcome, RunControl, RunError, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::port::Count;
 use ftlab_core::flash::{Cause, Flash};
 use ftlab_core::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
@@ -65,7 +65,7 @@ fn the_host_link_bounds_bandwidth() {
     }
 }
 
-fn age(kind: &str, pattern: &str, bound: f64, rows: &[Request]) -> Outcome {
+fn age(kind: &str, pattern: &str, bound: f64, rows: &[Request]) -> RunOutcome {
     let config = device(merged(
         small(),
         json!({ "precondition": { "kind": kind, "pattern": pattern, "tolerance": 1e-9,

@@ -5,8 +5,8 @@ mod common;
 use common::device;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::RunError;
+use ftlab_core::error::FlashResult;
 use ftlab_core::flash::Flash;
-use ftlab_core::flash::nand::Outcome;
 use ftlab_core::flash::port::{Count, Cut, FlashPort};
 use ftlab_core::ftl::gc::Victims;
 use ftlab_core::ftl::page::PageFtl;
@@ -40,7 +40,7 @@ impl Host {
         config: &DeviceConfig,
         ftl: &mut F,
         flash: &mut Flash<P>,
-    ) -> Outcome<()> {
+    ) -> FlashResult<()> {
         let geometry = flash.geometry().clone();
         let per_unit = geometry.sectors_per_unit;
         let groups = config.logical_pages() / u64::from(geometry.slots_per_page);

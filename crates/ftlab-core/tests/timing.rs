@@ -252,7 +252,7 @@ fn events_change_nothing_and_tell_everything() {
     let options = RunOptions { verify: true, ..RunOptions::default() };
     let control = ftlab_core::device::RunControl::default();
     let silent = ftlab_core::device::simulate(&config, &source, &options, &control, &mut ()).unwrap();
-    let text = |outcome: &ftlab_core::device::Outcome| serde_json::to_string(&outcome.summary).unwrap();
+    let text = |outcome: &ftlab_core::device::RunOutcome| serde_json::to_string(&outcome.summary).unwrap();
     assert_eq!(text(&observed), text(&silent));
     let erases = log.commands.iter().filter(|record| record.command == Command::Erase).count() as u64;
     assert_eq!(erases, silent.summary.flash.erases.total);

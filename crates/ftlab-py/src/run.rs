@@ -85,7 +85,7 @@ fn series_every(series: Option<(&str, u64)>) -> PyResult<Option<SeriesEvery>> {
     })
 }
 
-type Finished = (Result<device::Outcome, device::RunError>, Duration);
+type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 
 /// Run `source` on `device` on a thread of its own, with the interpreter lock released.
 ///

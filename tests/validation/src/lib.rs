@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ftlab_config::{load_device, load_workload};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::geometry::Geometry;
 use ftlab_core::host::request::SourceFactory;
 
@@ -21,7 +21,7 @@ pub fn run(
     workload: &str,
     workload_changes: &[String],
     timing: bool,
-) -> Outcome {
+) -> RunOutcome {
     let device = load(device, changes);
     let (_, workload) =
         load_workload(workload, workload_changes).unwrap_or_else(|problems| panic!("{problems}"));

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
 use ftlab_config::load_workload;
-use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::Command;
 use ftlab_core::geometry::Geometry;
 use ftlab_core::metrics::{CommandRecord, Observer};
@@ -42,7 +42,7 @@ const RUNS: [Published; 6] = [
     row("disksim-rw5m", [0.593_438, 0.970_446, 6.518_651], 4_999_999, 143_179, 1_929_239),
 ];
 
-fn assert_every_digit(outcome: &Outcome, published: &Published) {
+fn assert_every_digit(outcome: &RunOutcome, published: &Published) {
     let summary = &outcome.summary;
     let latency = &summary.latency_ns.as_ref().unwrap().all;
     let name = published.name;

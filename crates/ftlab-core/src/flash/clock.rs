@@ -1,9 +1,9 @@
 //! Ports that keep time, as the host drives them: its own timers ring among the events of flash.
 
+use crate::cause::{CAUSES, Command};
 use crate::config::{ClassTimes, DeviceConfig};
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Submission};
-use crate::flash::{CAUSES, Command};
 use crate::metrics::CommandRecord;
 use crate::time::{Rate, Time};
 

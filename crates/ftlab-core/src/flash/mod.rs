@@ -8,107 +8,19 @@ pub mod nand;
 pub mod port;
 pub mod timeline;
 
+pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
+
 use std::ops::Range;
 
 use crate::config::DeviceConfig;
-use crate::device::RunError;
+use crate::error::{FlashResult, RunError};
 use crate::flash::arrivals::Arrivals;
 use crate::flash::cell::{PageClass, page_classes};
-use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Submission};
-use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
-use crate::host::request::SECTOR_BYTES;
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
 use crate::mapcache::MapCacheKind;
 use crate::mapcache::layout::TranslationLayout;
-
-/// Why a command runs. Every command carries one, so that work and time decompose without remainder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// A host read or write.
-    Host,
-    /// Eviction from a write buffer.
-    CacheFlush,
-    /// Garbage collection.
-    Gc,
-    /// Merge of log blocks.
-    Merge,
-    /// Translation pages.
-    Map,
-    /// Summary pages and other metadata.
-    Metadata,
-    /// Backup of an LSB page.
-    LsbBackup,
-    /// Wear levelling.
-    WearLevel,
-    /// Recovery after a power cut.
-    Recovery,
-}
-
-/// Number of causes.
-pub const CAUSES: usize = 9;
-
-impl Cause {
-    /// All causes, in the order of their codes.
-    pub const ALL: [Cause; CAUSES] = [
-        Cause::Host,
-        Cause::CacheFlush,
-        Cause::Gc,
-        Cause::Merge,
-        Cause::Map,
-        Cause::Metadata,
-        Cause::LsbBackup,
-        Cause::WearLevel,
-        Cause::Recovery,
-    ];
-
-    /// The name used in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cause::Host => "host",
-            Cause::CacheFlush => "cache_flush",
-            Cause::Gc => "gc",
-            Cause::Merge => "merge",
-            Cause::Map => "map",
-            Cause::Metadata => "metadata",
-            Cause::LsbBackup => "lsb_backup",
-            Cause::WearLevel => "wear_level",
-            Cause::Recovery => "recovery",
-        }
-    }
-}
-
-/// What flash can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Command {
-    /// Read a page.
-    Read,
-    /// Program a page.
-    Program,
-    /// Erase a block.
-    Erase,
-    /// Copy a page inside its plane.
-    Copyback,
-}
-
-impl Command {
-    /// Number of commands.
-    pub const COUNT: usize = 4;
-
-    /// The name used in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Command::Read => "read",
-            Command::Program => "program",
-            Command::Erase => "erase",
-            Command::Copyback => "copyback",
-        }
-    }
-}
-
-/// Commands so far, by command and cause.
-pub type CommandCounts = [[u64; CAUSES]; Command::COUNT];
 
 /// The flash of a drive as a translation layer sees it: the array, and a port to it.
 ///
@@ -204,7 +116,7 @@ impl<P: FlashPort> Flash<P> {
     }
 
     #[inline(always)]
-    fn admit(&mut self, command: Command, cause: Cause) -> Outcome<()> {
+    fn admit(&mut self, command: Command, cause: Cause) -> FlashResult<()> {
         if !self.port.admit(command) {
             return Err(Box::new(RunError::PowerCut));
         }
@@ -239,7 +151,13 @@ impl<P: FlashPort> Flash<P> {
     /// # Errors
     /// When the page was never written.
     #[inline]
-    pub fn read(&mut self, page: PageAt, sectors: u32, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn read(
+        &mut self,
+        page: PageAt,
+        sectors: u32,
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         self.nand.check_read(page, cause)?;
         self.admit(Command::Read, cause)?;
         let submission = self.submission(Command::Read, cause, page, self.bus_bytes(sectors));
@@ -250,7 +168,7 @@ impl<P: FlashPort> Flash<P> {
     ///
     /// # Errors
     /// When the page was never written.
-    pub fn read_translation(&mut self, page: PageAt, bytes: u32, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn read_translation(&mut self, page: PageAt, bytes: u32, after: P::Ticket) -> FlashResult<P::Ticket> {
         let cause = Cause::Map;
         self.nand.check_read(page, cause)?;
         self.admit(Command::Read, cause)?;
@@ -286,7 +204,7 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         cause: Cause,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         self.admit(Command::Program, cause)?;
         self.nand.program(page, units, cause)?;
         let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
@@ -306,7 +224,7 @@ impl<P: FlashPort> Flash<P> {
         units: impl Iterator<Item = Lpn>,
         cause: Cause,
         after: P::Ticket,
-    ) -> Outcome<Ppn> {
+    ) -> FlashResult<Ppn> {
         let mut admitted = 0;
         while admitted < count && self.port.admit(Command::Program) {
             admitted += 1;
@@ -330,7 +248,7 @@ impl<P: FlashPort> Flash<P> {
     ///
     /// # Errors
     /// As [`program`](Self::program).
-    pub fn program_metadata(&mut self, page: PageAt, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn program_metadata(&mut self, page: PageAt, after: P::Ticket) -> FlashResult<P::Ticket> {
         let cause = Cause::Metadata;
         self.admit(Command::Program, cause)?;
         self.nand.program_metadata(page, cause)?;
@@ -350,7 +268,7 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         cause: Cause,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         self.nand.check_read(from, cause)?;
         let geometry = self.nand.geometry();
         if geometry.plane_of(from.block) != geometry.plane_of(to.block) {
@@ -377,7 +295,7 @@ impl<P: FlashPort> Flash<P> {
         cause: Cause,
         after: P::Ticket,
         remap: impl FnMut(Lpn, Ppn),
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let Some(&start) = from.first() else { return Ok(after) };
         let geometry = self.nand.geometry();
         let source = geometry.page_of(start);
@@ -421,7 +339,7 @@ impl<P: FlashPort> Flash<P> {
     ///
     /// # Errors
     /// When it holds live data.
-    pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         self.admit(Command::Erase, cause)?;
         self.nand.erase(block, cause)?;
         let page = PageAt { block, index: 0 };
@@ -434,7 +352,7 @@ impl<P: FlashPort> Flash<P> {
     /// # Errors
     /// When they were stale already.
     #[inline(always)]
-    pub fn invalidate(&mut self, ppn: Ppn) -> Outcome<(BlockId, u32)> {
+    pub fn invalidate(&mut self, ppn: Ppn) -> FlashResult<(BlockId, u32)> {
         self.nand.invalidate(ppn)
     }
 

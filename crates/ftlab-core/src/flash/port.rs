@@ -1,7 +1,7 @@
 //! The way to flash: the translation layer says *what* happens and *after what*; a port says *when*.
 
+use crate::cause::{Cause, Command};
 use crate::flash::cell::PageClass;
-use crate::flash::{Cause, Command};
 use crate::geometry::PageId;
 
 /// A command on its way to flash. The array has accepted it already.

@@ -21,11 +21,11 @@
 //! A bus that is used before the array works is free at a time that is known, and the end of the array's work is, too: there
 //! is an event for the first only when somebody waits for the bus.
 
+use crate::cause::{Cause, Command};
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
 use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
 use crate::flash::port::{FlashPort, Submission};
-use crate::flash::{Cause, Command};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
 use crate::time::Time;

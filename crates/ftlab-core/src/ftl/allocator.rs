@@ -1,60 +1,10 @@
-//! Where pages go: the order of planes, and the free blocks of each plane.
+//! The free blocks of a plane, and the open ones.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::config::{AllocationOrder, FreeBlockChoice, FtlConfig, Level, WearLeveling};
-use crate::geometry::{BlockId, DieId, Divider, Geometry, PlaneId};
-
-/// The order in which consecutive pages use the planes of a drive, or its dies.
-#[derive(Debug, Clone)]
-pub struct PlaneOrder {
-    planes: Vec<PlaneId>,
-    turn: Divider,
-}
-
-impl PlaneOrder {
-    /// All planes in the order `order`, its first letter varying fastest. Without `with_planes` the plane's letter is
-    /// passed over and each die stands once, as its first plane.
-    pub fn new(geometry: &Geometry, order: AllocationOrder, with_planes: bool) -> Self {
-        let planes_per_die = if with_planes { geometry.planes_per_die() } else { 1 };
-        let size = |level| match level {
-            Level::Channel => geometry.channels,
-            Level::Way => geometry.ways,
-            Level::Die => geometry.dies_per_way,
-            Level::Plane => planes_per_die,
-        };
-        let count = geometry.dies() * planes_per_die;
-        let planes = (0..count).map(|turn| {
-            let mut rest = turn;
-            let mut at = [0; 4];
-            for level in order.0 {
-                at[level as usize] = rest % size(level);
-                rest /= size(level);
-            }
-            let [channel, way, die, plane] = at;
-            let die = DieId((channel * geometry.ways + way) * geometry.dies_per_way + die);
-            PlaneId(geometry.first_plane(die).0 + plane)
-        });
-        Self { planes: planes.collect(), turn: Divider::new(count) }
-    }
-
-    /// The plane whose turn it is.
-    #[inline]
-    pub fn at(&self, turn: u32) -> PlaneId {
-        self.planes[self.turn.remainder(turn) as usize]
-    }
-
-    /// Number of turns before the first plane's comes again.
-    pub fn len(&self) -> u32 {
-        self.turn.divisor()
-    }
-
-    /// Never: a drive has a plane.
-    pub fn is_empty(&self) -> bool {
-        self.planes.is_empty()
-    }
-}
+use crate::config::{FreeBlockChoice, FtlConfig, WearLeveling};
+use crate::geometry::{BlockId, Geometry};
 
 /// The free blocks of one plane.
 #[derive(Debug)]
@@ -184,30 +134,6 @@ mod tests {
         let text = r#"{ "geometry": { "channels": 2, "ways": 3, "dies": 2, "planes": 2, "blocks_per_plane": 70,
             "pages_per_block": 4, "page_bytes": 4096 } }"#;
         Geometry::new(&serde_json::from_str::<DeviceConfig>(text).unwrap())
-    }
-
-    #[test]
-    fn all_orders_visit_every_plane_once() {
-        let geometry = geometry();
-        for order in AllocationOrder::all() {
-            let planes = PlaneOrder::new(&geometry, order, true);
-            let mut seen: Vec<u32> = (0..planes.len()).map(|turn| planes.at(turn).0).collect();
-            assert_eq!(planes.at(planes.len()), planes.at(0));
-            seen.sort_unstable();
-            assert_eq!(seen, (0..24).collect::<Vec<_>>(), "{order}");
-        }
-        assert_eq!(AllocationOrder::all().len(), 24);
-    }
-
-    #[test]
-    fn the_first_letter_varies_fastest() {
-        let geometry = geometry();
-        // CWDP, from the definition in MQSim: channel = n mod C; way = (n / C) mod W; die = (n / CW) mod D; ...
-        let order = PlaneOrder::new(&geometry, AllocationOrder::default(), true);
-        for n in 0..24 {
-            let (channel, way, die, plane) = (n % 2, n / 2 % 3, n / 6 % 2, n / 12 % 2);
-            assert_eq!(order.at(n).0, ((channel * 3 + way) * 2 + die) * 2 + plane);
-        }
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! their places in order of logical numbers.
 
 use crate::config::DeviceConfig;
-use crate::device::RunError;
+use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
-use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{Geometry, Lpn};
@@ -118,21 +118,36 @@ impl MapOnlyFtl {
 }
 
 impl Ftl for MapOnlyFtl {
-    fn read<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn read<P: FlashPort>(
+        &mut self,
+        _: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         for index in 0..op.units {
             self.look_up(op, index, Intent::Read);
         }
         Ok(after)
     }
 
-    fn write<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn write<P: FlashPort>(
+        &mut self,
+        _: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         for index in 0..op.units {
             self.look_up(op, index, Intent::Write);
         }
         Ok(after)
     }
 
-    fn trim<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn trim<P: FlashPort>(
+        &mut self,
+        _: &mut Flash<P>,
+        op: &PageOp,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         for index in 0..op.units {
             if op.sectors_of(index, self.sectors_per_unit).len() as u32 == self.sectors_per_unit {
                 self.look_up(op, index, Intent::Trim);
@@ -141,12 +156,12 @@ impl Ftl for MapOnlyFtl {
         Ok(after)
     }
 
-    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
         Ok(after)
     }
 
     /// There is no flash to fill.
-    fn fill_blocks<P: FlashPort>(&mut self, _: &mut Flash<P>) -> Outcome<()> {
+    fn fill_blocks<P: FlashPort>(&mut self, _: &mut Flash<P>) -> FlashResult<()> {
         Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
     }
 

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::error::FlashResult;
 use crate::flash::Flash;
-use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::geometry::Lpn;
 use crate::mapcache::translation::Translation;
@@ -87,7 +88,7 @@ pub trait Ftl {
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket>;
+    ) -> FlashResult<P::Ticket>;
 
     /// Write an access's units.
     ///
@@ -98,7 +99,7 @@ pub trait Ftl {
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket>;
+    ) -> FlashResult<P::Ticket>;
 
     /// Forget the units that the access covers wholly; partly covered ones keep their data.
     ///
@@ -109,19 +110,19 @@ pub trait Ftl {
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket>;
+    ) -> FlashResult<P::Ticket>;
 
     /// Make everything acknowledged so far durable.
     ///
     /// # Errors
     /// As `write`.
-    fn flush<P: FlashPort>(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket>;
+    fn flush<P: FlashPort>(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket>;
 
     /// Write every logical page once, block after block (`precondition.layout = "blocks"`). The drive is erased.
     ///
     /// # Errors
     /// As `write`.
-    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()>;
+    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()>;
 
     /// `lpn` will be accessed in a few requests: ask the processor for what that will touch, each `stage` for what the
     /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.

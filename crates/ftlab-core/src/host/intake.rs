@@ -1,7 +1,7 @@
 //! From a source to requests that the drive can take: range, time and size are checked here.
 
 use crate::config::{Arrival, DeviceConfig, HostConfig, OutOfRange, UnsortedTimes};
-use crate::device::RunError;
+use crate::error::RunError;
 use crate::host::request::{Op, Request, RequestSource};
 use crate::time::Time;
 

@@ -7,9 +7,9 @@ pub mod split;
 pub(crate) mod timed;
 pub(crate) mod untimed;
 
-use crate::device::{RunControl, RunError};
+use crate::device::RunControl;
+use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
-use crate::flash::nand::Outcome;
 use crate::flash::port::FlashPort;
 use crate::ftl::{Ftl, PageOp};
 use crate::host::intake::Intake;
@@ -56,7 +56,13 @@ impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
 
     /// Let the translation layer do one access that starts at sector `lba`, and verify what a read brings.
     #[inline(always)]
-    pub(crate) fn access(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub(crate) fn access(
+        &mut self,
+        op: Op,
+        lba: u64,
+        page: &PageOp,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         if self.oracle.is_some() {
             return self.witnessed(op, lba, page, after);
         }
@@ -67,7 +73,7 @@ impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
         self.other_access(op, page, after)
     }
 
-    fn other_access(&mut self, op: Op, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn other_access(&mut self, op: Op, page: &PageOp, after: P::Ticket) -> FlashResult<P::Ticket> {
         match op {
             Op::Write => self.ftl.write(&mut self.flash, page, after),
             Op::Read => self.ftl.read(&mut self.flash, page, after),
@@ -76,7 +82,7 @@ impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
         }
     }
 
-    fn witnessed(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn witnessed(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(oracle) = &mut self.oracle else { return Ok(after) };
         let range = lba..lba + u64::from(page.sectors);
         match op {

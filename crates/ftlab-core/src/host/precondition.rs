@@ -1,7 +1,7 @@
 //! What a drive has lived through before the first request: written without a clock, and not measured.
 
 use crate::config::{Arrival, DeviceConfig, FillLayout, PreconditionKind, PreconditionPattern};
-use crate::device::RunError;
+use crate::error::RunError;
 use crate::flash::port::Count;
 use crate::ftl::{Ftl, PageOp};
 use crate::geometry::Lpn;

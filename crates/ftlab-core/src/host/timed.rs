@@ -8,12 +8,13 @@
 use std::collections::VecDeque;
 
 use crate::config::{Arrival, DeviceConfig, LinkDuplex, Stop};
-use crate::device::{RunError, RunOptions};
+use crate::device::RunOptions;
+use crate::error::{FlashResult, RunError};
 use crate::flash::clock::{Clock, Step};
-use crate::flash::nand::Outcome;
 use crate::ftl::{Ftl, PageOp};
+use crate::geometry::SECTOR_BYTES;
 use crate::host::intake::Intake;
-use crate::host::request::{Op, Request, SECTOR_BYTES};
+use crate::host::request::{Op, Request};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::metrics::books::Books;
@@ -395,7 +396,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         page: &PageOp,
         watch: &mut C::Watch,
         at: u32,
-    ) -> Outcome<()> {
+    ) -> FlashResult<()> {
         let ready = self.drive.flash.port.ready();
         let done = self.drive.access(request.op, lba, page, ready)?;
         self.drive.flash.port.watch(watch, done, at);
@@ -403,7 +404,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         Ok(())
     }
 
-    fn access_several(&mut self, request: &Request, watch: &mut C::Watch, at: u32) -> Outcome<()> {
+    fn access_several(&mut self, request: &Request, watch: &mut C::Watch, at: u32) -> FlashResult<()> {
         if request.op == Op::Flush {
             let ready = self.drive.flash.port.ready();
             let done = self.drive.ftl.flush(&mut self.drive.flash, ready)?;

@@ -1,8 +1,8 @@
 //! Driving without a clock: requests one after the other, as fast as they can be decided.
 
 use crate::config::{DeviceConfig, Stop};
-use crate::device::{RunError, RunOptions};
-use crate::flash::nand::Outcome;
+use crate::device::RunOptions;
+use crate::error::{FlashResult, RunError};
 use crate::flash::port::Count;
 use crate::ftl::Ftl;
 use crate::host::intake::Intake;
@@ -73,7 +73,7 @@ fn several<F: Ftl>(
     request: &Request,
     splitter: &Splitter,
     books: &mut Books,
-) -> Outcome<()> {
+) -> FlashResult<()> {
     if request.op == Op::Flush {
         drive.ftl.flush(&mut drive.flash, ())?;
     }

@@ -1,9 +1,9 @@
 //! Numbers for physical units in the order in which planes are written.
 
 use crate::config::{DeviceConfig, Striping};
-use crate::ftl::allocator::PlaneOrder;
 use crate::geometry::{BlockId, Geometry};
 use crate::mapcache::layout::TranslationLayout;
+use crate::plane_order::PlaneOrder;
 
 /// Numbers for physical units in the order in which planes are written: first the slots of a page, then the pages with
 /// the same place in each plane, then the places, and then rows of blocks that were opened together. What the host

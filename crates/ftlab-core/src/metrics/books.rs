@@ -4,9 +4,10 @@ use crate::config::{DeviceConfig, FtlKind};
 use crate::flash::port::FlashPort;
 use crate::flash::{CAUSES, Flash};
 use crate::ftl::{Ftl, FtlCounters};
+use crate::geometry::SECTOR_BYTES;
 use crate::geometry::{BlockId, Geometry};
 use crate::host::intake::IntakeCounts;
-use crate::host::request::{Op, SECTOR_BYTES};
+use crate::host::request::Op;
 use crate::mapcache::translation::Translation;
 use crate::metrics::latency::Latency;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
@@ -265,7 +266,7 @@ fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Optio
     if host_units == 0 {
         return None;
     }
-    use crate::flash::{Cause, Command};
+    use crate::cause::{Cause, Command};
     let share = |pages: u64| pages as f64 * f64::from(flash.geometry().slots_per_page) / host_units as f64;
     let of = |cause: Cause| {
         let programs = flash.counts[Command::Program as usize][cause as usize];

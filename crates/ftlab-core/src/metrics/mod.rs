@@ -5,7 +5,7 @@ pub mod latency;
 pub mod series;
 pub mod summary;
 
-use crate::flash::{Cause, Command};
+use crate::cause::{Cause, Command};
 use crate::host::request::Request;
 use crate::time::Time;
 

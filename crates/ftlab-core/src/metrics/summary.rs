@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::flash::{CAUSES, Cause, Command};
+use crate::cause::{CAUSES, Cause, Command};
 
 /// Version of this document.
 pub const SCHEMA: u32 = 1;

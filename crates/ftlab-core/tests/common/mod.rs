@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Observer for Log {
 }
 
 /// Run `requests` with verification; the run must not fail.
-pub fn run(config: &DeviceConfig, requests: &[Request]) -> (Outcome, Log) {
+pub fn run(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, Log) {
     let options = RunOptions { verify: true, ..RunOptions::default() };
     let (outcome, log) = run_with(config, requests, &options);
     assert_eq!(outcome.error, None);
@@ -75,7 +75,7 @@ pub fn run(config: &DeviceConfig, requests: &[Request]) -> (Outcome, Log) {
 }
 
 /// Run `requests` as `options` say.
-pub fn run_with(config: &DeviceConfig, requests: &[Request], options: &RunOptions) -> (Outcome, Log) {
+pub fn run_with(config: &DeviceConfig, requests: &[Request], options: &RunOptions) -> (RunOutcome, Log) {
     let mut log = Log::default();
     let source = VecSource::new(requests.to_vec());
     let outcome = simulate(config, &source, options, &RunControl::default(), &mut log).unwrap();

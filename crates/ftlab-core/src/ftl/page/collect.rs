@@ -2,10 +2,12 @@
 
 use super::gather::MAX_SCATTERED;
 use super::{MAX_SLOTS, PageFtl, lost};
+use crate::cause::Cause;
 use crate::config::WearLeveling;
-use crate::flash::nand::{NandArray, Outcome};
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
@@ -16,13 +18,13 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     /// Collect in `die`, and write the translation pages that this takes.
     #[cold]
     #[inline(never)]
-    pub(super) fn collect<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> Outcome<()> {
+    pub(super) fn collect<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> FlashResult<()> {
         self.collect_die(flash, die)?;
         if CACHED { self.settle(flash) } else { Ok(()) }
     }
 
     /// Collect in `die` until none of its planes is short of free blocks, or nothing can be gained.
-    pub(super) fn collect_die<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> Outcome<()> {
+    pub(super) fn collect_die<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> FlashResult<()> {
         let count = self.geometry.planes_per_die();
         let first = self.geometry.first_plane(die);
         let mut untried = self.dies[die.index()].low;
@@ -46,7 +48,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Collect one victim of `plane`. False when there is none, or none worth it.
-    fn collect_one<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<bool> {
+    fn collect_one<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<bool> {
         let Some(victim) = self.victims.pick(plane) else { return Ok(false) };
         let valid = flash.nand.valid_units(victim);
         // Survivors are packed into whole pages, the last of which may stay partly empty. The emptiest block that would
@@ -86,7 +88,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         victim: BlockId,
         slot: OpenSlot,
         cause: Cause,
-    ) -> Outcome<()> {
+    ) -> FlashResult<()> {
         let mut survivors = std::mem::take(&mut self.survivors);
         survivors.clear();
         let map = &self.map;
@@ -136,7 +138,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         survivors: &[Ppn],
         all: bool,
         cause: Cause,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let mut copied = flash.port.ready();
         let mut rest = survivors;
         let mut read = None;
@@ -174,7 +176,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         rest: &[Ppn],
         read: &mut Option<(PageAt, P::Ticket)>,
         cause: Cause,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let moving = &rest[..rest.len().min(self.geometry.slots_per_page as usize)];
         let mut units = [Lpn(0); MAX_SLOTS];
         for (unit, ppn) in units.iter_mut().zip(moving) {
@@ -212,7 +214,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         count: usize,
         read: &mut Option<(PageAt, P::Ticket)>,
         cause: Cause,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let (moving, next) = rest.split_at(count);
         let ready = flash.port.ready();
         let (mut known, before) = (ready, *read);
@@ -271,7 +273,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Static wear levelling: now and then, empty the least worn block of a plane into its most worn free one.
-    fn level_wear<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<()> {
+    fn level_wear<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<()> {
         // A look at every block of the plane, once in a sixteenth as many erases: sixteen steps an erase.
         let interval = (self.geometry.blocks_per_plane() / 16).max(1);
         if self.config.wear_leveling != WearLeveling::Static
@@ -315,7 +317,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         block: BlockId,
         cause: Cause,
-    ) -> Outcome<()> {
+    ) -> FlashResult<()> {
         let ready = flash.port.ready();
         while !self.is_full(&flash.nand, block) {
             let page = PageAt { block, index: flash.nand.next_page(block) };

@@ -7,9 +7,11 @@
 use std::ops::Range;
 
 use super::{MAX_SLOTS, PageFtl, PageReads};
-use crate::flash::nand::{NandArray, Outcome};
+use crate::cause::Cause;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Lpn, PageAt, PlaneId, Ppn};
@@ -27,7 +29,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         victim: BlockId,
         slot: OpenSlot,
         scratch: &mut Vec<Ppn>,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let mut copied = flash.port.ready();
         while let Some(units) = self.ordered.pop() {
             let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
@@ -90,7 +92,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Put the logical blocks in order that collection has found. Only what planes have beyond their need is spent on this.
-    pub(super) fn put_in_order<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+    pub(super) fn put_in_order<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let mut scattered = std::mem::take(&mut self.scattered);
         let mut at = 0;
         while at < scattered.len() {
@@ -116,7 +118,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Move the units of a logical block to places that follow each other in one block. False when there is no free block for
     /// it now; what is not wanted any more, or has no place in its plane, is forgotten.
-    fn gather<P: FlashPort>(&mut self, flash: &mut Flash<P>, units: Range<u32>) -> Outcome<bool> {
+    fn gather<P: FlashPort>(&mut self, flash: &mut Flash<P>, units: Range<u32>) -> FlashResult<bool> {
         let Some(translation) = &self.translation else { return Ok(true) };
         let table = &self.map[..self.geometry.logical_units as usize];
         if translation.cache.wants_gathered(Lpn(units.start), table).as_ref() != Some(&units) {
@@ -149,7 +151,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         block: BlockId,
         units: Range<u32>,
         victim: Option<BlockId>,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let slots = self.geometry.slots_per_page;
         let ready = flash.port.ready();
         let mut copied = ready;

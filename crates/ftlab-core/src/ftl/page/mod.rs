@@ -13,18 +13,20 @@
 
 use std::ops::Range;
 
+use crate::cause::Cause;
 use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping};
-use crate::device::RunError;
-use crate::flash::nand::{NandArray, Outcome};
+use crate::error::{FlashResult, RunError};
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
-use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
+use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot};
 use crate::ftl::gc::Victims;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cache::Intent;
 use crate::mapcache::translation::Translation;
+use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
 use crate::table;
 
@@ -223,7 +225,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         slot: OpenSlot,
         block: BlockId,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let mut done = after;
         if self.config.summary_page {
             done =
@@ -242,7 +244,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// The data at `ppn` are stale.
     #[inline(always)]
-    fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> Outcome<()> {
+    fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> FlashResult<()> {
         let (block, valid) = flash.invalidate(ppn)?;
         if self.is_full(&flash.nand, block) {
             self.victims.on_invalidate(block, valid);
@@ -268,7 +270,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         op: &PageOp,
         slot: OpenSlot,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let after = self.translate(flash, op, Intent::Write, after)?;
         let (plane, block) = self.place(flash, op.lpn, slot)?;
         // Looked up after collection, which may have moved it.
@@ -303,7 +305,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         op: &PageOp,
         slot: OpenSlot,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let per_unit = self.geometry.sectors_per_unit;
         let mut after = self.translate(flash, op, Intent::Write, after)?;
         let (plane, block) = self.place(flash, op.lpn, slot)?;
@@ -361,7 +363,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let found = self.lookup(op.lpn);
         let done = if let Some(ppn) = found {
             flash.read(self.geometry.page_of(ppn), op.sectors, Cause::Host, after)?
@@ -380,7 +382,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         lpn: Lpn,
         slot: OpenSlot,
-    ) -> Outcome<(PlaneId, BlockId)> {
+    ) -> FlashResult<(PlaneId, BlockId)> {
         let mut turn = self.turn_of(lpn);
         let gathers = CACHED && self.ordered_pages > 0;
         let turns = self.order.len();
@@ -450,7 +452,12 @@ impl PageReads {
 
     /// Read what was added, in the order in which it was.
     #[inline]
-    fn send<P: FlashPort>(&self, flash: &mut Flash<P>, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn send<P: FlashPort>(
+        &self,
+        flash: &mut Flash<P>,
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         let mut done = after;
         for (page, sectors) in &self.pages[..self.count] {
             let read = flash.read(*page, *sectors, cause, after)?;
@@ -466,7 +473,7 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let after = self.translate(flash, op, Intent::Read, after)?;
         if self.config.gc_when == GcWhen::OnAccess {
             for index in 0..op.units {
@@ -499,7 +506,7 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let slot =
             if self.config.streams == 1 { 0 } else { usize::from(op.stream) % self.config.streams as usize };
         if self.geometry.slots_per_page == 1 {
@@ -514,7 +521,7 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         op: &PageOp,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let per_unit = self.geometry.sectors_per_unit;
         let mut after = after;
         for index in 0..op.units {
@@ -535,11 +542,11 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
     }
 
     /// Nothing is buffered: what was acknowledged is in flash.
-    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
         Ok(after)
     }
 
-    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let ready = flash.port.ready();
         let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
         let planes = self.geometry.planes_per_die();

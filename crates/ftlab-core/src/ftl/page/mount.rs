@@ -1,11 +1,11 @@
 //! After a power cut: what a drive finds out from the spare areas of its flash.
 
 use super::{PageFtl, UNMAPPED};
+use crate::cause::Cause;
 use crate::config::{DeviceConfig, PlaneChoice};
-use crate::device::RunError;
-use crate::flash::nand::Outcome;
+use crate::error::{FlashResult, RunError};
+use crate::flash::Flash;
 use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, PageAt, PlaneId, Ppn};
@@ -25,7 +25,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         config: &DeviceConfig,
         seed: u64,
         flash: &mut Flash<P>,
-    ) -> Outcome<Self> {
+    ) -> FlashResult<Self> {
         if !flash.nand.verifies() {
             let text = "a mount needs the order in which pages were programmed, which flash keeps with verification only";
             return Err(Box::new(RunError::Rule(text.into())));
@@ -47,7 +47,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Where every unit is, by the spare areas.
-    fn find_data<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+    fn find_data<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let ready = flash.port.ready();
         flash.nand.forget_validity();
         for block in (0..self.geometry.blocks()).map(BlockId) {
@@ -77,7 +77,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Which blocks of `plane` are free, full, and being filled.
-    fn find_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<()> {
+    fn find_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<()> {
         while self.planes[plane.index()].free.take().is_some() {}
         let mut extra = Vec::new();
         for row in 0..self.geometry.blocks_per_plane() {
@@ -125,7 +125,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// The power went while the last free block of `plane` was taking copies: what was left of their victim fits there still.
-    fn finish_collection<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> Outcome<()> {
+    fn finish_collection<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<()> {
         let pages = |valid: u32| valid.div_ceil(self.geometry.slots_per_page);
         let slot_for =
             |block: BlockId| if self.holds_translation(block) { self.map_slot() } else { self.gc_slot };

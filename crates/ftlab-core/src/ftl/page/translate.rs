@@ -1,9 +1,10 @@
 //! The table in flash: lookups through the mapping cache, and reading and writing of translation pages.
 
 use super::{MAX_SLOTS, PageFtl, UNMAPPED};
-use crate::flash::nand::Outcome;
+use crate::cause::Cause;
+use crate::error::FlashResult;
+use crate::flash::Flash;
 use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
 use crate::ftl::PageOp;
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::policy::VictimPolicy;
@@ -35,7 +36,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         op: &PageOp,
         intent: Intent,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let mut after = after;
         if CACHED {
             for index in 0..op.units {
@@ -52,7 +53,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         index: u32,
         intent: Intent,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let Some(translation) = &mut self.translation else { return Ok(after) };
         let lookup = Lookup { lpn: Lpn(op.lpn.0 + index), intent, rest: op.rest + op.units - 1 - index };
         translation.lookup(lookup, &self.map[..self.geometry.logical_units as usize]);
@@ -83,7 +84,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         op: MapOp,
         after: P::Ticket,
-    ) -> Outcome<(P::Ticket, bool)> {
+    ) -> FlashResult<(P::Ticket, bool)> {
         Ok(match op {
             MapOp::Fetch { tpn, bytes, units } => {
                 let (fetched, existed) = self.read_translation(flash, tpn, bytes, after)?;
@@ -113,7 +114,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         predicted: Ppn,
         actual: Ppn,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let mut done = after;
         let home = self.geometry.block_of(actual);
         let first = self.geometry.first_unit(home);
@@ -141,7 +142,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         tpn: u32,
         bytes: u32,
         after: P::Ticket,
-    ) -> Outcome<(P::Ticket, bool)> {
+    ) -> FlashResult<(P::Ticket, bool)> {
         let Some(ppn) = self.lookup(self.unit_of_translation(tpn)) else { return Ok((after, false)) };
         if let Some(translation) = &mut self.translation {
             translation.counts.flash_reads += 1;
@@ -155,7 +156,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         flash: &mut Flash<P>,
         tpn: u32,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let slot = self.map_slot();
         let turns = self.order.len();
         let mut chosen = None;
@@ -201,7 +202,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Write the translation pages of moved data whose entries are not in memory. Collections on the way may move more.
-    pub(super) fn settle<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+    pub(super) fn settle<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let ready = flash.port.ready();
         // A drive with too little spare space would collect for translation pages for ever.
         let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.map.len() as u64;
