@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::config::{DeviceConfig, FtlKind, Stop};
+use crate::config::{DeviceConfig, Model, Stop};
 use crate::error::ConfigError;
 pub use crate::error::RunError;
 use crate::flash::Flash;
@@ -19,7 +19,6 @@ use crate::host::intake::Intake;
 use crate::host::request::SourceFactory;
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
-use crate::mapcache::MapCacheKind;
 use crate::metrics::Observer;
 use crate::metrics::books::{Books, BusyTimes};
 use crate::metrics::series::{Series, SeriesEvery};
@@ -115,19 +114,19 @@ pub fn simulate(
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
     config.validate().map_err(RunError::Config)?;
-    match config.ftl.kind {
-        FtlKind::Page => {
-            let geometry = Geometry::new(config);
+    match config.model {
+        Model::Drive => {
+            let geometry = config.to_geometry();
             let (seed, verify) = (options.seed, options.verify);
-            if config.map_cache.kind == MapCacheKind::Ideal {
-                let ftl = PageFtl::<Victims, false>::new(config, &geometry, seed, verify);
+            if config.map_cache.kind.is_cache() {
+                let ftl = PageFtl::<Victims, true>::new(config, &geometry, seed, verify);
                 run(config, &geometry, ftl, workload, options, control, observer)
             } else {
-                let ftl = PageFtl::<Victims, true>::new(config, &geometry, seed, verify);
+                let ftl = PageFtl::<Victims, false>::new(config, &geometry, seed, verify);
                 run(config, &geometry, ftl, workload, options, control, observer)
             }
         }
-        FtlKind::MapOnly => {
+        Model::MappingCache => {
             if options.verify {
                 return Err(RunError::Config(ConfigError {
                     key: "ftl.kind".into(),
@@ -136,7 +135,7 @@ pub fn simulate(
                         .into(),
                 }));
             }
-            let geometry = Geometry::new(config).without_flash();
+            let geometry = config.to_geometry().without_flash();
             let ftl = MapOnlyFtl::new(config, &geometry).expect("validated: there is a mapping cache");
             let options = RunOptions { timing: false, ..options.clone() };
             run(config, &geometry, ftl, workload, &options, control, observer)
@@ -174,7 +173,9 @@ fn run<F: Ftl>(
         let mut drive = Drive { ftl: parts.0, flash: parts.1.with_port(Count), oracle: parts.2, control };
         let result = untimed::run(config, &mut drive, &mut intake, &mut books, options, observer);
         close(config, drive, &intake, books, None, result)
-    } else if Direct::suits(config, geometry) && config.host.stop == Stop::Drained && !options.event_by_event
+    } else if Direct::suits(config, geometry)
+        && config.host.stop() == Stop::Drained
+        && !options.event_by_event
     {
         run_timed(config, parts, Direct::new(config, geometry, log), intake, books, options, observer)
     } else {
@@ -255,7 +256,7 @@ mod tests {
         requests: &[Request],
         clock: impl Fn(&Geometry) -> C,
     ) -> (RunOutcome, Log) {
-        let geometry = Geometry::new(config);
+        let geometry = config.to_geometry();
         let control = RunControl::default();
         let source = Box::new(VecSource::new(requests.to_vec()));
         let intake = Intake::new(source, config, Splitter::new(&geometry).sectors(), None);

@@ -2,7 +2,6 @@
 
 pub mod cause;
 pub mod config;
-pub mod config_notes;
 pub mod device;
 pub mod error;
 pub mod flash;
@@ -15,7 +14,9 @@ pub mod metrics;
 pub mod plane_order;
 pub mod quantity;
 pub mod rng;
+pub mod scheme;
 pub mod schemes;
 pub mod table;
 pub mod time;
+mod validate;
 pub mod verify;

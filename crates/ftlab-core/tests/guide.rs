@@ -28,7 +28,7 @@ fn the_guide_shows_the_policy_that_is_tested_here() {
 
 #[test]
 fn it_serves_the_oldest_and_spares_full_blocks_once() {
-    let geometry = Geometry::new(&device(small()));
+    let geometry = device(small()).to_geometry();
     let mut policy = SecondChance::new(&geometry, &FtlConfig::default(), Rng::new(1, "gc"));
     assert_eq!(policy.pick(PlaneId(0)), None);
     for block in 0..4 {
@@ -53,7 +53,7 @@ fn a_drive_with_it_keeps_its_tables_in_order() {
         // A policy that is driven directly has no name in the list. Any name but greedy will do: the translation layer
         // takes greedy's word that a victim without stale units is the best there is.
         let config = device(merged(merged(small(), json!({ "ftl": { "gc": "fifo" } })), shape));
-        let geometry = Geometry::new(&config);
+        let geometry = config.to_geometry();
         let mut flash = Flash::new(&config, &geometry, false, Count);
         let mut ftl = PageFtl::<SecondChance>::new(&config, &geometry, 1, false);
         let mut rng = Rng::new(1, "guide");

@@ -111,7 +111,7 @@ fn preconditioning_ends_and_reports() {
 #[test]
 fn a_wrong_translation_shows_in_what_is_read() {
     let config = device(small());
-    let mut flash = Flash::new(&config, &Geometry::new(&config), true, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), true, Count);
     let mut oracle = Oracle::new(16);
     for page in 0..2 {
         flash.write_version = oracle.write(u64::from(page) * 8..u64::from(page) * 8 + 8);

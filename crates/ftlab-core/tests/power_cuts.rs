@@ -122,7 +122,7 @@ fn audit<const CACHED: bool>(host: &mut Host, ftl: &mut PageFtl<Victims, CACHED>
 }
 
 fn survive<const CACHED: bool>(config: &DeviceConfig, seed: u64) {
-    let geometry = Geometry::new(config);
+    let geometry = config.to_geometry();
     let mut ftl = PageFtl::<Victims, CACHED>::new(config, &geometry, seed, true);
     let mut flash = Flash::new(config, &geometry, true, Count);
     let sectors = config.logical_pages() as usize * geometry.sectors_per_unit as usize;

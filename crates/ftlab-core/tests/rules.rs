@@ -16,7 +16,7 @@ use serde_json::json;
 
 fn flash<P: FlashPort>(port: P) -> Flash<P> {
     let config = device(small());
-    Flash::new(&config, &Geometry::new(&config), false, port)
+    Flash::new(&config, &config.to_geometry(), false, port)
 }
 
 const fn at(block: u32, index: u32) -> PageAt {
@@ -72,7 +72,7 @@ fn live_data_are_neither_erased_nor_forgotten_twice() {
 #[test]
 fn copies_stay_in_their_plane_and_move_live_data_only() {
     let config = device(merged(small(), json!({ "geometry": { "planes": 2 } })));
-    let mut flash = Flash::new(&config, &Geometry::new(&config), false, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), false, Count);
     flash.program(at(0, 0), &[Lpn(4)], Cause::Host, ()).unwrap();
     assert!(why(flash.copyback(at(0, 0), at(32, 0), &[Lpn(4)], Cause::Gc, ())).contains("another plane"));
     assert!(
@@ -91,7 +91,7 @@ fn copies_stay_in_their_plane_and_move_live_data_only() {
 fn a_copy_in_bulk_is_the_same_as_one_by_one() {
     let config = device(small());
     let make = || {
-        let mut flash = Flash::new(&config, &Geometry::new(&config), true, Record::default());
+        let mut flash = Flash::new(&config, &config.to_geometry(), true, Record::default());
         for page in 0..8 {
             flash.write_version = page + 1;
             flash.program(at(0, page), &[Lpn(page)], Cause::Host, 0).unwrap();
@@ -135,7 +135,7 @@ fn walk(pages: u32, steps: u32) -> impl Iterator<Item = PageOp> {
 fn an_erase_waits_for_every_copy_out_of_its_block() {
     for copyback in [false, true] {
         let config = device(merged(small(), json!({ "timing": { "copyback": copyback } })));
-        let geometry = Geometry::new(&config);
+        let geometry = config.to_geometry();
         let mut flash = Flash::new(&config, &geometry, false, Record::default());
         let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
         for op in walk(geometry.logical_units, 1000) {
@@ -176,7 +176,7 @@ fn a_power_cut_stops_at_its_command_and_leaves_the_array_as_it_was() {
     for kind in VictimKind::ALL {
         let config =
             device(merged(small(), json!({ "ftl": { "gc": kind.name() }, "timing": { "copyback": true } })));
-        let geometry = Geometry::new(&config);
+        let geometry = config.to_geometry();
         for cut in (0..3000).step_by(37) {
             let mut flash = Flash::new(&config, &geometry, false, Cut { commands_left: cut });
             let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
@@ -204,7 +204,7 @@ fn tables_agree_after_every_step() {
             let changes = json!({ "ftl": { "gc": kind.name(), "gc_open_block": open_block, "wear_leveling": "static",
                 "wear_leveling_threshold": 2 } });
             let config = device(merged(small(), changes));
-            let geometry = Geometry::new(&config);
+            let geometry = config.to_geometry();
             let mut flash = Flash::new(&config, &geometry, false, Count);
             let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
             for (step, op) in walk(geometry.logical_units, 1500).enumerate() {

@@ -18,8 +18,8 @@ use crate::flash::arrivals::Arrivals;
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Submission};
+use crate::ftl::page::capacity::translation_layout;
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
-use crate::mapcache::MapCacheKind;
 use crate::mapcache::layout::TranslationLayout;
 
 /// The flash of a drive as a translation layer sees it: the array, and a port to it.
@@ -54,10 +54,11 @@ pub struct Flash<P: FlashPort> {
 impl<P: FlashPort> Flash<P> {
     /// Erased flash of a validated configuration.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
-        let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
+        let classes =
+            page_classes(config.cell.kind.kind(), config.cell.page_order(), config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
-        let table = (config.map_cache.kind != MapCacheKind::Ideal).then(|| TranslationLayout::new(config));
+        let table = config.map_cache.kind.is_cache().then(|| translation_layout(config));
         Self {
             nand: NandArray::new(geometry, verify),
             table,

@@ -9,28 +9,12 @@ use crate::flash::port::FlashPort;
 use crate::geometry::Lpn;
 use crate::mapcache::translation::Translation;
 use crate::metrics::summary::{GcSummary, MapCacheSummary};
-use crate::schemes::Scheme;
 
 pub mod allocator;
 pub mod gc;
+pub mod kinds;
 pub mod map_only;
 pub mod page;
-
-/// The translation layers that a device file can name.
-pub const SCHEMES: [Scheme; 2] = [
-    Scheme {
-        key: "ftl.kind",
-        name: "page",
-        summary: "Page mapping: any logical page may be anywhere. `map_cache.kind` says where the table is.",
-        source: "A. Ban, US patent 5,404,485 (1995), with page granularity",
-    },
-    Scheme {
-        key: "ftl.kind",
-        name: "map_only",
-        summary: "The mapping cache alone: what lookups cost, added up one after the other. No data, no collection, no clock.",
-        source: "the model of the IEEK paper 2012-50-3-10",
-    },
-];
 
 /// A host access to one NAND page's worth of logical space, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a drive has lived through before the first request: written without a clock, and not measured.
 
-use crate::config::{Arrival, DeviceConfig, FillLayout, PreconditionKind, PreconditionPattern};
+use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
 use crate::error::RunError;
 use crate::flash::port::Count;
 use crate::ftl::{Ftl, PageOp};
@@ -32,27 +32,28 @@ pub(crate) fn run<F: Ftl>(
     seed: u64,
 ) -> (Option<PreconditionSummary>, Option<RunError>) {
     let wanted = &config.precondition;
-    if wanted.kind == PreconditionKind::None {
-        return (None, None);
-    }
-    let kind = wanted.kind.name();
+    let Some(layout) = wanted.layout() else { return (None, None) };
+    let kind = wanted.kind.kind().name();
     let logical = u64::from(drive.flash.geometry().logical_units);
     let splitter = Splitter::new(drive.flash.geometry());
+    let wear = wanted.aging();
     let mut aging = Aging {
         splitter,
         written: 0,
-        bound: (wanted.max_drive_writes * logical as f64) as u64,
+        bound: wear.map_or(u64::MAX, |wear| (wear.max_drive_writes * logical as f64) as u64),
         until_control: CONTROL_INTERVAL,
         interrupted: false,
         drive,
     };
-    let free_blocks = if wanted.free_blocks == 0 { config.ftl.gc_high() } else { wanted.free_blocks };
-    let mut goal = Goal::new(wanted.kind, free_blocks, wanted.tolerance, logical);
-    let mut result = aging.fill(wanted.layout);
-    goal.reached = wanted.kind == PreconditionKind::Fill && result.is_ok() && !aging.interrupted;
-    if result.is_ok() && !goal.reached && !aging.interrupted {
+    let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.gc_high(), logical);
+    let mut result = aging.fill(layout);
+    goal.reached = wear.is_none() && result.is_ok() && !aging.interrupted;
+    if let Some(Wear { pattern, .. }) = wear
+        && result.is_ok()
+        && !aging.interrupted
+    {
         goal.start(aging.drive);
-        result = aging.age(config, wanted.pattern, workload, seed, &mut goal);
+        result = aging.age(config, pattern, workload, seed, &mut goal);
     }
     let summary = PreconditionSummary {
         kind: kind.into(),
@@ -66,9 +67,8 @@ pub(crate) fn run<F: Ftl>(
 
 /// When aging is enough.
 struct Goal {
-    kind: PreconditionKind,
-    free_blocks: u32,
-    tolerance: f64,
+    /// `None`: after the fill.
+    until: Option<AgedWhen>,
     window: u64,
     /// Units written and programmed at the start of the window.
     window_start: (u64, u64),
@@ -78,16 +78,12 @@ struct Goal {
 }
 
 impl Goal {
-    fn new(kind: PreconditionKind, free_blocks: u32, tolerance: f64, window: u64) -> Self {
-        Self {
-            kind,
-            free_blocks,
-            tolerance,
-            window,
-            window_start: (0, 0),
-            windows: Vec::new(),
-            reached: false,
-        }
+    fn new(until: Option<AgedWhen>, least_free: u32, window: u64) -> Self {
+        let until = match until {
+            Some(AgedWhen::FreeBlocks(0)) => Some(AgedWhen::FreeBlocks(least_free)),
+            other => other,
+        };
+        Self { until, window, window_start: (0, 0), windows: Vec::new(), reached: false }
     }
 
     fn start<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>) {
@@ -110,8 +106,9 @@ impl Goal {
         self.window_start = (written, programmed);
         if let [.., a, b, c, d] = self.windows[..] {
             let (before, now) = (a + b, c + d);
-            self.reached |=
-                self.kind == PreconditionKind::Steady && ((now - before) / before).abs() <= self.tolerance;
+            if let Some(AgedWhen::Steady(tolerance)) = self.until {
+                self.reached |= ((now - before) / before).abs() <= tolerance;
+            }
         }
     }
 
@@ -203,7 +200,7 @@ impl<F: Ftl> Aging<'_, '_, F> {
     ) -> Result<(), RunError> {
         // Aging takes no time, so times do not matter.
         let mut config = config.clone();
-        config.host.arrival = Arrival::Closed;
+        config.host.arrival = Arrival::Closed.into();
         for pass in 1.. {
             let source = workload.open(pass).map_err(RunError::Source)?;
             let mut intake = Intake::new(source, &config, self.splitter.sectors(), None);
@@ -225,7 +222,7 @@ impl<F: Ftl> Aging<'_, '_, F> {
             }
             if self.written == before {
                 // A workload that writes nothing leaves the drive as it is: that state is steady.
-                goal.reached = goal.kind == PreconditionKind::Steady;
+                goal.reached = matches!(goal.until, Some(AgedWhen::Steady(_)));
                 return Ok(());
             }
         }
@@ -235,8 +232,8 @@ impl<F: Ftl> Aging<'_, '_, F> {
     #[inline]
     fn is_over(&mut self, goal: &mut Goal, filled: u64) -> bool {
         goal.look(self.drive, self.written - filled);
-        if goal.kind == PreconditionKind::FreeBlocks {
-            goal.reached = self.drive.ftl.most_free_blocks() <= goal.free_blocks;
+        if let Some(AgedWhen::FreeBlocks(free_blocks)) = goal.until {
+            goal.reached = self.drive.ftl.most_free_blocks() <= free_blocks;
         }
         goal.reached || self.written >= self.bound || self.interrupted
     }

@@ -1,6 +1,6 @@
 //! The books of a run: what completed, how long it took, and the series over time.
 
-use crate::config::{DeviceConfig, FtlKind};
+use crate::config::{DeviceConfig, Model};
 use crate::flash::port::FlashPort;
 use crate::flash::{CAUSES, Flash};
 use crate::ftl::{Ftl, FtlCounters};
@@ -206,9 +206,9 @@ impl Books {
             ..counted
         };
         // The model of the mapping cache alone has no flash to speak of.
-        let units = match config.ftl.kind {
-            FtlKind::MapOnly => geometry.logical_units,
-            FtlKind::Page => geometry.physical_units(),
+        let units = match config.model {
+            Model::MappingCache => geometry.logical_units,
+            Model::Drive => geometry.physical_units(),
         };
         let table_bytes = flash.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {

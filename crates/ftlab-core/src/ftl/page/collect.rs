@@ -3,7 +3,7 @@
 use super::gather::MAX_SCATTERED;
 use super::{MAX_SLOTS, PageFtl, lost};
 use crate::cause::Cause;
-use crate::config::WearLeveling;
+use crate::config::{StaticKeys, WearLevelingChoice};
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
@@ -276,9 +276,11 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     fn level_wear<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<()> {
         // A look at every block of the plane, once in a sixteenth as many erases: sixteen steps an erase.
         let interval = (self.geometry.blocks_per_plane() / 16).max(1);
-        if self.config.wear_leveling != WearLeveling::Static
-            || !self.planes[plane.index()].erases.is_multiple_of(interval)
-        {
+        let WearLevelingChoice::Static(StaticKeys { wear_leveling_threshold }) = self.config.wear_leveling
+        else {
+            return Ok(());
+        };
+        if !self.planes[plane.index()].erases.is_multiple_of(interval) {
             return Ok(());
         }
         let state = &self.planes[plane.index()];
@@ -289,7 +291,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         let most = blocks.clone().map(|block| flash.nand.erases(block)).max().unwrap_or(0);
         let sealed = blocks.filter(|block| self.is_full(&flash.nand, *block));
         let Some(coldest) = sealed.min_by_key(|block| flash.nand.erases(*block)) else { return Ok(()) };
-        if most - flash.nand.erases(coldest) <= self.config.wear_leveling_threshold {
+        if most - flash.nand.erases(coldest) <= wear_leveling_threshold {
             return Ok(());
         }
         let Some(row) = self.planes[plane.index()].free.take_most_worn() else { return Ok(()) };

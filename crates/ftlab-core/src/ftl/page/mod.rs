@@ -20,8 +20,8 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot};
-use crate::ftl::gc::Victims;
 use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::gc::{VictimChoice, Victims};
 use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cache::Intent;
@@ -30,6 +30,7 @@ use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
 use crate::table;
 
+pub mod capacity;
 mod collect;
 mod gather;
 mod mount;
@@ -105,7 +106,7 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     ordered: Vec<Range<u32>>,
 }
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED> {
     /// An empty drive of a validated configuration.
     ///
     /// # Panics
@@ -113,9 +114,9 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64, verify: bool) -> Self {
         let translation = Translation::new(config, verify);
         assert_eq!(translation.is_some(), CACHED, "map_cache.kind and the type agree");
-        let units = u64::from(geometry.logical_units) + config.translation_units();
+        let units = u64::from(geometry.logical_units) + capacity::translation_units(config);
         let ftl = config.ftl.clone();
-        let slots = config.open_blocks_per_plane() as usize;
+        let slots = capacity::open_blocks_per_plane(config) as usize;
         let plane = || Plane {
             free: FreeBlocks::new(geometry, &ftl),
             open: vec![None; slots],
@@ -133,20 +134,18 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             copyback: config.timing.copyback,
             high_free_blocks: ftl.gc_high(),
             gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { ftl.streams as usize } else { 0 },
-            ordered_pages: if config.gathers() {
-                config.map_cache.cftl_block_pages / geometry.slots_per_page
-            } else {
-                0
-            },
+            ordered_pages: capacity::ordered_units(config) / geometry.slots_per_page,
             // Half of what a plane has beyond its share.
-            ordered_limit: units.div_ceil(geometry.planes().into()).midpoint(config.usable_units_per_plane()),
+            ordered_limit: units
+                .div_ceil(geometry.planes().into())
+                .midpoint(capacity::usable_units_per_plane(config)),
             map: table::filled(units as usize, UNMAPPED),
             translation,
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
             rooms: vec![Room { pages, newest: u32::MAX, opened: u32::MAX }; geometry.planes() as usize],
             dies: vec![die; geometry.dies() as usize],
-            victims: V::new(geometry, &ftl, Rng::new(seed, "gc")),
+            victims: V::new(geometry, &ftl.gc, Rng::new(seed, "gc")),
             order: PlaneOrder::new(geometry, ftl.allocation, ftl.plane_choice == PlaneChoice::Ordered),
             next_turn: 0,
             counters: FtlCounters::default(),
@@ -157,7 +156,9 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             config: ftl,
         }
     }
+}
 
+impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     #[inline(always)]
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         let entry = self.map[lpn.index()];

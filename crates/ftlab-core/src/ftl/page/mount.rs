@@ -7,10 +7,11 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::FlashPort;
 use crate::ftl::allocator::OpenSlot;
+use crate::ftl::gc::VictimChoice;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, PageAt, PlaneId, Ppn};
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED> {
     /// Start again after a power cut, from what flash holds: `self` is what was in memory, of which only the configuration
     /// is used (and what translation pages hold, which is kept there instead of in the array).
     ///
