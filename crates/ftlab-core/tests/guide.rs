@@ -11,10 +11,11 @@ mod second_chance;
 
 use common::{device, merged, small};
 use config::FtlConfig;
+use ftlab_core::access::Access;
 use ftlab_core::flash::port::Count;
 use ftlab_core::flash::{Command, Flash};
 use ftlab_core::ftl::page::PageFtl;
-use ftlab_core::ftl::{Ftl, PageOp};
+use ftlab_core::layer::Layer;
 use geometry::{BlockId, Geometry, Lpn, PlaneId};
 use rng::Rng;
 use second_chance::SecondChance;
@@ -59,24 +60,17 @@ fn a_drive_with_it_keeps_its_tables_in_order() {
         let mut rng = Rng::new(1, "guide");
         for step in 0..20_000 {
             let lpn = Lpn(rng.below(u64::from(geometry.logical_units)) as u32);
-            let op = PageOp {
-                lpn,
-                units: 1,
-                first_sector: 0,
-                sectors: geometry.sectors_per_unit,
-                stream: 0,
-                rest: 0,
-            };
+            let access = Access::span(lpn, 1, 0, geometry.sectors_per_unit);
             if rng.below(10) == 0 {
-                ftl.trim(&mut flash, &op, ()).unwrap();
+                ftl.trim(&mut flash, &access, ()).unwrap();
             } else {
-                ftl.write(&mut flash, &op, ()).unwrap();
+                ftl.write(&mut flash, &access, ()).unwrap();
             }
             if step % 100 == 0 {
-                ftl.verify(&flash.nand).unwrap();
+                Layer::<Count>::verify(&ftl, &flash.nand).unwrap();
             }
         }
-        ftl.verify(&flash.nand).unwrap();
+        Layer::<Count>::verify(&ftl, &flash.nand).unwrap();
         assert!(flash.counts[Command::Erase as usize].iter().sum::<u64>() > 1000, "it has collected");
     }
 }
