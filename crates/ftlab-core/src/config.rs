@@ -12,7 +12,8 @@ pub use crate::error::ConfigError;
 use crate::flash::cell::{CellKind, PageClass, PageOrder, page_classes};
 use crate::ftl::gc::VictimKind;
 use crate::geometry::SECTOR_BYTES;
-use crate::mapcache::{ENTRY_BYTES, MapCacheKind, Shape, cftl, leaftl};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
+use crate::mapcache::{MapCacheKind, cftl, leaftl};
 pub use crate::plane_order::AllocationOrder;
 use crate::quantity;
 
@@ -1252,8 +1253,8 @@ impl DeviceConfig {
             Sftl => crate::mapcache::sftl::Sftl::least_bytes(m, page),
             Cdftl => page + u64::from(m.entry_bytes),
             Tpftl => crate::mapcache::tpftl::Tpftl::LEAST_BYTES.into(),
-            Cftl => cftl::least_bytes(Shape::new(self)),
-            Leaftl => leaftl::least_bytes(Shape::new(self)),
+            Cftl => cftl::least_bytes(TranslationLayout::new(self)),
+            Leaftl => leaftl::least_bytes(TranslationLayout::new(self)),
             _ => u64::from(m.entry_bytes),
         };
         if m.bytes < least {

@@ -2,7 +2,8 @@
 
 use crate::config::{DeviceConfig, FtlKind};
 use crate::geometry::SECTOR_BYTES;
-use crate::mapcache::{ENTRY_BYTES, MapCacheKind};
+use crate::mapcache::MapCacheKind;
+use crate::mapcache::layout::ENTRY_BYTES;
 
 /// Tables of a drive for each physical mapping unit, without its mapping cache. `tests/allocations.rs` holds it.
 const BYTES_PER_UNIT: u64 = 12;

@@ -3,7 +3,7 @@
 mod common;
 
 // The policy stands in the guide as it would in `src/ftl/gc/`: these are the names that it finds there.
-use ftlab_core::ftl::gc::VictimPolicy;
+use ftlab_core::ftl::gc::policy::VictimPolicy;
 use ftlab_core::{config, geometry, rng};
 
 #[path = "guide/second_chance.rs"]

@@ -7,7 +7,9 @@ use ftlab_core::config::{DeviceConfig, FtlKind, Striping};
 use ftlab_core::device::RunOptions;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
-use ftlab_core::mapcache::{Intent, Lookup, MapCache, MapCacheKind, MapOp, Shape};
+use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
+use ftlab_core::mapcache::layout::TranslationLayout;
 use ftlab_core::metrics::summary::MapCacheSummary;
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
@@ -209,7 +211,7 @@ fn schemes() -> impl Iterator<Item = MapCacheKind> {
 /// Bytes of memory that hold the whole table, however it is fragmented, as `docs/mapping-caches.md` has them.
 fn whole_table(config: &DeviceConfig) -> u64 {
     use MapCacheKind::{Bsb, Cdftl, Cftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
-    let (m, shape) = (&config.map_cache, Shape::new(config));
+    let (m, shape) = (&config.map_cache, TranslationLayout::new(config));
     let [units, pages, blocks, entries] =
         [shape.logical_units, shape.pages(), shape.blocks(), shape.entries()].map(u64::from);
     let beside = |bytes: u64, fraction: f64| (bytes as f64 / (1.0 - fraction)).ceil() as u64;
@@ -401,7 +403,7 @@ fn every_scheme_keeps_its_contract() {
             config.ftl.logical_pages = Some(config.logical_pages());
             (config.geometry.channels, config.geometry.blocks_per_plane) = (channels, 512);
             let bytes = config.map_cache.bytes;
-            let shape = Shape::new(&config);
+            let shape = TranslationLayout::new(&config);
             let mut cache = MapCacheKind::build(&config, shape).unwrap();
             // Places are given out once: round the planes from their first halves, or in order from the half of the last one.
             let units_per_plane = 512 * 128;
@@ -516,7 +518,7 @@ fn write(
     blocks: &mut [u32],
     cache: &dyn MapCache,
     table: &[u32],
-    shape: Shape,
+    shape: TranslationLayout,
     tpn: u32,
 ) {
     let units = shape.block_units;

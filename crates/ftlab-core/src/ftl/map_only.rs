@@ -14,10 +14,9 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::geometry::{Geometry, Lpn};
-use crate::layer::Layer;
-use crate::layer::{Ftl, FtlCounters};
+use crate::layer::{Ftl, FtlCounters, Layer};
+use crate::mapcache::cache::{Intent, Lookup};
 use crate::mapcache::translation::Translation;
-use crate::mapcache::{Intent, Lookup};
 
 /// See the module.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ impl MapOnlyFtl {
         let translation = Translation::new(config, false)?;
         let units = geometry.logical_units;
         let table = vec![0; if translation.cache.wants_table() { units as usize } else { 0 }];
-        let laid_out = vec![false; translation.shape.pages() as usize];
+        let laid_out = vec![false; translation.layout.pages() as usize];
         let batch_size = translation.cache.sorts_batches().unwrap_or(0);
         Some(Self {
             translation,
@@ -63,7 +62,7 @@ impl MapOnlyFtl {
         let lpn = access.lpn_at(index);
         let rest = access.rest + access.units - 1 - index;
         if !self.table.is_empty() {
-            self.lay_out(self.translation.shape.tpn(lpn));
+            self.lay_out(self.translation.layout.tpn(lpn));
         }
         self.translation.lookup(Lookup { lpn, intent, rest }, &self.table);
         self.translation.account_all();
@@ -82,8 +81,8 @@ impl MapOnlyFtl {
     #[inline]
     fn lay_out(&mut self, tpn: u32) {
         if !std::mem::replace(&mut self.laid_out[tpn as usize], true) {
-            let shape = self.translation.shape;
-            for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
+            let layout = self.translation.layout;
+            for lpn in layout.first(tpn).0..=layout.last(tpn).0 {
                 self.table[lpn as usize] = lpn;
             }
         }

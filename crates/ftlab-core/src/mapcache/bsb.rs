@@ -6,9 +6,10 @@
 
 use crate::config::{CandidateWindow, MapCacheConfig, RankBy};
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::layout::TranslationLayout;
 use crate::mapcache::lru::{NONE, Recent};
 use crate::mapcache::units::{Units, Window, half, header_bytes};
-use crate::mapcache::{Insight, Lookup, MapCache, MapOp, Shape};
 
 #[derive(Debug, Clone)]
 struct Candidate {
@@ -39,10 +40,10 @@ pub struct Bsb {
 
 impl Bsb {
     /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
+    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
         let header = header_bytes(config);
         let held = |window: Window| {
-            (config.bytes / u64::from(window.bytes(shape) + header)).clamp(1, 1 << 30) as u32
+            (config.bytes / u64::from(window.bytes(layout) + header)).clamp(1, 1 << 30) as u32
         };
         let candidate = |name: &CandidateWindow| {
             let window = match *name {
@@ -50,18 +51,18 @@ impl Bsb {
                 CandidateWindow::Half => Window::Half,
                 CandidateWindow::Full => Window::Full,
             };
-            let (bytes, held) = (window.bytes(shape), held(window));
+            let (bytes, held) = (window.bytes(layout), held(window));
             Candidate { name: name.to_string(), window, bytes, held, score: 0.0, chosen: 0 }
         };
         let candidates: Vec<Candidate> = config.candidates.iter().map(candidate).collect();
         let ranks = candidates.iter().map(|candidate| candidate.held).collect();
         Self {
-            units: Units::new(config, shape, ranks),
+            units: Units::new(config, layout, ranks),
             weight: config.score_weight,
             balanced: config.balanced,
             by_units: config.rank == RankBy::Units,
-            pages: Recent::new(held(Window::Full), shape.pages()),
-            halves: Recent::new(held(Window::Half), shape.pages() * 2),
+            pages: Recent::new(held(Window::Full), layout.pages()),
+            halves: Recent::new(held(Window::Half), layout.pages() * 2),
             decision_interval: config.decision_interval,
             until_decision: 0,
             // The smallest window: least memory, least time.
@@ -73,7 +74,7 @@ impl Bsb {
     /// Give points for an access to `lpn` whose nearest run is `unit`.
     #[inline]
     fn score(&mut self, lpn: Lpn, unit: u32) {
-        let shape = self.units.shape;
+        let layout = self.units.layout;
         if unit == NONE {
             for candidate in &mut self.candidates {
                 candidate.score *= self.weight;
@@ -82,8 +83,8 @@ impl Bsb {
         }
         let origin = Lpn(self.units.unit(unit).origin);
         // Everything about the run is asked of where it was fetched for.
-        let page_recent = self.pages.has(shape.tpn(origin));
-        let half_recent = self.halves.has(shape.tpn(origin) * 2 + half(shape, origin));
+        let page_recent = self.pages.has(layout.tpn(origin));
+        let half_recent = self.halves.has(layout.tpn(origin) * 2 + half(layout, origin));
         for candidate in &mut self.candidates {
             let in_memory = !self.balanced
                 || match candidate.window {
@@ -91,7 +92,7 @@ impl Bsb {
                     Window::Half if !self.by_units => half_recent,
                     _ => self.units.order.is_below(unit, candidate.held),
                 };
-            let point = in_memory && candidate.window.covers(shape, origin, lpn);
+            let point = in_memory && candidate.window.covers(layout, origin, lpn);
             candidate.score = candidate.score * self.weight + f64::from(u8::from(point));
         }
     }
@@ -124,7 +125,7 @@ fn smallest(candidates: &[Candidate]) -> usize {
 impl MapCache for Bsb {
     fn lookup(&mut self, lookup: Lookup, _: &[u32], ops: &mut Vec<MapOp>) -> bool {
         let lpn = lookup.lpn;
-        let shape = self.units.shape;
+        let layout = self.units.layout;
         let unit = self.units.find(lpn);
         let scored = if unit == NONE { self.units.nearest(lpn) } else { unit };
         self.score(lpn, scored);
@@ -135,8 +136,8 @@ impl MapCache for Bsb {
             self.units.hit(unit, lookup.changes());
         }
         self.until_decision = self.until_decision.saturating_sub(1);
-        self.pages.touch(shape.tpn(lpn));
-        self.halves.touch(shape.tpn(lpn) * 2 + half(shape, lpn));
+        self.pages.touch(layout.tpn(lpn));
+        self.halves.touch(layout.tpn(lpn) * 2 + half(layout, lpn));
         unit != NONE
     }
 
@@ -162,10 +163,10 @@ impl MapCache for Bsb {
         }
     }
 
-    fn insight(&self) -> Insight {
+    fn report(&self) -> CacheReport {
         let windows = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.chosen));
         let scores = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.score));
-        Insight { windows: windows.collect(), scores: scores.collect(), ..self.units.insight() }
+        CacheReport { windows: windows.collect(), scores: scores.collect(), ..self.units.report() }
     }
 
     fn check(&self) -> Result<(), String> {

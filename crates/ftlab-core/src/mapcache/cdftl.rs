@@ -15,8 +15,9 @@
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, List, NONE};
-use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape};
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -34,7 +35,7 @@ struct Page {
 /// See the module.
 #[derive(Debug)]
 pub struct Cdftl {
-    shape: Shape,
+    layout: TranslationLayout,
     entry_bytes: u32,
     coalesce: bool,
     /// Entries that the first level takes.
@@ -55,28 +56,28 @@ pub struct Cdftl {
 
 impl Cdftl {
     /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let page_bytes = u64::from(shape.page_bytes());
+    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
+        let page_bytes = u64::from(layout.page_bytes());
         // One entry at least has room.
         let for_pages = ((config.bytes as f64 * (1.0 - config.entry_fraction)) as u64)
             .min(config.bytes - u64::from(config.entry_bytes));
-        let page_capacity = (for_pages / page_bytes).clamp(1, shape.pages().into());
+        let page_capacity = (for_pages / page_bytes).clamp(1, layout.pages().into());
         let for_entries = config.bytes - page_capacity * page_bytes;
         let mut page_links = Links::default();
-        page_links.reach(shape.pages() - 1);
+        page_links.reach(layout.pages() - 1);
         Self {
-            shape,
+            layout,
             entry_bytes: config.entry_bytes,
             coalesce: config.flush_coalesce,
-            entry_capacity: (for_entries / u64::from(config.entry_bytes)).min(shape.logical_units.into())
+            entry_capacity: (for_entries / u64::from(config.entry_bytes)).min(layout.logical_units.into())
                 as u32,
             entries: Vec::new(),
             entry_links: Links::default(),
             order: List::new(),
-            entry_of: vec![0; shape.logical_units as usize],
-            changed: Groups::new(shape.pages()),
+            entry_of: vec![0; layout.logical_units as usize],
+            changed: Groups::new(layout.pages()),
             page_capacity: page_capacity as u32,
-            pages: vec![Page { in_memory: false, dirty: false }; shape.pages() as usize],
+            pages: vec![Page { in_memory: false, dirty: false }; layout.pages() as usize],
             page_links,
             recent: List::new(),
         }
@@ -89,20 +90,20 @@ impl Cdftl {
 
     #[inline]
     fn tpn_of(&self, entry: u32) -> u32 {
-        self.shape.tpn(Lpn(self.entries[entry as usize].lpn))
+        self.layout.tpn(Lpn(self.entries[entry as usize].lpn))
     }
 
     #[inline]
     fn set_dirty(&mut self, node: u32) {
         let Entry { lpn, dirty } = self.entries[node as usize];
         if !dirty {
-            self.changed.enter(self.shape.tpn(Lpn(lpn)), node);
+            self.changed.enter(self.layout.tpn(Lpn(lpn)), node);
             self.entries[node as usize].dirty = true;
         }
     }
 
     fn set_clean(&mut self, node: u32) {
-        let tpn = self.shape.tpn(Lpn(self.entries[node as usize].lpn));
+        let tpn = self.layout.tpn(Lpn(self.entries[node as usize].lpn));
         self.changed.leave(tpn, node);
         self.entries[node as usize].dirty = false;
     }
@@ -127,7 +128,7 @@ impl Cdftl {
             node
         } else {
             let node = self.order.oldest;
-            self.let_go(node, self.shape.tpn(lpn), ops);
+            self.let_go(node, self.layout.tpn(lpn), ops);
             node
         };
         self.entries[node as usize].lpn = lpn.0;
@@ -140,13 +141,13 @@ impl Cdftl {
     fn let_go(&mut self, node: u32, coming: u32, ops: &mut Vec<MapOp>) {
         let Entry { lpn, dirty } = self.entries[node as usize];
         if dirty {
-            let tpn = self.shape.tpn(Lpn(lpn));
+            let tpn = self.layout.tpn(Lpn(lpn));
             let page = &mut self.pages[tpn as usize];
             if page.in_memory || tpn == coming {
                 page.dirty = true;
                 self.set_clean(node);
             } else {
-                let rest_bytes = self.shape.page_bytes() - self.clean(tpn) * ENTRY_BYTES;
+                let rest_bytes = self.layout.page_bytes() - self.clean(tpn) * ENTRY_BYTES;
                 ops.push(MapOp::WriteBack { tpn, rest_bytes });
             }
         }
@@ -183,7 +184,7 @@ impl MapCache for Cdftl {
             }
             return true;
         }
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         // First, so that a page that is about to leave can take the change of the entry that does.
         let node = self.admit(lookup.lpn, ops);
         let hit = self.pages[tpn as usize].in_memory;
@@ -196,7 +197,7 @@ impl MapCache for Cdftl {
             self.set_dirty(node);
         }
         if !hit {
-            ops.push(self.shape.fetch_all(tpn));
+            ops.push(MapOp::fetch_page(self.layout, tpn));
         }
         hit
     }
@@ -207,7 +208,7 @@ impl MapCache for Cdftl {
             self.set_dirty(found);
             return true;
         }
-        let page = &mut self.pages[self.shape.tpn(lpn) as usize];
+        let page = &mut self.pages[self.layout.tpn(lpn) as usize];
         page.dirty |= page.in_memory;
         page.in_memory
     }
@@ -222,20 +223,20 @@ impl MapCache for Cdftl {
     fn is_dirty(&self, lpn: Lpn) -> bool {
         let found = self.find(lpn);
         // A change may be in the page alone, with an equal entry in the first level.
-        self.pages[self.shape.tpn(lpn) as usize].dirty || found != NONE && self.entries[found as usize].dirty
+        self.pages[self.layout.tpn(lpn) as usize].dirty || found != NONE && self.entries[found as usize].dirty
     }
 
     fn used_bytes(&self) -> u64 {
         u64::from(self.order.len) * u64::from(self.entry_bytes)
-            + u64::from(self.recent.len) * u64::from(self.shape.page_bytes())
+            + u64::from(self.recent.len) * u64::from(self.layout.page_bytes())
     }
 
-    fn insight(&self) -> Insight {
-        let pages = u64::from(self.recent.len) * u64::from(self.shape.page_bytes());
+    fn report(&self) -> CacheReport {
+        let pages = u64::from(self.recent.len) * u64::from(self.layout.page_bytes());
         let content = [("entries", self.used_bytes() - pages), ("full_page", pages)];
-        Insight {
+        CacheReport {
             content_bytes: content.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
-            ..Insight::default()
+            ..CacheReport::default()
         }
     }
 
@@ -251,7 +252,7 @@ impl MapCache for Cdftl {
             dirty += usize::from(entry.dirty);
         }
         let mut chained = 0;
-        for tpn in 0..self.shape.pages() {
+        for tpn in 0..self.layout.pages() {
             let mut node = self.changed.first(tpn);
             while node != NONE {
                 if !self.entries[node as usize].dirty || self.tpn_of(node) != tpn {
@@ -305,18 +306,18 @@ impl MapCache for Cdftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapcache::Intent::{self, Read, Write};
+    use crate::mapcache::cache::Intent::{self, Read, Write};
 
     /// Pages of 128 entries; memory for one page and three entries.
     fn cache(flush_coalesce: bool) -> Cdftl {
-        let shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
+        let layout = TranslationLayout { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
         let config = MapCacheConfig {
             bytes: 512 + 12,
             entry_fraction: 0.02,
             flush_coalesce,
             ..MapCacheConfig::default()
         };
-        Cdftl::new(&config, shape)
+        Cdftl::new(&config, layout)
     }
 
     fn access(cache: &mut Cdftl, lpn: u32, intent: Intent) -> (bool, Vec<MapOp>) {

@@ -4,7 +4,7 @@
 //! unit 4, and how many of the units that follow lie in the places that follow, 2. A miss scans its translation page for
 //! them: what crosses the bus is the run and the entry that ends it. A change within a run splits it; a changed unit that
 //! follows a changed run joins it. Where there are several planes, the places that follow are either those in the order in
-//! which planes are written ([`Stripe`]) or those in one plane: a bit of the entry says which, and a miss takes the longer run.
+//! which planes are written ([`SuperblockOrder`]) or those in one plane: a bit of the entry says which, and a miss takes the longer run.
 //!
 //! A logical block of `cftl_block_pages` units becomes *block-mapped* when collection finds it read-hot and write-cold and
 //! has put it in order. From then on one entry of the block table in flash, the place of its first unit, stands for all of
@@ -35,8 +35,10 @@ use std::ops::Range;
 
 use crate::config::MapCacheConfig;
 use crate::geometry::{BlockId, Lpn};
+use crate::mapcache::cache::{CacheReport, Intent, Lookup, MapCache, MapOp};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, NONE, TailedList};
-use crate::mapcache::{ENTRY_BYTES, Insight, Intent, Lookup, MapCache, MapOp, Shape, Stripe};
+use crate::mapcache::superblock_order::SuperblockOrder;
 
 /// The parts of memory: page entries and block entries.
 const PAGES: usize = 0;
@@ -59,12 +61,12 @@ const BORDER_PERIOD: u32 = 1024;
 const BORDER_STEPS: u64 = 16;
 
 /// The least memory that will do: filters, bits of blocks, and what a change in the middle of a block makes of it.
-pub fn least_bytes(shape: Shape) -> u64 {
-    fixed_bytes(shape) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
+pub fn least_bytes(layout: TranslationLayout) -> u64 {
+    fixed_bytes(layout) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
 }
 
-fn fixed_bytes(shape: Shape) -> u64 {
-    2 * Heat::BYTES + u64::from(shape.blocks().div_ceil(8))
+fn fixed_bytes(layout: TranslationLayout) -> u64 {
+    2 * Heat::BYTES + u64::from(layout.blocks().div_ceil(8))
 }
 
 /// How often logical blocks were accessed of late.
@@ -155,7 +157,7 @@ struct Entry {
 /// See the module.
 #[derive(Debug)]
 pub struct Cftl {
-    shape: Shape,
+    layout: TranslationLayout,
     block_shift: u32,
     fixed_bytes: u64,
     /// For entries.
@@ -183,7 +185,7 @@ pub struct Cftl {
     reads: Heat,
     writes: Heat,
     /// Where there are several planes.
-    stripe: Option<Stripe>,
+    plane_order: Option<SuperblockOrder>,
     /// Misses that brought an entry of each part.
     fetched: [u64; 2],
     /// A unit that was not where its entry says.
@@ -192,13 +194,13 @@ pub struct Cftl {
 
 impl Cftl {
     /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let fixed_bytes = fixed_bytes(shape);
+    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
+        let fixed_bytes = fixed_bytes(layout);
         let memory = config.bytes - fixed_bytes;
         let step = (memory / BORDER_STEPS).max(BYTES[PAGES]);
-        let blocks = shape.logical_units.div_ceil(config.cftl_block_pages) as usize;
+        let blocks = layout.logical_units.div_ceil(config.cftl_block_pages) as usize;
         Self {
-            shape,
+            layout,
             block_shift: config.cftl_block_pages.trailing_zeros(),
             fixed_bytes,
             memory,
@@ -211,14 +213,14 @@ impl Cftl {
             parts: BYTES.map(|bytes| TailedList::new((step / bytes) as u32)),
             tail_hits: [0; 2],
             lookups: 0,
-            page_entry_of: vec![0; shape.logical_units as usize],
+            page_entry_of: vec![0; layout.logical_units as usize],
             block_entry_of: vec![0; blocks],
             mapped: vec![0; blocks.div_ceil(64)],
             mapped_blocks: 0,
-            changed: Groups::new(shape.all_pages()),
+            changed: Groups::new(layout.all_pages()),
             reads: Heat::new(),
             writes: Heat::new(),
-            stripe: None,
+            plane_order: None,
             fetched: [0; 2],
             wrong: None,
         }
@@ -253,17 +255,17 @@ impl Cftl {
     #[inline]
     fn page_of(&self, entry: &Entry) -> u32 {
         if entry.part == PAGES {
-            self.shape.tpn(Lpn(entry.low))
+            self.layout.tpn(Lpn(entry.low))
         } else {
-            self.shape.pages() + (entry.low >> self.block_shift >> self.shape.shift)
+            self.layout.pages() + (entry.low >> self.block_shift >> self.layout.shift)
         }
     }
 
     /// The place of a physical unit, in the one order or the other.
     #[inline]
     fn place(&self, ppn: u32, striped: bool) -> u32 {
-        match &self.stripe {
-            Some(stripe) if striped && ppn != UNMAPPED => stripe.number(ppn),
+        match &self.plane_order {
+            Some(plane_order) if striped && ppn != UNMAPPED => plane_order.number(ppn),
             _ => ppn,
         }
     }
@@ -292,7 +294,7 @@ impl Cftl {
             Entry { low, high, place, striped, part: PAGES, dirty: false }
         };
         let run = of_order(false);
-        if self.stripe.is_none() || run.high == last {
+        if self.plane_order.is_none() || run.high == last {
             return run;
         }
         let striped = of_order(true);
@@ -436,7 +438,7 @@ impl Cftl {
             if entry.dirty {
                 let tpn = self.page_of(&entry);
                 let known = if from == PAGES { entry.high - entry.low + 1 } else { 1 };
-                let rest_bytes = self.shape.page_bytes() - known * ENTRY_BYTES;
+                let rest_bytes = self.layout.page_bytes() - known * ENTRY_BYTES;
                 ops.push(MapOp::WriteBack { tpn, rest_bytes });
                 if self.coalesce {
                     self.clean(tpn);
@@ -460,8 +462,8 @@ impl Cftl {
 
     /// Serve a miss of a unit that is page-mapped.
     fn fetch(&mut self, lpn: Lpn, table: &[u32], ops: &mut Vec<MapOp>) {
-        let tpn = self.shape.tpn(lpn);
-        let last = self.shape.last(tpn).0;
+        let tpn = self.layout.tpn(lpn);
+        let last = self.layout.last(tpn).0;
         let is_other = |unit: u32| self.find(unit) != NONE || self.is_mapped(unit >> self.block_shift);
         let run = self.run(lpn.0, last, table, |unit| !is_other(unit));
         self.make_room(PAGES, BYTES[PAGES], ops);
@@ -538,7 +540,7 @@ impl MapCache for Cftl {
         self.change(lpn.0, ppn);
         // A changed run that ends here goes on.
         let before =
-            if lpn.0 > self.shape.first(self.shape.tpn(lpn)).0 { self.find(lpn.0 - 1) } else { NONE };
+            if lpn.0 > self.layout.first(self.layout.tpn(lpn)).0 { self.find(lpn.0 - 1) } else { NONE };
         if before == NONE || ppn == UNMAPPED {
             return;
         }
@@ -546,7 +548,7 @@ impl MapCache for Cftl {
         let last = table[lpn.index() - 1];
         if run.low == run.high {
             // In either order.
-            run.striped = self.stripe.is_some() && self.follow(last, ppn, true);
+            run.striped = self.plane_order.is_some() && self.follow(last, ppn, true);
             run.place = self.place(last, run.striped);
         }
         if run.dirty && self.follow(last, ppn, run.striped) {
@@ -598,8 +600,8 @@ impl MapCache for Cftl {
     fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
         let block = lpn.0 >> self.block_shift;
         let units = self.units_of(block);
-        if self.shape.block_units == 0
-            || units.end > self.shape.logical_units
+        if self.layout.block_units == 0
+            || units.end > self.layout.logical_units
             || self.is_mapped(block)
             || !self.reads.is_hot(block)
             || !self.writes.is_cold(block)
@@ -631,13 +633,13 @@ impl MapCache for Cftl {
         node != NONE && self.entries[node as usize].dirty
     }
 
-    fn lay_out(&mut self, stripe: Stripe) {
-        self.stripe = (stripe.planes() > 1).then_some(stripe);
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = (plane_order.planes() > 1).then_some(plane_order);
     }
 
     fn opened(&mut self, block: BlockId, by_host: bool) {
-        if let Some(stripe) = &mut self.stripe {
-            stripe.opened(block, by_host);
+        if let Some(plane_order) = &mut self.plane_order {
+            plane_order.opened(block, by_host);
         }
     }
 
@@ -649,7 +651,7 @@ impl MapCache for Cftl {
         self.fetched = [0; 2];
     }
 
-    fn insight(&self) -> Insight {
+    fn report(&self) -> CacheReport {
         let content_bytes = [
             ("bitmap", self.fixed_bytes - 2 * Heat::BYTES),
             ("block_entries", self.bytes(BLOCKS)),
@@ -659,7 +661,7 @@ impl MapCache for Cftl {
         let windows = [("block", self.fetched[BLOCKS]), ("run", self.fetched[PAGES])];
         let scores =
             [("block_mapped", f64::from(self.mapped_blocks)), ("block_part_bytes", self.border as f64)];
-        Insight {
+        CacheReport {
             windows: windows.map(|(name, count)| (name.into(), count)).into(),
             scores: scores.map(|(name, score)| (name.into(), score)).into(),
             content_bytes: content_bytes.map(|(name, bytes)| (name.into(), bytes)).into(),
@@ -677,7 +679,7 @@ impl MapCache for Cftl {
             dirty += usize::from(entry.dirty);
             let right = if part == PAGES {
                 units += (high - low) as usize + 1;
-                self.shape.tpn(Lpn(low)) == self.shape.tpn(Lpn(high))
+                self.layout.tpn(Lpn(low)) == self.layout.tpn(Lpn(high))
                     && (low..=high)
                         .all(|lpn| self.find(lpn) == node && !self.is_mapped(lpn >> self.block_shift))
             } else {
@@ -702,7 +704,7 @@ impl MapCache for Cftl {
             return Err(format!("{mapped} blocks are block-mapped, {} counted", self.mapped_blocks));
         }
         let mut changed = 0;
-        for tpn in 0..self.shape.all_pages() {
+        for tpn in 0..self.layout.all_pages() {
             let mut node = self.changed.first(tpn);
             while node != NONE {
                 changed += 1;
@@ -726,7 +728,7 @@ impl MapCache for Cftl {
                 * 4
             + self.mapped.capacity() as u64 * 8
             + self.changed.table_bytes()
-            + self.stripe.as_ref().map_or(0, Stripe::table_bytes)
+            + self.plane_order.as_ref().map_or(0, SuperblockOrder::table_bytes)
             + 2 * size_of::<Heat>() as u64
     }
 }
@@ -743,7 +745,10 @@ mod tests {
     fn cache(bytes: u64) -> (Cftl, Vec<u32>) {
         let config = MapCacheConfig { bytes, cftl_block_pages: 8, ..MapCacheConfig::default() };
         (
-            Cftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 8 }),
+            Cftl::new(
+                &config,
+                TranslationLayout { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 8 },
+            ),
             (0..2048).collect(),
         )
     }
@@ -825,7 +830,7 @@ mod tests {
         let text = r#"{ "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 256,
             "page_bytes": 4096 }, "ftl": { "over_provisioning": 0.7 } }"#;
         let (mut cache, mut table) = cache(1 << 16);
-        cache.lay_out(Stripe::new(&serde_json::from_str(text).unwrap()));
+        cache.set_plane_order(SuperblockOrder::new(&serde_json::from_str(text).unwrap()));
         // The first 512 units go round the planes, in blocks that were opened one after the other.
         let rows = [3, 5, 0, 7];
         let block = |plane: u32| plane * 8 + rows[plane as usize];

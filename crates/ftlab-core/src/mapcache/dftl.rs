@@ -6,8 +6,9 @@
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{Lookup, MapCache, MapOp};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, List, NONE};
-use crate::mapcache::{ENTRY_BYTES, Lookup, MapCache, MapOp, Shape};
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -19,7 +20,7 @@ struct Entry {
 /// See the module.
 #[derive(Debug)]
 pub struct Dftl {
-    shape: Shape,
+    layout: TranslationLayout,
     entry_bytes: u32,
     capacity: u32,
     protected_capacity: u32,
@@ -36,11 +37,11 @@ pub struct Dftl {
 
 impl Dftl {
     /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
+    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
         let capacity =
-            (config.bytes / u64::from(config.entry_bytes)).min(u64::from(shape.logical_units)) as u32;
+            (config.bytes / u64::from(config.entry_bytes)).min(u64::from(layout.logical_units)) as u32;
         Self {
-            shape,
+            layout,
             entry_bytes: config.entry_bytes,
             capacity,
             // One entry at least can leave.
@@ -50,8 +51,8 @@ impl Dftl {
             links: Links::default(),
             protected: List::new(),
             probationary: List::new(),
-            entry_of: vec![0; shape.logical_units as usize],
-            changed: Groups::new(shape.pages()),
+            entry_of: vec![0; layout.logical_units as usize],
+            changed: Groups::new(layout.pages()),
         }
     }
 
@@ -85,13 +86,13 @@ impl Dftl {
     fn set_dirty(&mut self, node: u32) {
         let Entry { lpn, dirty, .. } = self.entries[node as usize];
         if !dirty {
-            self.changed.enter(self.shape.tpn(Lpn(lpn)), node);
+            self.changed.enter(self.layout.tpn(Lpn(lpn)), node);
             self.entries[node as usize].dirty = true;
         }
     }
 
     fn set_clean(&mut self, node: u32) {
-        let tpn = self.shape.tpn(Lpn(self.entries[node as usize].lpn));
+        let tpn = self.layout.tpn(Lpn(self.entries[node as usize].lpn));
         self.changed.leave(tpn, node);
         self.entries[node as usize].dirty = false;
     }
@@ -115,8 +116,8 @@ impl Dftl {
         let node = self.probationary.oldest;
         let Entry { lpn, dirty, .. } = self.entries[node as usize];
         if dirty {
-            let tpn = self.shape.tpn(Lpn(lpn));
-            ops.push(MapOp::WriteBack { tpn, rest_bytes: self.shape.page_bytes() - ENTRY_BYTES });
+            let tpn = self.layout.tpn(Lpn(lpn));
+            ops.push(MapOp::WriteBack { tpn, rest_bytes: self.layout.page_bytes() - ENTRY_BYTES });
             if self.coalesce {
                 self.clean(tpn);
             } else {
@@ -141,7 +142,7 @@ impl MapCache for Dftl {
         }
         let node = self.make_room(ops);
         ops.push(MapOp::Fetch {
-            tpn: self.shape.tpn(lookup.lpn),
+            tpn: self.layout.tpn(lookup.lpn),
             bytes: ENTRY_BYTES,
             units: (lookup.lpn, lookup.lpn),
         });

@@ -18,8 +18,9 @@
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
-use crate::mapcache::{Insight, Lookup, MapCache, MapOp, Shape};
 
 /// What an entry and a node take.
 const CACHED_BYTES: u32 = 6;
@@ -57,7 +58,7 @@ impl Node {
 /// See the module.
 #[derive(Debug)]
 pub struct Tpftl {
-    shape: Shape,
+    layout: TranslationLayout,
     capacity: u64,
     used: u64,
     now: u64,
@@ -85,19 +86,19 @@ impl Tpftl {
     pub(crate) const LEAST_BYTES: u32 = CACHED_BYTES + NODE_BYTES;
 
     /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
+    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
         let node = |_| Node { clean: List::new(), dirty: List::new(), times: 0, place: NONE };
         Self {
-            shape,
+            layout,
             capacity: config.bytes,
             used: 0,
             now: 0,
             entries: Vec::new(),
             unused: Vec::new(),
             links: Links::default(),
-            entry_of: vec![0; shape.logical_units as usize],
-            nodes: (0..shape.pages()).map(node).collect(),
-            order: Vec::with_capacity(shape.pages() as usize),
+            entry_of: vec![0; layout.logical_units as usize],
+            nodes: (0..layout.pages()).map(node).collect(),
+            order: Vec::with_capacity(layout.pages() as usize),
             selective_threshold: config.selective_threshold.into(),
             nodes_change: 0,
             sequential: false,
@@ -180,7 +181,7 @@ impl Tpftl {
     fn set_dirty(&mut self, entry: u32) {
         let Entry { lpn, dirty, .. } = self.entries[entry as usize];
         if !dirty {
-            let node = &mut self.nodes[self.shape.tpn(Lpn(lpn)) as usize];
+            let node = &mut self.nodes[self.layout.tpn(Lpn(lpn)) as usize];
             node.clean.remove(&mut self.links, entry);
             node.dirty.enter(&mut self.links, entry);
             self.entries[entry as usize].dirty = true;
@@ -215,7 +216,7 @@ impl Tpftl {
     fn evict_from(&mut self, tpn: u32, ops: &mut Vec<MapOp>) {
         let node = &self.nodes[tpn as usize];
         if node.clean.len == 0 {
-            let rest_bytes = self.shape.page_bytes() - node.len() * super::ENTRY_BYTES;
+            let rest_bytes = self.layout.page_bytes() - node.len() * ENTRY_BYTES;
             ops.push(MapOp::WriteBack { tpn, rest_bytes });
             self.clean(tpn);
         }
@@ -245,7 +246,7 @@ impl Tpftl {
         }
         self.entry_of[lpn as usize] = entry + 1;
         self.used += u64::from(CACHED_BYTES);
-        let node = &mut self.nodes[self.shape.tpn(Lpn(lpn)) as usize];
+        let node = &mut self.nodes[self.layout.tpn(Lpn(lpn)) as usize];
         node.clean.enter(&mut self.links, entry);
         node.times += self.now;
     }
@@ -253,11 +254,11 @@ impl Tpftl {
     /// The last entry that a miss would like to have.
     fn window(&mut self, lookup: Lookup) -> u32 {
         let lpn = lookup.lpn.0;
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         let mut more = lookup.rest;
         let mut loads = if more > 0 { &mut self.by_request } else { &mut self.single };
         if self.sequential {
-            let first = self.shape.first(tpn).0;
+            let first = self.layout.first(tpn).0;
             let before = self.entry_of[first as usize..lpn as usize].iter().rev();
             let consecutive = before.take_while(|entry| **entry != 0).count() as u32;
             if consecutive > more {
@@ -266,12 +267,12 @@ impl Tpftl {
             }
         }
         *loads += 1;
-        lpn.saturating_add(more).min(self.shape.last(tpn).0)
+        lpn.saturating_add(more).min(self.layout.last(tpn).0)
     }
 
     fn miss(&mut self, lookup: Lookup, ops: &mut Vec<MapOp>) {
         let lpn = lookup.lpn.0;
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         let end = self.window(lookup);
         let is_known = self.nodes[tpn as usize].len() > 0;
         // As many as fit when no more than the coldest node goes.
@@ -303,11 +304,7 @@ impl Tpftl {
             }
             at += 1;
         }
-        ops.push(MapOp::Fetch {
-            tpn,
-            bytes: (at - lpn) * super::ENTRY_BYTES,
-            units: (Lpn(lpn), Lpn(at - 1)),
-        });
+        ops.push(MapOp::Fetch { tpn, bytes: (at - lpn) * ENTRY_BYTES, units: (Lpn(lpn), Lpn(at - 1)) });
         if self.nodes[tpn as usize].place == NONE {
             self.enter_node(tpn);
         } else {
@@ -330,7 +327,7 @@ impl MapCache for Tpftl {
             self.miss(lookup, ops);
             return false;
         }
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         let entry = &mut self.entries[found as usize];
         let node = &mut self.nodes[tpn as usize];
         node.times += self.now - entry.time;
@@ -371,7 +368,7 @@ impl MapCache for Tpftl {
         (self.single, self.by_request, self.selective) = (0, 0, 0);
     }
 
-    fn insight(&self) -> Insight {
+    fn report(&self) -> CacheReport {
         let windows = [("entry", self.single), ("request", self.by_request), ("selective", self.selective)];
         let dirty: u64 =
             self.order.iter().map(|(_, tpn)| u64::from(self.nodes[*tpn as usize].dirty.len)).sum();
@@ -379,10 +376,10 @@ impl MapCache for Tpftl {
         let dirty = dirty * u64::from(CACHED_BYTES);
         let content =
             [("unchanged_entries", self.used - nodes - dirty), ("changed_entries", dirty), ("nodes", nodes)];
-        Insight {
+        CacheReport {
             windows: windows.map(|(name, count)| (name.to_owned(), count)).to_vec(),
             content_bytes: content.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
-            ..Insight::default()
+            ..CacheReport::default()
         }
     }
 
@@ -393,7 +390,7 @@ impl MapCache for Tpftl {
             for (list, dirty) in [(&node.clean, false), (&node.dirty, true)] {
                 for entry in list.iter(&self.links) {
                     let Entry { time, lpn, dirty: told } = self.entries[entry as usize];
-                    if self.find(Lpn(lpn)) != entry || told != dirty || self.shape.tpn(Lpn(lpn)) != tpn {
+                    if self.find(Lpn(lpn)) != entry || told != dirty || self.layout.tpn(Lpn(lpn)) != tpn {
                         return Err(format!("the entry of logical unit {lpn} is not in its place"));
                     }
                     times += time;
@@ -433,10 +430,11 @@ impl MapCache for Tpftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapcache::Intent::{self, Read, Write};
+    use crate::mapcache::cache::Intent::{self, Read, Write};
 
     /// Pages of 128 entries.
-    const SHAPE: Shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
+    const LAYOUT: TranslationLayout =
+        TranslationLayout { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
 
     fn cache(entries: u64, nodes: u64, selective_threshold: u32) -> Tpftl {
         let config = MapCacheConfig {
@@ -444,7 +442,7 @@ mod tests {
             selective_threshold,
             ..MapCacheConfig::default()
         };
-        Tpftl::new(&config, SHAPE)
+        Tpftl::new(&config, LAYOUT)
     }
 
     fn access(cache: &mut Tpftl, lpn: u32, intent: Intent, rest: u32) -> (bool, Vec<MapOp>) {
@@ -468,7 +466,7 @@ mod tests {
         assert_eq!(access(&mut cache, 128, Read, 4), (false, vec![fetch(128, 5)]));
         assert_eq!(cache.used_bytes(), (8 + 5) * 6 + 2 * 4);
         assert_eq!(
-            cache.insight().windows,
+            cache.report().windows,
             [("entry".into(), 0), ("request".into(), 2), ("selective".into(), 0)]
         );
     }
@@ -527,7 +525,7 @@ mod tests {
         assert_eq!((cache.order.len(), at), (2, 3 * 128 + 15));
         // 15 predecessors are there: 16 entries are wanted, and 7 fit into those 8 bytes and the 34 of page 2.
         assert_eq!(access(&mut cache, at, Read, 0), (false, vec![fetch(at, 7)]));
-        assert_eq!(cache.insight().windows[2], ("selective".into(), 1));
+        assert_eq!(cache.report().windows[2], ("selective".into(), 1));
         for lpn in at + 1..at + 7 {
             assert_eq!(access(&mut cache, lpn, Read, 0), (true, vec![]));
         }

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use crate::config::DeviceConfig;
 use crate::geometry::Lpn;
-use crate::mapcache::{Lookup, MapCache, MapCacheKind, MapOp, Shape};
+use crate::mapcache::MapCacheKind;
+use crate::mapcache::cache::{Lookup, MapCache, MapOp};
+use crate::mapcache::layout::TranslationLayout;
 use crate::metrics::series::MapTotals;
 use crate::metrics::summary::{MapCacheSummary, MapPenalty};
 use crate::time::{Rate, Time};
@@ -79,7 +81,7 @@ struct Persisted {
 #[derive(Debug)]
 pub struct Translation {
     pub(crate) cache: Box<dyn MapCache>,
-    pub(crate) shape: Shape,
+    pub(crate) layout: TranslationLayout,
     /// What the last lookup takes.
     pub(crate) ops: Vec<MapOp>,
     pub(crate) counts: MapCounts,
@@ -97,13 +99,13 @@ pub struct Translation {
 impl Translation {
     /// For a validated configuration; `None` when the table is in memory.
     pub(crate) fn new(config: &DeviceConfig, verify: bool) -> Option<Self> {
-        let shape = Shape::new(config);
-        let cache = MapCacheKind::build(config, shape)?;
-        let pages = shape.all_pages();
+        let layout = TranslationLayout::new(config);
+        let cache = MapCacheKind::build(config, layout)?;
+        let pages = layout.all_pages();
         let unmapped = |entries: u32| vec![u32::MAX; entries as usize];
         Some(Self {
             cache,
-            shape,
+            layout,
             ops: Vec::with_capacity(64),
             counts: MapCounts::default(),
             kind: config.map_cache.kind,
@@ -111,8 +113,8 @@ impl Translation {
             unit_bytes: config.unit_bytes() as u32,
             prices: Prices::new(config),
             persisted: verify.then(|| Persisted {
-                units: unmapped(shape.logical_units),
-                blocks: unmapped(shape.blocks()),
+                units: unmapped(layout.logical_units),
+                blocks: unmapped(layout.blocks()),
             }),
             pending: Vec::with_capacity(pages as usize),
             is_pending: vec![false; pages as usize],
@@ -148,7 +150,7 @@ impl Translation {
             MapOp::Fetch { .. } => {}
             MapOp::WriteBack { rest_bytes, .. } => {
                 counts.write_backs += 1;
-                counts.program_ps += self.prices.program(self.shape.page_bytes());
+                counts.program_ps += self.prices.program(self.layout.page_bytes());
                 if existed && rest_bytes > 0 {
                     counts.rest_reads += 1;
                     counts.rest_ps += self.prices.read(rest_bytes);
@@ -188,7 +190,7 @@ impl Translation {
     #[inline]
     pub(crate) fn moved(&mut self, lpn: Lpn, table: &[u32]) {
         if !self.cache.moved(lpn, table) {
-            let tpn = self.shape.tpn(lpn);
+            let tpn = self.layout.tpn(lpn);
             if !std::mem::replace(&mut self.is_pending[tpn as usize], true) {
                 self.pending.push(tpn);
             }
@@ -211,7 +213,7 @@ impl Translation {
     /// Where the units of the logical block of `lpn` are found by one entry: those units.
     #[inline]
     pub(crate) fn block_of(&self, lpn: Lpn) -> Option<Range<u32>> {
-        let size = self.shape.block_units;
+        let size = self.layout.block_units;
         let block = lpn.0.checked_div(size)?;
         let units = block * size..(block + 1) * size;
         self.cache.is_block_mapped(block).then_some(units)
@@ -219,22 +221,22 @@ impl Translation {
 
     /// What the entry of a logical block is.
     fn block_entry(&self, block: u32, table: &[u32]) -> u32 {
-        self.block_of(Lpn(block * self.shape.block_units))
+        self.block_of(Lpn(block * self.layout.block_units))
             .map_or(u32::MAX, |units| table[units.start as usize])
     }
 
     /// The logical blocks whose entries are in a translation page of the block table.
     fn blocks_in(&self, tpn: u32) -> Range<u32> {
-        let first = (tpn - self.shape.pages()) * self.shape.entries();
-        first..(first + self.shape.entries()).min(self.shape.blocks())
+        let first = (tpn - self.layout.pages()) * self.layout.entries();
+        first..(first + self.layout.entries()).min(self.layout.blocks())
     }
 
     /// A translation page was written: flash holds every entry of it that is not newer in memory. Those of the page table
     /// that are not looked at stay what they were.
     pub(crate) fn written(&mut self, tpn: u32, table: &[u32]) {
         let Some(mut persisted) = self.persisted.take() else { return };
-        if tpn < self.shape.pages() {
-            for lpn in (self.shape.first(tpn).0..=self.shape.last(tpn).0).map(Lpn) {
+        if tpn < self.layout.pages() {
+            for lpn in (self.layout.first(tpn).0..=self.layout.last(tpn).0).map(Lpn) {
                 if !self.cache.is_dirty(lpn) && self.block_of(lpn).is_none() {
                     persisted.units[lpn.index()] = table[lpn.index()];
                 }
@@ -257,9 +259,9 @@ impl Translation {
     /// After a power cut: translation pages that do not say what `table` says have to be written. No block is block-mapped.
     pub(crate) fn find_outdated(&mut self, table: &[u32]) {
         let Some(persisted) = &self.persisted else { return };
-        for tpn in 0..self.shape.all_pages() {
-            let agrees = if tpn < self.shape.pages() {
-                let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
+        for tpn in 0..self.layout.all_pages() {
+            let agrees = if tpn < self.layout.pages() {
+                let entries = self.layout.first(tpn).index()..=self.layout.last(tpn).index();
                 persisted.units[entries.clone()] == table[entries]
             } else {
                 let blocks = self.blocks_in(tpn);
@@ -296,7 +298,7 @@ impl Translation {
             if *found != right && !self.cache.is_block_dirty(block) {
                 return differ("block", block, *found, right);
             }
-            let units = self.block_of(Lpn(block * self.shape.block_units)).unwrap_or(0..0);
+            let units = self.block_of(Lpn(block * self.layout.block_units)).unwrap_or(0..0);
             if let Some(lpn) = units.clone().find(|lpn| table[*lpn as usize] != right + (lpn - units.start)) {
                 return Err(format!(
                     "mapping cache {name}: logical block {block} is mapped to {right}, but its unit {lpn} is at {}",
@@ -316,7 +318,7 @@ impl Translation {
             fetches: counts.fetches,
             fetch_bytes: counts.fetch_bytes,
             penalty_ns: self.penalty(),
-            insight: self.cache.insight(),
+            insight: self.cache.report(),
         }
     }
 
@@ -324,12 +326,12 @@ impl Translation {
         let counts = &self.counts;
         let penalty_ns = self.penalty();
         let per = |count: u64| if count > 0 { penalty_ns.total / count as f64 } else { 0.0 };
-        let insight = self.cache.insight();
+        let insight = self.cache.report();
         MapCacheSummary {
             kind: self.kind.name(),
             bytes: self.capacity_bytes,
             used_bytes: self.cache.used_bytes(),
-            translation_pages: self.shape.all_pages(),
+            translation_pages: self.layout.all_pages(),
             lookups: counts.lookups,
             hits: counts.hits,
             hit_ratio: if counts.lookups > 0 { counts.hits as f64 / counts.lookups as f64 } else { 0.0 },

@@ -4,8 +4,9 @@
 
 use crate::config::MapCacheConfig;
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, NONE, RankedList};
-use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapOp, Shape};
 
 /// What a miss fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,21 +26,21 @@ impl Window {
     }
 
     /// Bytes that it takes in memory where only the border of a translation page cuts it.
-    pub(super) const fn bytes(self, shape: Shape) -> u32 {
+    pub(super) const fn bytes(self, layout: TranslationLayout) -> u32 {
         match self {
-            Window::Forward(more) if more >= shape.entries() => shape.page_bytes(),
+            Window::Forward(more) if more >= layout.entries() => layout.page_bytes(),
             Window::Forward(more) => (more + 1) * ENTRY_BYTES,
-            Window::Half => shape.page_bytes() / 2,
-            Window::Full => shape.page_bytes(),
+            Window::Half => layout.page_bytes() / 2,
+            Window::Full => layout.page_bytes(),
         }
     }
 
     /// Whether it would have brought `lpn`, had `origin` missed.
-    pub(super) const fn covers(self, shape: Shape, origin: Lpn, lpn: Lpn) -> bool {
-        let page = shape.tpn(origin) == shape.tpn(lpn);
+    pub(super) const fn covers(self, layout: TranslationLayout, origin: Lpn, lpn: Lpn) -> bool {
+        let page = layout.tpn(origin) == layout.tpn(lpn);
         match self {
             Window::Forward(more) => page && lpn.0 >= origin.0 && lpn.0 - origin.0 <= more,
-            Window::Half => page && half(shape, origin) == half(shape, lpn),
+            Window::Half => page && half(layout, origin) == half(layout, lpn),
             Window::Full => page,
         }
     }
@@ -47,8 +48,8 @@ impl Window {
 
 /// Which half of its translation page an entry is in.
 #[inline]
-pub(super) const fn half(shape: Shape, lpn: Lpn) -> u32 {
-    lpn.0 >> (shape.shift - 1) & 1
+pub(super) const fn half(layout: TranslationLayout, lpn: Lpn) -> u32 {
+    lpn.0 >> (layout.shift - 1) & 1
 }
 
 /// Bytes of a run beside its entries, with `charge_headers`: first entry 4, flags 1, window 1, padding 2.
@@ -81,7 +82,7 @@ struct Page {
 /// Runs in LRU order, within a number of bytes.
 #[derive(Debug)]
 pub(super) struct Units {
-    pub(super) shape: Shape,
+    pub(super) layout: TranslationLayout,
     capacity: u64,
     used: u64,
     header_bytes: u32,
@@ -100,10 +101,10 @@ pub(super) struct Units {
 
 impl Units {
     /// None yet. The order will know of each run whether its rank is below each of `ranks`.
-    pub(super) fn new(config: &MapCacheConfig, shape: Shape, ranks: Vec<u32>) -> Self {
-        let words = (shape.entries() as usize).div_ceil(64);
+    pub(super) fn new(config: &MapCacheConfig, layout: TranslationLayout, ranks: Vec<u32>) -> Self {
+        let words = (layout.entries() as usize).div_ceil(64);
         Self {
-            shape,
+            layout,
             capacity: config.bytes,
             used: 0,
             header_bytes: header_bytes(config),
@@ -112,10 +113,10 @@ impl Units {
             unused: Vec::new(),
             links: Links::default(),
             order: RankedList::new(ranks),
-            pages: vec![Page { whole: NONE, halves: [NONE; 2], first: NONE }; shape.pages() as usize],
+            pages: vec![Page { whole: NONE, halves: [NONE; 2], first: NONE }; layout.pages() as usize],
             // Zeros from the system: no memory before it is touched.
-            run_of: vec![0; shape.logical_units as usize],
-            present: vec![0; shape.pages() as usize * words],
+            run_of: vec![0; layout.logical_units as usize],
+            present: vec![0; layout.pages() as usize * words],
             words,
         }
     }
@@ -135,11 +136,11 @@ impl Units {
     /// The run that has the entry of `lpn`, or `NONE`.
     #[inline]
     pub(super) fn find(&self, lpn: Lpn) -> u32 {
-        let page = &self.pages[self.shape.tpn(lpn) as usize];
+        let page = &self.pages[self.layout.tpn(lpn) as usize];
         if page.whole != NONE {
             return page.whole;
         }
-        let halved = page.halves[half(self.shape, lpn) as usize];
+        let halved = page.halves[half(self.layout, lpn) as usize];
         if halved != NONE || page.first == NONE {
             return halved;
         }
@@ -178,8 +179,8 @@ impl Units {
     /// The run of the same translation page that is nearest to `lpn`, which is in none; the lower one of two that are
     /// equally near.
     pub(super) fn nearest(&self, lpn: Lpn) -> u32 {
-        let tpn = self.shape.tpn(lpn);
-        let offset = (lpn.0 - self.shape.first(tpn).0) as usize;
+        let tpn = self.layout.tpn(lpn);
+        let offset = (lpn.0 - self.layout.first(tpn).0) as usize;
         let bits = &self.present[tpn as usize * self.words..][..self.words];
         let below = last_set_before(bits, offset);
         let above = first_set_from(bits, offset);
@@ -189,20 +190,20 @@ impl Units {
             (_, Some(above)) => above,
             (None, None) => return NONE,
         };
-        self.find(Lpn(self.shape.first(tpn).0 + at as u32))
+        self.find(Lpn(self.layout.first(tpn).0 + at as u32))
     }
 
     /// Serve a miss.
     pub(super) fn fetch(&mut self, lookup: Lookup, window: Window, ops: &mut Vec<MapOp>) {
         let lpn = lookup.lpn;
-        let (shape, tpn) = (self.shape, self.shape.tpn(lpn));
-        let first = shape.first(tpn).0;
-        let last = shape.last(tpn).0;
+        let (layout, tpn) = (self.layout, self.layout.tpn(lpn));
+        let first = layout.first(tpn).0;
+        let last = layout.last(tpn).0;
         let (low, high) = match window {
             Window::Forward(more) => (lpn.0, lpn.0.saturating_add(more).min(last)),
             Window::Half => {
-                let size = shape.entries() / 2;
-                let low = first + half(shape, lpn) * size;
+                let size = layout.entries() / 2;
+                let low = first + half(layout, lpn) * size;
                 (low, (low + (size - 1)).min(last))
             }
             Window::Full => (first, last),
@@ -273,10 +274,10 @@ impl Units {
             let unit = self.order.list.oldest;
             let Unit { low, high, dirty, .. } = self.units[unit as usize];
             if dirty {
-                let tpn = self.shape.tpn(Lpn(low));
-                let whole = low == self.shape.first(tpn).0 && high == self.shape.last(tpn).0;
+                let tpn = self.layout.tpn(Lpn(low));
+                let whole = low == self.layout.first(tpn).0 && high == self.layout.last(tpn).0;
                 let bytes = (high - low + 1) * ENTRY_BYTES;
-                let rest_bytes = if whole { 0 } else { self.shape.page_bytes() - bytes };
+                let rest_bytes = if whole { 0 } else { self.layout.page_bytes() - bytes };
                 ops.push(MapOp::WriteBack { tpn, rest_bytes });
                 if self.coalesce {
                     self.clean(tpn);
@@ -310,11 +311,11 @@ impl Units {
 
     fn enter(&mut self, window: Window, mut unit: Unit) {
         let node = self.unused.pop().unwrap_or(self.units.len() as u32);
-        let tpn = self.shape.tpn(Lpn(unit.low));
+        let tpn = self.layout.tpn(Lpn(unit.low));
         let page = &mut self.pages[tpn as usize];
         match window {
             Window::Full => page.whole = node,
-            Window::Half => page.halves[half(self.shape, Lpn(unit.low)) as usize] = node,
+            Window::Half => page.halves[half(self.layout, Lpn(unit.low)) as usize] = node,
             Window::Forward(_) => {
                 unit.after = page.first;
                 if unit.after != NONE {
@@ -342,8 +343,8 @@ impl Units {
 
     fn leave(&mut self, node: u32) {
         let Unit { low, high, before, after, .. } = self.units[node as usize];
-        let page = &mut self.pages[self.shape.tpn(Lpn(low)) as usize];
-        let at = half(self.shape, Lpn(low)) as usize;
+        let page = &mut self.pages[self.layout.tpn(Lpn(low)) as usize];
+        let at = half(self.layout, Lpn(low)) as usize;
         if page.whole == node {
             page.whole = NONE;
         } else if page.halves[at] == node {
@@ -370,8 +371,8 @@ impl Units {
     }
 
     fn mark_present(&mut self, low: u32, high: u32, present: bool) {
-        let tpn = self.shape.tpn(Lpn(low));
-        let first = self.shape.first(tpn).0;
+        let tpn = self.layout.tpn(Lpn(low));
+        let first = self.layout.first(tpn).0;
         let bits = &mut self.present[tpn as usize * self.words..][..self.words];
         let (mut at, end) = ((low - first) as usize, (high - first) as usize + 1);
         while at < end {
@@ -387,11 +388,11 @@ impl Units {
     }
 
     /// Bytes of memory by kind of run.
-    pub(super) fn insight(&self) -> Insight {
+    pub(super) fn report(&self) -> CacheReport {
         let mut content = [("full_page", 0), ("half_page", 0), ("forward", 0)];
         for node in self.order.list.iter(&self.links) {
             let unit = self.unit(node);
-            let page = &self.pages[self.shape.tpn(Lpn(unit.low)) as usize];
+            let page = &self.pages[self.layout.tpn(Lpn(unit.low)) as usize];
             let at = if page.whole == node {
                 0
             } else if page.halves.contains(&node) {
@@ -402,9 +403,9 @@ impl Units {
             content[at].1 += u64::from((unit.high - unit.low + 1) * ENTRY_BYTES + self.header_bytes);
         }
         let content_bytes = content.into_iter().filter(|(_, bytes)| *bytes > 0);
-        Insight {
+        CacheReport {
             content_bytes: content_bytes.map(|(name, bytes)| (name.into(), bytes)).collect(),
-            ..Insight::default()
+            ..CacheReport::default()
         }
     }
 
@@ -473,19 +474,22 @@ macro_rules! fixed_window {
 
         impl $kind {
             /// Empty, for a drive of this shape.
-            pub fn new(config: &$crate::config::MapCacheConfig, shape: $crate::mapcache::Shape) -> Self {
+            pub fn new(
+                config: &$crate::config::MapCacheConfig,
+                layout: $crate::mapcache::layout::TranslationLayout,
+            ) -> Self {
                 let window: fn(&$crate::config::MapCacheConfig) -> Window = $window;
-                let units = $crate::mapcache::units::Units::new(config, shape, Vec::new());
+                let units = $crate::mapcache::units::Units::new(config, layout, Vec::new());
                 Self { units, window: window(config) }
             }
         }
 
-        impl $crate::mapcache::MapCache for $kind {
+        impl $crate::mapcache::cache::MapCache for $kind {
             fn lookup(
                 &mut self,
-                lookup: $crate::mapcache::Lookup,
+                lookup: $crate::mapcache::cache::Lookup,
                 _: &[u32],
-                ops: &mut Vec<$crate::mapcache::MapOp>,
+                ops: &mut Vec<$crate::mapcache::cache::MapOp>,
             ) -> bool {
                 self.units.lookup(lookup, self.window, ops)
             }
@@ -506,8 +510,8 @@ macro_rules! fixed_window {
                 self.units.used_bytes()
             }
 
-            fn insight(&self) -> $crate::mapcache::Insight {
-                self.units.insight()
+            fn report(&self) -> $crate::mapcache::cache::CacheReport {
+                self.units.report()
             }
 
             fn check(&self) -> Result<(), String> {

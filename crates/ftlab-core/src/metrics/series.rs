@@ -1,6 +1,6 @@
 //! Time series of a run: one row an interval.
 
-use crate::mapcache::Insight;
+use crate::mapcache::cache::CacheReport;
 use crate::metrics::summary::MapPenalty;
 use crate::time::Time;
 
@@ -91,7 +91,7 @@ pub(crate) struct MapTotals {
     pub(crate) fetches: u64,
     pub(crate) fetch_bytes: u64,
     pub(crate) penalty_ns: MapPenalty,
-    pub(crate) insight: Insight,
+    pub(crate) insight: CacheReport,
 }
 
 /// Running totals at the end of an interval.

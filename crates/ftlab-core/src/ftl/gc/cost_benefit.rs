@@ -1,7 +1,7 @@
 //! Cost-benefit: old and empty.
 
-use super::VictimPolicy;
 use crate::config::FtlConfig;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 

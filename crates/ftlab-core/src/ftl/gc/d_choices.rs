@@ -1,8 +1,8 @@
 //! d-choices: the best of a few blocks drawn at random.
 
-use super::VictimPolicy;
-use super::random::SealedSet;
 use crate::config::FtlConfig;
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::gc::random::SealedSet;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::VictimPolicy;
 use crate::config::FtlConfig;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 

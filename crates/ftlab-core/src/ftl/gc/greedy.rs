@@ -1,8 +1,8 @@
 //! Greedy: the fewest live units.
 
-use super::VictimPolicy;
-use super::level_index::LevelIndex;
 use crate::config::FtlConfig;
+use crate::ftl::gc::level_index::LevelIndex;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 

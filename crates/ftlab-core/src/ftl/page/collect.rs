@@ -9,7 +9,7 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::translation::Translation;
 use crate::table;

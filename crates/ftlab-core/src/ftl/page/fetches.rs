@@ -1,7 +1,7 @@
 //! When what is fetched of translation pages is in memory: who uses an entry meanwhile waits for it.
 
 use crate::geometry::Lpn;
-use crate::mapcache::Shape;
+use crate::mapcache::layout::TranslationLayout;
 
 /// Fetches of one translation page that are kept. With more under way at a time, the oldest is taken for ended.
 const KEPT: usize = 4;
@@ -25,11 +25,11 @@ pub(super) struct PendingFetches<T> {
 
 impl<T: Copy> PendingFetches<T> {
     /// For the table of a drive; `ready` has passed.
-    pub(super) fn new(shape: Shape, ready: T) -> Self {
+    pub(super) fn new(layout: TranslationLayout, ready: T) -> Self {
         // No unit is in this range.
         let none = Fetch { units: (1, 0), done: ready };
-        let pages = shape.pages() as usize;
-        Self { shift: shape.shift, pages: vec![[none; KEPT]; pages], next: vec![0; pages] }
+        let pages = layout.pages() as usize;
+        Self { shift: layout.shift, pages: vec![[none; KEPT]; pages], next: vec![0; pages] }
     }
 
     /// A fetch brings the entries of `units`, which are in one translation page, when `done` has ended.

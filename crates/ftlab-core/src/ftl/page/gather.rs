@@ -13,7 +13,7 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cftl::follow;
 

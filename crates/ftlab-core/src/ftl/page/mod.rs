@@ -21,10 +21,11 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot};
-use crate::ftl::gc::{VictimPolicy, Victims};
+use crate::ftl::gc::Victims;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::layer::{Ftl, FtlCounters, Layer};
-use crate::mapcache::Intent;
+use crate::mapcache::cache::Intent;
 use crate::mapcache::translation::Translation;
 use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
@@ -649,7 +650,7 @@ impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Ftl<P> for PageFtl<V, P:
     type On<Q: FlashPort> = PageFtl<V, Q::Ticket, CACHED>;
 
     fn with_port<Q: FlashPort>(self, port: &Q) -> PageFtl<V, Q::Ticket, CACHED> {
-        let shape = self.translation.as_ref().map(|translation| translation.shape);
+        let shape = self.translation.as_ref().map(|translation| translation.layout);
         PageFtl {
             fetches: shape.filter(|_| Q::LISTENS).map(|shape| PendingFetches::new(shape, port.ready())),
             geometry: self.geometry,
@@ -709,7 +710,7 @@ impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Ftl<P> for PageFtl<V, P:
             self.measure_room(&flash.nand, plane);
         }
         if CACHED {
-            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.shape.pages()) {
+            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.layout.pages()) {
                 self.write_translation(flash, tpn, ready)?;
             }
         }

@@ -7,7 +7,7 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, PageAt, PlaneId, Ppn};
 
 impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {

@@ -4,7 +4,7 @@ use super::{Die, PageFtl};
 use crate::config::PlaneChoice;
 use crate::flash::nand::NandArray;
 use crate::flash::port::Ticket;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, DieId, Lpn, PlaneId};
 
 /// What `plane_choice = "most_free"` compares of a plane.

@@ -7,10 +7,10 @@ use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Lpn, PageAt, Ppn};
+use crate::mapcache::cache::{Intent, Lookup, MapOp};
 use crate::mapcache::translation::Translation;
-use crate::mapcache::{Intent, Lookup, MapOp};
 
 impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     /// Where translation pages are written.
