@@ -10,20 +10,18 @@ use crate::flash::clock::Clock;
 use crate::flash::direct::Direct;
 use crate::flash::port::{Count, FlashPort};
 use crate::flash::timeline::Timeline;
-use crate::ftl::Ftl;
-use crate::ftl::gc::Victims;
-use crate::ftl::map_only::MapOnlyFtl;
-use crate::ftl::page::PageFtl;
+use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
-use crate::host::intake::Intake;
+use crate::host::admission::Admission;
 use crate::host::request::SourceFactory;
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
+use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
-use crate::metrics::books::{Books, BusyTimes};
+use crate::metrics::run::{BusyTimes, RunMetrics};
 use crate::metrics::series::{Series, SeriesEvery};
 use crate::metrics::summary::{Summary, VerifySummary};
-use crate::verify::Oracle;
+use crate::verify::ShadowStore;
 
 /// What a run does beyond what the device says.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,123 +111,129 @@ pub fn simulate(
     control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
-    config.validate().map_err(RunError::Config)?;
-    match config.model {
-        Model::Drive => {
-            let geometry = config.to_geometry();
-            let (seed, verify) = (options.seed, options.verify);
-            if config.map_cache.kind.is_cache() {
-                let ftl = PageFtl::<Victims, true>::new(config, &geometry, seed, verify);
-                run(config, &geometry, ftl, workload, options, control, observer)
-            } else {
-                let ftl = PageFtl::<Victims, false>::new(config, &geometry, seed, verify);
-                run(config, &geometry, ftl, workload, options, control, observer)
-            }
-        }
-        Model::MappingCache => {
-            if options.verify {
-                return Err(RunError::Config(ConfigError {
-                    key: "ftl.kind".into(),
-                    found: "\"map_only\"".into(),
-                    expected: "holds no data that could be verified: run it without, or choose \"page\""
-                        .into(),
-                }));
-            }
-            let geometry = config.to_geometry().without_flash();
-            let ftl = MapOnlyFtl::new(config, &geometry).expect("validated: there is a mapping cache");
-            let options = RunOptions { timing: false, ..options.clone() };
-            run(config, &geometry, ftl, workload, &options, control, observer)
-        }
-    }
+    simulate_layered(config, &Bare, workload, options, control, observer)
 }
 
-fn run<F: Ftl>(
+/// As [`simulate`], with layers of one's own on top of the translation layer.
+///
+/// # Errors
+/// As `simulate`.
+pub fn simulate_layered<B: Layering>(
     config: &DeviceConfig,
-    geometry: &Geometry,
-    ftl: F,
+    layering: &B,
     workload: &dyn SourceFactory,
     options: &RunOptions,
     control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
-    let sectors = Splitter::new(geometry).sectors();
-    let source = workload.open(0).map_err(RunError::Source)?;
-    let mut drive = Drive {
-        ftl,
-        flash: Flash::new(config, geometry, options.verify, Count),
-        oracle: options.verify.then(|| Oracle::new(sectors)),
-        control,
-    };
-    let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed);
-    let interrupted = control.is_cancelled() || failed.is_some();
-    drive.ftl.reset_counters();
-    let Drive { ftl, flash, oracle, .. } = drive;
-    let limit = if interrupted { Some(0) } else { options.requests };
-    let mut intake = Intake::new(source, config, sectors, limit);
-    let mut books = Books::new(options.series);
-    let log = observer.wants_commands();
-    let parts = (ftl, flash, oracle, control);
-    let mut outcome = if !options.timing {
-        let mut drive = Drive { ftl: parts.0, flash: parts.1.with_port(Count), oracle: parts.2, control };
-        let result = untimed::run(config, &mut drive, &mut intake, &mut books, options, observer);
-        close(config, drive, &intake, books, None, result)
-    } else if Direct::suits(config, geometry)
-        && config.host.stop() == Stop::Drained
-        && !options.event_by_event
-    {
-        run_timed(config, parts, Direct::new(config, geometry, log), intake, books, options, observer)
-    } else {
-        run_timed(config, parts, Timeline::new(config, geometry, log), intake, books, options, observer)
-    };
-    outcome.summary.seed = options.seed;
-    outcome.summary.precondition = precondition;
-    outcome.error = failed.or(outcome.error);
-    outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
-    Ok(outcome)
+    config.validate().map_err(RunError::Config)?;
+    let (mut geometry, mut options) = (config.to_geometry(), options.clone());
+    if config.model == Model::MappingCache {
+        if options.verify {
+            return Err(RunError::Config(ConfigError {
+                key: "model".into(),
+                found: "\"mapping_cache\"".into(),
+                expected: "holds no data that could be verified: run it without, or choose \"drive\"".into(),
+            }));
+        }
+        geometry = geometry.without_flash();
+        options.timing = false;
+    }
+    let (seed, verify) = (options.seed, options.verify);
+    let run = Run { config, geometry: &geometry, layering, workload, options: &options, control, observer };
+    ftl::build(config, &geometry, seed, verify, run)
+}
+
+/// A run, as soon as its translation layer is known.
+struct Run<'a, B> {
+    config: &'a DeviceConfig,
+    geometry: &'a Geometry,
+    layering: &'a B,
+    workload: &'a dyn SourceFactory,
+    options: &'a RunOptions,
+    control: &'a RunControl,
+    observer: &'a mut dyn Observer,
+}
+
+impl<B: Layering> FtlVisitor for Run<'_, B> {
+    type Output = Result<RunOutcome, RunError>;
+
+    fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output {
+        let Run { config, geometry, layering, workload, options, control, observer } = self;
+        let sectors = Splitter::new(geometry).sectors();
+        let source = workload.open(0).map_err(RunError::Source)?;
+        let flash = Flash::new(config, geometry, options.verify, Count);
+        let shadow = options.verify.then(|| ShadowStore::new(sectors));
+        let mut drive = Drive::new(ftl, flash, shadow, control);
+        let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed);
+        let interrupted = control.is_cancelled() || failed.is_some();
+        drive.top.reset_counters();
+        let limit = if interrupted { Some(0) } else { options.requests };
+        let mut admission = Admission::new(source, config, sectors, limit);
+        let mut metrics = RunMetrics::new(options.series);
+        let log = observer.wants_commands();
+        let mut outcome = if !options.timing {
+            let mut drive = drive.behind(layering, Count);
+            let result = untimed::run(config, &mut drive, &mut admission, &mut metrics, options, observer);
+            close(config, drive, &admission, metrics, None, result)
+        } else if Direct::suits(config, geometry)
+            && config.host.stop() == Stop::Drained
+            && !options.event_by_event
+        {
+            let drive = drive.behind(layering, Direct::new(config, geometry, log));
+            run_timed(config, drive, admission, metrics, options, observer)
+        } else {
+            let drive = drive.behind(layering, Timeline::new(config, geometry, log));
+            run_timed(config, drive, admission, metrics, options, observer)
+        };
+        outcome.summary.seed = options.seed;
+        outcome.summary.precondition = precondition;
+        outcome.error = failed.or(outcome.error);
+        outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
+        Ok(outcome)
+    }
 }
 
 /// Run against a clock.
 ///
-/// A function of its own: where the compiler melts it into its caller, requests take a tenth longer.
+/// Kept out of line: inlining costs 10 % per request.
 #[inline(never)]
-fn run_timed<F: Ftl, C: Clock>(
+fn run_timed<L: Layer<C>, C: Clock>(
     config: &DeviceConfig,
-    (ftl, flash, oracle, control): (F, Flash<Count>, Option<Oracle>, &RunControl),
-    port: C,
-    mut intake: Intake,
-    mut books: Books,
+    mut drive: Drive<'_, L, C>,
+    mut admission: Admission,
+    mut metrics: RunMetrics,
     options: &RunOptions,
     observer: &mut dyn Observer,
 ) -> RunOutcome {
-    let mut drive = Drive { ftl, flash: flash.with_port(port), oracle, control };
-    let result = timed::run(config, &mut drive, &mut intake, &mut books, options, observer);
+    let result = timed::run(config, &mut drive, &mut admission, &mut metrics, options, observer);
     let port = &mut drive.flash.port;
     let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
     let ledger = port.ledger();
     let (units_ps, channels_ps) =
         (std::mem::take(&mut ledger.busy_ps), std::mem::take(&mut ledger.channel_busy_ps));
     let busy = BusyTimes { units_ps, channels_ps, port_bytes, idle_from };
-    close(config, drive, &intake, books, Some(&busy), result)
+    close(config, drive, &admission, metrics, Some(&busy), result)
 }
 
 /// Audit the drive and write its summary.
-fn close<F: Ftl, P: FlashPort>(
+fn close<L: Layer<P>, P: FlashPort>(
     config: &DeviceConfig,
-    drive: Drive<'_, F, P>,
-    intake: &Intake,
-    mut books: Books,
+    drive: Drive<'_, L, P>,
+    admission: &Admission,
+    mut metrics: RunMetrics,
     busy: Option<&BusyTimes>,
     result: Result<(), RunError>,
 ) -> RunOutcome {
-    let Drive { ftl, flash, oracle, .. } = drive;
+    let Drive { top, flash, shadow, .. } = drive;
     let mut error = result.err();
-    let mut summary = books.summary(config, &ftl, &flash, intake.counts(), busy);
-    if let Some(oracle) = oracle {
-        let audit = ftl.verify(&flash.nand);
-        summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..oracle.counts() });
+    let mut summary = metrics.summary(config, &top, &flash, admission.counts(), busy);
+    if let Some(shadow) = shadow {
+        let audit = top.verify(&flash.nand);
+        summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..shadow.counts() });
         error = error.or(audit.err().map(RunError::Mismatch));
     }
-    RunOutcome { summary, series: books.series(&ftl, &flash), error }
+    RunOutcome { summary, series: metrics.series(&top, &flash), error }
 }
 
 #[cfg(test)]
@@ -251,23 +255,34 @@ mod tests {
         }
     }
 
+    struct OnClock<'a, M> {
+        config: &'a DeviceConfig,
+        requests: &'a [Request],
+        clock: M,
+    }
+
+    impl<C: Clock, M: Fn(&Geometry) -> C> FtlVisitor for OnClock<'_, M> {
+        type Output = (RunOutcome, Log);
+
+        fn visit<F: Ftl<Count>>(self, ftl: F) -> (RunOutcome, Log) {
+            let geometry = self.config.to_geometry();
+            let control = RunControl::default();
+            let source = Box::new(VecSource::new(self.requests.to_vec()));
+            let admission = Admission::new(source, self.config, Splitter::new(&geometry).sectors(), None);
+            let flash = Flash::new(self.config, &geometry, false, Count);
+            let drive = Drive::new(ftl, flash, None, &control).behind(&Bare, (self.clock)(&geometry));
+            let (mut log, options) = (Log::default(), RunOptions::default());
+            let outcome = run_timed(self.config, drive, admission, RunMetrics::new(None), &options, &mut log);
+            (outcome, log)
+        }
+    }
+
     fn run_on<C: Clock>(
         config: &DeviceConfig,
         requests: &[Request],
         clock: impl Fn(&Geometry) -> C,
     ) -> (RunOutcome, Log) {
-        let geometry = config.to_geometry();
-        let control = RunControl::default();
-        let source = Box::new(VecSource::new(requests.to_vec()));
-        let intake = Intake::new(source, config, Splitter::new(&geometry).sectors(), None);
-        let ftl = PageFtl::<Victims>::new(config, &geometry, 1, false);
-        let flash = Flash::new(config, &geometry, false, Count);
-        let mut log = Log::default();
-        let options = RunOptions::default();
-        let parts = (ftl, flash, None, &control);
-        let outcome =
-            run_timed(config, parts, clock(&geometry), intake, Books::new(None), &options, &mut log);
-        (outcome, log)
+        ftl::build(config, &config.to_geometry(), 1, false, OnClock { config, requests, clock })
     }
 
     /// A drive with one unit on each channel and whole numbers of microseconds: many things happen at equal times.

@@ -1,5 +1,6 @@
 //! The model of a solid-state drive. No files, no wall clock, no printing, no text formats: those are above.
 
+pub mod access;
 pub mod cause;
 pub mod config;
 pub mod device;
@@ -8,6 +9,7 @@ pub mod flash;
 pub mod ftl;
 pub mod geometry;
 pub mod host;
+pub mod layer;
 pub mod mapcache;
 pub mod memory;
 pub mod metrics;

@@ -3,12 +3,13 @@
 mod common;
 
 use common::{device, merged, request, run, run_with, small};
+use ftlab_core::access::Access;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::port::Count;
 use ftlab_core::flash::{Cause, Flash};
 use ftlab_core::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use ftlab_core::host::request::{Op, Request, VecSource};
-use ftlab_core::verify::Oracle;
+use ftlab_core::verify::ShadowStore;
 use serde_json::json;
 
 /// 1: every request that enters a run leaves it, and the summary proves it, also where requests are turned away, wait,
@@ -112,21 +113,23 @@ fn preconditioning_ends_and_reports() {
 fn a_wrong_translation_shows_in_what_is_read() {
     let config = device(small());
     let mut flash = Flash::new(&config, &config.to_geometry(), true, Count);
-    let mut oracle = Oracle::new(16);
+    let mut shadow = ShadowStore::new(16);
+    let whole = |page| Access::span(Lpn(page), 1, 0, 8);
+    let (mut versions, mut found) = (Vec::new(), Vec::new());
     for page in 0..2 {
-        flash.write_version = oracle.write(u64::from(page) * 8..u64::from(page) * 8 + 8);
+        shadow.write(u64::from(page) * 8..u64::from(page) * 8 + 8, &mut versions);
         let at = PageAt { block: BlockId(0), index: page };
         flash.program(at, &[Lpn(page)], Cause::Host, ()).unwrap();
-        flash.store(Ppn(page), 0..8, None);
+        flash.store(Ppn(page), &Access { versions: &versions, ..whole(page) }, 0, None);
     }
     for (lpn, ppn) in [(0, Some(Ppn(0))), (1, Some(Ppn(1))), (0, Some(Ppn(1))), (1, Some(Ppn(0))), (0, None)]
     {
-        flash.delivered.clear();
-        flash.deliver(ppn, 0..8);
-        let checked = oracle.check(lpn * 8..lpn * 8 + 8, &flash.delivered);
+        found.clear();
+        flash.load(ppn, &whole(0), 0, &mut found);
+        let checked = shadow.check(lpn * 8..lpn * 8 + 8, &found);
         assert_eq!(checked.is_ok(), ppn == Some(Ppn(lpn as u32)), "{lpn} from {ppn:?}");
     }
-    assert_eq!((oracle.counts().reads_checked, oracle.counts().mismatches), (40, 24));
+    assert_eq!((shadow.counts().reads_checked, shadow.counts().mismatches), (40, 24));
 }
 
 /// 8: victims are blocks with something to gain: where whole blocks are stale, no page is ever copied.

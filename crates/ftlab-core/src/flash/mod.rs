@@ -1,6 +1,5 @@
 //! Flash: the array that refuses what real flash refuses, and the ports that say when commands run.
 
-mod arrivals;
 pub mod cell;
 pub mod clock;
 pub mod direct;
@@ -10,17 +9,13 @@ pub mod timeline;
 
 pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 
-use std::ops::Range;
-
+use crate::access::Access;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
-use crate::flash::arrivals::Arrivals;
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Submission};
-use crate::ftl::page::capacity::translation_layout;
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
-use crate::mapcache::layout::TranslationLayout;
 
 /// The flash of a drive as a translation layer sees it: the array, and a port to it.
 ///
@@ -35,20 +30,12 @@ pub struct Flash<P: FlashPort> {
     pub port: P,
     /// Commands so far.
     pub counts: CommandCounts,
-    /// Version that the host write under way gives its sectors (verification).
-    pub write_version: u32,
-    /// Versions of the sectors that the host read under way has brought, in order (verification).
-    pub delivered: Vec<u32>,
     classes: Vec<PageClass>,
     /// All pages are of one class.
     one_class: bool,
     /// Planes that share a unit of work: those of a die, or one where planes work independently.
     independent_planes: bool,
     spare_per_sector: u32,
-    /// How the table in flash is divided, if there is one.
-    table: Option<TranslationLayout>,
-    /// With a port that keeps time and a table in flash.
-    arrivals: Option<Arrivals<P::Ticket>>,
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -58,15 +45,10 @@ impl<P: FlashPort> Flash<P> {
             page_classes(config.cell.kind.kind(), config.cell.page_order(), config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
-        let table = config.map_cache.kind.is_cache().then(|| translation_layout(config));
         Self {
             nand: NandArray::new(geometry, verify),
-            table,
-            arrivals: Self::arrivals(table, &port),
             port,
             counts: CommandCounts::default(),
-            write_version: 0,
-            delivered: Vec::new(),
             one_class: classes.iter().all(|class| *class == classes[0]),
             classes,
             independent_planes: config.timing.independent_planes,
@@ -78,20 +60,12 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    fn arrivals(table: Option<TranslationLayout>, port: &P) -> Option<Arrivals<P::Ticket>> {
-        table.filter(|_| P::LISTENS).map(|table| Arrivals::new(table, port.ready()))
-    }
-
     /// The same flash behind another port, with the counts at zero.
     pub fn with_port<Q: FlashPort>(self, port: Q) -> Flash<Q> {
         Flash {
             nand: self.nand,
-            table: self.table,
-            arrivals: Flash::arrivals(self.table, &port),
             port,
             counts: CommandCounts::default(),
-            write_version: self.write_version,
-            delivered: self.delivered,
             classes: self.classes,
             one_class: self.one_class,
             independent_planes: self.independent_planes,
@@ -99,9 +73,9 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    /// Bytes of the tables of the array and of what is under way.
+    /// Bytes of the tables of the array.
     pub fn table_bytes(&self) -> u64 {
-        self.nand.table_bytes() + self.arrivals.as_ref().map_or(0, Arrivals::table_bytes)
+        self.nand.table_bytes()
     }
 
     /// The shape of the drive.
@@ -176,22 +150,6 @@ impl<P: FlashPort> Flash<P> {
         let spare = bytes.div_ceil(SECTOR_BYTES) * self.spare_per_sector;
         let submission = self.submission(Command::Read, cause, page, bytes + spare);
         Ok(self.port.submit(submission, after))
-    }
-
-    /// The entries of the table for logical units `units`, the first and the last, are in memory when `done` has ended.
-    #[inline]
-    pub fn entries_come(&mut self, units: (Lpn, Lpn), done: P::Ticket) {
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.add(units, done);
-        }
-    }
-
-    /// The moment, not before `after`, when the entry of `lpn` is there, which memory has or is to have.
-    #[inline]
-    pub fn entry_is_there(&mut self, lpn: Lpn, after: P::Ticket) -> P::Ticket {
-        let Some(arrivals) = &self.arrivals else { return after };
-        let fetches = arrivals.of(lpn).into_iter().flatten();
-        fetches.fold(after, |done, fetch| self.port.join(done, fetch))
     }
 
     /// Program `units` into the first slots of a page; the rest of the page stays without data.
@@ -357,11 +315,26 @@ impl<P: FlashPort> Flash<P> {
         self.nand.invalidate(ppn)
     }
 
-    /// The host's data went to `ppn`: `sectors` of it are new, the others come from `merged`, or are empty.
+    /// What `access` writes of its `index`-th unit went to `ppn`; its other sectors come from `merged`, or are empty.
     #[inline]
-    pub fn store(&mut self, ppn: Ppn, sectors: Range<u32>, merged: Option<Ppn>) {
+    pub fn store(&mut self, ppn: Ppn, access: &Access<'_>, index: u32, merged: Option<Ppn>) {
         if self.nand.verifies() {
-            self.nand.store(ppn, sectors, self.write_version, merged);
+            let per_unit = self.geometry().sectors_per_unit;
+            self.nand.store(ppn, &access.unit(index, per_unit), merged);
+        }
+    }
+
+    /// The whole unit `lpn` went to `ppn`; `versions` are those of all logical sectors.
+    #[inline]
+    pub fn store_unit(&mut self, ppn: Ppn, lpn: Lpn, versions: &[u32]) {
+        if self.nand.verifies() {
+            let per_unit = self.geometry().sectors_per_unit;
+            let start = lpn.index() * per_unit as usize;
+            let access = Access {
+                versions: &versions[start..start + per_unit as usize],
+                ..Access::span(lpn, 1, 0, per_unit)
+            };
+            self.nand.store(ppn, &access.unit(0, per_unit), None);
         }
     }
 
@@ -371,13 +344,16 @@ impl<P: FlashPort> Flash<P> {
         self.nand.store_copy(from, to);
     }
 
-    /// `sectors` of `ppn` (or of a unit that is not mapped) go to the host.
+    /// What `access` reads of its `index`-th unit came from `ppn`, or from nowhere: append its versions to `found`.
     #[inline]
-    pub fn deliver(&mut self, ppn: Option<Ppn>, sectors: Range<u32>) {
+    pub fn load(&self, ppn: Option<Ppn>, access: &Access<'_>, index: u32, found: &mut Vec<u32>) {
         if self.nand.verifies() {
+            let unit = access.unit(index, self.geometry().sectors_per_unit);
             match ppn {
-                Some(ppn) => self.delivered.extend_from_slice(self.nand.load(ppn, sectors)),
-                None => self.delivered.extend(sectors.map(|_| 0)),
+                Some(ppn) => {
+                    unit.ranges().for_each(|range| found.extend_from_slice(self.nand.load(ppn, range)))
+                }
+                None => found.extend(std::iter::repeat_n(0, unit.sectors as usize)),
             }
         }
     }

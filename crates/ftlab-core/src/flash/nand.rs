@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::access::UnitAccess;
 use crate::cause::{Cause, Command};
 use crate::error::{FlashResult, RunError};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
@@ -374,9 +375,9 @@ impl NandArray {
         Ok(())
     }
 
-    /// With verification: what a host write leaves in `ppn`. Sectors `range` hold `version`, the others what
-    /// `merged` holds, or nothing.
-    pub(super) fn store(&mut self, ppn: Ppn, range: std::ops::Range<u32>, version: u32, merged: Option<Ppn>) {
+    /// With verification: what a write leaves in `ppn`. The sectors of `unit` hold its versions, the others what `merged`
+    /// holds, or nothing.
+    pub(super) fn store(&mut self, ppn: Ppn, unit: &UnitAccess<'_>, merged: Option<Ppn>) {
         let per_unit = self.geometry.sectors_per_unit as usize;
         let Some(contents) = &mut self.contents else { return };
         let at = ppn.index() * per_unit;
@@ -384,7 +385,12 @@ impl NandArray {
             Some(old) => contents.copy_within(old.index() * per_unit..(old.index() + 1) * per_unit, at),
             None => contents[at..at + per_unit].fill(0),
         }
-        contents[at + range.start as usize..at + range.end as usize].fill(version);
+        let mut versions = unit.versions;
+        for range in unit.ranges() {
+            let here;
+            (here, versions) = versions.split_at(range.len());
+            contents[at + range.start as usize..at + range.end as usize].copy_from_slice(here);
+        }
     }
 
     /// With verification: `to` holds what `from` holds.

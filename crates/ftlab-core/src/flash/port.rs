@@ -107,6 +107,11 @@ impl std::fmt::Debug for Submission {
     }
 }
 
+/// Stands for the moment when a command, or several, have ended. It may be kept for ever and copied.
+pub trait Ticket: Copy + std::fmt::Debug {}
+
+impl<T: Copy + std::fmt::Debug> Ticket for T {}
+
 /// Decides when commands run.
 ///
 /// Order of calls: [`admit`](Self::admit) before the array changes, then [`submit`](Self::submit) at once. Commands
@@ -117,7 +122,7 @@ pub trait FlashPort {
     const LISTENS: bool = true;
 
     /// Stands for the moment when a command, or several, have ended.
-    type Ticket: Copy + std::fmt::Debug;
+    type Ticket: Ticket;
 
     /// A moment that has passed already.
     fn ready(&self) -> Self::Ticket;

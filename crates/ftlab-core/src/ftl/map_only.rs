@@ -6,13 +6,15 @@
 //! write goes to the next place. Where a scheme wants batches sorted, as many writes as it says wait, and then take
 //! their places in order of logical numbers.
 
+use crate::access::Access;
+use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
-use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{Geometry, Lpn};
+use crate::layer::{Ftl, FtlCounters, Layer};
 use crate::mapcache::cache::{Intent, Lookup};
 use crate::mapcache::translation::Translation;
 
@@ -56,9 +58,9 @@ impl MapOnlyFtl {
     }
 
     #[inline]
-    fn look_up(&mut self, op: &PageOp, index: u32, intent: Intent) {
-        let lpn = Lpn(op.lpn.0 + index);
-        let rest = op.rest + op.units - 1 - index;
+    fn look_up(&mut self, access: &Access<'_>, index: u32, intent: Intent) {
+        let lpn = access.lpn_at(index);
+        let rest = access.rest + access.units - 1 - index;
         if !self.table.is_empty() {
             self.lay_out(self.translation.layout.tpn(lpn));
         }
@@ -117,52 +119,38 @@ impl MapOnlyFtl {
     }
 }
 
-impl Ftl for MapOnlyFtl {
-    fn read<P: FlashPort>(
+impl<P: FlashPort> Layer<P> for MapOnlyFtl {
+    fn read(
         &mut self,
         _: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
+        _: &mut Vec<u32>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        for index in 0..op.units {
-            self.look_up(op, index, Intent::Read);
+        for index in 0..access.units {
+            self.look_up(access, index, Intent::Read);
         }
         Ok(after)
     }
 
-    fn write<P: FlashPort>(
-        &mut self,
-        _: &mut Flash<P>,
-        op: &PageOp,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
-        for index in 0..op.units {
-            self.look_up(op, index, Intent::Write);
+    fn write(&mut self, _: &mut Flash<P>, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        for index in 0..access.units {
+            self.look_up(access, index, Intent::Write);
         }
         Ok(after)
     }
 
-    fn trim<P: FlashPort>(
-        &mut self,
-        _: &mut Flash<P>,
-        op: &PageOp,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
-        for index in 0..op.units {
-            if op.sectors_of(index, self.sectors_per_unit).len() as u32 == self.sectors_per_unit {
-                self.look_up(op, index, Intent::Trim);
+    fn trim(&mut self, _: &mut Flash<P>, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        for index in 0..access.units {
+            if access.sectors_of(index, self.sectors_per_unit) == self.sectors_per_unit {
+                self.look_up(access, index, Intent::Trim);
             }
         }
         Ok(after)
     }
 
-    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
+    fn flush(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
         Ok(after)
-    }
-
-    /// There is no flash to fill.
-    fn fill_blocks<P: FlashPort>(&mut self, _: &mut Flash<P>) -> FlashResult<()> {
-        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
     }
 
     fn map_cache(&self) -> Option<&Translation> {
@@ -185,10 +173,6 @@ impl Ftl for MapOnlyFtl {
         0
     }
 
-    fn most_free_blocks(&self) -> u32 {
-        0
-    }
-
     fn verify(&self, _: &NandArray) -> Result<(), String> {
         self.translation.cache.check()
     }
@@ -198,5 +182,25 @@ impl Ftl for MapOnlyFtl {
             + (self.table.capacity() + self.batch.capacity()) as u64 * 4
             + self.batched.capacity() as u64 * 2
             + self.laid_out.capacity() as u64
+    }
+}
+
+impl<P: FlashPort> Ftl<P> for MapOnlyFtl {
+    type On<Q: FlashPort> = Self;
+
+    fn with_port<Q: FlashPort>(self, _: &Q) -> Self {
+        self
+    }
+
+    fn fill_blocks(&mut self, _: &mut Flash<P>, _: Cause, _: &[u32]) -> FlashResult<()> {
+        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
+    }
+
+    fn mount(self, _: &DeviceConfig, _: u64, _: &mut Flash<P>) -> FlashResult<Self> {
+        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no flash to mount".into())))
+    }
+
+    fn most_free_blocks(&self) -> u32 {
+        0
     }
 }

@@ -1,14 +1,16 @@
 //! What a drive has lived through before the first request: written without a clock, and not measured.
 
+use crate::access::Access;
+use crate::cause::Cause;
 use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
 use crate::error::RunError;
 use crate::flash::port::Count;
-use crate::ftl::{Ftl, PageOp};
 use crate::geometry::Lpn;
-use crate::host::intake::Intake;
+use crate::host::admission::Admission;
 use crate::host::request::{Op, SourceFactory};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
+use crate::layer::Ftl;
 use crate::metrics::summary::PreconditionSummary;
 use crate::rng::Rng;
 
@@ -25,7 +27,7 @@ struct Aging<'r, 'a, F> {
 
 /// Precondition `drive` as `config` says. Returns how far it got (`None` when nothing is asked for), and what ended it
 /// early: the workload could not be read, or the drive filled up.
-pub(crate) fn run<F: Ftl>(
+pub(crate) fn run<F: Ftl<Count>>(
     config: &DeviceConfig,
     drive: &mut Drive<'_, F, Count>,
     workload: &dyn SourceFactory,
@@ -60,7 +62,7 @@ pub(crate) fn run<F: Ftl>(
         reached: goal.reached && result.is_ok(),
         pages_written: aging.written,
         write_amplification: goal.write_amplification(),
-        free_blocks_max: aging.drive.ftl.most_free_blocks(),
+        free_blocks_max: aging.drive.top.most_free_blocks(),
     };
     (Some(summary), result.err())
 }
@@ -86,20 +88,20 @@ impl Goal {
         Self { until, window, window_start: (0, 0), windows: Vec::new(), reached: false }
     }
 
-    fn start<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>) {
+    fn start<F: Ftl<Count>>(&mut self, drive: &Drive<'_, F, Count>) {
         self.window_start = (0, programmed(drive));
     }
 
     /// `written` units have been written since the fill.
     #[inline]
-    fn look<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+    fn look<F: Ftl<Count>>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
         if written - self.window_start.0 >= self.window {
             self.close_window(drive, written);
         }
     }
 
     #[cold]
-    fn close_window<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+    fn close_window<F: Ftl<Count>>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
         let programmed = programmed(drive);
         let (written_before, programmed_before) = self.window_start;
         self.windows.push((programmed - programmed_before) as f64 / (written - written_before) as f64);
@@ -118,21 +120,18 @@ impl Goal {
     }
 }
 
-fn programmed<F: Ftl>(drive: &Drive<'_, F, Count>) -> u64 {
+fn programmed<F: Ftl<Count>>(drive: &Drive<'_, F, Count>) -> u64 {
     drive.flash.pages_programmed() * u64::from(drive.flash.geometry().slots_per_page)
 }
 
-impl<F: Ftl> Aging<'_, '_, F> {
+impl<F: Ftl<Count>> Aging<'_, '_, F> {
     fn fill(&mut self, layout: FillLayout) -> Result<(), RunError> {
         let geometry = self.drive.flash.geometry();
         let (logical, slots, per_unit) =
             (geometry.logical_units, geometry.slots_per_page, geometry.sectors_per_unit);
         if layout == FillLayout::Blocks {
-            if let Some(oracle) = &mut self.drive.oracle {
-                self.drive.flash.write_version = oracle.write(0..self.splitter.sectors());
-            }
             self.written += u64::from(logical);
-            return self.drive.ftl.fill_blocks(&mut self.drive.flash).map_err(|error| *error);
+            return self.drive.fill_blocks(Cause::Host).map_err(|error| *error);
         }
         let mut lpn = 0;
         while lpn < logical && !self.interrupted {
@@ -145,9 +144,9 @@ impl<F: Ftl> Aging<'_, '_, F> {
     }
 
     fn write(&mut self, lpn: Lpn, units: u32, sectors: u32) -> Result<(), RunError> {
-        let page = PageOp { lpn, units, first_sector: 0, sectors, stream: 0, rest: 0 };
+        let access = Access::span(lpn, units, 0, sectors);
         let lba = u64::from(lpn.0) * u64::from(self.drive.flash.geometry().sectors_per_unit);
-        self.drive.access(Op::Write, lba, &page, ()).map_err(|error| *error)?;
+        self.drive.access(Op::Write, lba, &access, ()).map_err(|error| *error)?;
         self.written += u64::from(units);
         Ok(())
     }
@@ -203,15 +202,15 @@ impl<F: Ftl> Aging<'_, '_, F> {
         config.host.arrival = Arrival::Closed.into();
         for pass in 1.. {
             let source = workload.open(pass).map_err(RunError::Source)?;
-            let mut intake = Intake::new(source, &config, self.splitter.sectors(), None);
+            let mut admission = Admission::new(source, &config, self.splitter.sectors(), None);
             let before = self.written;
-            while intake.take()? {
-                let request = *intake.request();
+            while admission.take()? {
+                let request = *admission.request();
                 if matches!(request.op, Op::Write | Op::Trim) {
-                    for (lba, page) in self.splitter.split(&request) {
-                        self.drive.access(request.op, lba, &page, ()).map_err(|error| *error)?;
+                    for (lba, access) in self.splitter.split(&request, admission.index() as u32) {
+                        self.drive.access(request.op, lba, &access, ()).map_err(|error| *error)?;
                         if request.op == Op::Write {
-                            self.written += u64::from(page.units);
+                            self.written += u64::from(access.units);
                         }
                     }
                 }
@@ -233,7 +232,7 @@ impl<F: Ftl> Aging<'_, '_, F> {
     fn is_over(&mut self, goal: &mut Goal, filled: u64) -> bool {
         goal.look(self.drive, self.written - filled);
         if let Some(AgedWhen::FreeBlocks(free_blocks)) = goal.until {
-            goal.reached = self.drive.ftl.most_free_blocks() <= free_blocks;
+            goal.reached = self.drive.top.most_free_blocks() <= free_blocks;
         }
         goal.reached || self.written >= self.bound || self.interrupted
     }

@@ -7,17 +7,18 @@
 
 use std::collections::VecDeque;
 
+use crate::access::Access;
 use crate::config::{DeviceConfig, LinkDuplex, Stop};
 use crate::device::RunOptions;
 use crate::error::{FlashResult, RunError};
 use crate::flash::clock::{Clock, Step};
-use crate::ftl::{Ftl, PageOp};
 use crate::geometry::SECTOR_BYTES;
-use crate::host::intake::Intake;
+use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
-use crate::metrics::books::Books;
+use crate::layer::Layer;
+use crate::metrics::run::RunMetrics;
 use crate::metrics::{Observer, RequestRecord};
 use crate::time::{Rate, Time};
 
@@ -59,10 +60,10 @@ impl Slot {
 }
 
 /// Everything that happens between source and flash.
-struct Driver<'r, 'a, F, C: Clock> {
-    drive: &'r mut Drive<'a, F, C>,
-    intake: &'r mut Intake,
-    books: &'r mut Books,
+struct Driver<'r, 'a, L, C: Clock> {
+    drive: &'r mut Drive<'a, L, C>,
+    admission: &'r mut Admission,
+    metrics: &'r mut RunMetrics,
     observer: &'r mut dyn Observer,
     splitter: Splitter,
     closed: bool,
@@ -98,15 +99,15 @@ struct Driver<'r, 'a, F, C: Clock> {
     broken: bool,
 }
 
-/// Run all requests of `intake`. What was measured stays in `books` whether or not this ends in an error.
+/// Run all requests of `admission`. What was measured stays in `metrics` whether or not this ends in an error.
 ///
 /// # Errors
 /// When a request, the source or the drive is at fault.
-pub(crate) fn run<F: Ftl, C: Clock>(
+pub(crate) fn run<L: Layer<C>, C: Clock>(
     config: &DeviceConfig,
-    drive: &mut Drive<'_, F, C>,
-    intake: &mut Intake,
-    books: &mut Books,
+    drive: &mut Drive<'_, L, C>,
+    admission: &mut Admission,
+    metrics: &mut RunMetrics,
     options: &RunOptions,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
@@ -118,8 +119,8 @@ pub(crate) fn run<F: Ftl, C: Clock>(
     let link = Rate::from_mb_per_s(host.link_mb_per_s);
     let splitter = Splitter::new(drive.flash.geometry());
     let mut driver = Driver {
-        intake,
-        books,
+        admission,
+        metrics,
         splitter,
         closed,
         samples: options.series.is_some(),
@@ -150,7 +151,7 @@ pub(crate) fn run<F: Ftl, C: Clock>(
     driver.error.take().map_or_else(|| driver.beyond_time(), Err)
 }
 
-impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
+impl<L: Layer<C>, C: Clock> Driver<'_, '_, L, C> {
     fn begin(&mut self) {
         if !self.closed {
             if self.take() {
@@ -202,7 +203,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
                 until_control = CONTROL_INTERVAL;
                 self.pass_on_commands(false);
                 let control = self.drive.control;
-                control.report(false, self.intake.counts().requests, self.intake.fraction());
+                control.report(false, self.admission.counts().requests, self.admission.fraction());
                 self.closing |= control.is_cancelled();
                 if self.stopped {
                     return;
@@ -211,11 +212,11 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         }
     }
 
-    /// Take the next request of the intake. False when there is none, or it cannot be had.
+    /// Take the next request of the admission. False when there is none, or it cannot be had.
     #[inline(always)]
     fn take(&mut self) -> bool {
-        self.drive.look_ahead(self.intake, &self.splitter);
-        self.intake.take().unwrap_or_else(|error| {
+        self.drive.look_ahead(self.admission, &self.splitter);
+        self.admission.take().unwrap_or_else(|error| {
             self.fail(error);
             false
         })
@@ -225,9 +226,9 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         self.drive.flash.port.now()
     }
 
-    /// The timer will ring when the current request of the intake arrives.
+    /// The timer will ring when the current request of the admission arrives.
     fn expect(&mut self) {
-        self.drive.flash.port.set_timer(ARRIVAL, self.intake.arrival());
+        self.drive.flash.port.set_timer(ARRIVAL, self.admission.arrival());
     }
 
     fn on_arrival(&mut self, stop: Stop) {
@@ -235,7 +236,7 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
             return;
         }
         if stop == Stop::LastArrival {
-            match self.intake.has_more() {
+            match self.admission.has_more() {
                 Ok(true) => {}
                 Ok(false) => {
                     self.stopped = true;
@@ -250,16 +251,16 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         }
     }
 
-    /// The current request of the intake is at the host now.
+    /// The current request of the admission is at the host now.
     #[inline(always)]
     fn arrive(&mut self) {
         let at = self.free_slots.pop().unwrap_or_else(|| self.new_slot());
-        let arrival = if self.closed { self.now() } else { self.intake.arrival() };
-        self.books.arrived(arrival);
+        let arrival = if self.closed { self.now() } else { self.admission.arrival() };
+        self.metrics.arrived(arrival);
         let slot = &mut self.slots[at as usize];
-        let Request { arrival_ns, lba, sectors, op, stream } = *self.intake.request();
+        let Request { arrival_ns, lba, sectors, op, stream } = *self.admission.request();
         (slot.lba, slot.sectors, slot.op, slot.stream) = (lba, sectors, op, stream);
-        (slot.index, slot.arrival_ns, slot.arrival) = (self.intake.index(), arrival_ns, arrival);
+        (slot.index, slot.arrival_ns, slot.arrival) = (self.admission.index(), arrival_ns, arrival);
         if self.in_drive < self.depth {
             self.hand_over(at);
         } else {
@@ -368,12 +369,13 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         if self.broken {
             return;
         }
-        let request = self.slots[at as usize].request();
+        let slot = &self.slots[at as usize];
+        let (request, group) = (slot.request(), slot.index as u32);
         let mut watch = C::Watch::default();
-        let result = if let Some(page) = self.splitter.single(&request) {
-            self.access(&request, request.lba, &page, &mut watch, at)
+        let result = if let Some(access) = self.splitter.single(&request, group) {
+            self.access(&request, request.lba, &access, &mut watch, at)
         } else {
-            self.access_several(&request, &mut watch, at)
+            self.access_several(&request, group, &mut watch, at)
         };
         let mut pending = self.drive.flash.port.arm(watch, at);
         if let Err(error) = result {
@@ -393,25 +395,31 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         &mut self,
         request: &Request,
         lba: u64,
-        page: &PageOp,
+        access: &Access<'_>,
         watch: &mut C::Watch,
         at: u32,
     ) -> FlashResult<()> {
         let ready = self.drive.flash.port.ready();
-        let done = self.drive.access(request.op, lba, page, ready)?;
+        let done = self.drive.access(request.op, lba, access, ready)?;
         self.drive.flash.port.watch(watch, done, at);
-        self.books.accessed(request.op, page.units);
+        self.metrics.accessed(request.op, access.units);
         Ok(())
     }
 
-    fn access_several(&mut self, request: &Request, watch: &mut C::Watch, at: u32) -> FlashResult<()> {
+    fn access_several(
+        &mut self,
+        request: &Request,
+        group: u32,
+        watch: &mut C::Watch,
+        at: u32,
+    ) -> FlashResult<()> {
         if request.op == Op::Flush {
             let ready = self.drive.flash.port.ready();
-            let done = self.drive.ftl.flush(&mut self.drive.flash, ready)?;
+            let done = self.drive.top.flush(&mut self.drive.flash, ready)?;
             self.drive.flash.port.watch(watch, done, at);
         }
-        for (lba, page) in self.splitter.split(request) {
-            self.access(request, lba, &page, watch, at)?;
+        for (lba, access) in self.splitter.split(request, group) {
+            self.access(request, lba, &access, watch, at)?;
         }
         Ok(())
     }
@@ -455,10 +463,10 @@ impl<F: Ftl, C: Clock> Driver<'_, '_, F, C> {
         self.free_slots.push(at);
         self.in_drive -= 1;
         let slot = &self.slots[at as usize];
-        self.books.completed(slot.op, slot.sectors);
-        self.books.timed(slot.op, slot.arrival, slot.start, now, self.can_wait);
+        self.metrics.completed(slot.op, slot.sectors);
+        self.metrics.timed(slot.op, slot.arrival, slot.start, now, self.can_wait);
         if self.samples {
-            self.books.sample(&self.drive.ftl, &self.drive.flash, now);
+            self.metrics.sample(&self.drive.top, &self.drive.flash, now);
         }
         if self.wants_requests {
             let Slot { index, arrival, start, .. } = *slot;

@@ -1,7 +1,7 @@
 //! What is measured: counters, latency, series over time, and the hooks of logs.
 
-pub(crate) mod books;
 pub mod latency;
+pub(crate) mod run;
 pub mod series;
 pub mod summary;
 

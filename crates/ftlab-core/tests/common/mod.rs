@@ -1,6 +1,8 @@
 //! Drives and requests for tests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod drives;
+
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Op, Request, VecSource};
@@ -37,6 +39,12 @@ pub fn small() -> Value {
         "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 4096 },
         "ftl": { "over_provisioning": 0.33 },
     })
+}
+
+/// Every translation layer, as device files name them.
+pub fn ftl_kinds() -> Vec<&'static str> {
+    let kinds = ftlab_core::ftl::SCHEMES.iter().map(|scheme| scheme.name);
+    kinds.filter(|kind| *kind != "map_only").collect()
 }
 
 /// A request of `sectors` at `lba` that arrives at `us`.

@@ -7,24 +7,32 @@ use crate::config::{StaticKeys, WearLevelingChoice};
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::port::FlashPort;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::translation::Translation;
 use crate::table;
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     /// Collect in `die`, and write the translation pages that this takes.
     #[cold]
     #[inline(never)]
-    pub(super) fn collect<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> FlashResult<()> {
+    pub(super) fn collect<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        die: DieId,
+    ) -> FlashResult<()> {
         self.collect_die(flash, die)?;
         if CACHED { self.settle(flash) } else { Ok(()) }
     }
 
     /// Collect in `die` until none of its planes is short of free blocks, or nothing can be gained.
-    pub(super) fn collect_die<P: FlashPort>(&mut self, flash: &mut Flash<P>, die: DieId) -> FlashResult<()> {
+    pub(super) fn collect_die<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        die: DieId,
+    ) -> FlashResult<()> {
         let count = self.geometry.planes_per_die();
         let first = self.geometry.first_plane(die);
         let mut untried = self.dies[die.index()].low;
@@ -48,7 +56,11 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Collect one victim of `plane`. False when there is none, or none worth it.
-    fn collect_one<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<bool> {
+    fn collect_one<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+    ) -> FlashResult<bool> {
         let Some(victim) = self.victims.pick(plane) else { return Ok(false) };
         let valid = flash.nand.valid_units(victim);
         // Survivors are packed into whole pages, the last of which may stay partly empty. The emptiest block that would
@@ -81,7 +93,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Move the live units of `victim` into the open block `slot` of the same plane, and erase it.
-    pub(super) fn empty_block<P: FlashPort>(
+    pub(super) fn empty_block<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
@@ -130,7 +142,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     /// Move the units `survivors` into the open block `slot` of their plane. `all`: they are the live ones of a block, in
     /// order.
     #[inline(always)]
-    pub(super) fn copy_units<P: FlashPort>(
+    pub(super) fn copy_units<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
@@ -138,7 +150,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         survivors: &[Ppn],
         all: bool,
         cause: Cause,
-    ) -> FlashResult<P::Ticket> {
+    ) -> FlashResult<T> {
         let mut copied = flash.port.ready();
         let mut rest = survivors;
         let mut read = None;
@@ -169,14 +181,14 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Move the first units of `rest`, as many as fit, into the next page of `block`. `read` is the page of flash that was
     /// read last for those before them, and when: what moves of it from here on was brought along.
-    fn copy_page<P: FlashPort>(
+    fn copy_page<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         block: BlockId,
         rest: &[Ppn],
-        read: &mut Option<(PageAt, P::Ticket)>,
+        read: &mut Option<(PageAt, T)>,
         cause: Cause,
-    ) -> FlashResult<P::Ticket> {
+    ) -> FlashResult<T> {
         let moving = &rest[..rest.len().min(self.geometry.slots_per_page as usize)];
         let mut units = [Lpn(0); MAX_SLOTS];
         for (unit, ppn) in units.iter_mut().zip(moving) {
@@ -207,14 +219,14 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Read the pages of flash that the first `count` units of `rest` are on. With the page of the last of them comes what
     /// follows of it, and `read` remembers that.
-    fn read_moving<P: FlashPort>(
+    fn read_moving<P: FlashPort<Ticket = T>>(
         &self,
         flash: &mut Flash<P>,
         rest: &[Ppn],
         count: usize,
-        read: &mut Option<(PageAt, P::Ticket)>,
+        read: &mut Option<(PageAt, T)>,
         cause: Cause,
-    ) -> FlashResult<P::Ticket> {
+    ) -> FlashResult<T> {
         let (moving, next) = rest.split_at(count);
         let ready = flash.port.ready();
         let (mut known, before) = (ready, *read);
@@ -273,7 +285,11 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Static wear levelling: now and then, empty the least worn block of a plane into its most worn free one.
-    fn level_wear<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<()> {
+    fn level_wear<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+    ) -> FlashResult<()> {
         // A look at every block of the plane, once in a sixteenth as many erases: sixteen steps an erase.
         let interval = (self.geometry.blocks_per_plane() / 16).max(1);
         let WearLevelingChoice::Static(StaticKeys { wear_leveling_threshold }) = self.config.wear_leveling
@@ -314,7 +330,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Fill the rest of `block` with pages without data, and seal it.
-    pub(super) fn pad<P: FlashPort>(
+    pub(super) fn pad<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         block: BlockId,

@@ -11,7 +11,7 @@ use crate::cause::Cause;
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::port::FlashPort;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Lpn, PageAt, PlaneId, Ppn};
@@ -20,16 +20,16 @@ use crate::mapcache::cftl::follow;
 /// Runs to be put in order that wait at a time.
 pub(super) const MAX_SCATTERED: usize = 64;
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     /// Move those that were set apart, each as a whole if there is room for it. `scratch` is for their places.
-    pub(super) fn copy_ordered<P: FlashPort>(
+    pub(super) fn copy_ordered<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
         victim: BlockId,
         slot: OpenSlot,
         scratch: &mut Vec<Ppn>,
-    ) -> FlashResult<P::Ticket> {
+    ) -> FlashResult<T> {
         let mut copied = flash.port.ready();
         while let Some(units) = self.ordered.pop() {
             let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
@@ -92,7 +92,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Put the logical blocks in order that collection has found. Only what planes have beyond their need is spent on this.
-    pub(super) fn put_in_order<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+    pub(super) fn put_in_order<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let mut scattered = std::mem::take(&mut self.scattered);
         let mut at = 0;
         while at < scattered.len() {
@@ -118,7 +118,11 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Move the units of a logical block to places that follow each other in one block. False when there is no free block for
     /// it now; what is not wanted any more, or has no place in its plane, is forgotten.
-    fn gather<P: FlashPort>(&mut self, flash: &mut Flash<P>, units: Range<u32>) -> FlashResult<bool> {
+    fn gather<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        units: Range<u32>,
+    ) -> FlashResult<bool> {
         let Some(translation) = &self.translation else { return Ok(true) };
         let table = &self.map[..self.geometry.logical_units as usize];
         if translation.cache.wants_gathered(Lpn(units.start), table).as_ref() != Some(&units) {
@@ -144,14 +148,14 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Copy a logical block into the next pages of the open block for such. `victim` is being collected.
-    fn copy_in_order<P: FlashPort>(
+    fn copy_in_order<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
         block: BlockId,
         units: Range<u32>,
         victim: Option<BlockId>,
-    ) -> FlashResult<P::Ticket> {
+    ) -> FlashResult<T> {
         let slots = self.geometry.slots_per_page;
         let ready = flash.port.ready();
         let mut copied = ready;

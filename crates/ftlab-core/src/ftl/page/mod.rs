@@ -13,17 +13,18 @@
 
 use std::ops::Range;
 
+use crate::access::Access;
 use crate::cause::Cause;
 use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::port::FlashPort;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::gc::{VictimChoice, Victims};
-use crate::ftl::{Ftl, FtlCounters, PageOp};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::layer::{Ftl, FtlCounters, Layer};
 use crate::mapcache::cache::Intent;
 use crate::mapcache::translation::Translation;
 use crate::plane_order::PlaneOrder;
@@ -32,11 +33,13 @@ use crate::table;
 
 pub mod capacity;
 mod collect;
+mod fetches;
 mod gather;
 mod mount;
 mod rooms;
 mod translate;
 
+use fetches::PendingFetches;
 use gather::MAX_SCATTERED;
 use rooms::Room;
 
@@ -76,7 +79,7 @@ struct Die {
 
 /// The page-mapping translation layer, over the victim policy `V`; `CACHED`: with a mapping cache.
 #[derive(Debug)]
-pub struct PageFtl<V = Victims, const CACHED: bool = false> {
+pub struct PageFtl<V = Victims, T = (), const CACHED: bool = false> {
     geometry: Geometry,
     config: FtlConfig,
     copyback: bool,
@@ -89,6 +92,8 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     /// Where each logical unit is, then each unit of a translation page.
     map: Vec<u32>,
     translation: Option<Translation>,
+    /// With a port that keeps time and a mapping cache.
+    fetches: Option<PendingFetches<T>>,
     /// Blocks of translation pages.
     map_blocks: Vec<bool>,
     planes: Vec<Plane>,
@@ -106,7 +111,7 @@ pub struct PageFtl<V = Victims, const CACHED: bool = false> {
     ordered: Vec<Range<u32>>,
 }
 
-impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy<Keys = VictimChoice>, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     /// An empty drive of a validated configuration.
     ///
     /// # Panics
@@ -141,6 +146,7 @@ impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED
                 .midpoint(capacity::usable_units_per_plane(config)),
             map: table::filled(units as usize, UNMAPPED),
             translation,
+            fetches: None,
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
             rooms: vec![Room { pages, newest: u32::MAX, opened: u32::MAX }; geometry.planes() as usize],
@@ -158,7 +164,7 @@ impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED
     }
 }
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     #[inline(always)]
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         let entry = self.map[lpn.index()];
@@ -219,14 +225,14 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// The page after the last data page was just written: close the block.
-    fn seal<P: FlashPort>(
+    fn seal<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
         slot: OpenSlot,
         block: BlockId,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let mut done = after;
         if self.config.summary_page {
             done =
@@ -245,12 +251,16 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// The data at `ppn` are stale.
     #[inline(always)]
-    fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> FlashResult<()> {
+    fn invalidate<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> FlashResult<()> {
         let (block, valid) = flash.invalidate(ppn)?;
         if self.is_full(&flash.nand, block) {
             self.victims.on_invalidate(block, valid);
         }
         Ok(())
+    }
+
+    fn count_free(&self) -> u64 {
+        self.planes.iter().map(|plane| u64::from(plane.free.len())).sum()
     }
 
     #[cold]
@@ -265,27 +275,27 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Write an access to pages of one unit.
     #[inline(always)]
-    fn write_one<P: FlashPort>(
+    fn write_one<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         slot: OpenSlot,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
-        let after = self.translate(flash, op, Intent::Write, after)?;
-        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        after: T,
+    ) -> FlashResult<T> {
+        let after = self.translate(flash, access, Intent::Write, after)?;
+        let (plane, block) = self.place(flash, access.lpn, slot)?;
         // Looked up after collection, which may have moved it.
-        let old = self.lookup(op.lpn);
+        let old = self.lookup(access.lpn);
         let mut after = after;
-        let missing = self.geometry.sectors_per_unit - op.sectors;
+        let missing = self.geometry.sectors_per_unit - access.sectors;
         if let (Some(old), true) = (old, missing > 0) {
-            after = flash.read(self.geometry.page_of(old), missing, Cause::Host, after)?;
+            after = flash.read(self.geometry.page_of(old), missing, access.cause, after)?;
             self.counters.read_modify_writes += 1;
         }
         let page = PageAt { block, index: flash.nand.next_page(block) };
-        let mut done = flash.program(page, std::slice::from_ref(&op.lpn), Cause::Host, after)?;
+        let mut done = flash.program(page, std::slice::from_ref(&access.lpn), access.cause, after)?;
         let new = self.geometry.unit(page);
-        flash.store(new, op.first_sector..op.first_sector + op.sectors, old);
+        flash.store(new, access, 0, old);
         // Sealed before the old data become stale: they may be in the same block.
         if page.index + 1 == self.geometry.data_pages_per_block {
             done = self.seal(flash, plane, slot, block, done)?;
@@ -293,50 +303,48 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         if let Some(old) = old {
             self.invalidate(flash, old)?;
         }
-        self.map[op.lpn.index()] = new.0;
-        self.entry_changed(op.lpn, old);
+        self.map[access.lpn.index()] = new.0;
+        self.entry_changed(access.lpn, old);
         self.measure_room(&flash.nand, plane);
         Ok(done)
     }
 
     /// Write an access to a page of several units; the slots that it does not fill stay empty.
-    fn write_several<P: FlashPort>(
+    fn write_several<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         slot: OpenSlot,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let per_unit = self.geometry.sectors_per_unit;
-        let mut after = self.translate(flash, op, Intent::Write, after)?;
-        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        let mut after = self.translate(flash, access, Intent::Write, after)?;
+        let (plane, block) = self.place(flash, access.lpn, slot)?;
         // Old data are looked up after collection, which may have moved them.
         let mut old = [None; MAX_SLOTS];
         let mut units = [Lpn(0); MAX_SLOTS];
-        let mut partial = false;
-        for index in 0..op.units {
-            let lpn = Lpn(op.lpn.0 + index);
+        for index in 0..access.units {
+            let lpn = access.lpn_at(index);
             units[index as usize] = lpn;
             old[index as usize] = self.lookup(lpn);
-            partial |= op.sectors_of(index, per_unit).len() as u32 != per_unit;
         }
-        let (old, units) = (&old[..op.units as usize], &units[..op.units as usize]);
-        if partial {
+        let (old, units) = (&old[..access.units as usize], &units[..access.units as usize]);
+        if access.sectors < access.units * per_unit {
             let mut reads = PageReads::new();
             for (index, old) in (0..).zip(old) {
-                let missing = per_unit - op.sectors_of(index, per_unit).len() as u32;
+                let missing = per_unit - access.sectors_of(index, per_unit);
                 if let (Some(old), true) = (old, missing > 0) {
                     reads.add(self.geometry.page_of(*old), missing);
                     self.counters.read_modify_writes += 1;
                 }
             }
-            after = reads.send(flash, Cause::Host, after)?;
+            after = reads.send(flash, access.cause, after)?;
         }
         let page = PageAt { block, index: flash.nand.next_page(block) };
-        let mut done = flash.program(page, units, Cause::Host, after)?;
+        let mut done = flash.program(page, units, access.cause, after)?;
         let first = self.geometry.unit(page);
         for (index, old) in (0..).zip(old) {
-            flash.store(Ppn(first.0 + index), op.sectors_of(index, per_unit), *old);
+            flash.store(Ppn(first.0 + index), access, index, *old);
         }
         // Sealed before the old data become stale: they may be in the same block.
         if page.index + 1 == self.geometry.data_pages_per_block {
@@ -359,26 +367,27 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Read an access to one unit.
     #[inline(always)]
-    fn read_one<P: FlashPort>(
+    fn read_one<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
-        let found = self.lookup(op.lpn);
+        access: &Access<'_>,
+        versions: &mut Vec<u32>,
+        after: T,
+    ) -> FlashResult<T> {
+        let found = self.lookup(access.lpn);
         let done = if let Some(ppn) = found {
-            flash.read(self.geometry.page_of(ppn), op.sectors, Cause::Host, after)?
+            flash.read(self.geometry.page_of(ppn), access.sectors, access.cause, after)?
         } else {
             self.counters.unmapped_reads += 1;
             after
         };
-        flash.deliver(found, op.first_sector..op.first_sector + op.sectors);
+        flash.load(found, access, 0, versions);
         Ok(done)
     }
 
     /// A plane that can take a page of `lpn`, and its open block.
     #[inline(always)]
-    fn place<P: FlashPort>(
+    fn place<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         lpn: Lpn,
@@ -468,70 +477,76 @@ impl PageReads {
     }
 }
 
-impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
-    fn read<P: FlashPort>(
+impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Layer<P> for PageFtl<V, P::Ticket, CACHED> {
+    fn read(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
+        found: &mut Vec<u32>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let after = self.translate(flash, op, Intent::Read, after)?;
+        let after = self.translate(flash, access, Intent::Read, after)?;
         if self.config.gc_when == GcWhen::OnAccess {
-            for index in 0..op.units {
-                let Some(ppn) = self.lookup(Lpn(op.lpn.0 + index)) else { continue };
+            for index in 0..access.units {
+                let Some(ppn) = self.lookup(access.lpn_at(index)) else { continue };
                 let die = self.geometry.die_of(self.geometry.plane_of(self.geometry.block_of(ppn)));
                 if self.dies[die.index()].low != 0 {
                     self.collect(flash, die)?;
                 }
             }
         }
-        if op.units == 1 {
-            return self.read_one(flash, op, after);
+        if access.units == 1 {
+            return self.read_one(flash, access, found, after);
         }
         let mut reads = PageReads::new();
-        for index in 0..op.units {
-            let sectors = op.sectors_of(index, self.geometry.sectors_per_unit);
-            let found = self.lookup(Lpn(op.lpn.0 + index));
-            match found {
-                Some(ppn) => reads.add(self.geometry.page_of(ppn), sectors.len() as u32),
+        for index in 0..access.units {
+            let place = self.lookup(access.lpn_at(index));
+            match place {
+                Some(ppn) => {
+                    let sectors = access.sectors_of(index, self.geometry.sectors_per_unit);
+                    reads.add(self.geometry.page_of(ppn), sectors);
+                }
                 None => self.counters.unmapped_reads += 1,
             }
-            flash.deliver(found, sectors);
+            flash.load(place, access, index, found);
         }
-        reads.send(flash, Cause::Host, after)
+        reads.send(flash, access.cause, after)
     }
 
     #[inline]
-    fn write<P: FlashPort>(
+    fn write(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let slot =
-            if self.config.streams == 1 { 0 } else { usize::from(op.stream) % self.config.streams as usize };
-        if self.geometry.slots_per_page == 1 {
-            self.write_one(flash, op, slot, after)
+        let slot = if self.config.streams == 1 {
+            0
         } else {
-            self.write_several(flash, op, slot, after)
+            usize::from(access.stream) % self.config.streams as usize
+        };
+        if self.geometry.slots_per_page == 1 {
+            self.write_one(flash, access, slot, after)
+        } else {
+            self.write_several(flash, access, slot, after)
         }
     }
 
-    fn trim<P: FlashPort>(
+    fn trim(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         let per_unit = self.geometry.sectors_per_unit;
         let mut after = after;
-        for index in 0..op.units {
-            let lpn = Lpn(op.lpn.0 + index);
-            if op.sectors_of(index, per_unit).len() as u32 != per_unit {
+        for index in 0..access.units {
+            let lpn = access.lpn_at(index);
+            if access.sectors_of(index, per_unit) != per_unit {
                 continue;
             }
             if CACHED {
-                after = self.translate_one(flash, op, index, Intent::Trim, after)?;
+                after = self.translate_one(flash, access, index, Intent::Trim, after)?;
             }
             if let Some(ppn) = self.lookup(lpn) {
                 self.invalidate(flash, ppn)?;
@@ -543,49 +558,8 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
     }
 
     /// Nothing is buffered: what was acknowledged is in flash.
-    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
+    fn flush(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
         Ok(after)
-    }
-
-    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
-        let ready = flash.port.ready();
-        let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
-        let planes = self.geometry.planes_per_die();
-        let logical = self.geometry.logical_units;
-        let pages = self.geometry.data_pages_per_block;
-        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
-        // so that neighbouring units are written soon after each other.
-        for round in 0..logical.div_ceil(dies.len() * pages) {
-            let left = logical - round * dies.len() * pages;
-            for turn in 0..dies.len().min(left) {
-                let plane = PlaneId(dies.at(turn).0 + round % planes);
-                let count = (left - turn).div_ceil(dies.len()).min(pages);
-                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
-                    return Err(self.full(plane, "the fill"));
-                };
-                let page = PageAt { block, index: flash.nand.next_page(block) };
-                let start = logical - left + turn;
-                let units = (0..count).map(|at| Lpn(start + at * dies.len()));
-                let first = flash.program_run(page, count, units.clone(), Cause::Host, ready)?;
-                for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
-                    flash.store(ppn, 0..self.geometry.sectors_per_unit, None);
-                    self.map[lpn.index()] = ppn.0;
-                }
-                if self.is_full(&flash.nand, block) {
-                    self.seal(flash, plane, 0, block, ready)?;
-                }
-            }
-        }
-        for plane in (0..self.geometry.planes()).map(PlaneId) {
-            self.open_block(&mut flash.nand, plane, 0, 1);
-            self.measure_room(&flash.nand, plane);
-        }
-        if CACHED {
-            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.layout.pages()) {
-                self.write_translation(flash, tpn, ready)?;
-            }
-        }
-        Ok(())
     }
 
     #[inline]
@@ -619,11 +593,7 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
     }
 
     fn free_blocks(&self) -> u64 {
-        self.planes.iter().map(|plane| u64::from(plane.free.len())).sum()
-    }
-
-    fn most_free_blocks(&self) -> u32 {
-        self.planes.iter().map(|plane| plane.free.len()).max().unwrap_or(0)
+        self.count_free()
     }
 
     fn verify(&self, nand: &NandArray) -> Result<(), String> {
@@ -651,10 +621,10 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
             (0..self.geometry.blocks()).filter(|block| nand.next_page(BlockId(*block)) == 0).count() as u64;
         let open = self.planes.iter().flat_map(|plane| plane.open.iter().flatten());
         let open_erased = open.filter(|block| nand.next_page(**block) == 0).count() as u64;
-        if erased != self.free_blocks() + open_erased {
+        if erased != self.count_free() + open_erased {
             return Err(format!(
                 "{erased} blocks are erased, but {} are free and {open_erased} open",
-                self.free_blocks()
+                self.count_free()
             ));
         }
         match &self.translation {
@@ -672,6 +642,89 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
             + self.victims.table_bytes()
             + self.survivors.capacity() as u64 * 4
             + self.map_blocks.len() as u64
+            + self.fetches.as_ref().map_or(0, PendingFetches::table_bytes)
             + translation
+    }
+}
+
+impl<V: VictimPolicy<Keys = VictimChoice>, P: FlashPort, const CACHED: bool> Ftl<P>
+    for PageFtl<V, P::Ticket, CACHED>
+{
+    type On<Q: FlashPort> = PageFtl<V, Q::Ticket, CACHED>;
+
+    fn with_port<Q: FlashPort>(self, port: &Q) -> PageFtl<V, Q::Ticket, CACHED> {
+        let shape = self.translation.as_ref().map(|translation| translation.layout);
+        PageFtl {
+            fetches: shape.filter(|_| Q::LISTENS).map(|shape| PendingFetches::new(shape, port.ready())),
+            geometry: self.geometry,
+            config: self.config,
+            copyback: self.copyback,
+            high_free_blocks: self.high_free_blocks,
+            gc_slot: self.gc_slot,
+            ordered_pages: self.ordered_pages,
+            ordered_limit: self.ordered_limit,
+            map: self.map,
+            translation: self.translation,
+            map_blocks: self.map_blocks,
+            planes: self.planes,
+            rooms: self.rooms,
+            dies: self.dies,
+            victims: self.victims,
+            order: self.order,
+            next_turn: self.next_turn,
+            counters: self.counters,
+            survivors: self.survivors,
+            scattered: self.scattered,
+            ordered: self.ordered,
+        }
+    }
+
+    fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()> {
+        let ready = flash.port.ready();
+        let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
+        let planes = self.geometry.planes_per_die();
+        let logical = self.geometry.logical_units;
+        let pages = self.geometry.data_pages_per_block;
+        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
+        // so that neighbouring units are written soon after each other.
+        for round in 0..logical.div_ceil(dies.len() * pages) {
+            let left = logical - round * dies.len() * pages;
+            for turn in 0..dies.len().min(left) {
+                let plane = PlaneId(dies.at(turn).0 + round % planes);
+                let count = (left - turn).div_ceil(dies.len()).min(pages);
+                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
+                    return Err(self.full(plane, "the fill"));
+                };
+                let page = PageAt { block, index: flash.nand.next_page(block) };
+                let start = logical - left + turn;
+                let units = (0..count).map(|at| Lpn(start + at * dies.len()));
+                let first = flash.program_run(page, count, units.clone(), cause, ready)?;
+                for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
+                    flash.store_unit(ppn, lpn, versions);
+                    self.map[lpn.index()] = ppn.0;
+                }
+                if self.is_full(&flash.nand, block) {
+                    self.seal(flash, plane, 0, block, ready)?;
+                }
+            }
+        }
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            self.open_block(&mut flash.nand, plane, 0, 1);
+            self.measure_room(&flash.nand, plane);
+        }
+        if CACHED {
+            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.layout.pages()) {
+                self.write_translation(flash, tpn, ready)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mount(self, config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self> {
+        self.mounted(config, seed, flash)
+    }
+
+    fn most_free_blocks(&self) -> u32 {
+        self.planes.iter().map(|plane| plane.free.len()).max().unwrap_or(0)
     }
 }

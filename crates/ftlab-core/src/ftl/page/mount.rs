@@ -5,13 +5,13 @@ use crate::cause::Cause;
 use crate::config::{DeviceConfig, PlaneChoice};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
-use crate::flash::port::FlashPort;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, PageAt, PlaneId, Ppn};
 
-impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy<Keys = VictimChoice>, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     /// Start again after a power cut, from what flash holds: `self` is what was in memory, of which only the configuration
     /// is used (and what translation pages hold, which is kept there instead of in the array).
     ///
@@ -21,7 +21,7 @@ impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED
     ///
     /// # Errors
     /// When flash was made without verification, and so does not know in which order it was programmed; and as a write.
-    pub fn mount<P: FlashPort>(
+    pub(super) fn mounted<P: FlashPort<Ticket = T>>(
         self,
         config: &DeviceConfig,
         seed: u64,
@@ -48,7 +48,7 @@ impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED
     }
 
     /// Where every unit is, by the spare areas.
-    fn find_data<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+    fn find_data<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let ready = flash.port.ready();
         flash.nand.forget_validity();
         for block in (0..self.geometry.blocks()).map(BlockId) {
@@ -78,7 +78,11 @@ impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED
     }
 
     /// Which blocks of `plane` are free, full, and being filled.
-    fn find_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<()> {
+    fn find_blocks<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+    ) -> FlashResult<()> {
         while self.planes[plane.index()].free.take().is_some() {}
         let mut extra = Vec::new();
         for row in 0..self.geometry.blocks_per_plane() {
@@ -126,7 +130,11 @@ impl<V: VictimPolicy<Keys = VictimChoice>, const CACHED: bool> PageFtl<V, CACHED
     }
 
     /// The power went while the last free block of `plane` was taking copies: what was left of their victim fits there still.
-    fn finish_collection<P: FlashPort>(&mut self, flash: &mut Flash<P>, plane: PlaneId) -> FlashResult<()> {
+    fn finish_collection<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+    ) -> FlashResult<()> {
         let pages = |valid: u32| valid.div_ceil(self.geometry.slots_per_page);
         let slot_for =
             |block: BlockId| if self.holds_translation(block) { self.map_slot() } else { self.gc_slot };

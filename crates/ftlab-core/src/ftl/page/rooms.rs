@@ -3,6 +3,7 @@
 use super::{Die, PageFtl};
 use crate::config::PlaneChoice;
 use crate::flash::nand::NandArray;
+use crate::flash::port::Ticket;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, DieId, Lpn, PlaneId};
 
@@ -17,7 +18,7 @@ pub(super) struct Room {
     pub(super) opened: u32,
 }
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     /// Which plane takes the page that `lpn` is written to, when it is the turn of `plane` or of its die.
     #[inline(always)]
     pub(super) fn plane_for(&mut self, nand: &NandArray, plane: PlaneId, lpn: Lpn) -> PlaneId {

@@ -1,18 +1,18 @@
 //! The table in flash: lookups through the mapping cache, and reading and writing of translation pages.
 
 use super::{MAX_SLOTS, PageFtl, UNMAPPED};
+use crate::access::Access;
 use crate::cause::Cause;
 use crate::error::FlashResult;
 use crate::flash::Flash;
-use crate::flash::port::FlashPort;
-use crate::ftl::PageOp;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::allocator::OpenSlot;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Lpn, PageAt, Ppn};
 use crate::mapcache::cache::{Intent, Lookup, MapOp};
 use crate::mapcache::translation::Translation;
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
     /// Where translation pages are written.
     #[inline]
     pub(super) fn map_slot(&self) -> OpenSlot {
@@ -30,39 +30,43 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Look up the entries of an access's units. The ticket is that of the moment when they are known.
     #[inline(always)]
-    pub(super) fn translate<P: FlashPort>(
+    pub(super) fn translate<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         intent: Intent,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let mut after = after;
         if CACHED {
-            for index in 0..op.units {
-                after = self.translate_one(flash, op, index, intent, after)?;
+            for index in 0..access.units {
+                after = self.translate_one(flash, access, index, intent, after)?;
             }
         }
         Ok(after)
     }
 
-    pub(super) fn translate_one<P: FlashPort>(
+    pub(super) fn translate_one<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         index: u32,
         intent: Intent,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let Some(translation) = &mut self.translation else { return Ok(after) };
-        let lookup = Lookup { lpn: Lpn(op.lpn.0 + index), intent, rest: op.rest + op.units - 1 - index };
+        let rest = access.rest + access.units - 1 - index;
+        let lookup = Lookup { lpn: access.lpn_at(index), intent, rest };
         translation.lookup(lookup, &self.map[..self.geometry.logical_units as usize]);
+        let ops = std::mem::take(&mut translation.ops);
         // It may be on its way for an earlier access.
-        let mut done = flash.entry_is_there(lookup.lpn, after);
-        if translation.ops.is_empty() {
+        let mut done = self.wait_for_entry(&mut flash.port, lookup.lpn, after);
+        if ops.is_empty() {
+            if let Some(translation) = &mut self.translation {
+                translation.ops = ops;
+            }
             return Ok(done);
         }
-        let ops = std::mem::take(&mut translation.ops);
         // One after the other: memory must have room before it is filled.
         for op in &ops {
             let existed;
@@ -78,17 +82,26 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         Ok(done)
     }
 
+    /// The moment, not before `after`, when the entry of `lpn` is there, which memory has or is to have.
+    #[inline]
+    fn wait_for_entry<P: FlashPort<Ticket = T>>(&self, port: &mut P, lpn: Lpn, after: T) -> T {
+        let Some(fetches) = &self.fetches else { return after };
+        fetches.of(lpn).into_iter().flatten().fold(after, |done, fetch| port.join(done, fetch))
+    }
+
     /// Do a step of a lookup; and whether there was a version of its translation page to read.
-    fn step<P: FlashPort>(
+    fn step<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         op: MapOp,
-        after: P::Ticket,
-    ) -> FlashResult<(P::Ticket, bool)> {
+        after: T,
+    ) -> FlashResult<(T, bool)> {
         Ok(match op {
             MapOp::Fetch { tpn, bytes, units } => {
                 let (fetched, existed) = self.read_translation(flash, tpn, bytes, after)?;
-                flash.entries_come(units, fetched);
+                if let Some(fetches) = &mut self.fetches {
+                    fetches.fetch_issued(units, fetched);
+                }
                 (fetched, existed)
             }
             MapOp::WriteBack { tpn, rest_bytes } => {
@@ -108,13 +121,13 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     /// Read the unit that was taken for `actual`. Spare areas name the units of their own block: when the prediction left
     /// it, its page nearest to the prediction is read as well. A page that was never written has nothing to say.
     #[cold]
-    fn probe<P: FlashPort>(
+    fn probe<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         predicted: Ppn,
         actual: Ppn,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let mut done = after;
         let home = self.geometry.block_of(actual);
         let first = self.geometry.first_unit(home);
@@ -136,13 +149,13 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Read a part of a translation page, and tell whether it exists; one that was never written says that nothing is mapped,
     /// and costs nothing.
-    fn read_translation<P: FlashPort>(
+    fn read_translation<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         tpn: u32,
         bytes: u32,
-        after: P::Ticket,
-    ) -> FlashResult<(P::Ticket, bool)> {
+        after: T,
+    ) -> FlashResult<(T, bool)> {
         let Some(ppn) = self.lookup(self.unit_of_translation(tpn)) else { return Ok((after, false)) };
         if let Some(translation) = &mut self.translation {
             translation.counts.flash_reads += 1;
@@ -151,12 +164,12 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Write a translation page. What collection moves for it stays pending.
-    pub(super) fn write_translation<P: FlashPort>(
+    pub(super) fn write_translation<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         tpn: u32,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let slot = self.map_slot();
         let turns = self.order.len();
         let mut chosen = None;
@@ -202,7 +215,7 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Write the translation pages of moved data whose entries are not in memory. Collections on the way may move more.
-    pub(super) fn settle<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+    pub(super) fn settle<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let ready = flash.port.ready();
         // A drive with too little spare space would collect for translation pages for ever.
         let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.map.len() as u64;

@@ -15,7 +15,7 @@ struct Fetch<T> {
 
 /// The latest fetches of each translation page of the page table.
 #[derive(Debug)]
-pub(super) struct Arrivals<T> {
+pub(super) struct PendingFetches<T> {
     /// Base-2 logarithm of the entries in a translation page.
     shift: u32,
     pages: Vec<[Fetch<T>; KEPT]>,
@@ -23,7 +23,7 @@ pub(super) struct Arrivals<T> {
     next: Vec<u8>,
 }
 
-impl<T: Copy> Arrivals<T> {
+impl<T: Copy> PendingFetches<T> {
     /// For the table of a drive; `ready` has passed.
     pub(super) fn new(layout: TranslationLayout, ready: T) -> Self {
         // No unit is in this range.
@@ -33,7 +33,7 @@ impl<T: Copy> Arrivals<T> {
     }
 
     /// A fetch brings the entries of `units`, which are in one translation page, when `done` has ended.
-    pub(super) fn add(&mut self, units: (Lpn, Lpn), done: T) {
+    pub(super) fn fetch_issued(&mut self, units: (Lpn, Lpn), done: T) {
         let page = (units.0.0 >> self.shift) as usize;
         let next = &mut self.next[page];
         self.pages[page][usize::from(*next)] = Fetch { units: (units.0.0, units.1.0), done };

@@ -1,13 +1,14 @@
-//! The books of a run: what completed, how long it took, and the series over time.
+//! The metrics of a run: what completed, how long it took, and the series over time.
 
 use crate::config::{DeviceConfig, Model};
 use crate::flash::port::FlashPort;
 use crate::flash::{CAUSES, Flash};
-use crate::ftl::{Ftl, FtlCounters};
 use crate::geometry::SECTOR_BYTES;
 use crate::geometry::{BlockId, Geometry};
-use crate::host::intake::IntakeCounts;
+use crate::host::admission::AdmissionCounts;
 use crate::host::request::Op;
+use crate::layer::FtlCounters;
+use crate::layer::Layer;
 use crate::mapcache::translation::Translation;
 use crate::metrics::latency::Latency;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
@@ -62,7 +63,7 @@ struct Tally {
 
 /// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct RunMetrics {
     /// By operation.
     tallies: [Tally; 4],
     latency: [Latency; 4],
@@ -74,7 +75,7 @@ pub(crate) struct Books {
     last_completion: Time,
 }
 
-impl Books {
+impl RunMetrics {
     pub(crate) fn new(series: Option<SeriesEvery>) -> Self {
         Self {
             tallies: Default::default(),
@@ -142,16 +143,16 @@ impl Books {
 
     /// Add a row to the series if one is due.
     #[inline]
-    pub(crate) fn sample<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>, now: Time) {
+    pub(crate) fn sample<L: Layer<P>, P: FlashPort>(&mut self, top: &L, flash: &Flash<P>, now: Time) {
         let host = self.host();
         if let Some(recorder) = &mut self.recorder
             && recorder.is_due(host.completed, now)
         {
-            recorder.row(now, Self::totals(&host, ftl, flash));
+            recorder.row(now, Self::totals(&host, top, flash));
         }
     }
 
-    fn totals<F: Ftl, P: FlashPort>(host: &HostSummary, ftl: &F, flash: &Flash<P>) -> Totals {
+    fn totals<L: Layer<P>, P: FlashPort>(host: &HostSummary, top: &L, flash: &Flash<P>) -> Totals {
         Totals {
             requests: host.completed,
             reads: host.reads,
@@ -160,40 +161,40 @@ impl Books {
             write_units: host.write_pages,
             programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
             erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
-            free_blocks: ftl.free_blocks(),
-            map_cache: ftl.map_cache().map(Translation::totals),
+            free_blocks: top.free_blocks(),
+            map_cache: top.map_cache().map(Translation::totals),
         }
     }
 
     /// The series, its last interval cut short.
-    pub(crate) fn series<F: Ftl, P: FlashPort>(&mut self, ftl: &F, flash: &Flash<P>) -> Option<Series> {
-        let totals = Self::totals(&self.host(), ftl, flash);
+    pub(crate) fn series<L: Layer<P>, P: FlashPort>(&mut self, top: &L, flash: &Flash<P>) -> Option<Series> {
+        let totals = Self::totals(&self.host(), top, flash);
         self.recorder.take().map(|recorder| recorder.finish(self.last_completion, totals))
     }
 
     /// Everything known so far. `partial` and what the caller alone knows are left for it to fill in.
-    pub(crate) fn summary<F: Ftl, P: FlashPort>(
+    pub(crate) fn summary<L: Layer<P>, P: FlashPort>(
         &self,
         config: &DeviceConfig,
-        ftl: &F,
+        top: &L,
         flash: &Flash<P>,
-        intake: IntakeCounts,
+        admission: AdmissionCounts,
         busy: Option<&BusyTimes>,
     ) -> Summary {
         let geometry = flash.geometry();
         let timed = busy.is_some();
-        let FtlCounters { gc, unmapped_reads, read_modify_writes, map_cache } = ftl.counters();
+        let FtlCounters { gc, unmapped_reads, read_modify_writes, map_cache } = top.counters();
         let span = self.last_completion.since(self.first_arrival);
         let seconds = span.0 as f64 / 1e12;
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let counted = self.host();
         let host = HostSummary {
-            requests: intake.requests,
-            rejected: intake.rejected,
-            out_of_range: intake.out_of_range,
-            unsorted: intake.unsorted,
-            skipped_records: intake.skipped_records,
-            unfinished: intake.requests - intake.rejected - counted.completed,
+            requests: admission.requests,
+            rejected: admission.rejected,
+            out_of_range: admission.out_of_range,
+            unsorted: admission.unsorted,
+            skipped_records: admission.skipped_records,
+            unfinished: admission.requests - admission.rejected - counted.completed,
             unmapped_read_pages: unmapped_reads,
             read_modify_writes,
             iops: rate(counted.completed),
@@ -210,7 +211,7 @@ impl Books {
             Model::MappingCache => geometry.logical_units,
             Model::Drive => geometry.physical_units(),
         };
-        let table_bytes = flash.table_bytes() + ftl.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
+        let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").into(),

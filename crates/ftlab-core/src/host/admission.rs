@@ -11,9 +11,9 @@ const BATCH: usize = 4096;
 /// Latest arrival, in nanoseconds: half of the range of time is left for the work after it.
 const LATEST_NS: u64 = 9_200_000_000_000_000;
 
-/// What the intake has counted.
+/// What the admission has counted.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct IntakeCounts {
+pub struct AdmissionCounts {
     /// Requests taken from the source.
     pub requests: u64,
     /// Requests wholly beyond the end.
@@ -27,7 +27,7 @@ pub struct IntakeCounts {
 }
 
 /// Takes requests from a source, in batches, and makes them fit the drive.
-pub struct Intake {
+pub struct Admission {
     source: Box<dyn RequestSource>,
     batch: Vec<Request>,
     at: usize,
@@ -39,12 +39,12 @@ pub struct Intake {
     sectors: u64,
     latest_ns: u64,
     total: Option<u64>,
-    counts: IntakeCounts,
+    counts: AdmissionCounts,
     /// Arrival of the request taken last, which is the one before `at` in the batch.
     arrival: Time,
 }
 
-impl Intake {
+impl Admission {
     /// Requests of `source` for a drive of `sectors` host sectors, `limit` at most.
     pub fn new(
         source: Box<dyn RequestSource>,
@@ -67,14 +67,14 @@ impl Intake {
             sectors,
             latest_ns: 0,
             total,
-            counts: IntakeCounts::default(),
+            counts: AdmissionCounts::default(),
             arrival: Time::ZERO,
         }
     }
 
     /// What was counted so far.
-    pub fn counts(&self) -> IntakeCounts {
-        IntakeCounts { skipped_records: self.source.skipped_records(), ..self.counts }
+    pub fn counts(&self) -> AdmissionCounts {
+        AdmissionCounts { skipped_records: self.source.skipped_records(), ..self.counts }
     }
 
     /// Share of the workload taken so far, when it can be told.
