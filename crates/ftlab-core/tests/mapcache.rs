@@ -428,8 +428,8 @@ fn every_scheme_keeps_its_contract() {
                 };
                 if rng.below(20) == 0 {
                     // Collection moves some data, a unit or a logical block, or puts them in order.
-                    let gathered = cache.wants_gathered(lpn, &table);
-                    let whole = at.checked_div(blocks).is_some_and(|block| cache.is_block_mapped(block));
+                    let gathered = cache.wishes().and_then(|wishes| wishes.wants_gathered(lpn, &table));
+                    let whole = at.checked_div(blocks).is_some_and(|block| is_block_mapped(&*cache, block));
                     let moved = match &gathered {
                         Some(range) => range.clone(),
                         None if whole && rng.below(2) == 0 => at - at % blocks..at - at % blocks + blocks,
@@ -443,7 +443,7 @@ fn every_scheme_keeps_its_contract() {
                     }
                     if gathered.is_some() {
                         conversions += 1;
-                        cache.gathered(moved, &table);
+                        cache.wishes_mut().unwrap().gathered(moved, &table);
                     } else {
                         for lpn in moved.map(Lpn) {
                             if !cache.moved(lpn, &table) {
@@ -496,8 +496,8 @@ fn every_scheme_keeps_its_contract() {
                     cache.check().unwrap_or_else(|text| panic!("{kind:?}, {channels}, step {step}: {text}"));
                     for lpn in 0..units {
                         let found =
-                            match lpn.checked_div(blocks).filter(|block| cache.is_block_mapped(*block)) {
-                                Some(block) if cache.is_block_dirty(block) => continue,
+                            match lpn.checked_div(blocks).filter(|block| is_block_mapped(&*cache, *block)) {
+                                Some(block) if is_block_dirty(&*cache, block) => continue,
                                 Some(block) => persisted_blocks[block as usize] + lpn % blocks,
                                 None if cache.is_dirty(Lpn(lpn)) => continue,
                                 None => persisted[lpn as usize],
@@ -512,6 +512,14 @@ fn every_scheme_keeps_its_contract() {
     }
 }
 
+fn is_block_mapped(cache: &dyn MapCache, block: u32) -> bool {
+    cache.wishes().is_some_and(|wishes| wishes.is_block_mapped(block))
+}
+
+fn is_block_dirty(cache: &dyn MapCache, block: u32) -> bool {
+    cache.wishes().is_some_and(|wishes| wishes.is_block_dirty(block))
+}
+
 /// Translation page `tpn` is written: flash has what is not newer in memory, and of the page table what is looked at.
 fn write(
     persisted: &mut [u32],
@@ -524,7 +532,7 @@ fn write(
     let units = shape.block_units;
     if tpn < shape.pages() {
         for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
-            let by_block = lpn.checked_div(units).is_some_and(|block| cache.is_block_mapped(block));
+            let by_block = lpn.checked_div(units).is_some_and(|block| is_block_mapped(cache, block));
             if !cache.is_dirty(Lpn(lpn)) && !by_block {
                 persisted[lpn as usize] = table[lpn as usize];
             }
@@ -534,9 +542,9 @@ fn write(
         for (block, entry) in
             (first..).zip(blocks.iter_mut().skip(first as usize).take(shape.entries() as usize))
         {
-            if !cache.is_block_dirty(block) {
+            if !is_block_dirty(cache, block) {
                 *entry =
-                    if cache.is_block_mapped(block) { table[(block * units) as usize] } else { u32::MAX };
+                    if is_block_mapped(cache, block) { table[(block * units) as usize] } else { u32::MAX };
             }
         }
     }

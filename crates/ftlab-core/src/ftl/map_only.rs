@@ -41,9 +41,9 @@ impl MapOnlyFtl {
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Option<Self> {
         let translation = Translation::new(config, false)?;
         let units = geometry.logical_units;
-        let table = vec![0; if translation.cache.wants_table() { units as usize } else { 0 }];
+        let table = vec![0; if translation.cache.wishes().is_some() { units as usize } else { 0 }];
         let laid_out = vec![false; translation.layout.pages() as usize];
-        let batch_size = translation.cache.sorts_batches().unwrap_or(0);
+        let batch_size = translation.cache.wishes().and_then(|wishes| wishes.sorts_batches()).unwrap_or(0);
         Some(Self {
             translation,
             table,

@@ -4,15 +4,17 @@
 
 use crate::config::{DeviceConfig, FtlKind};
 use crate::flash::port::Count;
+use crate::ftl::placement::Stripe;
 use crate::geometry::Geometry;
 use crate::layer::Ftl;
 use crate::mapcache::MapCacheKind;
 use crate::schemes::Scheme;
 
-pub mod allocator;
+pub mod blocks;
 pub mod gc;
 pub mod map_only;
 pub mod page;
+pub mod placement;
 
 /// The translation layers that a device file can name.
 pub const SCHEMES: [Scheme; 2] = [
@@ -49,11 +51,10 @@ pub fn build<V: FtlVisitor>(
     visitor: V,
 ) -> V::Output {
     match (config.ftl.kind, config.map_cache.kind) {
-        (FtlKind::Page, MapCacheKind::Ideal) => {
-            visitor.visit(page::PageFtl::<gc::Victims, (), false>::new(config, geometry, seed, verify))
-        }
+        (FtlKind::Page, MapCacheKind::Ideal) => visitor
+            .visit(page::PageFtl::<gc::Victims, Stripe, (), false>::new(config, geometry, seed, verify)),
         (FtlKind::Page, _) => {
-            visitor.visit(page::PageFtl::<gc::Victims, (), true>::new(config, geometry, seed, verify))
+            visitor.visit(page::PageFtl::<gc::Victims, Stripe, (), true>::new(config, geometry, seed, verify))
         }
         (FtlKind::MapOnly, _) => visitor
             .visit(map_only::MapOnlyFtl::new(config, geometry).expect("validated: there is a mapping cache")),

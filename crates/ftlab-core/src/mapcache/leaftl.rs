@@ -34,7 +34,7 @@
 
 use crate::config::MapCacheConfig;
 use crate::geometry::{BlockId, Lpn};
-use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
 use crate::mapcache::superblock_order::SuperblockOrder;
@@ -861,24 +861,12 @@ impl MapCache for Leaftl {
         self.used()
     }
 
-    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
-        self.plane_order = plane_order;
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn opened(&mut self, block: BlockId, by_host: bool) {
-        self.plane_order.opened(block, by_host);
-    }
-
-    fn wants_table(&self) -> bool {
-        true
-    }
-
-    fn wants_sorted_copies(&self) -> bool {
-        true
-    }
-
-    fn sorts_batches(&self) -> Option<usize> {
-        Some(self.batch)
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
+        Some(self)
     }
 
     fn report(&self) -> CacheReport {
@@ -969,6 +957,24 @@ impl MapCache for Leaftl {
             + (self.is_waiting.capacity() + self.moved.capacity() + self.by_place.capacity()) as u64 * 8
             + self.waiting.capacity() as u64 * 4
             + (self.by_unit.capacity() * size_of::<(u64, u32)>()) as u64
+    }
+}
+
+impl PlacementWishes for Leaftl {
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = plane_order;
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        self.plane_order.opened(block, by_host);
+    }
+
+    fn wants_sorted_copies(&self) -> bool {
+        true
+    }
+
+    fn sorts_batches(&self) -> Option<usize> {
+        Some(self.batch)
     }
 }
 

@@ -64,7 +64,9 @@ macro_rules! map_caches {
                     MapCacheKind::Ideal => return None,
                     $(MapCacheKind::$kind => Box::new($file::$kind::new(&config.map_cache, layout)),)+
                 };
-                cache.set_plane_order(SuperblockOrder::new(config));
+                if let Some(wishes) = cache.wishes_mut() {
+                    wishes.set_plane_order(SuperblockOrder::new(config));
+                }
                 Some(cache)
             }
         }

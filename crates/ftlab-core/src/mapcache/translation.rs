@@ -216,7 +216,12 @@ impl Translation {
         let size = self.layout.block_units;
         let block = lpn.0.checked_div(size)?;
         let units = block * size..(block + 1) * size;
-        self.cache.is_block_mapped(block).then_some(units)
+        self.cache.wishes()?.is_block_mapped(block).then_some(units)
+    }
+
+    /// Whether the entry of a logical block is newer in memory than in flash.
+    fn is_block_dirty(&self, block: u32) -> bool {
+        self.cache.wishes().is_some_and(|wishes| wishes.is_block_dirty(block))
     }
 
     /// What the entry of a logical block is.
@@ -243,7 +248,7 @@ impl Translation {
             }
         } else {
             for block in self.blocks_in(tpn) {
-                if !self.cache.is_block_dirty(block) {
+                if !self.is_block_dirty(block) {
                     persisted.blocks[block as usize] = self.block_entry(block, table);
                 }
             }
@@ -295,7 +300,7 @@ impl Translation {
         }
         for (block, found) in (0..).zip(&persisted.blocks) {
             let right = self.block_entry(block, table);
-            if *found != right && !self.cache.is_block_dirty(block) {
+            if *found != right && !self.is_block_dirty(block) {
                 return differ("block", block, *found, right);
             }
             let units = self.block_of(Lpn(block * self.layout.block_units)).unwrap_or(0..0);

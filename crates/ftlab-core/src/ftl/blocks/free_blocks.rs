@@ -1,13 +1,13 @@
-//! The free blocks of a plane, and the open ones.
+//! The free blocks of a plane.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::config::{FreeBlockChoice, FtlConfig, WearLeveling};
-use crate::geometry::{BlockId, Geometry};
+use crate::geometry::Geometry;
 
 /// The free blocks of one plane.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum FreeBlocks {
     /// In the order in which they became free.
     Fifo(VecDeque<u32>),
@@ -51,11 +51,6 @@ impl FreeBlocks {
             FreeBlocks::NextFit { count, .. } => *count,
             FreeBlocks::LeastWorn(heap) => heap.len() as u32,
         }
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Take the next row.
@@ -118,12 +113,6 @@ impl FreeBlocks {
         }
     }
 }
-
-/// Which of a plane's open blocks takes a page, as a number: host stream, or the block for copies.
-pub type OpenSlot = usize;
-
-/// A block that is being filled; `None` until the next page needs one.
-pub type OpenBlock = Option<BlockId>;
 
 #[cfg(test)]
 mod tests {
