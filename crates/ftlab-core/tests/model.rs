@@ -3,9 +3,7 @@
 //! The model is a version for each sector, kept apart from the drive. Flash refuses broken rules, and every table is
 //! recounted at the end. A failure shrinks, and is replayed from `proptest-regressions`.
 
-mod common;
-
-use common::{Log, device, run_with};
+use crate::common::{Log, device, run_with};
 use ftlab_core::config::AllocationOrder;
 use ftlab_core::device::{RunError, RunOptions};
 use ftlab_core::ftl::gc::VictimKind;

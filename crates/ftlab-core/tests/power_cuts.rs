@@ -1,8 +1,6 @@
 //! Power cuts at every command: what was acknowledged before is there after a mount, and the drive goes on.
 
-mod common;
-
-use common::device;
+use crate::common::device;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::RunError;
 use ftlab_core::flash::Flash;

@@ -1,9 +1,7 @@
 //! The referee: what real flash refuses is refused, with the command, the address and the cause; and what a
 //! translation layer hands to a port is what physics needs.
 
-mod common;
-
-use common::{device, merged, request, run, run_with, small};
+use crate::common::{device, merged, request, run, run_with, small};
 use ftlab_core::device::{RunError, RunOptions};
 use ftlab_core::flash::port::{Count, Cut, FlashPort, Record};
 use ftlab_core::flash::{Cause, Command, Flash};

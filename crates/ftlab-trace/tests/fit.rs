@@ -1,18 +1,16 @@
 //! Workloads fitted to traces resemble them.
 
-mod real;
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::real::{ROWS, traces};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_trace::fit::{fit, to_toml};
 use ftlab_trace::stats::{LifetimeStats, ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
 use ftlab_trace::workload::{FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
-use real::{ROWS, traces};
 
 fn stats(source: &mut dyn RequestSource) -> TraceStats {
     let options = StatsOptions { reuse: ReuseMethod::Exact, ..StatsOptions::default() };

@@ -1,5 +1,4 @@
 //! Drives and requests for tests.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
