@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,15 @@ def test_targets_that_say_that_they_have_no_tests_have_none() -> None:
     for manifest in manifests:
         for source in (manifest.parent / "src").glob("**/*.rs"):
             assert "#[test]" not in source.read_text(), source
+
+
+def test_every_crate_with_tests_is_checked_strictly() -> None:
+    profile = tomllib.loads((ROOT / "tests" / "profile.toml").read_text())["profile"]["release"]["package"]
+    folders = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("tests/*/Cargo.toml")]
+    crates = [tomllib.loads(path.read_text()) for path in folders]
+    names = {crate["package"]["name"] for crate in crates if "cdylib" not in crate.get("lib", {}).get("crate-type", [])}
+    assert len(names) >= 5
+    assert names == set(profile)
+    for name, settings in profile.items():
+        assert settings["debug-assertions"], name
+        assert settings["overflow-checks"], name

@@ -221,8 +221,7 @@ fn real_traces_are_fitted() {
             while source.fill(&mut all, 1 << 16).unwrap() > 0 {}
             // Time stamps of decades come from a clock that was set or wrapped around.
             all.retain(|request: &Request| request.arrival_ns < LONGEST_NS);
-            // Chance is largest where requests are few.
-            let seeds: &[u64] = if long || all.len() < 40_000 { &[1, 2, 3] } else { &[1] };
+            let seeds: &[u64] = if long { &[1, 2, 3] } else { &[1] };
             wrong.extend(misfits(row.file.split_once('/').unwrap().1, &VecSource::new(all), seeds));
         }
         wrong
