@@ -1,23 +1,20 @@
 //! `docs/add-a-victim-policy.md` is true: its policy is this file's module, compiled and driven.
 
-mod common;
-
 // The policy stands in the guide as it would in `src/ftl/gc/`: these are the names that it finds there.
 use ftlab_core::ftl::gc::policy::VictimPolicy;
-use ftlab_core::{config, geometry, rng};
 
 #[path = "guide/second_chance.rs"]
 mod second_chance;
 
-use common::{device, merged, small};
-use config::FtlConfig;
+use crate::common::{device, merged, small};
+use crate::config::FtlConfig;
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId};
+use crate::rng::Rng;
 use ftlab_core::access::Access;
 use ftlab_core::flash::port::Count;
 use ftlab_core::flash::{Command, Flash};
 use ftlab_core::ftl::page::PageFtl;
 use ftlab_core::layer::Layer;
-use geometry::{BlockId, Geometry, Lpn, PlaneId};
-use rng::Rng;
 use second_chance::SecondChance;
 use serde_json::json;
 

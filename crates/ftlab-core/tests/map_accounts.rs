@@ -1,8 +1,6 @@
 //! What mapping caches are charged for: what was done, in the summary as in the series, whatever the scheme.
 
-mod common;
-
-use common::{device, request, run_with};
+use crate::common::{device, request, run_with};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunOptions, RunOutcome};
 use ftlab_core::host::request::{Op, Request};
@@ -23,7 +21,7 @@ fn config(kind: MapCacheKind, changes: Value) -> DeviceConfig {
     } else {
         json!({ "kind": kind.name(), "bytes": "10KiB" })
     };
-    device(common::merged(
+    device(crate::common::merged(
         json!({
             "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 64, "pages_per_block": 64, "page_bytes": 4096,
                 "spare_bytes": 1024 },

@@ -1,8 +1,6 @@
 //! Mapping caches: hand-checked examples, what schemes have in common, and what must come out equal.
 
-mod common;
-
-use common::{device, latencies, request, run_with};
+use crate::common::{device, latencies, request, run_with};
 use ftlab_core::config::{DeviceConfig, FtlKind, Striping};
 use ftlab_core::device::RunOptions;
 use ftlab_core::geometry::Lpn;

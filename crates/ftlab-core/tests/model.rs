@@ -3,10 +3,8 @@
 //! The model is a version for each sector, kept apart from the drive. Flash refuses broken rules, and every table is
 //! recounted at the end. A failure shrinks, and is replayed from `proptest-regressions`.
 
-mod common;
-
-use common::drives::{cases, drives, requests};
-use common::{Log, device, run_with};
+use crate::common::drives::{cases, drives, requests};
+use crate::common::{Log, device, run_with};
 use ftlab_core::device::{RunError, RunOptions};
 use proptest::prelude::*;
 

@@ -1,8 +1,6 @@
 //! Mistakes found in published simulators, where no other test holds them: `docs/pitfalls.md` has the whole list.
 
-mod common;
-
-use common::{device, merged, request, run, run_with, small};
+use crate::common::{device, merged, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::port::Count;

@@ -4,12 +4,10 @@
 //! written for a while, answers reads half from memory and half from below, and hands down single sectors of several
 //! writes in one access. Every read is checked against the newest write of each sector. `Nothing` passes on all it gets.
 
-mod common;
-
 use std::collections::{BTreeMap, VecDeque};
 
-use common::device;
-use common::drives::{cases, drives, requests};
+use crate::common::device;
+use crate::common::drives::{cases, drives, requests};
 use ftlab_core::access::{Access, Group, Part};
 use ftlab_core::cause::Cause;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate, simulate_layered};

@@ -1,9 +1,7 @@
 //! Time: sums of parts, what overlaps and what does not, and the physical bounds.
 #![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
-mod common;
-
-use common::{device, latencies, merged, request, run, run_with, small};
+use crate::common::{device, latencies, merged, request, run, run_with, small};
 use ftlab_core::device::RunOptions;
 use ftlab_core::flash::{Cause, Command};
 use ftlab_core::host::request::{Op, Request};

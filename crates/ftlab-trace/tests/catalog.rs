@@ -1,14 +1,12 @@
 //! Statistics of real traces against figures computed by others. The figures are read from the tables of the folder's
 //! CATALOG.md and must be met to their last printed digit. Without the folder these tests say so and pass.
 
-mod real;
-
 use std::path::Path;
 
+use crate::real::{ROWS, Row, traces};
 use ftlab_core::host::request::SourceFactory;
 use ftlab_trace::stats::{ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect, stats};
 use ftlab_trace::{OpenOptions, open};
-use real::{ROWS, Row, traces};
 
 /// A printed figure: its value, and half a unit of its last digit.
 struct Figure {
