@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 fn device(text: &str) -> Result<(), Problems> {
     let config = read_device(&Document::parse(Kind::Device, text, "fuzz.toml")?)?;
-    let geometry = Geometry::new(&config);
+    let geometry = config.to_geometry();
     let without_flash = config.ftl.kind == FtlKind::MapOnly;
     assert!(geometry.logical_units > 0);
     assert!(without_flash || geometry.logical_units < geometry.physical_units());

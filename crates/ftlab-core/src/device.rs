@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::config::{DeviceConfig, FtlKind, Stop};
+use crate::config::{DeviceConfig, Model, Stop};
 use crate::error::ConfigError;
 pub use crate::error::RunError;
 use crate::flash::Flash;
@@ -127,13 +127,13 @@ pub fn simulate_layered<B: Layering>(
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
     config.validate().map_err(RunError::Config)?;
-    let (mut geometry, mut options) = (Geometry::new(config), options.clone());
-    if config.ftl.kind == FtlKind::MapOnly {
+    let (mut geometry, mut options) = (config.to_geometry(), options.clone());
+    if config.model == Model::MappingCache {
         if options.verify {
             return Err(RunError::Config(ConfigError {
-                key: "ftl.kind".into(),
-                found: "\"map_only\"".into(),
-                expected: "holds no data that could be verified: run it without, or choose \"page\"".into(),
+                key: "model".into(),
+                found: "\"mapping_cache\"".into(),
+                expected: "holds no data that could be verified: run it without, or choose \"drive\"".into(),
             }));
         }
         geometry = geometry.without_flash();
@@ -177,7 +177,7 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
             let result = untimed::run(config, &mut drive, &mut admission, &mut metrics, options, observer);
             close(config, drive, &admission, metrics, None, result)
         } else if Direct::suits(config, geometry)
-            && config.host.stop == Stop::Drained
+            && config.host.stop() == Stop::Drained
             && !options.event_by_event
         {
             let drive = drive.behind(layering, Direct::new(config, geometry, log));
@@ -265,7 +265,7 @@ mod tests {
         type Output = (RunOutcome, Log);
 
         fn visit<F: Ftl<Count>>(self, ftl: F) -> (RunOutcome, Log) {
-            let geometry = Geometry::new(self.config);
+            let geometry = self.config.to_geometry();
             let control = RunControl::default();
             let source = Box::new(VecSource::new(self.requests.to_vec()));
             let admission = Admission::new(source, self.config, Splitter::new(&geometry).sectors(), None);
@@ -282,7 +282,7 @@ mod tests {
         requests: &[Request],
         clock: impl Fn(&Geometry) -> C,
     ) -> (RunOutcome, Log) {
-        ftl::build(config, &Geometry::new(config), 1, false, OnClock { config, requests, clock })
+        ftl::build(config, &config.to_geometry(), 1, false, OnClock { config, requests, clock })
     }
 
     /// A drive with one unit on each channel and whole numbers of microseconds: many things happen at equal times.

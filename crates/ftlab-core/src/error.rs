@@ -24,6 +24,24 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+impl ConfigError {
+    /// The same, for a key of `section`.
+    #[must_use]
+    pub fn within(mut self, section: &str) -> Self {
+        self.key = format!("{section}.{}", self.key);
+        self
+    }
+}
+
+/// Refuse the value `found` of `key`.
+pub(crate) fn refuse<T>(
+    key: &str,
+    found: impl fmt::Display,
+    expected: impl Into<String>,
+) -> Result<T, ConfigError> {
+    Err(ConfigError { key: key.into(), found: found.to_string(), expected: expected.into() })
+}
+
 /// Why a source of requests cannot go on. `Display` names file, line, column, what was found and expected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceError {

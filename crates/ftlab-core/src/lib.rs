@@ -3,7 +3,6 @@
 pub mod access;
 pub mod cause;
 pub mod config;
-pub mod config_notes;
 pub mod device;
 pub mod error;
 pub mod flash;
@@ -17,7 +16,9 @@ pub mod metrics;
 pub mod plane_order;
 pub mod quantity;
 pub mod rng;
+pub mod scheme;
 pub mod schemes;
 pub mod table;
 pub mod time;
+mod validate;
 pub mod verify;

@@ -168,7 +168,7 @@ mod tests {
     fn geometry() -> Geometry {
         let text = r#"{ "geometry": { "channels": 2, "ways": 3, "dies": 2, "planes": 2, "blocks_per_plane": 70,
             "pages_per_block": 4, "page_bytes": 4096 } }"#;
-        Geometry::new(&serde_json::from_str::<DeviceConfig>(text).unwrap())
+        serde_json::from_str::<DeviceConfig>(text).unwrap().to_geometry()
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn preconditioning_ends_and_reports() {
 #[test]
 fn a_wrong_translation_shows_in_what_is_read() {
     let config = device(small());
-    let mut flash = Flash::new(&config, &Geometry::new(&config), true, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), true, Count);
     let mut shadow = ShadowStore::new(16);
     let whole = |page| Access::span(Lpn(page), 1, 0, 8);
     let (mut versions, mut found) = (Vec::new(), Vec::new());

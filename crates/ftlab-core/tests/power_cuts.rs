@@ -125,7 +125,7 @@ impl FtlVisitor for Cuts<'_> {
 
     fn visit<F: Ftl<Count>>(self, mut ftl: F) {
         let Cuts { config, seed } = self;
-        let geometry = Geometry::new(config);
+        let geometry = config.to_geometry();
         let mut flash = Flash::new(config, &geometry, true, Count);
         let sectors = config.logical_pages() as usize * geometry.sectors_per_unit as usize;
         let mut host =
@@ -154,7 +154,7 @@ impl FtlVisitor for Cuts<'_> {
 }
 
 fn survive(config: &DeviceConfig, seed: u64) {
-    ftl::build(config, &Geometry::new(config), seed, true, Cuts { config, seed });
+    ftl::build(config, &config.to_geometry(), seed, true, Cuts { config, seed });
 }
 
 fn drive(kind: &str, slots: u32, map_cache: &Value, ftl: &Value) -> DeviceConfig {

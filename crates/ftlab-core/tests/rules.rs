@@ -16,7 +16,7 @@ use serde_json::json;
 
 fn flash<P: FlashPort>(port: P) -> Flash<P> {
     let config = device(small());
-    Flash::new(&config, &Geometry::new(&config), false, port)
+    Flash::new(&config, &config.to_geometry(), false, port)
 }
 
 const fn at(block: u32, index: u32) -> PageAt {
@@ -72,7 +72,7 @@ fn live_data_are_neither_erased_nor_forgotten_twice() {
 #[test]
 fn copies_stay_in_their_plane_and_move_live_data_only() {
     let config = device(merged(small(), json!({ "geometry": { "planes": 2 } })));
-    let mut flash = Flash::new(&config, &Geometry::new(&config), false, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), false, Count);
     flash.program(at(0, 0), &[Lpn(4)], Cause::Host, ()).unwrap();
     assert!(why(flash.copyback(at(0, 0), at(32, 0), &[Lpn(4)], Cause::Gc, ())).contains("another plane"));
     assert!(
@@ -91,7 +91,7 @@ fn copies_stay_in_their_plane_and_move_live_data_only() {
 fn a_copy_in_bulk_is_the_same_as_one_by_one() {
     let config = device(small());
     let make = || {
-        let mut flash = Flash::new(&config, &Geometry::new(&config), true, Record::default());
+        let mut flash = Flash::new(&config, &config.to_geometry(), true, Record::default());
         for page in 0..8 {
             flash.program(at(0, page), &[Lpn(page)], Cause::Host, 0).unwrap();
             let versions = [page + 1; 8];
@@ -156,7 +156,7 @@ fn an_erase_waits_for_every_copy_out_of_its_block() {
     for (kind, copyback) in ftl_kinds().into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         let changes = json!({ "ftl": { "kind": kind }, "timing": { "copyback": copyback } });
         let config = device(merged(small(), changes));
-        let commands = ftl::build(&config, &Geometry::new(&config), 1, false, Waits(&config));
+        let commands = ftl::build(&config, &config.to_geometry(), 1, false, Waits(&config));
         let mut erases = 0;
         for (index, (erase, waits)) in commands.iter().enumerate() {
             if erase.command() != Command::Erase {
@@ -197,7 +197,7 @@ impl FtlVisitor for CutAfter<'_> {
 
     fn visit<F: Ftl<Count>>(self, ftl: F) {
         let CutAfter { config, commands: commands_left } = self;
-        let geometry = Geometry::new(config);
+        let geometry = config.to_geometry();
         let mut flash = Flash::new(config, &geometry, false, Cut { commands_left });
         let mut ftl = ftl.with_port(&flash.port);
         let stopped =
@@ -226,7 +226,7 @@ fn a_power_cut_stops_at_its_command_and_leaves_the_array_as_it_was() {
         let config = device(merged(small(), changes));
         for commands in (0..3000).step_by(37) {
             let visitor = CutAfter { config: &config, commands };
-            ftl::build(&config, &Geometry::new(&config), 1, false, visitor);
+            ftl::build(&config, &config.to_geometry(), 1, false, visitor);
         }
     }
 }
@@ -259,7 +259,7 @@ fn tables_agree_after_every_step() {
                 let changes = json!({ "ftl": { "kind": kind, "gc": gc.name(), "gc_open_block": open_block,
                     "wear_leveling": "static", "wear_leveling_threshold": 2 } });
                 let config = device(merged(small(), changes));
-                ftl::build(&config, &Geometry::new(&config), 1, false, Recount(&config));
+                ftl::build(&config, &config.to_geometry(), 1, false, Recount(&config));
             }
         }
     }

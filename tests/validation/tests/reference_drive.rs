@@ -98,7 +98,7 @@ impl Observer for Erases {
 fn collections_and_wear_are_those_of_each_element_and_plane() {
     let config = load("msr-ssd", &settings(&[("host.stop", &"last_arrival")]));
     let (_, workload) = load_workload("disksim-rw5m", &[]).unwrap();
-    let capacity = Geometry::new(&config).logical_bytes();
+    let capacity = config.to_geometry().logical_bytes();
     let source = workload.workload.factory(capacity, None, None).unwrap();
     let mut erases = Erases(vec![0; 8 * 8 * 2048]);
     let options = RunOptions::default();

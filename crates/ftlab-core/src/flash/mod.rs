@@ -41,7 +41,8 @@ pub struct Flash<P: FlashPort> {
 impl<P: FlashPort> Flash<P> {
     /// Erased flash of a validated configuration.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
-        let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
+        let classes =
+            page_classes(config.cell.kind.kind(), config.cell.page_order(), config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
         Self {

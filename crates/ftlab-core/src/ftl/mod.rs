@@ -2,35 +2,19 @@
 //!
 //! A translation layer is one folder or file with a type that implements [`Ftl`], and its arm in [`build`].
 
-use crate::config::{DeviceConfig, FtlKind};
+use crate::config::{DeviceConfig, Model};
 use crate::flash::port::Count;
+use crate::ftl::kinds::FtlKind;
 use crate::ftl::placement::Stripe;
 use crate::geometry::Geometry;
 use crate::layer::Ftl;
-use crate::mapcache::MapCacheKind;
-use crate::schemes::Scheme;
 
 pub mod blocks;
 pub mod gc;
+pub mod kinds;
 pub mod map_only;
 pub mod page;
 pub mod placement;
-
-/// The translation layers that a device file can name.
-pub const SCHEMES: [Scheme; 2] = [
-    Scheme {
-        key: "ftl.kind",
-        name: "page",
-        summary: "Page mapping: any logical page may be anywhere. `map_cache.kind` says where the table is.",
-        source: "A. Ban, US patent 5,404,485 (1995), with page granularity",
-    },
-    Scheme {
-        key: "ftl.kind",
-        name: "map_only",
-        summary: "The mapping cache alone: what lookups cost, added up one after the other. No data, no collection, no clock.",
-        source: "the model of the IEEK paper 2012-50-3-10",
-    },
-];
 
 /// What is done with a translation layer, whichever it is.
 pub trait FtlVisitor {
@@ -50,13 +34,13 @@ pub fn build<V: FtlVisitor>(
     verify: bool,
     visitor: V,
 ) -> V::Output {
-    match (config.ftl.kind, config.map_cache.kind) {
-        (FtlKind::Page, MapCacheKind::Ideal) => visitor
+    match (config.model, config.ftl.kind.kind(), config.map_cache.kind.is_cache()) {
+        (Model::Drive, FtlKind::Page, false) => visitor
             .visit(page::PageFtl::<gc::Victims, Stripe, (), false>::new(config, geometry, seed, verify)),
-        (FtlKind::Page, _) => {
+        (Model::Drive, FtlKind::Page, true) => {
             visitor.visit(page::PageFtl::<gc::Victims, Stripe, (), true>::new(config, geometry, seed, verify))
         }
-        (FtlKind::MapOnly, _) => visitor
+        (Model::MappingCache, ..) => visitor
             .visit(map_only::MapOnlyFtl::new(config, geometry).expect("validated: there is a mapping cache")),
     }
 }

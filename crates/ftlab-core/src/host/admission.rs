@@ -1,6 +1,6 @@
 //! From a source to requests that the drive can take: range, time and size are checked here.
 
-use crate::config::{Arrival, DeviceConfig, HostConfig, OutOfRange, UnsortedTimes};
+use crate::config::{DeviceConfig, OpenKeys, OutOfRange, UnsortedTimes};
 use crate::error::RunError;
 use crate::host::request::{Op, Request, RequestSource};
 use crate::time::Time;
@@ -33,7 +33,9 @@ pub struct Admission {
     at: usize,
     left: u64,
     ended: bool,
-    host: HostConfig,
+    /// How times are used; `None`: not at all.
+    open: Option<OpenKeys>,
+    out_of_range: OutOfRange,
     sectors: u64,
     latest_ns: u64,
     total: Option<u64>,
@@ -60,7 +62,8 @@ impl Admission {
             at: 0,
             left: limit.unwrap_or(u64::MAX),
             ended: false,
-            host: config.host.clone(),
+            open: config.host.open().cloned(),
+            out_of_range: config.host.out_of_range,
             sectors,
             latest_ns: 0,
             total,
@@ -174,7 +177,7 @@ impl Admission {
     #[cold]
     fn fit(&mut self) -> Result<bool, RunError> {
         let request = &mut self.batch[self.at - 1];
-        match self.host.out_of_range {
+        match self.out_of_range {
             OutOfRange::Error => {
                 let why = format!(
                     "it reaches beyond the end of the drive, sector {}; choose host.out_of_range = \"wrap\" or \"clip\", or \
@@ -205,20 +208,24 @@ impl Admission {
 
     #[inline(always)]
     fn arrives(&mut self, ns: u64) -> Result<Time, RunError> {
-        if self.host.arrival == Arrival::Closed {
-            return Ok(Time::ZERO);
-        }
-        if ns < self.latest_ns || self.host.time_scale != 1.0 || ns > LATEST_NS {
-            return self.unusual_arrival(ns);
+        let Some(open) = &self.open else { return Ok(Time::ZERO) };
+        if ns < self.latest_ns || open.time_scale != 1.0 || ns > LATEST_NS {
+            let (time_scale, unsorted_times) = (open.time_scale, open.unsorted_times);
+            return self.unusual_arrival(ns, time_scale, unsorted_times);
         }
         self.latest_ns = ns;
         Ok(Time::from_ns(ns))
     }
 
     #[cold]
-    fn unusual_arrival(&mut self, mut ns: u64) -> Result<Time, RunError> {
+    fn unusual_arrival(
+        &mut self,
+        mut ns: u64,
+        time_scale: f64,
+        unsorted_times: UnsortedTimes,
+    ) -> Result<Time, RunError> {
         if ns < self.latest_ns {
-            if self.host.unsorted_times == UnsortedTimes::Error {
+            if unsorted_times == UnsortedTimes::Error {
                 let why = format!(
                     "it arrives before the one ahead of it ({} ns); choose host.unsorted_times = \"clamp\" to let it \
                      arrive at the latest time seen",
@@ -230,8 +237,7 @@ impl Admission {
             ns = self.latest_ns;
         }
         self.latest_ns = ns;
-        let scaled =
-            if self.host.time_scale == 1.0 { ns } else { (ns as f64 * self.host.time_scale).round() as u64 };
+        let scaled = if time_scale == 1.0 { ns } else { (ns as f64 * time_scale).round() as u64 };
         if scaled > LATEST_NS {
             return Err(self.refuse("it arrives after more than 106 days, the longest run"));
         }

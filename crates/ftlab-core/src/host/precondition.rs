@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::cause::Cause;
-use crate::config::{Arrival, DeviceConfig, FillLayout, PreconditionKind, PreconditionPattern};
+use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
 use crate::error::RunError;
 use crate::flash::port::Count;
 use crate::geometry::Lpn;
@@ -34,27 +34,28 @@ pub(crate) fn run<F: Ftl<Count>>(
     seed: u64,
 ) -> (Option<PreconditionSummary>, Option<RunError>) {
     let wanted = &config.precondition;
-    if wanted.kind == PreconditionKind::None {
-        return (None, None);
-    }
-    let kind = wanted.kind.name();
+    let Some(layout) = wanted.layout() else { return (None, None) };
+    let kind = wanted.kind.kind().name();
     let logical = u64::from(drive.flash.geometry().logical_units);
     let splitter = Splitter::new(drive.flash.geometry());
+    let wear = wanted.aging();
     let mut aging = Aging {
         splitter,
         written: 0,
-        bound: (wanted.max_drive_writes * logical as f64) as u64,
+        bound: wear.map_or(u64::MAX, |wear| (wear.max_drive_writes * logical as f64) as u64),
         until_control: CONTROL_INTERVAL,
         interrupted: false,
         drive,
     };
-    let free_blocks = if wanted.free_blocks == 0 { config.ftl.gc_high() } else { wanted.free_blocks };
-    let mut goal = Goal::new(wanted.kind, free_blocks, wanted.tolerance, logical);
-    let mut result = aging.fill(wanted.layout);
-    goal.reached = wanted.kind == PreconditionKind::Fill && result.is_ok() && !aging.interrupted;
-    if result.is_ok() && !goal.reached && !aging.interrupted {
+    let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.gc_high(), logical);
+    let mut result = aging.fill(layout);
+    goal.reached = wear.is_none() && result.is_ok() && !aging.interrupted;
+    if let Some(Wear { pattern, .. }) = wear
+        && result.is_ok()
+        && !aging.interrupted
+    {
         goal.start(aging.drive);
-        result = aging.age(config, wanted.pattern, workload, seed, &mut goal);
+        result = aging.age(config, pattern, workload, seed, &mut goal);
     }
     let summary = PreconditionSummary {
         kind: kind.into(),
@@ -68,9 +69,8 @@ pub(crate) fn run<F: Ftl<Count>>(
 
 /// When aging is enough.
 struct Goal {
-    kind: PreconditionKind,
-    free_blocks: u32,
-    tolerance: f64,
+    /// `None`: after the fill.
+    until: Option<AgedWhen>,
     window: u64,
     /// Units written and programmed at the start of the window.
     window_start: (u64, u64),
@@ -80,16 +80,12 @@ struct Goal {
 }
 
 impl Goal {
-    fn new(kind: PreconditionKind, free_blocks: u32, tolerance: f64, window: u64) -> Self {
-        Self {
-            kind,
-            free_blocks,
-            tolerance,
-            window,
-            window_start: (0, 0),
-            windows: Vec::new(),
-            reached: false,
-        }
+    fn new(until: Option<AgedWhen>, least_free: u32, window: u64) -> Self {
+        let until = match until {
+            Some(AgedWhen::FreeBlocks(0)) => Some(AgedWhen::FreeBlocks(least_free)),
+            other => other,
+        };
+        Self { until, window, window_start: (0, 0), windows: Vec::new(), reached: false }
     }
 
     fn start<F: Ftl<Count>>(&mut self, drive: &Drive<'_, F, Count>) {
@@ -112,8 +108,9 @@ impl Goal {
         self.window_start = (written, programmed);
         if let [.., a, b, c, d] = self.windows[..] {
             let (before, now) = (a + b, c + d);
-            self.reached |=
-                self.kind == PreconditionKind::Steady && ((now - before) / before).abs() <= self.tolerance;
+            if let Some(AgedWhen::Steady(tolerance)) = self.until {
+                self.reached |= ((now - before) / before).abs() <= tolerance;
+            }
         }
     }
 
@@ -202,7 +199,7 @@ impl<F: Ftl<Count>> Aging<'_, '_, F> {
     ) -> Result<(), RunError> {
         // Aging takes no time, so times do not matter.
         let mut config = config.clone();
-        config.host.arrival = Arrival::Closed;
+        config.host.arrival = Arrival::Closed.into();
         for pass in 1.. {
             let source = workload.open(pass).map_err(RunError::Source)?;
             let mut admission = Admission::new(source, &config, self.splitter.sectors(), None);
@@ -224,7 +221,7 @@ impl<F: Ftl<Count>> Aging<'_, '_, F> {
             }
             if self.written == before {
                 // A workload that writes nothing leaves the drive as it is: that state is steady.
-                goal.reached = goal.kind == PreconditionKind::Steady;
+                goal.reached = matches!(goal.until, Some(AgedWhen::Steady(_)));
                 return Ok(());
             }
         }
@@ -234,8 +231,8 @@ impl<F: Ftl<Count>> Aging<'_, '_, F> {
     #[inline]
     fn is_over(&mut self, goal: &mut Goal, filled: u64) -> bool {
         goal.look(self.drive, self.written - filled);
-        if goal.kind == PreconditionKind::FreeBlocks {
-            goal.reached = self.drive.top.most_free_blocks() <= goal.free_blocks;
+        if let Some(AgedWhen::FreeBlocks(free_blocks)) = goal.until {
+            goal.reached = self.drive.top.most_free_blocks() <= free_blocks;
         }
         goal.reached || self.written >= self.bound || self.interrupted
     }

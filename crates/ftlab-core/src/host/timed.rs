@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::access::Access;
-use crate::config::{Arrival, DeviceConfig, LinkDuplex, Stop};
+use crate::config::{DeviceConfig, LinkDuplex, Stop};
 use crate::device::RunOptions;
 use crate::error::{FlashResult, RunError};
 use crate::flash::clock::{Clock, Step};
@@ -112,7 +112,7 @@ pub(crate) fn run<L: Layer<C>, C: Clock>(
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
     let host = &config.host;
-    let closed = host.arrival == Arrival::Closed;
+    let closed = host.open().is_none();
     let depth = host.depth().map_or(usize::MAX, |depth| depth as usize);
     // Lines of requests in the drive never grow beyond this; without a limit, and at the host, they may.
     let room = depth.min(ROOM);
@@ -146,7 +146,7 @@ pub(crate) fn run<L: Layer<C>, C: Clock>(
         broken: false,
         drive,
     };
-    driver.go(host.stop);
+    driver.go(host.stop());
     driver.pass_on_commands(true);
     driver.error.take().map_or_else(|| driver.beyond_time(), Err)
 }

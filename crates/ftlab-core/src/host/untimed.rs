@@ -28,7 +28,7 @@ pub(crate) fn run<L: Layer<Count>>(
     let splitter = Splitter::new(drive.flash.geometry());
     let wants_requests = observer.wants_requests();
     let samples = options.series.is_some();
-    let last_arrival = config.host.stop == Stop::LastArrival;
+    let last_arrival = config.host.stop() == Stop::LastArrival;
     let mut until_control = CONTROL_INTERVAL;
     loop {
         drive.look_ahead(admission, &splitter);

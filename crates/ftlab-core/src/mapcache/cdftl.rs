@@ -13,11 +13,17 @@
 //! that leaves unchanged is dropped even if changes of its entries are in the first level. With `flush_coalesce` those go
 //! along also when the second level or collection writes the page.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::dftl::check_entry_bytes;
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, List, NONE};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::scheme::{Contrast, Scheme};
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -30,6 +36,37 @@ struct Entry {
 struct Page {
     in_memory: bool,
     dirty: bool,
+}
+
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CdftlKeys {
+    /// Bytes of memory that an entry takes: 4 for the physical address alone, 8 with the logical one.
+    pub entry_bytes: u32,
+    /// Share of memory for single entries, the rest being for whole pages. A quarter leaves room for several pages in the
+    /// smallest memories of the mapping-cache paper (16 KiB).
+    pub entry_fraction: f64,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+}
+
+impl Default for CdftlKeys {
+    fn default() -> Self {
+        Self { entry_bytes: ENTRY_BYTES, entry_fraction: 0.25, flush_coalesce: false }
+    }
+}
+
+impl Scheme for Cdftl {
+    const SUMMARY: &'static str =
+        "Single entries over whole translation pages, which take the changes of entries that leave.";
+    const SOURCE: &'static str = "Qin, Wang, Liu, Shao, RTAS 2011";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "entry_bytes", value: "8", with: &["map_cache.bytes=24000"] },
+        Contrast { key: "entry_fraction", value: "0.7", with: &["map_cache.bytes=24000"] },
+        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=24000"] },
+    ];
+    type Keys = CdftlKeys;
 }
 
 /// See the module.
@@ -54,22 +91,21 @@ pub struct Cdftl {
     recent: List,
 }
 
-impl Cdftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
+impl MapCacheScheme for Cdftl {
+    fn new(keys: &CdftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
         let page_bytes = u64::from(layout.page_bytes());
         // One entry at least has room.
-        let for_pages = ((config.bytes as f64 * (1.0 - config.entry_fraction)) as u64)
-            .min(config.bytes - u64::from(config.entry_bytes));
+        let for_pages =
+            ((bytes as f64 * (1.0 - keys.entry_fraction)) as u64).min(bytes - u64::from(keys.entry_bytes));
         let page_capacity = (for_pages / page_bytes).clamp(1, layout.pages().into());
-        let for_entries = config.bytes - page_capacity * page_bytes;
+        let for_entries = bytes - page_capacity * page_bytes;
         let mut page_links = Links::default();
         page_links.reach(layout.pages() - 1);
         Self {
             layout,
-            entry_bytes: config.entry_bytes,
-            coalesce: config.flush_coalesce,
-            entry_capacity: (for_entries / u64::from(config.entry_bytes)).min(layout.logical_units.into())
+            entry_bytes: keys.entry_bytes,
+            coalesce: keys.flush_coalesce,
+            entry_capacity: (for_entries / u64::from(keys.entry_bytes)).min(layout.logical_units.into())
                 as u32,
             entries: Vec::new(),
             entry_links: Links::default(),
@@ -83,6 +119,24 @@ impl Cdftl {
         }
     }
 
+    fn check_keys(keys: &CdftlKeys, _: PageSizes) -> Result<(), ConfigError> {
+        check_entry_bytes(keys.entry_bytes)?;
+        if !(keys.entry_fraction > 0.0 && keys.entry_fraction < 1.0) {
+            return refuse("entry_fraction", keys.entry_fraction, "must be above 0 and below 1");
+        }
+        Ok(())
+    }
+
+    fn least_bytes(keys: &CdftlKeys, _: u64, layout: TranslationLayout) -> u64 {
+        u64::from(layout.page_bytes()) + u64::from(keys.entry_bytes)
+    }
+
+    fn table_bytes_at_most(keys: &CdftlKeys, _: TranslationLayout) -> TableBytes {
+        TableBytes { per_unit: 4, per_node: 24, node_bytes: keys.entry_bytes.into(), per_page: 24, more: 0 }
+    }
+}
+
+impl Cdftl {
     #[inline]
     fn find(&self, lpn: Lpn) -> u32 {
         self.entry_of[lpn.index()].wrapping_sub(1)
@@ -311,13 +365,8 @@ mod tests {
     /// Pages of 128 entries; memory for one page and three entries.
     fn cache(flush_coalesce: bool) -> Cdftl {
         let layout = TranslationLayout { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
-        let config = MapCacheConfig {
-            bytes: 512 + 12,
-            entry_fraction: 0.02,
-            flush_coalesce,
-            ..MapCacheConfig::default()
-        };
-        Cdftl::new(&config, layout)
+        let keys = CdftlKeys { entry_fraction: 0.02, flush_coalesce, ..CdftlKeys::default() };
+        Cdftl::new(&keys, 512 + 12, layout)
     }
 
     fn access(cache: &mut Cdftl, lpn: u32, intent: Intent) -> (bool, Vec<MapOp>) {

@@ -33,12 +33,17 @@
 
 use std::ops::Range;
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::cache::{CacheReport, Intent, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, NONE, TailedList};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::scheme::{Contrast, Scheme};
 
 /// The parts of memory: page entries and block entries.
 const PAGES: usize = 0;
@@ -59,11 +64,6 @@ const HOT: u32 = 8;
 const BORDER_PERIOD: u32 = 1024;
 /// The border moves by this part of the memory for entries.
 const BORDER_STEPS: u64 = 16;
-
-/// The least memory that will do: filters, bits of blocks, and what a change in the middle of a block makes of it.
-pub fn least_bytes(layout: TranslationLayout) -> u64 {
-    fixed_bytes(layout) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
-}
 
 fn fixed_bytes(layout: TranslationLayout) -> u64 {
     2 * Heat::BYTES + u64::from(layout.blocks().div_ceil(8))
@@ -154,6 +154,34 @@ struct Entry {
     dirty: bool,
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CftlKeys {
+    /// Units that a block entry answers for, a power of two: the pages of a block of the paper's flash. Where they do not
+    /// fit in a block of the drive, or do not fill a page, there are no block entries.
+    pub cftl_block_pages: u32,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+}
+
+impl Default for CftlKeys {
+    fn default() -> Self {
+        Self { cftl_block_pages: 64, flush_coalesce: false }
+    }
+}
+
+impl Scheme for Cftl {
+    const SUMMARY: &'static str = "Entries for runs of units, and for blocks that are read often and written rarely, \
+                                   which collection puts in order.";
+    const SOURCE: &'static str = "CFTL: Park, Debnath, Du, SIGMETRICS 2010";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "cftl_block_pages", value: "2", with: &["map_cache.bytes=3072"] },
+        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=3072"] },
+    ];
+    type Keys = CftlKeys;
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Cftl {
@@ -192,21 +220,20 @@ pub struct Cftl {
     wrong: Option<u32>,
 }
 
-impl Cftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
+impl MapCacheScheme for Cftl {
+    fn new(keys: &CftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
         let fixed_bytes = fixed_bytes(layout);
-        let memory = config.bytes - fixed_bytes;
+        let memory = bytes - fixed_bytes;
         let step = (memory / BORDER_STEPS).max(BYTES[PAGES]);
-        let blocks = layout.logical_units.div_ceil(config.cftl_block_pages) as usize;
+        let blocks = layout.logical_units.div_ceil(keys.cftl_block_pages) as usize;
         Self {
             layout,
-            block_shift: config.cftl_block_pages.trailing_zeros(),
+            block_shift: keys.cftl_block_pages.trailing_zeros(),
             fixed_bytes,
             memory,
             border: memory / 2,
             step,
-            coalesce: config.flush_coalesce,
+            coalesce: keys.flush_coalesce,
             entries: Vec::new(),
             unused: Vec::new(),
             links: Links::default(),
@@ -226,6 +253,30 @@ impl Cftl {
         }
     }
 
+    fn check_keys(keys: &CftlKeys, page: PageSizes) -> Result<(), ConfigError> {
+        let (entries, units) = (page.page_bytes / u64::from(ENTRY_BYTES), keys.cftl_block_pages);
+        if !units.is_power_of_two() || units == 1 || u64::from(units) > entries {
+            let expected = format!("must be a power of two, from 2 to the entries of a page ({entries})");
+            return refuse("cftl_block_pages", units, expected);
+        }
+        Ok(())
+    }
+
+    /// Filters, bits of blocks, and what a change in the middle of a block makes of it.
+    fn least_bytes(_: &CftlKeys, _: u64, layout: TranslationLayout) -> u64 {
+        fixed_bytes(layout) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
+    }
+
+    fn table_bytes_at_most(_: &CftlKeys, _: TranslationLayout) -> TableBytes {
+        TableBytes { per_unit: 5, per_node: 56, node_bytes: 8, per_page: 8, more: 0 }
+    }
+
+    fn block_units(keys: &CftlKeys) -> u32 {
+        keys.cftl_block_pages
+    }
+}
+
+impl Cftl {
     /// Bytes of the entries of a part.
     #[inline]
     fn bytes(&self, part: usize) -> u64 {
@@ -742,6 +793,7 @@ impl PlacementWishes for Cftl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapcache::superblock_order::superblock_order;
     use crate::rng::Rng;
 
     /// Filters, and a bit for each of 256 blocks.
@@ -749,10 +801,11 @@ mod tests {
 
     /// Two translation pages, and one of the block table.
     fn cache(bytes: u64) -> (Cftl, Vec<u32>) {
-        let config = MapCacheConfig { bytes, cftl_block_pages: 8, ..MapCacheConfig::default() };
+        let keys = CftlKeys { cftl_block_pages: 8, ..CftlKeys::default() };
         (
             Cftl::new(
-                &config,
+                &keys,
+                bytes,
                 TranslationLayout { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 8 },
             ),
             (0..2048).collect(),
@@ -836,7 +889,7 @@ mod tests {
         let text = r#"{ "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 256,
             "page_bytes": 4096 }, "ftl": { "over_provisioning": 0.7 } }"#;
         let (mut cache, mut table) = cache(1 << 16);
-        cache.set_plane_order(SuperblockOrder::new(&serde_json::from_str(text).unwrap()));
+        cache.set_plane_order(superblock_order(text));
         // The first 512 units go round the planes, in blocks that were opened one after the other.
         let rows = [3, 5, 0, 7];
         let block = |plane: u32| plane * 8 + rows[plane as usize];

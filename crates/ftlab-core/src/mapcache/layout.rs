@@ -1,6 +1,5 @@
 //! How translation pages divide the logical space.
 
-use crate::config::{DeviceConfig, FtlKind};
 use crate::geometry::Lpn;
 
 /// How translation pages divide the logical space: `tpn = lpn / entries`.
@@ -12,10 +11,10 @@ pub struct TranslationLayout {
     pub shift: u32,
     /// Mapping units of a NAND page, a power of two.
     pub slots: u32,
-    /// Planes that data written in order go round; 1 for the endless log of `ftl.kind = "map_only"`.
+    /// Planes that data written in order go round; 1 for the endless log of the mapping cache alone.
     pub planes: u32,
     /// Units of a logical block, of which a second table in flash has the places, one entry each: its translation pages have
-    /// the numbers behind those of the page table. 0 where nothing is put in order ([`DeviceConfig::gathers`]).
+    /// the numbers behind those of the page table. 0 where nothing is put in order.
     pub block_units: u32,
 }
 
@@ -23,21 +22,6 @@ pub struct TranslationLayout {
 pub const ENTRY_BYTES: u32 = 4;
 
 impl TranslationLayout {
-    /// For the drive that a validated configuration describes: a translation page is a NAND page.
-    pub fn new(config: &DeviceConfig) -> Self {
-        let entries = config.geometry.page_bytes as u32 / ENTRY_BYTES;
-        let g = &config.geometry;
-        let (slots, planes) = match config.ftl.kind {
-            FtlKind::MapOnly => (1, 1),
-            FtlKind::Page => {
-                ((g.page_bytes / config.unit_bytes()) as u32, g.channels * g.ways * g.dies * g.planes)
-            }
-        };
-        let block_units = if config.gathers() { config.map_cache.cftl_block_pages } else { 0 };
-        let logical_units = config.logical_pages() as u32;
-        Self { logical_units, shift: entries.trailing_zeros(), slots, planes, block_units }
-    }
-
     /// Entries in a translation page, a power of two.
     pub const fn entries(self) -> u32 {
         1 << self.shift

@@ -32,12 +32,17 @@
 //! - Looking up for a write costs as for a read: a wrong prediction is paid for, a right one is believed.
 //! - Groups have fewer units where a translation page has.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::scheme::{Contrast, Scheme};
 
 /// Bytes of a segment.
 const SEGMENT_BYTES: u32 = 8;
@@ -65,11 +70,6 @@ const UNMAPPED: u32 = u32::MAX;
 
 /// Base-2 logarithm of the units in a group, where a translation page has as many.
 const GROUP_SHIFT: u32 = 8;
-
-/// The least memory that will do on a drive of this shape: for a group at its largest, and a batch.
-pub fn least_bytes(layout: TranslationLayout) -> u64 {
-    16 << layout.shift.min(GROUP_SHIFT)
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -445,6 +445,45 @@ impl Group {
     }
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LeaftlKeys {
+    /// How far from the right physical unit a prediction may be. The spare area of a page names as many neighbours on each
+    /// side, at 4 bytes each.
+    pub leaftl_gamma: u32,
+    /// Changes that are learned together: those of 8 MB of data of 4 KiB pages in the paper. They never take more than a
+    /// quarter of the memory.
+    pub leaftl_batch_pages: u32,
+    /// Changes learned from one compaction of the groups in memory to the next.
+    pub leaftl_compaction_writes: u64,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+}
+
+impl Default for LeaftlKeys {
+    fn default() -> Self {
+        Self {
+            leaftl_gamma: 0,
+            leaftl_batch_pages: 2048,
+            leaftl_compaction_writes: 1_000_000,
+            flush_coalesce: false,
+        }
+    }
+}
+
+impl Scheme for Leaftl {
+    const SUMMARY: &'static str = "Segments learned by linear regression, groups of 256 units in LRU order.";
+    const SOURCE: &'static str = "LeaFTL: Sun et al., ASPLOS 2023";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "leaftl_gamma", value: "8", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "leaftl_batch_pages", value: "20", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "leaftl_compaction_writes", value: "50", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=16384"] },
+    ];
+    type Keys = LeaftlKeys;
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Leaftl {
@@ -482,24 +521,23 @@ pub struct Leaftl {
     wrong: Option<u32>,
 }
 
-impl Leaftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
+impl MapCacheScheme for Leaftl {
+    fn new(keys: &LeaftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
         let shift = layout.shift.min(GROUP_SHIFT);
         let groups = layout.logical_units.div_ceil(1 << shift);
-        let most = (config.bytes / 4 / WAITING_BYTES).max(1);
-        let batch = u64::from(config.leaftl_batch_pages).min(most) as usize;
+        let most = (bytes / 4 / WAITING_BYTES).max(1);
+        let batch = u64::from(keys.leaftl_batch_pages).min(most) as usize;
         let mut links = Links::default();
         links.reach(groups);
         Self {
             layout,
             shift,
-            gamma: config.leaftl_gamma,
-            capacity: config.bytes,
-            coalesce: config.flush_coalesce,
+            gamma: keys.leaftl_gamma,
+            capacity: bytes,
+            coalesce: keys.flush_coalesce,
             batch,
-            compaction_writes: config.leaftl_compaction_writes,
-            until_compaction: config.leaftl_compaction_writes,
+            compaction_writes: keys.leaftl_compaction_writes,
+            until_compaction: keys.leaftl_compaction_writes,
             groups: (0..groups).map(|_| Group::default()).collect(),
             known: vec![false; layout.pages() as usize],
             owner: vec![0; (groups as usize) << shift],
@@ -518,6 +556,37 @@ impl Leaftl {
         }
     }
 
+    fn check_keys(keys: &LeaftlKeys, page: PageSizes) -> Result<(), ConfigError> {
+        let named = (2 * u64::from(keys.leaftl_gamma) + 1) * u64::from(ENTRY_BYTES);
+        if keys.leaftl_gamma > 0 && named > page.spare_bytes {
+            let expected = format!(
+                "needs {named} bytes for the logical numbers of neighbours, but geometry.spare_bytes is {}",
+                page.spare_bytes
+            );
+            return refuse("leaftl_gamma", keys.leaftl_gamma, expected);
+        }
+        if keys.leaftl_batch_pages == 0 {
+            return refuse("leaftl_batch_pages", 0, "must be at least 1");
+        }
+        if keys.leaftl_compaction_writes == 0 {
+            return refuse("leaftl_compaction_writes", 0, "must be at least 1");
+        }
+        Ok(())
+    }
+
+    /// For a group at its largest, and a batch.
+    fn least_bytes(_: &LeaftlKeys, _: u64, layout: TranslationLayout) -> u64 {
+        16 << layout.shift.min(GROUP_SHIFT)
+    }
+
+    /// All segments stay in the tables, in memory of the drive or not: one for each unit, at worst.
+    fn table_bytes_at_most(keys: &LeaftlKeys, layout: TranslationLayout) -> TableBytes {
+        let more = 64 * u64::from(keys.leaftl_batch_pages.min(layout.logical_units));
+        TableBytes { per_unit: 48, per_node: 0, node_bytes: 1, per_page: 64, more }
+    }
+}
+
+impl Leaftl {
     #[inline]
     fn waits(&self, lpn: Lpn) -> bool {
         self.is_waiting[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
@@ -982,6 +1051,7 @@ impl PlacementWishes for Leaftl {
 mod tests {
     use super::*;
     use crate::mapcache::cache::Intent;
+    use crate::mapcache::superblock_order::superblock_order;
 
     fn points(points: &[(u8, u32)]) -> Vec<Point> {
         points.iter().map(|&(offset, ppn)| Point { offset, ppn }).collect()
@@ -1051,7 +1121,7 @@ mod tests {
             r#"{{ "geometry": {{ "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 4, "page_bytes": 8192,
                 "mapping_unit_bytes": 4096 }}, "ftl": {{ "striping": "{striping}" }} }}"#
         );
-        SuperblockOrder::new(&serde_json::from_str(&text).unwrap())
+        superblock_order(&text)
     }
 
     #[test]
@@ -1099,15 +1169,15 @@ mod tests {
     }
 
     fn cache(gamma: u32, bytes: u64) -> Leaftl {
-        let config = MapCacheConfig {
-            bytes,
+        let keys = LeaftlKeys {
             leaftl_gamma: gamma,
             leaftl_batch_pages: 8,
             leaftl_compaction_writes: 1000,
-            ..MapCacheConfig::default()
+            ..LeaftlKeys::default()
         };
         Leaftl::new(
-            &config,
+            &keys,
+            bytes,
             TranslationLayout { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 0 },
         )
     }

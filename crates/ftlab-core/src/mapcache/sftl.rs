@@ -13,12 +13,17 @@
 //! that is the entry before); the units of a NAND page continue each other. The write buffer is a fixed share of memory, and pages
 //! with at most `sparse_entries` changes go there: the paper fixes neither.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::scheme::{Contrast, Scheme};
 
 /// Bytes of an entry in the write buffer: both addresses.
 const BUFFERED_BYTES: u32 = 8;
@@ -30,6 +35,41 @@ struct Page {
     /// Entries that are newer than in flash.
     changed: u32,
     in_memory: bool,
+}
+
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SftlKeys {
+    /// Share of memory for the write buffer of single entries, from 0 (none) to 0.5. It is described as small: a tenth.
+    pub sparse_fraction: f64,
+    /// A page that leaves memory with at most this many changed entries leaves them in the write buffer. 32 take as much
+    /// there as the bit maps of a page of 4 KiB.
+    pub sparse_entries: u32,
+}
+
+impl Default for SftlKeys {
+    fn default() -> Self {
+        Self { sparse_fraction: 0.1, sparse_entries: 32 }
+    }
+}
+
+impl SftlKeys {
+    /// Entries that the write buffer takes, out of `bytes` of memory.
+    fn buffered_at_most(&self, bytes: u64) -> u32 {
+        (bytes as f64 * self.sparse_fraction / f64::from(BUFFERED_BYTES)).min(f64::from(1 << 28)) as u32
+    }
+}
+
+impl Scheme for Sftl {
+    const SUMMARY: &'static str = "Whole translation pages, compressed by runs of consecutive physical addresses; few \
+                                   changes wait in a buffer.";
+    const SOURCE: &'static str = "Jiang, Zhang, Yuan, Hu, Chen, MSST 2011";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "sparse_fraction", value: "0.2", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "sparse_entries", value: "4", with: &["map_cache.bytes=16384"] },
+    ];
+    type Keys = SftlKeys;
 }
 
 /// See the module.
@@ -60,17 +100,16 @@ pub struct Sftl {
     words: usize,
 }
 
-impl Sftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
+impl MapCacheScheme for Sftl {
+    fn new(keys: &SftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
         let (pages, words) = (layout.pages() as usize, (layout.entries() as usize).div_ceil(64));
-        let buffer_capacity = Self::buffered_at_most(config);
-        let sparse_entries = config.sparse_entries.min(layout.entries());
+        let buffer_capacity = keys.buffered_at_most(bytes);
+        let sparse_entries = keys.sparse_entries.min(layout.entries());
         let mut links = Links::default();
         links.reach(layout.pages() - 1);
         Self {
             layout,
-            capacity: config.bytes - u64::from(buffer_capacity * BUFFERED_BYTES),
+            capacity: bytes - u64::from(buffer_capacity * BUFFERED_BYTES),
             used: 0,
             buffer_capacity,
             buffered: 0,
@@ -87,16 +126,34 @@ impl Sftl {
         }
     }
 
-    fn buffered_at_most(config: &MapCacheConfig) -> u32 {
-        (config.bytes as f64 * config.sparse_fraction / f64::from(BUFFERED_BYTES)).min(f64::from(1 << 28))
-            as u32
+    fn check_keys(keys: &SftlKeys, _: PageSizes) -> Result<(), ConfigError> {
+        if !(0.0..=0.5).contains(&keys.sparse_fraction) {
+            return refuse("sparse_fraction", keys.sparse_fraction, "must be from 0 to 0.5");
+        }
+        if keys.sparse_entries == 0 {
+            let expected = "must be at least 1 (sparse_fraction = 0: no buffer)";
+            return refuse("sparse_entries", 0, expected);
+        }
+        if keys.sparse_entries != SftlKeys::default().sparse_entries && keys.sparse_fraction == 0.0 {
+            let expected = "has no effect with map_cache.sparse_fraction = 0: there is no write buffer";
+            return refuse("sparse_entries", keys.sparse_entries, expected);
+        }
+        Ok(())
     }
 
-    /// The least memory with which a page fits that has no runs at all.
-    pub(crate) fn least_bytes(config: &MapCacheConfig, page_bytes: u64) -> u64 {
-        page_bytes + page_bytes / 16 + 4 + u64::from(Self::buffered_at_most(config) * BUFFERED_BYTES)
+    /// For a page that has no runs at all.
+    fn least_bytes(keys: &SftlKeys, bytes: u64, layout: TranslationLayout) -> u64 {
+        let page = u64::from(layout.page_bytes());
+        page + page / 16 + 4 + u64::from(keys.buffered_at_most(bytes) * BUFFERED_BYTES)
     }
 
+    fn table_bytes_at_most(keys: &SftlKeys, _: TranslationLayout) -> TableBytes {
+        let more = 16 * u64::from(keys.sparse_entries);
+        TableBytes { per_unit: 1, per_node: 0, node_bytes: 1, per_page: 40, more }
+    }
+}
+
+impl Sftl {
     /// The word and the bit of an entry.
     #[inline]
     fn bit(&self, lpn: Lpn) -> (usize, u64) {
@@ -399,6 +456,7 @@ impl PlacementWishes for Sftl {
 mod tests {
     use super::*;
     use crate::mapcache::cache::Intent::{self, Read, Write};
+    use crate::mapcache::superblock_order::superblock_order;
 
     /// Pages of 128 entries: 36 bytes, and 4 for each run.
     const LAYOUT: TranslationLayout =
@@ -412,9 +470,12 @@ mod tests {
 
     impl Drive {
         fn new(bytes: u64, sparse_fraction: f64, layout: TranslationLayout) -> Self {
-            let config =
-                MapCacheConfig { bytes, sparse_fraction, sparse_entries: 2, ..MapCacheConfig::default() };
-            Self { cache: Sftl::new(&config, layout), table: (0..layout.logical_units).collect(), next: 5000 }
+            let keys = SftlKeys { sparse_fraction, sparse_entries: 2 };
+            Self {
+                cache: Sftl::new(&keys, bytes, layout),
+                table: (0..layout.logical_units).collect(),
+                next: 5000,
+            }
         }
 
         fn access(&mut self, lpn: u32, intent: Intent) -> (bool, Vec<MapOp>) {
@@ -476,7 +537,7 @@ mod tests {
     fn planes_that_take_turns_have_one_run() {
         let text = r#"{ "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 128,
             "page_bytes": 8192, "mapping_unit_bytes": 4096 }, "ftl": { "striping": "dynamic" } }"#;
-        let plane_order = SuperblockOrder::new(&serde_json::from_str(text).unwrap());
+        let plane_order = superblock_order(text);
         let mut drive = Drive::new(4096, 0.0, TranslationLayout { slots: 2, planes: 4, ..LAYOUT });
         drive.cache.set_plane_order(plane_order);
         // Pages of 2 units go round from the second plane on, in blocks of another row each, opened one after the other.

@@ -1,9 +1,7 @@
 //! Numbers for physical units in the order in which planes are written.
 
-use crate::config::{DeviceConfig, Striping};
 use crate::geometry::{BlockId, Geometry};
-use crate::mapcache::layout::TranslationLayout;
-use crate::plane_order::PlaneOrder;
+use crate::plane_order::{AllocationOrder, PlaneOrder};
 
 /// Numbers for physical units in the order in which planes are written: first the slots of a page, then the pages with
 /// the same place in each plane, then the places, and then rows of blocks that were opened together. What the host
@@ -29,30 +27,29 @@ pub struct SuperblockOrder {
 }
 
 impl SuperblockOrder {
-    /// For the drive that a validated configuration describes.
-    pub fn new(config: &DeviceConfig) -> Self {
-        let layout = TranslationLayout::new(config);
-        if layout.planes == 1 {
+    /// Of a drive whose planes are used in the order `allocation`. `dynamic`: by turns, whatever the address.
+    pub fn new(geometry: &Geometry, allocation: AllocationOrder, dynamic: bool) -> Self {
+        let planes = geometry.planes();
+        if planes == 1 {
             return Self::default();
         }
-        let geometry = Geometry::new(config);
-        let order = PlaneOrder::new(&geometry, config.ftl.allocation, true);
-        let mut turns = vec![0; layout.planes as usize];
+        let order = PlaneOrder::new(geometry, allocation, true);
+        let mut turns = vec![0; planes as usize];
         for turn in 0..order.len() {
             turns[order.at(turn).index()] = turn;
         }
         let (units_per_block, blocks_per_plane) = (geometry.units_per_block(), geometry.blocks_per_plane());
-        let row_count = u32::MAX / (units_per_block * layout.planes) / 2 * 2;
+        let row_count = u32::MAX / (units_per_block * planes) / 2 * 2;
         let (row_count, step) = if row_count < 4 * blocks_per_plane { (0, 1) } else { (row_count, 2) };
         let last = 2 * (blocks_per_plane - 1);
         Self {
-            dynamic: config.ftl.striping == Striping::Dynamic,
+            dynamic,
             units_per_block,
             blocks_per_plane,
-            slots: layout.slots,
+            slots: geometry.slots_per_page,
             turns,
             rows: (0..geometry.blocks()).map(|block| step * (block % blocks_per_plane)).collect(),
-            last: vec![[last, last + 1]; layout.planes as usize],
+            last: vec![[last, last + 1]; planes as usize],
             front: last,
             row_count,
         }
@@ -100,4 +97,12 @@ impl SuperblockOrder {
     pub fn table_bytes(&self) -> u64 {
         (self.turns.capacity() + self.rows.capacity()) as u64 * 4 + self.last.capacity() as u64 * 8
     }
+}
+
+/// Of the drive that a device file describes.
+#[cfg(test)]
+pub(super) fn superblock_order(text: &str) -> SuperblockOrder {
+    let config: crate::config::DeviceConfig = serde_json::from_str(text).expect("a device file");
+    let dynamic = config.ftl.striping == crate::config::Striping::Dynamic;
+    SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
 }

@@ -16,11 +16,15 @@
 //! collection changes keeps its time, and leaves after the changed ones of its node. When collection writes a translation
 //! page, the changes of its node go along.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
+use crate::mapcache::scheme::{MapCacheScheme, TableBytes};
+use crate::scheme::{Contrast, Scheme};
 
 /// What an entry and a node take.
 const CACHED_BYTES: u32 = 6;
@@ -55,6 +59,30 @@ impl Node {
     }
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TpftlKeys {
+    /// By how many translation pages memory must have fewer, or more again, for accesses to count as sequential, or not; 0
+    /// is without selective prefetching. 3 is the paper's.
+    pub selective_threshold: u32,
+}
+
+impl Default for TpftlKeys {
+    fn default() -> Self {
+        Self { selective_threshold: 3 }
+    }
+}
+
+impl Scheme for Tpftl {
+    const SUMMARY: &'static str = "Two-level LRU: entries clustered by translation page; request-level and selective \
+                                   prefetching; batch updates.";
+    const SOURCE: &'static str = "Zhou, Wu, Huang, He, Zhou, Xie, EuroSys 2015";
+    const CONTRASTS: &'static [Contrast] =
+        &[Contrast { key: "selective_threshold", value: "1", with: &["map_cache.bytes=600"] }];
+    type Keys = TpftlKeys;
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Tpftl {
@@ -81,16 +109,12 @@ pub struct Tpftl {
     selective: u64,
 }
 
-impl Tpftl {
-    /// Memory for one entry.
-    pub(crate) const LEAST_BYTES: u32 = CACHED_BYTES + NODE_BYTES;
-
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, layout: TranslationLayout) -> Self {
+impl MapCacheScheme for Tpftl {
+    fn new(keys: &TpftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
         let node = |_| Node { clean: List::new(), dirty: List::new(), times: 0, place: NONE };
         Self {
             layout,
-            capacity: config.bytes,
+            capacity: bytes,
             used: 0,
             now: 0,
             entries: Vec::new(),
@@ -99,7 +123,7 @@ impl Tpftl {
             entry_of: vec![0; layout.logical_units as usize],
             nodes: (0..layout.pages()).map(node).collect(),
             order: Vec::with_capacity(layout.pages() as usize),
-            selective_threshold: config.selective_threshold.into(),
+            selective_threshold: keys.selective_threshold.into(),
             nodes_change: 0,
             sequential: false,
             single: 0,
@@ -108,6 +132,16 @@ impl Tpftl {
         }
     }
 
+    fn least_bytes(_: &TpftlKeys, _: u64, _: TranslationLayout) -> u64 {
+        (CACHED_BYTES + NODE_BYTES).into()
+    }
+
+    fn table_bytes_at_most(_: &TpftlKeys, _: TranslationLayout) -> TableBytes {
+        TableBytes { per_unit: 4, per_node: 28, node_bytes: ENTRY_BYTES.into(), per_page: 64, more: 0 }
+    }
+}
+
+impl Tpftl {
     #[inline]
     fn find(&self, lpn: Lpn) -> u32 {
         self.entry_of[lpn.index()].wrapping_sub(1)
@@ -437,12 +471,7 @@ mod tests {
         TranslationLayout { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
 
     fn cache(entries: u64, nodes: u64, selective_threshold: u32) -> Tpftl {
-        let config = MapCacheConfig {
-            bytes: entries * 6 + nodes * 4,
-            selective_threshold,
-            ..MapCacheConfig::default()
-        };
-        Tpftl::new(&config, LAYOUT)
+        Tpftl::new(&TpftlKeys { selective_threshold }, entries * 6 + nodes * 4, LAYOUT)
     }
 
     fn access(cache: &mut Tpftl, lpn: u32, intent: Intent, rest: u32) -> (bool, Vec<MapOp>) {

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, Model, Striping};
+use crate::ftl::page::capacity::translation_layout;
 use crate::geometry::Lpn;
 use crate::mapcache::MapCacheKind;
 use crate::mapcache::cache::{Lookup, MapCache, MapOp};
 use crate::mapcache::layout::TranslationLayout;
+use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::metrics::series::MapTotals;
 use crate::metrics::summary::{MapCacheSummary, MapPenalty};
 use crate::time::{Rate, Time};
@@ -23,7 +25,7 @@ struct Prices {
 impl Prices {
     fn new(config: &DeviceConfig) -> Self {
         let timing = &config.timing;
-        let classes = config.cell.kind.classes();
+        let classes = config.cell.kind.kind().classes();
         // Translation pages come to lie on pages of every class.
         let mean = |times: &crate::config::ClassTimes| {
             let sum: f64 = classes.iter().filter_map(|class| times.get(*class)).sum();
@@ -99,8 +101,15 @@ pub struct Translation {
 impl Translation {
     /// For a validated configuration; `None` when the table is in memory.
     pub(crate) fn new(config: &DeviceConfig, verify: bool) -> Option<Self> {
-        let layout = TranslationLayout::new(config);
-        let cache = MapCacheKind::build(config, layout)?;
+        let layout = translation_layout(config);
+        let order = match config.model {
+            Model::Drive => {
+                let dynamic = config.ftl.striping == Striping::Dynamic;
+                SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
+            }
+            Model::MappingCache => SuperblockOrder::default(),
+        };
+        let cache = config.map_cache.kind.build(layout, order)?;
         let pages = layout.all_pages();
         let unmapped = |entries: u32| vec![u32::MAX; entries as usize];
         Some(Self {
@@ -108,8 +117,8 @@ impl Translation {
             layout,
             ops: Vec::with_capacity(64),
             counts: MapCounts::default(),
-            kind: config.map_cache.kind,
-            capacity_bytes: config.map_cache.bytes,
+            kind: config.map_cache.kind.kind(),
+            capacity_bytes: config.map_cache.kind.bytes(),
             unit_bytes: config.unit_bytes() as u32,
             prices: Prices::new(config),
             persisted: verify.then(|| Persisted {

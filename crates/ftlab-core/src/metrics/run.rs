@@ -1,6 +1,6 @@
 //! The metrics of a run: what completed, how long it took, and the series over time.
 
-use crate::config::{DeviceConfig, FtlKind};
+use crate::config::{DeviceConfig, Model};
 use crate::flash::port::FlashPort;
 use crate::flash::{CAUSES, Flash};
 use crate::geometry::SECTOR_BYTES;
@@ -207,9 +207,9 @@ impl RunMetrics {
             ..counted
         };
         // The model of the mapping cache alone has no flash to speak of.
-        let units = match config.ftl.kind {
-            FtlKind::MapOnly => geometry.logical_units,
-            FtlKind::Page => geometry.physical_units(),
+        let units = match config.model {
+            Model::MappingCache => geometry.logical_units,
+            Model::Drive => geometry.physical_units(),
         };
         let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::config::{FreeBlockChoice, FtlConfig, WearLeveling};
+use crate::config::{FreeBlockChoice, FtlConfig, WearLevelingChoice};
 use crate::geometry::Geometry;
 
 /// The free blocks of one plane.
@@ -28,10 +28,10 @@ impl FreeBlocks {
     /// All rows of a plane of erased flash are free.
     pub fn new(geometry: &Geometry, config: &FtlConfig) -> Self {
         let rows = geometry.blocks_per_plane();
-        if config.wear_leveling != WearLeveling::None {
+        let WearLevelingChoice::None(keys) = config.wear_leveling else {
             return FreeBlocks::LeastWorn((0..rows).map(|row| Reverse((0, row))).collect());
-        }
-        match config.free_block {
+        };
+        match keys.free_block {
             FreeBlockChoice::Fifo => FreeBlocks::Fifo((0..rows).collect()),
             FreeBlockChoice::NextFit => {
                 let mut bits = vec![u64::MAX; (rows as usize).div_ceil(64)];
@@ -117,24 +117,24 @@ impl FreeBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::DeviceConfig;
+    use crate::config::{DeviceConfig, FreeBlockKeys, WearLeveling};
 
     fn geometry() -> Geometry {
         let text = r#"{ "geometry": { "channels": 2, "ways": 3, "dies": 2, "planes": 2, "blocks_per_plane": 70,
             "pages_per_block": 4, "page_bytes": 4096 } }"#;
-        Geometry::new(&serde_json::from_str::<DeviceConfig>(text).unwrap())
+        serde_json::from_str::<DeviceConfig>(text).unwrap().to_geometry()
     }
 
     #[test]
     fn next_fit_goes_round() {
-        let mut config = FtlConfig { free_block: FreeBlockChoice::NextFit, ..FtlConfig::default() };
+        let next_fit = WearLevelingChoice::None(FreeBlockKeys { free_block: FreeBlockChoice::NextFit });
+        let mut config = FtlConfig { wear_leveling: next_fit, ..FtlConfig::default() };
         let mut free = FreeBlocks::new(&geometry(), &config);
         assert_eq!((0..69).map(|_| free.take().unwrap()).collect::<Vec<_>>(), (0..69).collect::<Vec<_>>());
         free.give(3, 1);
         free.give(66, 1);
         assert_eq!([free.take(), free.take(), free.take(), free.take()], [Some(69), Some(3), Some(66), None]);
-        config.wear_leveling = WearLeveling::Dynamic;
-        config.free_block = FreeBlockChoice::Fifo;
+        config.wear_leveling = WearLeveling::Dynamic.into();
         let mut free = FreeBlocks::new(&geometry(), &config);
         assert_eq!(free.take(), Some(0));
         free.give(0, 1);

@@ -3,7 +3,7 @@
 
 use crate::access::Access;
 use crate::cause::Cause;
-use crate::config::{FtlConfig, WearLeveling};
+use crate::config::{FtlConfig, WearLevelingChoice};
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
@@ -98,12 +98,14 @@ impl<V: VictimPolicy> Blocks<V> {
     /// The blocks of erased flash, with `slots` open ones in each plane.
     pub fn new(geometry: &Geometry, config: &FtlConfig, slots: usize, victims: V) -> Self {
         let plane = || Plane { free: FreeBlocks::new(geometry, config), open: vec![None; slots], erases: 0 };
-        let levels = config.wear_leveling == WearLeveling::Static;
         Self {
             low_free_blocks: config.gc_low_free_blocks,
             high_free_blocks: config.gc_high(),
             summary_page: config.summary_page,
-            level_beyond: levels.then_some(config.wear_leveling_threshold),
+            level_beyond: match &config.wear_leveling {
+                WearLevelingChoice::Static(keys) => Some(keys.wear_leveling_threshold),
+                WearLevelingChoice::None(_) | WearLevelingChoice::Dynamic(_) => None,
+            },
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
             dies: vec![Die::default(); geometry.dies() as usize],
             victims,

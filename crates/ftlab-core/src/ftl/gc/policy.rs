@@ -1,19 +1,28 @@
 //! The contract of a victim policy.
 
-use crate::config::FtlConfig;
+use crate::error::ConfigError;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::Scheme;
 
 /// Chooses which block of a plane is collected.
 ///
 /// Candidates are the sealed blocks: those that are written full. Order of calls for a block: `on_seal` once, then
 /// `on_invalidate` for each unit that becomes stale, then it leaves by `pick` or `remove`, and may be sealed again
-/// in its next life. All methods but `prefetch`,
-/// `picks_emptiest` and `likely_next` are required. A policy keeps its own tables and never changes anything else; each call should be O(1)
+/// in its next life. Required are `new` and the methods up to `remove`, and `table_bytes`. A policy keeps its own tables and never changes anything else; each call should be O(1)
 /// on average, because `on_invalidate` runs for every page that the host overwrites.
-pub trait VictimPolicy: Sized {
+pub trait VictimPolicy: Scheme + Sized {
     /// A policy without candidates for drives of shape `geometry`; `rng` is its own generator.
-    fn new(geometry: &Geometry, config: &FtlConfig, rng: Rng) -> Self;
+    fn new(geometry: &Geometry, keys: &Self::Keys, rng: Rng) -> Self;
+
+    /// Check the limits of its keys; keys in errors are without their section.
+    ///
+    /// # Errors
+    /// The first value beyond them.
+    fn check_keys(keys: &Self::Keys) -> Result<(), ConfigError> {
+        let _ = keys;
+        Ok(())
+    }
 
     /// `block` is full now, with `valid` live units.
     fn on_seal(&mut self, block: BlockId, valid: u32);

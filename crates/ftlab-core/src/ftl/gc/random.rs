@@ -1,9 +1,9 @@
 //! Random: any sealed block.
 
-use crate::config::FtlConfig;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::{NoKeys, Scheme};
 
 /// The sealed blocks of each plane as a dense list, so that one can be drawn at random in O(1).
 #[derive(Debug)]
@@ -56,8 +56,14 @@ pub struct Random {
     rng: Rng,
 }
 
+impl Scheme for Random {
+    const SUMMARY: &'static str = "Any sealed block, each equally likely.";
+    const SOURCE: &'static str = "B. Van Houdt, SIGMETRICS 2013, d = 1";
+    type Keys = NoKeys;
+}
+
 impl VictimPolicy for Random {
-    fn new(geometry: &Geometry, _: &FtlConfig, rng: Rng) -> Self {
+    fn new(geometry: &Geometry, _: &NoKeys, rng: Rng) -> Self {
         Self { sealed: SealedSet::new(geometry), rng }
     }
 

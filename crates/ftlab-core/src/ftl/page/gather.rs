@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::capacity;
 use super::table::PageTable;
 use super::{PageFtl, PageReads};
 use crate::cause::Cause;
@@ -41,12 +42,13 @@ pub(super) struct BlockGathering {
 impl BlockGathering {
     /// For a drive on which `units` can be live, translation pages included.
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, units: u64) -> Self {
-        let pages =
-            if config.gathers() { config.map_cache.cftl_block_pages / geometry.slots_per_page } else { 0 };
+        let pages = capacity::ordered_units(config) / geometry.slots_per_page;
         Self {
             pages,
             // Half of what a plane has beyond its share.
-            limit: units.div_ceil(geometry.planes().into()).midpoint(config.usable_units_per_plane()),
+            limit: units
+                .div_ceil(geometry.planes().into())
+                .midpoint(capacity::usable_units_per_plane(config)),
             pending: Vec::with_capacity(MOST_PENDING),
             contiguous: Vec::new(),
             live: vec![(0, u32::MAX); if pages > 0 { geometry.planes() as usize } else { 0 }],

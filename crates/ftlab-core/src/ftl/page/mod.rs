@@ -19,8 +19,8 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, OpenSlot, Place};
-use crate::ftl::gc::Victims;
 use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::gc::{VictimChoice, Victims};
 use crate::ftl::placement::{Placement, Stripe};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::layer::{Ftl, FtlCounters, Layer};
@@ -29,6 +29,7 @@ use crate::mapcache::translation::Translation;
 use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
 
+pub mod capacity;
 mod collect;
 mod fetches;
 mod gather;
@@ -57,7 +58,9 @@ pub struct PageFtl<V = Victims, L = Stripe, T = (), const CACHED: bool = false> 
     survivors: Vec<Ppn>,
 }
 
-impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
+impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, T: Ticket, const CACHED: bool>
+    PageFtl<V, L, T, CACHED>
+{
     /// An empty drive of a validated configuration.
     ///
     /// # Panics
@@ -66,8 +69,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let table = PageTable::new(config, geometry, verify);
         assert_eq!(table.translation.is_some(), CACHED, "map_cache.kind and the type agree");
         let ftl = config.ftl.clone();
-        let slots = config.open_blocks_per_plane() as usize;
-        let victims = V::new(geometry, &ftl, Rng::new(seed, "gc"));
+        let slots = capacity::open_blocks_per_plane(config) as usize;
+        let victims = V::new(geometry, &ftl.gc, Rng::new(seed, "gc"));
         Self {
             copyback: config.timing.copyback,
             blocks: Blocks::new(geometry, &ftl, slots, victims),
@@ -81,7 +84,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             config: ftl,
         }
     }
+}
 
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     #[inline(always)]
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         self.table.lookup(lpn)
@@ -458,7 +463,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     }
 }
 
-impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Ftl<P>
+impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, P: FlashPort, const CACHED: bool> Ftl<P>
     for PageFtl<V, L, P::Ticket, CACHED>
 {
     type On<Q: FlashPort> = PageFtl<V, L, Q::Ticket, CACHED>;

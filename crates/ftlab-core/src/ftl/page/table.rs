@@ -1,5 +1,6 @@
 //! The page table: where every logical unit is, and its part in flash when there is a mapping cache.
 
+use super::capacity;
 use super::fetches::PendingFetches;
 use crate::config::DeviceConfig;
 use crate::flash::nand::NandArray;
@@ -26,7 +27,7 @@ pub(super) struct PageTable<T> {
 impl<T: Ticket> PageTable<T> {
     /// That of an erased drive.
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool) -> Self {
-        let units = u64::from(geometry.logical_units) + config.translation_units();
+        let units = u64::from(geometry.logical_units) + capacity::translation_units(config);
         Self {
             map: table::filled(units as usize, UNMAPPED),
             translation: Translation::new(config, verify),

@@ -2,11 +2,12 @@
 //!
 //! Source: IEEK paper 2012-50-3-10, sections 3 and 4 of the specification drawn from it.
 
-use crate::config::MapCacheConfig;
+use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, NONE, RankedList};
+use crate::mapcache::scheme::{PageSizes, TableBytes};
 
 /// What a miss fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +54,23 @@ pub(super) const fn half(layout: TranslationLayout, lpn: Lpn) -> u32 {
 }
 
 /// Bytes of a run beside its entries, with `charge_headers`: first entry 4, flags 1, window 1, padding 2.
-pub(super) const fn header_bytes(config: &MapCacheConfig) -> u32 {
-    if config.charge_headers { 8 } else { 0 }
+pub(super) const fn header_bytes(charge_headers: bool) -> u32 {
+    if charge_headers { 8 } else { 0 }
+}
+
+/// Refuse a window that no miss can fetch: `bytes` of a page.
+pub(super) fn check_forward(key: &str, bytes: u32, page: PageSizes) -> Result<(), ConfigError> {
+    let page = page.page_bytes;
+    if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) || u64::from(bytes) > page {
+        let expected = format!("must be a multiple of 4, from 4 to geometry.page_bytes ({page})");
+        return refuse(key, bytes, expected);
+    }
+    Ok(())
 }
 
 /// A run of entries in memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unit {
+pub(super) struct Run {
     pub(super) low: u32,
     pub(super) high: u32,
     /// Whose miss fetched it.
@@ -81,13 +92,13 @@ struct Page {
 
 /// Runs in LRU order, within a number of bytes.
 #[derive(Debug)]
-pub(super) struct Units {
+pub(super) struct Runs {
     pub(super) layout: TranslationLayout,
     capacity: u64,
     used: u64,
     header_bytes: u32,
     coalesce: bool,
-    units: Vec<Unit>,
+    runs: Vec<Run>,
     unused: Vec<u32>,
     links: Links,
     pub(super) order: RankedList,
@@ -99,17 +110,23 @@ pub(super) struct Units {
     words: usize,
 }
 
-impl Units {
+impl Runs {
     /// None yet. The order will know of each run whether its rank is below each of `ranks`.
-    pub(super) fn new(config: &MapCacheConfig, layout: TranslationLayout, ranks: Vec<u32>) -> Self {
+    pub(super) fn new(
+        layout: TranslationLayout,
+        capacity: u64,
+        header_bytes: u32,
+        coalesce: bool,
+        ranks: Vec<u32>,
+    ) -> Self {
         let words = (layout.entries() as usize).div_ceil(64);
         Self {
             layout,
-            capacity: config.bytes,
+            capacity,
             used: 0,
-            header_bytes: header_bytes(config),
-            coalesce: config.flush_coalesce,
-            units: Vec::new(),
+            header_bytes,
+            coalesce,
+            runs: Vec::new(),
             unused: Vec::new(),
             links: Links::default(),
             order: RankedList::new(ranks),
@@ -124,13 +141,23 @@ impl Units {
     /// Look up; a miss fetches `window`.
     #[inline]
     pub(super) fn lookup(&mut self, lookup: Lookup, window: Window, ops: &mut Vec<MapOp>) -> bool {
-        let unit = self.find(lookup.lpn);
-        if unit == NONE {
+        let run = self.find(lookup.lpn);
+        if run == NONE {
             self.fetch(lookup, window, ops);
             return false;
         }
-        self.hit(unit, lookup.changes());
+        self.hit(run, lookup.changes());
         true
+    }
+
+    /// What its tables take at most, when every run may be as short as what `window` fetches.
+    pub(super) fn table_bytes_at_most(window: Window, layout: TranslationLayout) -> TableBytes {
+        // What a forward window fetched may be cut down to one entry.
+        let node_bytes = match window {
+            Window::Forward(_) => ENTRY_BYTES,
+            Window::Half | Window::Full => window.bytes(layout),
+        };
+        TableBytes { per_unit: 5, per_node: 40, node_bytes: node_bytes.into(), per_page: 24, more: 0 }
     }
 
     /// The run that has the entry of `lpn`, or `NONE`.
@@ -148,28 +175,28 @@ impl Units {
     }
 
     #[inline]
-    pub(super) fn unit(&self, unit: u32) -> &Unit {
-        &self.units[unit as usize]
+    pub(super) fn run(&self, run: u32) -> &Run {
+        &self.runs[run as usize]
     }
 
     #[inline]
-    pub(super) fn hit(&mut self, unit: u32, changes: bool) {
-        self.units[unit as usize].dirty |= changes;
-        self.order.touch(&mut self.links, unit);
+    pub(super) fn hit(&mut self, run: u32, changes: bool) {
+        self.runs[run as usize].dirty |= changes;
+        self.order.touch(&mut self.links, run);
     }
 
     /// The entry has changed in memory without an access of the host. False when it is not there.
     pub(super) fn change(&mut self, lpn: Lpn) -> bool {
-        let unit = self.find(lpn);
-        if unit != NONE {
-            self.units[unit as usize].dirty = true;
+        let run = self.find(lpn);
+        if run != NONE {
+            self.runs[run as usize].dirty = true;
         }
-        unit != NONE
+        run != NONE
     }
 
     pub(super) fn is_dirty(&self, lpn: Lpn) -> bool {
-        let unit = self.find(lpn);
-        unit != NONE && self.units[unit as usize].dirty
+        let run = self.find(lpn);
+        run != NONE && self.runs[run as usize].dirty
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
@@ -223,7 +250,7 @@ impl Units {
         let bytes = (high - low + 1) * ENTRY_BYTES;
         self.make_room(u64::from(bytes + self.header_bytes), ops);
         ops.push(MapOp::Fetch { tpn, bytes, units: (Lpn(low), Lpn(high)) });
-        self.enter(window, Unit { low, high, origin: lpn.0, dirty, before: NONE, after: NONE });
+        self.enter(window, Run { low, high, origin: lpn.0, dirty, before: NONE, after: NONE });
     }
 
     /// Take the entries `low` to `high` out of the runs that have them: they go into a larger one. True when any of them is
@@ -231,34 +258,33 @@ impl Units {
     fn absorb(&mut self, tpn: u32, low: u32, high: u32) -> bool {
         let mut dirty = false;
         for at in 0..2 {
-            let unit = self.pages[tpn as usize].halves[at];
-            if unit != NONE && self.units[unit as usize].low >= low && self.units[unit as usize].high <= high
-            {
-                dirty |= self.units[unit as usize].dirty;
-                self.leave(unit);
+            let run = self.pages[tpn as usize].halves[at];
+            if run != NONE && self.runs[run as usize].low >= low && self.runs[run as usize].high <= high {
+                dirty |= self.runs[run as usize].dirty;
+                self.leave(run);
             }
         }
-        let mut unit = self.pages[tpn as usize].first;
-        while unit != NONE {
-            let Unit { low: from, high: to, after, dirty: changed, .. } = self.units[unit as usize];
+        let mut run = self.pages[tpn as usize].first;
+        while run != NONE {
+            let Run { low: from, high: to, after, dirty: changed, .. } = self.runs[run as usize];
             if from <= high && to >= low {
                 dirty |= changed;
                 if from >= low && to <= high {
-                    self.leave(unit);
+                    self.leave(run);
                 } else {
                     // A forward run over the middle of the page keeps what lies outside of the half.
-                    self.cut(unit, low, high);
+                    self.cut(run, low, high);
                 }
             }
-            unit = after;
+            run = after;
         }
         dirty
     }
 
-    fn cut(&mut self, unit: u32, low: u32, high: u32) {
-        let old = self.units[unit as usize];
+    fn cut(&mut self, run: u32, low: u32, high: u32) {
+        let old = self.runs[run as usize];
         self.mark(old.low.max(low), old.high.min(high), 0);
-        let new = &mut self.units[unit as usize];
+        let new = &mut self.runs[run as usize];
         if old.low < low {
             new.high = low - 1;
         } else {
@@ -271,8 +297,8 @@ impl Units {
     /// Let the least recent runs go until `need` more bytes fit.
     fn make_room(&mut self, need: u64, ops: &mut Vec<MapOp>) {
         while self.used + need > self.capacity && self.order.list.oldest != NONE {
-            let unit = self.order.list.oldest;
-            let Unit { low, high, dirty, .. } = self.units[unit as usize];
+            let run = self.order.list.oldest;
+            let Run { low, high, dirty, .. } = self.runs[run as usize];
             if dirty {
                 let tpn = self.layout.tpn(Lpn(low));
                 let whole = low == self.layout.first(tpn).0 && high == self.layout.last(tpn).0;
@@ -283,22 +309,22 @@ impl Units {
                     self.clean(tpn);
                 }
             }
-            self.leave(unit);
+            self.leave(run);
         }
     }
 
     /// Every run of the translation page is as flash has it.
     fn clean(&mut self, tpn: u32) {
         let Page { whole, halves, first } = self.pages[tpn as usize];
-        for unit in [whole, halves[0], halves[1]] {
-            if unit != NONE {
-                self.units[unit as usize].dirty = false;
+        for run in [whole, halves[0], halves[1]] {
+            if run != NONE {
+                self.runs[run as usize].dirty = false;
             }
         }
-        let mut unit = first;
-        while unit != NONE {
-            self.units[unit as usize].dirty = false;
-            unit = self.units[unit as usize].after;
+        let mut run = first;
+        while run != NONE {
+            self.runs[run as usize].dirty = false;
+            run = self.runs[run as usize].after;
         }
     }
 
@@ -309,29 +335,29 @@ impl Units {
         }
     }
 
-    fn enter(&mut self, window: Window, mut unit: Unit) {
-        let node = self.unused.pop().unwrap_or(self.units.len() as u32);
-        let tpn = self.layout.tpn(Lpn(unit.low));
+    fn enter(&mut self, window: Window, mut run: Run) {
+        let node = self.unused.pop().unwrap_or(self.runs.len() as u32);
+        let tpn = self.layout.tpn(Lpn(run.low));
         let page = &mut self.pages[tpn as usize];
         match window {
             Window::Full => page.whole = node,
-            Window::Half => page.halves[half(self.layout, Lpn(unit.low)) as usize] = node,
+            Window::Half => page.halves[half(self.layout, Lpn(run.low)) as usize] = node,
             Window::Forward(_) => {
-                unit.after = page.first;
-                if unit.after != NONE {
-                    self.units[unit.after as usize].before = node;
+                run.after = page.first;
+                if run.after != NONE {
+                    self.runs[run.after as usize].before = node;
                 }
                 page.first = node;
             }
         }
-        let (low, high) = (unit.low, unit.high);
+        let (low, high) = (run.low, run.high);
         self.used += u64::from((high - low + 1) * ENTRY_BYTES + self.header_bytes);
-        if node as usize == self.units.len() {
-            self.units.push(unit);
+        if node as usize == self.runs.len() {
+            self.runs.push(run);
             self.links.reach(node);
             self.order.reach(node);
         } else {
-            self.units[node as usize] = unit;
+            self.runs[node as usize] = run;
         }
         match window {
             Window::Full => {}
@@ -342,7 +368,7 @@ impl Units {
     }
 
     fn leave(&mut self, node: u32) {
-        let Unit { low, high, before, after, .. } = self.units[node as usize];
+        let Run { low, high, before, after, .. } = self.runs[node as usize];
         let page = &mut self.pages[self.layout.tpn(Lpn(low)) as usize];
         let at = half(self.layout, Lpn(low)) as usize;
         if page.whole == node {
@@ -353,10 +379,10 @@ impl Units {
         } else {
             match before {
                 NONE => page.first = after,
-                before => self.units[before as usize].after = after,
+                before => self.runs[before as usize].after = after,
             }
             if after != NONE {
-                self.units[after as usize].before = before;
+                self.runs[after as usize].before = before;
             }
             self.mark(low, high, 0);
         }
@@ -391,8 +417,8 @@ impl Units {
     pub(super) fn report(&self) -> CacheReport {
         let mut content = [("full_page", 0), ("half_page", 0), ("forward", 0)];
         for node in self.order.list.iter(&self.links) {
-            let unit = self.unit(node);
-            let page = &self.pages[self.layout.tpn(Lpn(unit.low)) as usize];
+            let run = self.run(node);
+            let page = &self.pages[self.layout.tpn(Lpn(run.low)) as usize];
             let at = if page.whole == node {
                 0
             } else if page.halves.contains(&node) {
@@ -400,7 +426,7 @@ impl Units {
             } else {
                 2
             };
-            content[at].1 += u64::from((unit.high - unit.low + 1) * ENTRY_BYTES + self.header_bytes);
+            content[at].1 += u64::from((run.high - run.low + 1) * ENTRY_BYTES + self.header_bytes);
         }
         let content_bytes = content.into_iter().filter(|(_, bytes)| *bytes > 0);
         CacheReport {
@@ -415,7 +441,7 @@ impl Units {
         let mut used = 0;
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for node in self.order.list.iter(&self.links) {
-            let Unit { low, high, .. } = *self.unit(node);
+            let Run { low, high, .. } = *self.run(node);
             used += u64::from((high - low + 1) * ENTRY_BYTES + self.header_bytes);
             runs.push((low, high));
             for lpn in [low, high] {
@@ -436,7 +462,7 @@ impl Units {
 
     pub(super) fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
-            + (self.units.capacity() * size_of::<Unit>() + self.pages.capacity() * size_of::<Page>()) as u64
+            + (self.runs.capacity() * size_of::<Run>() + self.pages.capacity() * size_of::<Page>()) as u64
             + self.run_of.capacity() as u64 * 4
             + self.present.capacity() as u64 * 8
     }
@@ -462,25 +488,63 @@ fn last_set_before(bits: &[u64], before: usize) -> Option<usize> {
     Some(at * 64 + 63 - word.leading_zeros() as usize)
 }
 
-/// A mapping cache whose misses always fetch the window that its configuration says.
+/// The keys of a mapping cache whose misses always fetch the same window.
+pub(super) trait FixedWindow {
+    fn window(&self) -> Window;
+
+    fn charge_headers(&self) -> bool;
+
+    fn flush_coalesce(&self) -> bool;
+
+    fn check(&self, _: PageSizes) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+/// A mapping cache whose misses always fetch the window that its keys say.
 macro_rules! fixed_window {
-    ($kind:ident, $window:expr) => {
+    ($kind:ident) => {
         /// See the module.
         #[derive(Debug)]
         pub struct $kind {
-            units: $crate::mapcache::units::Units,
-            window: Window,
+            runs: $crate::mapcache::runs::Runs,
+            window: $crate::mapcache::runs::Window,
         }
 
-        impl $kind {
-            /// Empty, for a drive of this shape.
-            pub fn new(
-                config: &$crate::config::MapCacheConfig,
+        impl $crate::mapcache::scheme::MapCacheScheme for $kind {
+            fn new(
+                keys: &Self::Keys,
+                bytes: u64,
                 layout: $crate::mapcache::layout::TranslationLayout,
             ) -> Self {
-                let window: fn(&$crate::config::MapCacheConfig) -> Window = $window;
-                let units = $crate::mapcache::units::Units::new(config, layout, Vec::new());
-                Self { units, window: window(config) }
+                use $crate::mapcache::runs::{FixedWindow, Runs, header_bytes};
+                let header = header_bytes(keys.charge_headers());
+                let runs = Runs::new(layout, bytes, header, keys.flush_coalesce(), Vec::new());
+                Self { runs, window: keys.window() }
+            }
+
+            fn check_keys(
+                keys: &Self::Keys,
+                page: $crate::mapcache::scheme::PageSizes,
+            ) -> Result<(), $crate::error::ConfigError> {
+                $crate::mapcache::runs::FixedWindow::check(keys, page)
+            }
+
+            fn least_bytes(
+                keys: &Self::Keys,
+                _: u64,
+                layout: $crate::mapcache::layout::TranslationLayout,
+            ) -> u64 {
+                use $crate::mapcache::runs::{FixedWindow, header_bytes};
+                (keys.window().bytes(layout) + header_bytes(keys.charge_headers())).into()
+            }
+
+            fn table_bytes_at_most(
+                keys: &Self::Keys,
+                layout: $crate::mapcache::layout::TranslationLayout,
+            ) -> $crate::mapcache::scheme::TableBytes {
+                use $crate::mapcache::runs::{FixedWindow, Runs};
+                Runs::table_bytes_at_most(keys.window(), layout)
             }
         }
 
@@ -491,35 +555,35 @@ macro_rules! fixed_window {
                 _: &[u32],
                 ops: &mut Vec<$crate::mapcache::cache::MapOp>,
             ) -> bool {
-                self.units.lookup(lookup, self.window, ops)
+                self.runs.lookup(lookup, self.window, ops)
             }
 
             fn moved(&mut self, lpn: $crate::geometry::Lpn, _: &[u32]) -> bool {
-                self.units.change(lpn)
+                self.runs.change(lpn)
             }
 
             fn rewritten(&mut self, tpn: u32) {
-                self.units.rewritten(tpn);
+                self.runs.rewritten(tpn);
             }
 
             fn is_dirty(&self, lpn: $crate::geometry::Lpn) -> bool {
-                self.units.is_dirty(lpn)
+                self.runs.is_dirty(lpn)
             }
 
             fn used_bytes(&self) -> u64 {
-                self.units.used_bytes()
+                self.runs.used_bytes()
             }
 
             fn report(&self) -> $crate::mapcache::cache::CacheReport {
-                self.units.report()
+                self.runs.report()
             }
 
             fn check(&self) -> Result<(), String> {
-                self.units.check()
+                self.runs.check()
             }
 
             fn table_bytes(&self) -> u64 {
-                self.units.table_bytes()
+                self.runs.table_bytes()
             }
         }
     };
