@@ -13,10 +13,13 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
+use crate::ftl::page::GcCounts;
 use crate::geometry::{Geometry, Lpn};
-use crate::layer::{Ftl, FtlCounters, Layer};
+use crate::layer::{Ftl, Layer};
 use crate::mapcache::cache::{Intent, Lookup};
 use crate::mapcache::translation::Translation;
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
 
 /// See the module.
 #[derive(Debug)]
@@ -33,7 +36,6 @@ pub struct MapOnlyFtl {
     batched: Vec<(bool, bool)>,
     batch_size: usize,
     sectors_per_unit: u32,
-    counters: FtlCounters,
 }
 
 impl MapOnlyFtl {
@@ -53,7 +55,6 @@ impl MapOnlyFtl {
             batched: vec![(false, false); if batch_size > 0 { units as usize } else { 0 }],
             batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
-            counters: FtlCounters::default(),
         })
     }
 
@@ -153,16 +154,17 @@ impl<P: FlashPort> Layer<P> for MapOnlyFtl {
         Ok(after)
     }
 
-    fn map_cache(&self) -> Option<&Translation> {
-        Some(&self.translation)
-    }
-
-    fn counters(&self) -> FtlCounters {
+    fn report(&self, report: &mut Report) {
         let mut cache = self.translation.summary();
         // What would have gone to flash; wrong predictions read data.
         cache.flash_reads = cache.fetches + cache.rest_reads;
         cache.flash_programs = cache.write_backs;
-        FtlCounters { map_cache: Some(cache), ..self.counters.clone() }
+        report.add("gc", &GcCounts::default());
+        report.add("map_cache", &cache);
+    }
+
+    fn sample(&self, readings: &mut Readings) {
+        self.translation.sample(readings);
     }
 
     fn reset_counters(&mut self) {

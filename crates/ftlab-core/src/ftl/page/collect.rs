@@ -1,5 +1,7 @@
 //! Garbage collection and wear levelling: victims, and where their survivors go.
 
+use serde::{Deserialize, Serialize};
+
 use super::{PageFtl, lost};
 use crate::cause::Cause;
 use crate::error::FlashResult;
@@ -12,6 +14,17 @@ use crate::ftl::placement::Placement;
 use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cache::PlacementWishes;
 use crate::table;
+
+/// Garbage collection: the object `gc` of the summary.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GcCounts {
+    /// Victims collected.
+    pub collections: u64,
+    /// Valid mapping units moved out of victims.
+    pub pages_copied: u64,
+    /// Valid mapping units that need not be moved because another copy exists.
+    pub pages_skipped: u64,
+}
 
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     /// Collect in `die`, and write the translation pages that this takes.

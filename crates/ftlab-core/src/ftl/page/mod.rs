@@ -23,9 +23,10 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::gc::{VictimChoice, Victims};
 use crate::ftl::placement::{Placement, Stripe};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
-use crate::layer::{Ftl, FtlCounters, Layer};
+use crate::layer::{Ftl, Layer};
 use crate::mapcache::cache::Intent;
-use crate::mapcache::translation::Translation;
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
 use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
 
@@ -37,8 +38,19 @@ mod mount;
 mod table;
 mod translate;
 
+pub use collect::GcCounts;
 use gather::BlockGathering;
 use table::PageTable;
+
+/// Counted since the last reset.
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    gc: GcCounts,
+    /// Units read that were not mapped.
+    unmapped_reads: u64,
+    /// Units written in part whose rest was read first.
+    read_modify_writes: u64,
+}
 
 /// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
 /// `CACHED`: with a mapping cache.
@@ -53,7 +65,7 @@ pub struct PageFtl<V = Victims, L = Stripe, T = (), const CACHED: bool = false> 
     /// Blocks of translation pages.
     map_blocks: Vec<bool>,
     gathering: BlockGathering,
-    counters: FtlCounters,
+    counters: Counters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
 }
@@ -78,7 +90,7 @@ impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, T: Ticket, const CACHED
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
             gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
             table,
-            counters: FtlCounters::default(),
+            counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
             geometry: geometry.clone(),
             config: ftl,
@@ -420,17 +432,23 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         }
     }
 
-    fn map_cache(&self) -> Option<&Translation> {
-        self.table.translation.as_ref()
+    fn report(&self, report: &mut Report) {
+        report.unmapped_reads += self.counters.unmapped_reads;
+        report.read_modify_writes += self.counters.read_modify_writes;
+        report.add("gc", &self.counters.gc);
+        if let Some(translation) = &self.table.translation {
+            report.add("map_cache", &translation.summary());
+        }
     }
 
-    fn counters(&self) -> FtlCounters {
-        let map_cache = self.table.translation.as_ref().map(Translation::summary);
-        FtlCounters { map_cache, ..self.counters.clone() }
+    fn sample(&self, readings: &mut Readings) {
+        if let Some(translation) = &self.table.translation {
+            translation.sample(readings);
+        }
     }
 
     fn reset_counters(&mut self) {
-        self.counters = FtlCounters::default();
+        self.counters = Counters::default();
         if let Some(translation) = &mut self.table.translation {
             translation.reset();
         }

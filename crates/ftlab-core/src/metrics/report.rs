@@ -1,0 +1,83 @@
+//! The report: where every part of a drive says what it has counted.
+
+use serde::de::DeserializeOwned;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// What the parts of a drive have counted: an object of the summary document for each part that is there.
+///
+/// A part owns the struct that it fills, with the documentation of each number. A new number is a field of that struct.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Units read that were not mapped, for the object `host`.
+    pub unmapped_reads: u64,
+    /// Units written in part whose rest was read first, for the object `host`.
+    pub read_modify_writes: u64,
+    parts: Vec<(&'static str, Box<RawValue>)>,
+}
+
+impl Report {
+    /// The object `name` of the summary. It replaces one of the same name.
+    ///
+    /// # Panics
+    /// When `counts` cannot be written as JSON: it is no plain struct of numbers and names.
+    pub fn add<T: Serialize>(&mut self, name: &'static str, counts: &T) {
+        let json = serde_json::value::to_raw_value(counts).expect("counts are plain data");
+        match self.parts.iter_mut().find(|part| part.0 == name) {
+            Some(part) => part.1 = json,
+            None => self.parts.push((name, json)),
+        }
+    }
+
+    /// The object `name` again; `None` when the drive has no such part.
+    ///
+    /// # Panics
+    /// When the object is no `T`.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let (_, json) = self.parts.iter().find(|part| part.0 == name)?;
+        Some(serde_json::from_str(json.get()).expect("the object is of the type that was added"))
+    }
+}
+
+impl PartialEq for Report {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |report: &Self| serde_json::to_string(report).expect("counts are plain data");
+        text(self) == text(other)
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.parts.len()))?;
+        for (name, json) in &self.parts {
+            map.serialize_entry(name, json)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Counts {
+        zebras: u64,
+        apples: f64,
+    }
+
+    #[test]
+    fn parts_stand_in_the_order_in_which_they_were_added_and_so_do_their_numbers() {
+        let mut report = Report::default();
+        report.add("zoo", &Counts { zebras: 3, apples: 0.1 });
+        report.add("barn", &Counts { zebras: 0, apples: 1e300 });
+        report.add("zoo", &Counts { zebras: 4, apples: 0.5 });
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(text, r#"{"zoo":{"zebras":4,"apples":0.5},"barn":{"zebras":0,"apples":1e300}}"#);
+        assert_eq!(report.get("zoo"), Some(Counts { zebras: 4, apples: 0.5 }));
+        assert_eq!(report.get::<Counts>("house"), None);
+    }
+}
