@@ -5,8 +5,8 @@ use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunOptions, RunOutcome};
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::mapcache::translation::{MapCacheSummary, MapPenalty};
 use ftlab_core::metrics::series::{Series, SeriesEvery};
-use ftlab_core::metrics::summary::{MapCacheSummary, MapPenalty};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn run(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, MapCacheSumm
     };
     let (outcome, _) = run_with(config, requests, &options);
     assert_eq!(outcome.error, None);
-    let cache = outcome.summary.map_cache.clone().unwrap();
+    let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
     (outcome, cache)
 }
 

@@ -8,7 +8,7 @@ use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
 use ftlab_core::mapcache::layout::TranslationLayout;
-use ftlab_core::metrics::summary::MapCacheSummary;
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
 fn cost(config: &DeviceConfig, requests: &[Request]) -> MapCacheSummary {
     let (outcome, _) = run_with(config, requests, &RunOptions::default());
     assert_eq!(outcome.error, None);
-    outcome.summary.map_cache.unwrap()
+    outcome.summary.parts.get::<MapCacheSummary>().unwrap()
 }
 
 /// The example of the specification, section 12: penalty of each access in microseconds, and hits.
@@ -633,7 +633,7 @@ fn wrong_predictions_are_reads_of_data_pages() {
         let (outcome, _) = run_with(&config, &requests, &options);
         assert_eq!(outcome.error, None);
         assert!(outcome.summary.verify.as_ref().unwrap().tables_agree);
-        let map_cache = outcome.summary.map_cache.unwrap();
+        let map_cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
         (outcome.summary.flash.reads.map - map_cache.flash_reads, map_cache)
     };
     let (reads, exact) = of(0);
@@ -731,7 +731,7 @@ fn collection_gathers_what_is_read_often() {
             let (outcome, _) = run_with(&config, &read_mostly(pages, region_writes), &options);
             assert_eq!(outcome.error, None, "{changes}");
             assert!(outcome.summary.verify.as_ref().unwrap().tables_agree);
-            let cache = outcome.summary.map_cache.unwrap();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             (cache, outcome.summary.write_amplification.unwrap().total)
         };
         let (never, pages_only) = run(512, u64::MAX);
@@ -772,7 +772,7 @@ fn what_was_written_in_order_is_read_in_runs_on_any_planes() {
             let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
             let (outcome, _) = run_with(&config, &requests, &options);
             assert_eq!(outcome.error, None);
-            let cache = outcome.summary.map_cache.unwrap();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             let case = format!("{channels} channels, {planes} planes, {unit_bytes}, {striping}");
             assert_eq!(cache.lookups, 8000 * 4096 / unit_bytes, "{case}");
             assert_eq!(cache.hits, cache.lookups, "{case}");
@@ -806,7 +806,7 @@ fn gathering_never_fills_a_plane() {
     let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
     let (outcome, _) = run_with(&config, &requests, &options);
     assert_eq!(outcome.error, None);
-    assert!(outcome.summary.map_cache.unwrap().windows["block"] > 10_000);
+    assert!(outcome.summary.parts.get::<MapCacheSummary>().unwrap().windows["block"] > 10_000);
     let amplification = outcome.summary.write_amplification.unwrap().total;
     assert!(amplification < 250.0, "{amplification}");
 }
@@ -837,7 +837,7 @@ fn entries_over_pages_hit_as_memory_has_room_for_each() {
         let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
         let (outcome, _) = run_with(&config, &requests, &options);
         assert_eq!(outcome.error, None);
-        outcome.summary.map_cache.unwrap().hit_ratio
+        outcome.summary.parts.get::<MapCacheSummary>().unwrap().hit_ratio
     };
     for kind in ["none", "fill"] {
         for (entry_fraction, entry_bytes) in [(0.25, 4), (0.25, 8), (0.5, 4), (0.75, 4), (0.75, 8)] {
@@ -922,7 +922,7 @@ fn a_hit_waits_for_the_fetch_that_brings_it_and_for_no_other() {
         let requests = [read(0.0, 902), read(5000.0, 901), read(5000.0, 901), read(5000.0, 902)];
         let (outcome, log) = run_with(&config, &requests, &RunOptions::default());
         assert_eq!(outcome.error, None);
-        let cache = outcome.summary.map_cache.unwrap();
+        let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
         let took = latencies(&log);
         let alone = 140.96;
         let fetch = took[1] - alone;

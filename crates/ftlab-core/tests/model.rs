@@ -83,7 +83,7 @@ proptest! {
         let (without_clock, _) = run_with(&config, &requests, &untimed);
         prop_assert_eq!(&without_clock.error, &None::<RunError>);
         prop_assert_eq!(&without_clock.summary.flash, &outcome.summary.flash);
-        prop_assert_eq!(&without_clock.summary.gc, &outcome.summary.gc);
+        prop_assert_eq!(&without_clock.summary.parts, &outcome.summary.parts);
         prop_assert_eq!(&without_clock.summary.wear, &outcome.summary.wear);
     }
 }

@@ -17,8 +17,9 @@ use ftlab_core::flash::nand::NandArray;
 use ftlab_core::flash::port::FlashPort;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Request, VecSource};
-use ftlab_core::layer::{FtlCounters, Layer, Layering};
-use ftlab_core::mapcache::translation::Translation;
+use ftlab_core::layer::{Layer, Layering};
+use ftlab_core::metrics::report::Report;
+use ftlab_core::metrics::series::Readings;
 use proptest::prelude::*;
 
 /// What is held of a unit: the version of each sector that is, and when it was there.
@@ -159,8 +160,8 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Holding<P, L> {
         self.below.flush(flash, after)
     }
 
-    fn counters(&self) -> FtlCounters {
-        self.below.counters()
+    fn report(&self, report: &mut Report) {
+        self.below.report(report);
     }
 
     fn reset_counters(&mut self) {
@@ -239,12 +240,12 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Nothing<L> {
         self.0.prefetch(nand, lpn, stage);
     }
 
-    fn map_cache(&self) -> Option<&Translation> {
-        self.0.map_cache()
+    fn report(&self, report: &mut Report) {
+        self.0.report(report);
     }
 
-    fn counters(&self) -> FtlCounters {
-        self.0.counters()
+    fn sample(&self, readings: &mut Readings) {
+        self.0.sample(readings);
     }
 
     fn reset_counters(&mut self) {

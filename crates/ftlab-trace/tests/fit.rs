@@ -8,6 +8,7 @@ use crate::real::{ROWS, traces};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_trace::fit::{fit, to_toml};
 use ftlab_trace::stats::{LifetimeStats, ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
 use ftlab_trace::workload::{FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
@@ -100,7 +101,7 @@ fn misses(source: &VecSource, regions: u64, kind: &str) -> f64 {
     let run = simulate(&device, source, &RunOptions::default(), &RunControl::default(), &mut ());
     let outcome = run.unwrap_or_else(|error| panic!("{error}"));
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
-    1.0 - outcome.summary.map_cache.unwrap().hit_ratio
+    1.0 - outcome.summary.parts.get::<MapCacheSummary>().unwrap().hit_ratio
 }
 
 fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Option<String> {

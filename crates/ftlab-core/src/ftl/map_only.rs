@@ -159,8 +159,8 @@ impl<P: FlashPort> Layer<P> for MapOnlyFtl {
         // What would have gone to flash; wrong predictions read data.
         cache.flash_reads = cache.fetches + cache.rest_reads;
         cache.flash_programs = cache.write_backs;
-        report.add("gc", &GcCounts::default());
-        report.add("map_cache", &cache);
+        report.add(&GcCounts::default());
+        report.add(&cache);
     }
 
     fn sample(&self, readings: &mut Readings) {

@@ -12,6 +12,7 @@ use crate::mapcache::MapCacheKind;
 use crate::mapcache::cache::{Lookup, MapCache, MapOp};
 use crate::mapcache::layout::TranslationLayout;
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::metrics::report::Counts;
 use crate::metrics::series::{Reading, Readings};
 use crate::time::{Rate, Time};
 
@@ -70,6 +71,10 @@ pub struct MapCacheSummary {
     /// Memory in use at the end by kind of content, for schemes that have several.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub content_bytes: BTreeMap<String, u64>,
+}
+
+impl Counts for MapCacheSummary {
+    const NAME: &'static str = "map_cache";
 }
 
 /// Penalties by part; the parts sum to `total`.

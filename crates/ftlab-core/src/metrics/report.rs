@@ -5,6 +5,12 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+/// What a part of a drive counts: an object of the summary.
+pub trait Counts: Serialize + DeserializeOwned {
+    /// The name of the object.
+    const NAME: &'static str;
+}
+
 /// What the parts of a drive have counted: an object of the summary document for each part that is there.
 ///
 /// A part owns the struct that it fills, with the documentation of each number. A new number is a field of that struct.
@@ -18,24 +24,24 @@ pub struct Report {
 }
 
 impl Report {
-    /// The object `name` of the summary. It replaces one of the same name.
+    /// Add an object of the summary. It replaces one of the same name.
     ///
     /// # Panics
     /// When `counts` cannot be written as JSON: it is no plain struct of numbers and names.
-    pub fn add<T: Serialize>(&mut self, name: &'static str, counts: &T) {
+    pub fn add<T: Counts>(&mut self, counts: &T) {
         let json = serde_json::value::to_raw_value(counts).expect("counts are plain data");
-        match self.parts.iter_mut().find(|part| part.0 == name) {
+        match self.parts.iter_mut().find(|part| part.0 == T::NAME) {
             Some(part) => part.1 = json,
-            None => self.parts.push((name, json)),
+            None => self.parts.push((T::NAME, json)),
         }
     }
 
-    /// The object `name` again; `None` when the drive has no such part.
+    /// An object again; `None` when the drive has no such part.
     ///
     /// # Panics
     /// When the object is no `T`.
-    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let (_, json) = self.parts.iter().find(|part| part.0 == name)?;
+    pub fn get<T: Counts>(&self) -> Option<T> {
+        let (_, json) = self.parts.iter().find(|part| part.0 == T::NAME)?;
         Some(serde_json::from_str(json.get()).expect("the object is of the type that was added"))
     }
 }
@@ -64,20 +70,33 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Counts {
+    struct Zoo {
         zebras: u64,
         apples: f64,
+    }
+
+    impl Counts for Zoo {
+        const NAME: &'static str = "zoo";
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Barn {
+        cows: u64,
+    }
+
+    impl Counts for Barn {
+        const NAME: &'static str = "barn";
     }
 
     #[test]
     fn parts_stand_in_the_order_in_which_they_were_added_and_so_do_their_numbers() {
         let mut report = Report::default();
-        report.add("zoo", &Counts { zebras: 3, apples: 0.1 });
-        report.add("barn", &Counts { zebras: 0, apples: 1e300 });
-        report.add("zoo", &Counts { zebras: 4, apples: 0.5 });
+        report.add(&Zoo { zebras: 3, apples: 0.1 });
+        assert_eq!(report.get::<Barn>(), None);
+        report.add(&Barn { cows: 7 });
+        report.add(&Zoo { zebras: 4, apples: 1e300 });
         let text = serde_json::to_string(&report).unwrap();
-        assert_eq!(text, r#"{"zoo":{"zebras":4,"apples":0.5},"barn":{"zebras":0,"apples":1e300}}"#);
-        assert_eq!(report.get("zoo"), Some(Counts { zebras: 4, apples: 0.5 }));
-        assert_eq!(report.get::<Counts>("house"), None);
+        assert_eq!(text, r#"{"zoo":{"zebras":4,"apples":1e300},"barn":{"cows":7}}"#);
+        assert_eq!(report.get(), Some(Zoo { zebras: 4, apples: 1e300 }));
     }
 }

@@ -13,6 +13,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::Placement;
 use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cache::PlacementWishes;
+use crate::metrics::report::Counts;
 use crate::table;
 
 /// Garbage collection: the object `gc` of the summary.
@@ -24,6 +25,10 @@ pub struct GcCounts {
     pub pages_copied: u64,
     /// Valid mapping units that need not be moved because another copy exists.
     pub pages_skipped: u64,
+}
+
+impl Counts for GcCounts {
+    const NAME: &'static str = "gc";
 }
 
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {

@@ -435,9 +435,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     fn report(&self, report: &mut Report) {
         report.unmapped_reads += self.counters.unmapped_reads;
         report.read_modify_writes += self.counters.read_modify_writes;
-        report.add("gc", &self.counters.gc);
+        report.add(&self.counters.gc);
         if let Some(translation) = &self.table.translation {
-            report.add("map_cache", &translation.summary());
+            report.add(&translation.summary());
         }
     }
 
