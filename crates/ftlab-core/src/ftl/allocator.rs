@@ -7,7 +7,7 @@ use crate::config::{FreeBlockChoice, FtlConfig, WearLeveling};
 use crate::geometry::{BlockId, Geometry};
 
 /// The free blocks of one plane.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum FreeBlocks {
     /// In the order in which they became free.
     Fifo(VecDeque<u32>),

@@ -19,7 +19,7 @@ use crate::mapcache::cache::{Intent, Lookup};
 use crate::mapcache::translation::Translation;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MapOnlyFtl {
     translation: Translation,
     /// Physical addresses, for schemes that look at them, of the translation pages that are `laid_out`: what is never

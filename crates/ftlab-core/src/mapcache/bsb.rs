@@ -23,7 +23,7 @@ struct Candidate {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bsb {
     units: Units,
     candidates: Vec<Candidate>,

@@ -33,7 +33,7 @@ struct Page {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cdftl {
     layout: TranslationLayout,
     entry_bytes: u32,

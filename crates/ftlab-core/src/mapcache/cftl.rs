@@ -155,7 +155,7 @@ struct Entry {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cftl {
     layout: TranslationLayout,
     block_shift: u32,

@@ -18,7 +18,7 @@ struct Entry {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dftl {
     layout: TranslationLayout,
     entry_bytes: u32,

@@ -33,7 +33,7 @@ struct Page {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sftl {
     layout: TranslationLayout,
     /// Bytes for pages, and those in use.

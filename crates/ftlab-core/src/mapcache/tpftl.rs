@@ -35,7 +35,7 @@ struct Entry {
 }
 
 /// The entries of a translation page.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Node {
     clean: List,
     dirty: List,
@@ -56,7 +56,7 @@ impl Node {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tpftl {
     layout: TranslationLayout,
     capacity: u64,

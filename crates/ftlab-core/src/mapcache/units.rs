@@ -80,7 +80,7 @@ struct Page {
 }
 
 /// Runs in LRU order, within a number of bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Units {
     pub(super) layout: TranslationLayout,
     capacity: u64,
@@ -466,7 +466,7 @@ fn last_set_before(bits: &[u64], before: usize) -> Option<usize> {
 macro_rules! fixed_window {
     ($kind:ident, $window:expr) => {
         /// See the module.
-        #[derive(Debug)]
+        #[derive(Debug, Clone)]
         pub struct $kind {
             units: $crate::mapcache::units::Units,
             window: Window,

@@ -8,7 +8,7 @@ use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 
 /// FIFO that passes over a block once in its life: while it waits for its second turn, its pages may become stale.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SecondChance {
     geometry: Geometry,
     /// The sealed blocks of each plane, the next candidate first.

@@ -7,7 +7,7 @@ use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 
 /// Optimal for memoryless uniform traffic (Yang, Misra and Rubenstein, 2015).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Greedy {
     sealed: LevelIndex,
 }

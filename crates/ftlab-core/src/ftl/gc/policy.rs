@@ -11,7 +11,7 @@ use crate::rng::Rng;
 /// in its next life. All methods but `prefetch`,
 /// `picks_emptiest` and `likely_next` are required. A policy keeps its own tables and never changes anything else; each call should be O(1)
 /// on average, because `on_invalidate` runs for every page that the host overwrites.
-pub trait VictimPolicy: Sized {
+pub trait VictimPolicy: Clone + Send + 'static {
     /// A policy without candidates for drives of shape `geometry`; `rng` is its own generator.
     fn new(geometry: &Geometry, config: &FtlConfig, rng: Rng) -> Self;
 

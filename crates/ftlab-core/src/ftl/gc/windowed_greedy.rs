@@ -9,7 +9,7 @@ use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 
 /// Between FIFO (a window of 1) and greedy (a window of all).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct WindowedGreedy {
     geometry: Geometry,
     window: LevelIndex,
@@ -19,7 +19,7 @@ pub struct WindowedGreedy {
     in_window: Vec<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pool {
     in_window: u32,
     /// Sealed blocks that are too young for the window, oldest first.

@@ -48,7 +48,7 @@ const UNMAPPED: u32 = u32::MAX;
 /// Most slots of a page, by validation.
 const MAX_SLOTS: usize = 16;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Plane {
     free: FreeBlocks,
     /// One for each stream, then one for copies unless they share the first, one for logical blocks in order if the mapping
@@ -77,7 +77,7 @@ struct Die {
 }
 
 /// The page-mapping translation layer, over the victim policy `V`; `CACHED`: with a mapping cache.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PageFtl<V = Victims, T = (), const CACHED: bool = false> {
     geometry: Geometry,
     config: FtlConfig,
