@@ -97,8 +97,9 @@ pub trait Layer<P: FlashPort> {
 /// A flash translation layer: the lowest layer, which alone changes the array.
 ///
 /// It is made for a port and can be taken to another one between two accesses: a drive is preconditioned without a clock.
+/// A copy goes on as the original would: sessions fork.
 /// Required: all methods.
-pub trait Ftl<P: FlashPort>: Layer<P> + Sized {
+pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// The same translation layer for another port.
     type On<Q: FlashPort>: Ftl<Q, On<P> = Self>;
 

@@ -22,7 +22,7 @@ use crate::metrics::report::Report;
 use crate::metrics::series::Readings;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MapOnlyFtl {
     translation: Translation,
     /// Physical addresses, for schemes that look at them, of the translation pages that are `laid_out`: what is never

@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use dyn_clone::DynClone;
+
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::layout::TranslationLayout;
 use crate::mapcache::superblock_order::SuperblockOrder;
@@ -95,7 +97,7 @@ pub struct CacheReport {
 /// the translation pages that were looked up; it is empty where the drive does not keep one and
 /// there are no [`wishes`](Self::wishes). Nothing may be allocated for each lookup once warm. Required: `lookup`,
 /// `moved`, `is_dirty`, `used_bytes`, `check` and `table_bytes`.
-pub trait MapCache: Debug + Send {
+pub trait MapCache: Debug + Send + DynClone {
     /// Find the entry of `lookup.lpn`, and append to `ops` what that takes, in order. True for a hit: nothing had to be
     /// fetched. After a lookup that changes the entry, the entry in memory is newer than the one in flash.
     fn lookup(&mut self, lookup: Lookup, table: &[u32], ops: &mut Vec<MapOp>) -> bool;
@@ -196,3 +198,5 @@ pub trait PlacementWishes {
         None
     }
 }
+
+dyn_clone::clone_trait_object!(MapCache);

@@ -183,7 +183,7 @@ impl Scheme for Cftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cftl {
     layout: TranslationLayout,
     block_shift: u32,

@@ -224,7 +224,7 @@ fn two_bytes(slope: f64) -> f32 {
 }
 
 /// Changes of a group, one run of points for each segment.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Plan {
     points: Vec<Point>,
     fits: Vec<Fit>,
@@ -293,7 +293,7 @@ impl Plan {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Group {
     segments: Vec<Segment>,
     unused: Vec<u16>,
@@ -485,7 +485,7 @@ impl Scheme for Leaftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Leaftl {
     layout: TranslationLayout,
     shift: u32,

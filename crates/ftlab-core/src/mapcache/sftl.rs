@@ -73,7 +73,7 @@ impl Scheme for Sftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sftl {
     layout: TranslationLayout,
     /// Bytes for pages, and those in use.

@@ -164,14 +164,14 @@ pub(crate) struct MapCounts {
 }
 
 /// The entries of the page table and of the block table in flash.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Persisted {
     units: Vec<u32>,
     blocks: Vec<u32>,
 }
 
 /// A mapping cache over a table in flash.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Translation {
     pub(crate) cache: Box<dyn MapCache>,
     pub(crate) layout: TranslationLayout,

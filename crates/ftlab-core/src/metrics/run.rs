@@ -18,7 +18,7 @@ use crate::metrics::summary::{
 use crate::time::Time;
 
 /// Busy time of the parts, from a port that keeps time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BusyTimes {
     /// Of each unit by cause.
     pub(crate) units_ps: Vec<[u64; CAUSES]>,
@@ -61,7 +61,7 @@ struct Tally {
 }
 
 /// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RunMetrics {
     /// By operation.
     tallies: [Tally; 4],

@@ -119,7 +119,7 @@ struct Row {
 const AUTO_ROWS: usize = 1000;
 
 /// Collects a series while a run goes on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Recorder {
     every: SeriesEvery,
     /// Interval in requests; doubles in automatic mode.

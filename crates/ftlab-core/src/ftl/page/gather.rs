@@ -25,7 +25,7 @@ use crate::mapcache::cftl::follow;
 const MOST_PENDING: usize = 64;
 
 /// Logical blocks on their way to lie in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct BlockGathering {
     /// Pages of a logical block; 0 when the mapping cache wants none in order.
     pub(super) pages: u32,

@@ -54,7 +54,7 @@ struct Counters {
 
 /// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
 /// `CACHED`: with a mapping cache.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PageFtl<V = Victims, L = Stripe, T = (), const CACHED: bool = false> {
     geometry: Geometry,
     config: FtlConfig,

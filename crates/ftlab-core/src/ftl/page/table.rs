@@ -14,7 +14,7 @@ use crate::table;
 pub(super) const UNMAPPED: u32 = u32::MAX;
 
 /// The truth about where units are.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PageTable<T> {
     /// Where each logical unit is, then each unit of a translation page.
     pub(super) map: Vec<u32>,

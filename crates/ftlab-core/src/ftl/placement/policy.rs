@@ -13,7 +13,7 @@ use crate::plane_order::PlaneOrder;
 /// question, then [`placed`](Self::placed) for the one that takes it. [`opened`](Self::opened) and
 /// [`pages_taken`](Self::pages_taken) say what became of blocks. A placement keeps its own tables and changes nothing else.
 /// All methods are required.
-pub trait Placement: Sized {
+pub trait Placement: Clone + Send + Sized + 'static {
     /// For drives of shape `geometry`.
     fn new(geometry: &Geometry, config: &FtlConfig) -> Self;
 
