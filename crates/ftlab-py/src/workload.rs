@@ -2,8 +2,8 @@
 
 use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml};
 use ftlab_core::quantity::parse_bytes;
-use ftlab_trace::workload::stand_in::{Expected, Target};
-use ftlab_trace::workload::{Making, WorkloadError, WorkloadFile};
+use ftlab_workload::stand_in::{Expected, Target};
+use ftlab_workload::{Making, WorkloadError, WorkloadFile};
 use pyo3::prelude::*;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use super::{
     Arc, Deserialize, Fault, JsonSchema, Refusal, Request, SECTOR, Serialize, SourceFactory, Split, Splitter,
     Stage, Transform, change, end, has_address, refuse, retain, some_sectors, staged, whole, whole_sectors,
 };
-use crate::workload::SizeSchema;
+use crate::keys::SizeSchema;
 
 /// Move all addresses by the same distance. Exactly one key.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use super::{
     SourceFactory, Stage, Transform, change, end, has_address, nanoseconds, one_or_many, refuse,
     some_sectors, some_time, staged,
 };
-use crate::workload::{SizeSchema, TimeSchema};
+use crate::keys::{SizeSchema, TimeSchema};
 
 /// Treat requests as another operation, with their addresses and sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use super::{
     Arc, Deserialize, Fault, JsonSchema, Request, RequestSource, Serialize, SourceError, SourceFactory,
     Transform, nanoseconds, refuse, refused, some_time,
 };
-use crate::workload::{TimeSchema, optional_micros};
+use crate::keys::{TimeSchema, optional_micros};
 
 /// Give everything so far several times, one after the other; time goes on. The source is read anew each time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use super::{
     SourceFactory, Stage, Transform, end, has_address, nanoseconds, one_or_many, refuse, retain, some_time,
     staged, whole, whole_sectors,
 };
-use crate::workload::{SizeSchema, TimeSchema, optional_micros};
+use crate::keys::{SizeSchema, TimeSchema, optional_micros};
 
 /// Take a part: by number (`skip`, `take`) or by time (`from_us`, `to_us`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

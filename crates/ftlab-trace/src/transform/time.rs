@@ -4,7 +4,7 @@ use super::{
     Arc, Deserialize, Fault, JsonSchema, Refusal, Request, Serialize, SourceFactory, Stage, Transform,
     change, nanoseconds, refuse, some_time, staged, whole,
 };
-use crate::workload::{TimeSchema, optional_micros};
+use crate::keys::{TimeSchema, optional_micros};
 
 /// Multiply arrival times. Exact: a factor of 0.5 halves every time, rounded to the nanosecond.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
