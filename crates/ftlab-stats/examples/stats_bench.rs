@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ftlab_stats::StatsCollector;
-use ftlab_workload::{RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
+use ftlab_workload::{CommonKeys, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
 
 struct Counting;
 
@@ -55,15 +55,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let of = |kind, footprint: u64, sizes: &[(u64, f64)]| WorkloadConfig {
         kind: Some(kind),
-        requests: Some(requests),
-        read_fraction: Some(0.5),
-        footprint_bytes: Some(footprint),
-        alignment_bytes: Some(4096),
-        request_bytes: Some(RequestBytes::Weighted(sizes.iter().map(class).collect())),
+        common: CommonKeys {
+            requests: Some(requests),
+            read_fraction: Some(0.5),
+            footprint_bytes: Some(footprint),
+            alignment_bytes: Some(4096),
+            ..CommonKeys::default()
+        },
         ..WorkloadConfig::default()
     };
     let small = [(4096, 1.0)];
     let mixed = [(4096, 6.0), (8192, 2.0), (16_384, 1.0), (65_536, 1.0)];
+    let mut many = of(WorkloadKind::Uniform, 1000 << 40, &small);
+    many.common.streams = Some(1000);
     let workloads = [
         ("zipf 16 GiB, 4 KiB", of(WorkloadKind::Zipf, 16 << 30, &small)),
         ("zipf 16 GiB, mixed", of(WorkloadKind::Zipf, 16 << 30, &mixed)),
@@ -73,10 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("sequential, 64 KiB", of(WorkloadKind::Sequential, 64 << 30, &[(65_536, 1.0)])),
         // Hardly two pages of a translation page, and of as many volumes as streams.
         ("uniform 1 PiB, 4 KiB", of(WorkloadKind::Uniform, 1 << 50, &small)),
-        (
-            "1,000 x 1 TiB, 4 KiB",
-            WorkloadConfig { streams: Some(1000), ..of(WorkloadKind::Uniform, 1000 << 40, &small) },
-        ),
+        ("1,000 x 1 TiB, 4 KiB", many),
     ];
     println!(
         "{:22} {:>12} {:>8} {:>12} {:>11}  hash",

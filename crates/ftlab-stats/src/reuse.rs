@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::pages::scatter;
     use crate::{ReuseMethod, StatsCollector, StatsOptions};
-    use ftlab_workload::{RequestBytes, WorkloadConfig, WorkloadKind};
+    use ftlab_workload::{CommonKeys, RequestBytes, WorkloadConfig, WorkloadKind};
     use proptest::prelude::*;
     use std::collections::HashSet;
 
@@ -378,27 +378,29 @@ mod tests {
     /// What docs/trace-statistics.md says.
     #[test]
     fn samples_are_near_the_exact_curve() {
-        let config = |kind, theta, read_fraction, requests, footprint_bytes| WorkloadConfig {
-            kind: Some(kind),
-            theta,
-            read_fraction: Some(read_fraction),
-            requests: Some(requests),
-            footprint_bytes: Some(footprint_bytes),
-            ..WorkloadConfig::default()
+        let config = |kind, read_fraction, requests, footprint_bytes| {
+            let common = CommonKeys {
+                read_fraction: Some(read_fraction),
+                requests: Some(requests),
+                footprint_bytes: Some(footprint_bytes),
+                ..CommonKeys::default()
+            };
+            WorkloadConfig::new(kind, common)
         };
+        let zipf = |theta, read_fraction, requests, footprint_bytes| {
+            let mut config = config(WorkloadKind::Zipf, read_fraction, requests, footprint_bytes);
+            config.own.zipf.theta = Some(theta);
+            config
+        };
+        let mut few = zipf(0.9, 0.5, 4_000_000, 128 << 20);
+        few.common.request_bytes = Some(RequestBytes::Fixed(12_288));
+        few.common.alignment_bytes = Some(4096);
         let workloads = [
-            ("zipf 0.99", config(WorkloadKind::Zipf, Some(0.99), 0.0, 1_000_000, 8 << 30)),
-            ("zipf 1.2", config(WorkloadKind::Zipf, Some(1.2), 0.3, 1_000_000, 8 << 30)),
-            ("hot and cold", config(WorkloadKind::Hotcold, None, 0.5, 1_000_000, 8 << 30)),
+            ("zipf 0.99", zipf(0.99, 0.0, 1_000_000, 8 << 30)),
+            ("zipf 1.2", zipf(1.2, 0.3, 1_000_000, 8 << 30)),
+            ("hot and cold", config(WorkloadKind::Hotcold, 0.5, 1_000_000, 8 << 30)),
             // Few pages that cost much: three to a request.
-            (
-                "few pages",
-                WorkloadConfig {
-                    request_bytes: Some(RequestBytes::Fixed(12_288)),
-                    alignment_bytes: Some(4096),
-                    ..config(WorkloadKind::Zipf, Some(0.9), 0.5, 4_000_000, 128 << 20)
-                },
-            ),
+            ("few pages", few),
         ];
         for (name, workload) in &workloads {
             for seed in 1..=3 {

@@ -9,7 +9,7 @@ use counting::{BYTES, PEAK, allocations};
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{FORMATS, Format, Input, OpenOptions, create, open};
-use ftlab_workload::{WorkloadConfig, WorkloadKind};
+use ftlab_workload::{CommonKeys, WorkloadConfig, WorkloadKind};
 
 /// One test, because the counter is shared by all threads.
 #[test]
@@ -18,8 +18,7 @@ fn nothing_is_allocated_per_request_once_warm() {
     let folder = tempfile::tempdir().unwrap();
     let config = WorkloadConfig {
         kind: Some(WorkloadKind::Zipf),
-        read_fraction: Some(0.5),
-        requests: Some(2 * HALF),
+        common: CommonKeys { read_fraction: Some(0.5), requests: Some(2 * HALF), ..CommonKeys::default() },
         ..WorkloadConfig::default()
     };
     let generator = config.factory(1 << 30, None, None).unwrap();

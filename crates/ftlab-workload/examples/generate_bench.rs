@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use ftlab_workload::{Access, Interarrival, WorkloadConfig, WorkloadKind, Zone};
+use ftlab_workload::kinds::disksim::Access;
+use ftlab_workload::{CommonKeys, Interarrival, WorkloadConfig, WorkloadKind};
 
 fn mix(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23)
@@ -11,45 +12,32 @@ fn mix(hash: u64, value: u64) -> u64 {
 /// One workload of each kind, and variants that take another way.
 fn workloads(requests: u64) -> Vec<(String, WorkloadConfig)> {
     let of =
-        |kind| WorkloadConfig { kind: Some(kind), requests: Some(requests), ..WorkloadConfig::default() };
-    let asap = |kind| WorkloadConfig { interarrival: Some(Interarrival::Asap), ..of(kind) };
+        |kind| WorkloadConfig::new(kind, CommonKeys { requests: Some(requests), ..CommonKeys::default() });
+    let changed = |kind, change: fn(&mut WorkloadConfig)| {
+        let mut config = of(kind);
+        change(&mut config);
+        config
+    };
+    let asap = |kind| changed(kind, |config| config.common.interarrival = Some(Interarrival::Asap));
+    // An example of each kind; kind `fitted` has none, as it needs a model.
     let mut workloads: Vec<(String, WorkloadConfig)> = WorkloadKind::ALL
-        .into_iter()
-        // It needs a model, which comes from a trace.
-        .filter(|kind| *kind != WorkloadKind::Fitted)
-        .map(|kind| {
-            let config = match kind {
-                WorkloadKind::Merge => WorkloadConfig {
-                    parts: Some(
-                        [WorkloadKind::PhoneSqlite, WorkloadKind::PhoneMedia, WorkloadKind::WebCache]
-                            .map(|kind| WorkloadConfig { kind: Some(kind), ..WorkloadConfig::default() })
-                            .to_vec(),
-                    ),
-                    ..of(kind)
-                },
-                WorkloadKind::Zoned => WorkloadConfig {
-                    zones: Some(vec![
-                        Zone { access_fraction: 0.6, space_fraction: 0.1 },
-                        Zone { access_fraction: 0.4, space_fraction: 0.9 },
-                    ]),
-                    ..of(kind)
-                },
-                _ => of(kind),
-            };
-            (kind.name().to_owned(), config)
-        })
+        .iter()
+        .filter_map(|kind| Some((kind.name().to_owned(), kind.example(requests)?)))
         .collect();
     workloads.extend([
         ("sequential asap".into(), asap(WorkloadKind::Sequential)),
         ("uniform asap".into(), asap(WorkloadKind::Uniform)),
         (
             "uniform asap trims".into(),
-            WorkloadConfig { trim_fraction: Some(0.2), ..asap(WorkloadKind::Uniform) },
+            changed(WorkloadKind::Uniform, |config| {
+                config.common.interarrival = Some(Interarrival::Asap);
+                config.common.trim_fraction = Some(0.2);
+            }),
         ),
         ("zipf asap".into(), asap(WorkloadKind::Zipf)),
         (
             "disksim sequential".into(),
-            WorkloadConfig { access: Some(Access::Sequential), ..of(WorkloadKind::Disksim) },
+            changed(WorkloadKind::Disksim, |config| config.own.disksim.access = Some(Access::Sequential)),
         ),
     ]);
     workloads

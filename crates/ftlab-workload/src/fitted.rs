@@ -8,31 +8,31 @@ use std::cell::Cell;
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
 
-use super::fitted_model::{
+use crate::fitted_model::{
     CELLS, CLASSES, DEAD, DISTANCE_BITS, FLUSH, FittedModel, GAP_BITS, KINDS, KNOWN, LIVE, NEW, OP_CELLS,
     PAGE_SECTORS, REGION_PAGES, REGION_SECTORS, SEQUENTIAL, TRIM, UNWRITTEN, cell_of, class_of, frees,
 };
-use super::refuse;
-use super::regions::{OPENED, Place, Places, Regions};
-use super::zipf::Permutation;
+use crate::refusal::refuse;
+use crate::regions::{OPENED, Place, Places, Regions};
+use crate::zipf::Permutation;
 use ftlab_core::rng::Rng;
 use ftlab_stats::bins::{bin_of, bin_start};
 use ftlab_stats::pages::{PageMap, scatter};
 use ftlab_stats::timeline::Timeline;
 
-/// What [`Fitted`] draws, with the place on the drive.
+/// What [`FittedGenerator`] draws, with the place on the drive.
 #[derive(Debug, Clone)]
-pub(super) struct FittedShape {
+pub(crate) struct FittedLayout {
     model: std::sync::Arc<FittedModel>,
     offset_sectors: u64,
     /// Regions of each stream.
     regions: Vec<u64>,
 }
 
-impl FittedShape {
+impl FittedLayout {
     /// Lay `model` over the `footprint` bytes from `offset`, or the `room` bytes that the drive has there. A stated
     /// footprint counts even where the drive is smaller, as with the trace itself: then `host.out_of_range` decides.
-    pub(super) fn new(
+    pub(crate) fn new(
         model: &FittedModel,
         offset: u64,
         room: u64,
@@ -176,7 +176,7 @@ fn middle_of_gap(bin: u64) -> f64 {
 
 /// Draws the requests of a fitted model.
 #[derive(Debug)]
-pub(super) struct Fitted {
+pub(crate) struct FittedGenerator {
     model: std::sync::Arc<FittedModel>,
     rng: Rng,
     lanes: Vec<Lane>,
@@ -277,10 +277,10 @@ const UNWANTED_REWRITE: f64 = -3.0;
 /// Pages of a request that are looked at to weigh a place.
 const LOOKS: u64 = 8;
 
-impl Fitted {
-    pub(super) fn new(shape: &FittedShape, seed: u64, requests: u64) -> Self {
+impl FittedGenerator {
+    pub(crate) fn new(layout: &FittedLayout, seed: u64, requests: u64) -> Self {
         let mut base_page = 0;
-        let lanes = shape.model.streams.iter().zip(&shape.regions).map(|(stream, regions)| {
+        let lanes = layout.model.streams.iter().zip(&layout.regions).map(|(stream, regions)| {
             let span_regions = stream.span_regions.clamp(1, *regions);
             let lane = Lane {
                 stream: stream.stream,
@@ -300,7 +300,7 @@ impl Fitted {
             base_page += regions * REGION_PAGES;
             lane
         });
-        let streams = &shape.model.streams;
+        let streams = &layout.model.streams;
         let all = [
             streams.iter().map(|stream| stream.reads).sum(),
             streams.iter().map(|stream| stream.writes).sum(),
@@ -317,7 +317,7 @@ impl Fitted {
             phase: 0,
             kinds: Vec::new(),
             kind_totals: (0..KINDS)
-                .map(|kind| shape.model.phases.iter().map(|phase| phase.kinds[kind]).sum())
+                .map(|kind| layout.model.phases.iter().map(|phase| phase.kinds[kind]).sum())
                 .collect(),
             kinds_left: 0,
             sizes: Vec::new(),
@@ -329,31 +329,31 @@ impl Fitted {
             classes_left: 0,
             demands: vec![Cell::new(f64::NAN); CLASSES],
             wanted: Vec::new(),
-            distances: shape.model.distances(),
+            distances: layout.model.distances(),
             regions: Regions::default(),
-            places: Places::new(&shape.model.places),
+            places: Places::new(&layout.model.places),
             writes_left: [0; 3],
             written: Vec::new(),
             dead: Vec::new(),
-            has_trims: shape.model.phases.iter().any(|phase| phase.kinds[TRIM] > 0),
+            has_trims: layout.model.phases.iter().any(|phase| phase.kinds[TRIM] > 0),
             dead_pages: 0,
             trim_pages: 0,
             supply: vec![0; CLASSES],
             previous: FLUSH,
             now_ns: 0.0,
             phase_end_ns: 0.0,
-            run_requests: [false, true].map(|write| shape.model.run_requests(write, true)),
-            new_requests: [false, true].map(|write| shape.model.run_requests(write, false)),
+            run_requests: [false, true].map(|write| layout.model.run_requests(write, true)),
+            new_requests: [false, true].map(|write| layout.model.run_requests(write, false)),
             owed: 0,
-            most_owed: shape.model.requests() / 40 + 4,
+            most_owed: layout.model.requests() / 40 + 4,
             strays: 0,
-            most_strays: shape.model.requests() / 1000,
+            most_strays: layout.model.requests() / 1000,
             plan: [Plan::default(); 2],
             exchanged: [0; 2],
-            offset_sectors: shape.offset_sectors,
+            offset_sectors: layout.offset_sectors,
             requests,
             made: 0,
-            model: shape.model.clone(),
+            model: layout.model.clone(),
         };
         fitted.begin_phase();
         fitted
@@ -1237,7 +1237,7 @@ impl Lane {
     }
 }
 
-impl RequestSource for Fitted {
+impl RequestSource for FittedGenerator {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         let count = (self.requests - self.made).min(max as u64);
         out.reserve(count as usize);

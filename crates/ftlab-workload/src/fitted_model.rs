@@ -10,14 +10,14 @@ use ftlab_core::host::request::SECTOR_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::refuse;
-use super::regions::{GROUP_RANKS, is_row};
+use crate::refusal::refuse;
+use crate::regions::{GROUP_RANKS, is_row};
 use ftlab_stats::bins::bin_of;
 
 pub(crate) const PAGE_SECTORS: u64 = 8;
 /// Pages of a region: 4 MiB, what one translation page of 4 KiB maps.
 pub(crate) const REGION_PAGES: u64 = 1024;
-pub(super) const REGION_SECTORS: u64 = REGION_PAGES * PAGE_SECTORS;
+pub(crate) const REGION_SECTORS: u64 = REGION_PAGES * PAGE_SECTORS;
 /// Distances are kept in 4 bins to the octave.
 pub(crate) const DISTANCE_BITS: u32 = 2;
 /// Times are kept in 8 bins to the octave.
@@ -146,7 +146,7 @@ impl FittedModel {
     }
 
     /// Mean requests of a run on pages that are known, or new; at most 64.
-    pub(super) fn run_requests(&self, write: bool, known: bool) -> f64 {
+    pub(crate) fn run_requests(&self, write: bool, known: bool) -> f64 {
         let kind = kind_of(write, true, known);
         let all: u64 = self.follows[kind].iter().sum();
         let stops = all - self.follows[kind][kind].min(all);
@@ -154,7 +154,7 @@ impl FittedModel {
     }
 
     /// Whether a bin of distances, of reads and then of writes, is anywhere in the trace.
-    pub(super) fn distances(&self) -> Vec<bool> {
+    pub(crate) fn distances(&self) -> Vec<bool> {
         let mut found = vec![false; 512];
         for [cell, _] in self.phases.iter().flat_map(|phase| &phase.pages) {
             found[*cell as usize / OP_CELLS * 256 + *cell as usize % 256] = true;
@@ -327,12 +327,12 @@ fn check_rows(key: &str, rows: &[[u64; 2]], valid: &dyn Fn(u64) -> bool) -> Resu
 
 impl FittedStream {
     /// Regions that hold its pages even where some are left half empty.
-    pub(super) fn needed_regions(&self) -> u64 {
+    pub(crate) fn needed_regions(&self) -> u64 {
         let pages = self.pages.saturating_add(self.pages / 4);
         pages.div_ceil(REGION_PAGES).max(self.touched_regions).saturating_add(8)
     }
 
-    pub(super) fn roomy_regions(&self) -> u64 {
+    pub(crate) fn roomy_regions(&self) -> u64 {
         self.needed_regions().max(self.span_regions)
     }
 }

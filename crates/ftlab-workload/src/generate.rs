@@ -1,34 +1,49 @@
 //! The generator behind every kind of workload that is not a fixed stream.
 
+use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
-
-use super::process::{Hyperexponential, chance, choose, exponential, normal, pareto};
-use super::size::Sizes;
-use super::zipf::{Permutation, Zipf};
-use super::{Bursts, Interarrival};
 use ftlab_core::rng::Rng;
+
+use crate::common::{Bursts, CommonKeys, Interarrival, SECTOR};
+use crate::process::{Hyperexponential, chance, choose, exponential, normal, pareto};
+use crate::refusal::refuse;
+use crate::size::{RequestBytes, Sizes};
+use crate::zipf::{Permutation, Zipf};
+
+const DEFAULT_GAP_CV: f64 = 3.0;
 
 /// Spans between arrivals.
 #[derive(Debug, Clone)]
-pub(super) struct Arrivals {
-    pub(super) kind: Interarrival,
+pub(crate) struct Arrivals {
+    pub(crate) kind: Interarrival,
     /// Mean span; with `bursts`, within a burst.
-    pub(super) mean_ns: f64,
-    pub(super) bursty: Hyperexponential,
-    pub(super) bursts: Option<Bursts>,
+    pub(crate) mean_ns: f64,
+    pub(crate) bursty: Hyperexponential,
+    pub(crate) bursts: Option<Bursts>,
     /// After so many requests, a pause of so many nanoseconds.
-    pub(super) think: Option<(u64, f64)>,
+    pub(crate) think: Option<(u64, f64)>,
 }
 
 impl Arrivals {
-    pub(super) fn clock(&self, rng: Rng) -> Clock {
+    pub(crate) fn new(common: &CommonKeys) -> Self {
+        let bursts = common.bursts.map_or(1.0, |bursts| bursts.on_us / (bursts.on_us + bursts.off_us));
+        Self {
+            kind: common.interarrival.unwrap_or_default(),
+            mean_ns: common.mean_interarrival_us() * 1000.0 * bursts,
+            bursty: Hyperexponential::new(common.gap_cv.unwrap_or(DEFAULT_GAP_CV)),
+            bursts: common.bursts,
+            think: common.think.map(|think| (think.every_requests, think.pause_us * 1000.0)),
+        }
+    }
+
+    pub(crate) fn clock(&self, rng: Rng) -> Clock {
         Clock { arrivals: self.clone(), rng, now_ns: 0.0, burst_ns: 0.0, made: 0 }
     }
 }
 
 /// When requests arrive.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     arrivals: Arrivals,
     rng: Rng,
     now_ns: f64,
@@ -40,7 +55,7 @@ pub(super) struct Clock {
 impl Clock {
     /// The next arrival.
     #[inline(always)]
-    pub(super) fn tick(&mut self) -> u64 {
+    pub(crate) fn tick(&mut self) -> u64 {
         let mean = self.arrivals.mean_ns;
         self.made += 1;
         let span = match self.arrivals.kind {
@@ -77,7 +92,7 @@ impl Clock {
 
 /// How a stream chooses addresses. Slots are the multiples of the alignment.
 #[derive(Debug, Clone)]
-pub(super) enum Picker {
+pub(crate) enum Picker {
     /// The next address.
     Sequential,
     /// Any address.
@@ -100,7 +115,7 @@ pub(super) enum Picker {
 
 /// Zones of the address space.
 #[derive(Debug, Clone)]
-pub(super) struct Zones {
+pub(crate) struct Zones {
     /// Upper ends of the shares of requests.
     ends: Vec<f64>,
     /// First slot and number of slots.
@@ -112,7 +127,7 @@ pub(super) struct Zones {
 
 impl Zones {
     /// `zones` are shares of requests and of space, which add up to 1; the first begins at `shift` of the space.
-    pub(super) fn new(slots: u64, zones: &[(f64, f64)], shift: f64) -> Self {
+    pub(crate) fn new(slots: u64, zones: &[(f64, f64)], shift: f64) -> Self {
         let (mut access, mut space, mut start) = (0.0, 0.0, 0);
         let (mut ends, mut parts) = (Vec::new(), Vec::new());
         for (share, room) in zones {
@@ -137,18 +152,18 @@ impl Zones {
 }
 
 impl Picker {
-    pub(super) fn zipf(slots: u64, theta: f64, scramble: bool) -> Self {
+    pub(crate) fn zipf(slots: u64, theta: f64, scramble: bool) -> Self {
         Picker::Zipf { zipf: Zipf::new(slots, theta), slots, scramble }
     }
 
-    pub(super) fn hot_cold(slots: u64, hot_space: f64, hot_access: f64) -> Self {
+    pub(crate) fn hot_cold(slots: u64, hot_space: f64, hot_access: f64) -> Self {
         // Neither part is empty, unless there is only one slot.
         let hot_slots = ((slots as f64 * hot_space).round() as u64).clamp(1, (slots - 1).max(1));
         Picker::HotCold { hot_slots, slots, hot_access }
     }
 
     /// A share 1 - `h` of the requests goes to a share `h` of the space.
-    pub(super) fn pareto(slots: u64, h: f64, scramble: bool) -> Self {
+    pub(crate) fn pareto(slots: u64, h: f64, scramble: bool) -> Self {
         Picker::Pareto { slots, power: libm::log(h) / libm::log(1.0 - h), scramble }
     }
 
@@ -163,21 +178,21 @@ impl Picker {
     }
 }
 
-/// A generator, fully described.
+/// What a generator draws, with every default filled in.
 #[derive(Debug, Clone)]
-pub(super) struct Shape {
-    pub(super) offset_sectors: u64,
+pub(crate) struct GeneratorConfig {
+    pub(crate) offset_sectors: u64,
     /// Length of the part of the footprint that belongs to one stream.
-    pub(super) part_sectors: u64,
-    pub(super) alignment_sectors: u64,
+    pub(crate) part_sectors: u64,
+    pub(crate) alignment_sectors: u64,
     /// Of reads, writes and trims.
-    pub(super) sizes: [Sizes; 3],
-    pub(super) reads: f64,
-    pub(super) trims: f64,
-    pub(super) flushes: f64,
-    pub(super) picker: Picker,
-    pub(super) arrivals: Arrivals,
-    pub(super) streams: u16,
+    pub(crate) sizes: [Sizes; 3],
+    pub(crate) reads: f64,
+    pub(crate) trims: f64,
+    pub(crate) flushes: f64,
+    pub(crate) picker: Picker,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) streams: u16,
 }
 
 /// Which slots are in use: the first `used` of `order`. Both directions in constant time.
@@ -232,8 +247,8 @@ struct Lane {
 
 /// Makes the requests of a workload.
 #[derive(Debug)]
-pub(super) struct Generator {
-    shape: Shape,
+pub(crate) struct Generator {
+    config: GeneratorConfig,
     lanes: Vec<Lane>,
     lane: usize,
     clock: Clock,
@@ -243,22 +258,22 @@ pub(super) struct Generator {
 
 impl Generator {
     /// Pass `pass` of `seed`: other passes make other requests, but the same addresses stay hot.
-    pub(super) fn new(shape: &Shape, seed: u64, pass: u64, requests: u64) -> Self {
+    pub(crate) fn new(config: &GeneratorConfig, seed: u64, pass: u64, requests: u64) -> Self {
         const ARRIVALS: u64 = u64::MAX;
-        let lanes = (0..u64::from(shape.streams)).map(|lane| Lane {
+        let lanes = (0..u64::from(config.streams)).map(|lane| Lane {
             rng: Rng::for_path(seed, &[pass, lane]),
             next: 0,
-            in_use: matches!(shape.picker, Picker::UniformInUse)
-                .then(|| InUse::all(shape.part_sectors / shape.alignment_sectors)),
-            scatter: shape.picker.scattered().map(|slots| Permutation::new(slots, seed ^ lane << 32)),
+            in_use: matches!(config.picker, Picker::UniformInUse)
+                .then(|| InUse::all(config.part_sectors / config.alignment_sectors)),
+            scatter: config.picker.scattered().map(|slots| Permutation::new(slots, seed ^ lane << 32)),
         });
         Self {
             lanes: lanes.collect(),
             lane: 0,
-            clock: shape.arrivals.clock(Rng::for_path(seed, &[pass, ARRIVALS])),
+            clock: config.arrivals.clock(Rng::for_path(seed, &[pass, ARRIVALS])),
             requests,
             made: 0,
-            shape: shape.clone(),
+            config: config.clone(),
         }
     }
 
@@ -267,19 +282,68 @@ impl Generator {
         let arrival_ns = self.clock.tick();
         let index = self.lane;
         self.lane = if index + 1 == self.lanes.len() { 0 } else { index + 1 };
-        let (shape, lane) = (&self.shape, &mut self.lanes[index]);
-        let op = shape.op(&mut lane.rng);
+        let (config, lane) = (&self.config, &mut self.lanes[index]);
+        let op = config.op(&mut lane.rng);
         if op == Op::Flush {
             return Request { arrival_ns, lba: 0, sectors: 0, op, stream: index as u16 };
         }
-        let sectors = shape.sizes[op as usize].draw(&mut lane.rng);
-        let (op, relative) = shape.address(lane, op, sectors);
-        let lba = shape.offset_sectors + index as u64 * shape.part_sectors + relative;
+        let sectors = config.sizes[op as usize].draw(&mut lane.rng);
+        let (op, relative) = config.address(lane, op, sectors);
+        let lba = config.offset_sectors + index as u64 * config.part_sectors + relative;
         Request { arrival_ns, lba, sectors, op, stream: index as u16 }
     }
 }
 
-impl Shape {
+impl GeneratorConfig {
+    /// With every default filled in, for a drive of `capacity_bytes`. `picker` chooses among so many slots.
+    ///
+    /// # Errors
+    /// When the workload does not fit the drive.
+    pub(crate) fn new(
+        common: &CommonKeys,
+        capacity_bytes: u64,
+        picker: impl FnOnce(u64) -> Picker,
+    ) -> Result<Self, ConfigError> {
+        let (sizes, alignment) = (common.sizes(), common.alignment());
+        let streams = u64::from(common.streams.unwrap_or(1));
+        let offset = common.offset_bytes.unwrap_or(0);
+        let room = capacity_bytes.saturating_sub(offset) / SECTOR * SECTOR;
+        if room == 0 {
+            return refuse("offset_bytes", offset, format!("the drive has only {capacity_bytes} bytes"));
+        }
+        if let Some(footprint) = common.footprint_bytes.filter(|footprint| *footprint > room) {
+            let expected =
+                format!("only {room} bytes follow offset_bytes on a drive of {capacity_bytes} bytes");
+            return refuse("footprint_bytes", footprint, expected);
+        }
+        let footprint = common.footprint_bytes.unwrap_or(room);
+        let part = footprint / streams / SECTOR * SECTOR;
+        let largest = sizes.iter().map(RequestBytes::largest).max().unwrap_or(alignment);
+        if largest > part {
+            let expected = format!("a request must fit the footprint of a stream, which has {part} bytes");
+            return refuse("request_bytes", largest, expected);
+        }
+        let slots = part.div_ceil(alignment).max(1);
+        let [reads, trims, flushes] = common.fractions();
+        Ok(Self {
+            offset_sectors: offset / SECTOR,
+            part_sectors: part / SECTOR,
+            alignment_sectors: alignment / SECTOR,
+            sizes: sizes.each_ref().map(Sizes::new),
+            reads,
+            trims,
+            flushes,
+            picker: picker(slots),
+            arrivals: Arrivals::new(common),
+            streams: common.streams.unwrap_or(1),
+        })
+    }
+
+    /// Slots that are not cut short by the end of a stream's part.
+    pub(crate) fn whole_slots(&self) -> u64 {
+        self.part_sectors / self.alignment_sectors
+    }
+
     #[inline(always)]
     fn op(&self, rng: &mut Rng) -> Op {
         if self.reads + self.trims + self.flushes == 0.0 {
@@ -386,14 +450,14 @@ impl RequestSource for Generator {
 
 /// How long a phase lasts.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Length {
+pub(crate) enum Length {
     Requests(u64),
     Ns(u64),
 }
 
 /// Phases that take turns. Each has a generator of its own, whose clock stands still in the phases of the others.
 #[derive(Debug)]
-pub(super) struct Phased {
+pub(crate) struct Phased {
     phases: Vec<(Generator, Length)>,
     current: usize,
     /// The next request of a phase that ended before it came.
@@ -408,10 +472,10 @@ pub(super) struct Phased {
 }
 
 impl Phased {
-    pub(super) fn new(phases: &[(Shape, Length)], seed: u64, pass: u64, requests: u64) -> Self {
-        let generators = phases.iter().zip(0u64..).map(|((shape, length), index)| {
+    pub(crate) fn new(phases: &[(GeneratorConfig, Length)], seed: u64, pass: u64, requests: u64) -> Self {
+        let generators = phases.iter().zip(0u64..).map(|((config, length), index)| {
             // As other passes of one seed: other requests, but what is hot stays hot.
-            (Generator::new(shape, seed, pass | index << 32, u64::MAX), *length)
+            (Generator::new(config, seed, pass | index << 32, u64::MAX), *length)
         });
         Self {
             pending: vec![None; phases.len()],

@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::*;
+use ftlab_core::host::request::{Op, Request};
+
+use crate::WorkloadConfig;
+use crate::kinds::phone_sqlite::SQLITE_SECTORS;
 use ftlab_core::host::request::VecSource;
+use ftlab_core::quantity;
 use ftlab_stats::stats;
 
 const SPACE: u64 = 64 << 30;
@@ -286,7 +290,7 @@ fn a_browser_writes_what_it_downloads_and_trims_what_it_drops() {
     let requests = requests_of(
         r#"{"kind":"web_cache","requests":400000,"web_cache":{"cache_bytes":"20MB","transactions":0}}"#,
     );
-    let base = phone::SQLITE_SECTORS;
+    let base = SQLITE_SECTORS;
     let headers = requests.iter().filter(|request| request.lba == base && request.op == Op::Write);
     let beats: Vec<u64> = headers.map(|request| request.arrival_ns).collect();
     assert!(beats.windows(2).all(|pair| pair[1] - pair[0] >= 5_000_000_000), "write-backs are 5 s apart");
@@ -574,7 +578,7 @@ fn logs_counters_and_scans_of_tables_have_their_shares_of_what_a_backup_leaves()
 
 #[test]
 fn a_pool_is_an_lru_list() {
-    use super::database::Pool;
+    use crate::kinds::db::Pool;
     let mut rng = ftlab_core::rng::Rng::for_path(4, &[]);
     let mut pool = Pool::new(1000, 0.1);
     let mut model: VecDeque<u32> = VecDeque::new();

@@ -2,36 +2,36 @@
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
-use super::quota::{Balance, PageQuota};
+use crate::quota::{PageQuota, PageQuotaFilter};
 use ftlab_core::rng::Rng;
 
 /// Exponential with mean 1.
 #[inline(always)]
-pub(super) fn exponential(rng: &mut Rng) -> f64 {
+pub(crate) fn exponential(rng: &mut Rng) -> f64 {
     -libm::log(1.0 - rng.unit())
 }
 
 /// Standard normal (Box and Muller's method, one of the pair).
 #[inline(always)]
-pub(super) fn normal(rng: &mut Rng) -> f64 {
+pub(crate) fn normal(rng: &mut Rng) -> f64 {
     let radius = libm::sqrt(2.0 * exponential(rng));
     radius * libm::cos(std::f64::consts::TAU * rng.unit())
 }
 
 /// Lognormal: `median` times e to a normal of deviation `sigma`.
-pub(super) fn lognormal(rng: &mut Rng, median: f64, sigma: f64) -> f64 {
+pub(crate) fn lognormal(rng: &mut Rng, median: f64, sigma: f64) -> f64 {
     median * libm::exp(sigma * normal(rng))
 }
 
 /// Pareto with this mean; `alpha` is above 1. Cut at 1,000 times the mean, so that no single span is the whole run.
-pub(super) fn pareto(rng: &mut Rng, mean: f64, alpha: f64) -> f64 {
+pub(crate) fn pareto(rng: &mut Rng, mean: f64, alpha: f64) -> f64 {
     let smallest = mean * (alpha - 1.0) / alpha;
     let span = smallest * libm::exp(-libm::log(1.0 - rng.unit()) / alpha);
     span.min(1000.0 * mean)
 }
 
 /// Geometric from 1 with this mean.
-pub(super) fn geometric(rng: &mut Rng, mean: f64) -> u64 {
+pub(crate) fn geometric(rng: &mut Rng, mean: f64) -> u64 {
     if mean <= 1.0 {
         return 1;
     }
@@ -40,19 +40,19 @@ pub(super) fn geometric(rng: &mut Rng, mean: f64) -> u64 {
 
 /// Whether something of probability `share` happens.
 #[inline(always)]
-pub(super) fn chance(rng: &mut Rng, share: f64) -> bool {
+pub(crate) fn chance(rng: &mut Rng, share: f64) -> bool {
     rng.unit() < share
 }
 
 /// The index of the share of `ends` (upper ends in ascending order, the last 1) that a draw falls into.
 #[inline(always)]
-pub(super) fn choose(rng: &mut Rng, ends: &[f64]) -> usize {
+pub(crate) fn choose(rng: &mut Rng, ends: &[f64]) -> usize {
     let share = rng.unit();
     ends.iter().position(|end| share < *end).unwrap_or(ends.len() - 1)
 }
 
 /// Upper ends of the shares that `weights` give.
-pub(super) fn shares(weights: &[f64]) -> Vec<f64> {
+pub(crate) fn shares(weights: &[f64]) -> Vec<f64> {
     let sum: f64 = weights.iter().sum();
     let mut end = 0.0;
     weights
@@ -66,45 +66,45 @@ pub(super) fn shares(weights: &[f64]) -> Vec<f64> {
 
 /// Gaps of mean 1 with a coefficient of variation of at least 1: two exponentials with balanced means.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hyperexponential {
+pub(crate) struct Hyperexponential {
     share: f64,
     means: [f64; 2],
 }
 
 impl Hyperexponential {
-    pub(super) fn new(cv: f64) -> Self {
+    pub(crate) fn new(cv: f64) -> Self {
         let square = (cv * cv).max(1.0);
         let share = 0.5 * (1.0 + ((square - 1.0) / (square + 1.0)).sqrt());
         Self { share, means: [0.5 / share, 0.5 / (1.0 - share)] }
     }
 
     #[inline(always)]
-    pub(super) fn draw(&self, rng: &mut Rng) -> f64 {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> f64 {
         let mean = self.means[usize::from(!chance(rng, self.share))];
         mean * exponential(rng)
     }
 }
 
-pub(super) const NS_PER_S: f64 = 1e9;
-pub(super) const NS_PER_US: f64 = 1e3;
+pub(crate) const NS_PER_S: f64 = 1e9;
+pub(crate) const NS_PER_US: f64 = 1e3;
 /// Sectors of a page of 4 KiB: the block of file systems and page caches.
-pub(super) const BLOCK: u64 = 8;
+pub(crate) const BLOCK: u64 = 8;
 
 /// Part of an address space, in sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Area {
-    pub(super) start: u64,
-    pub(super) sectors: u64,
+pub(crate) struct AddressRange {
+    pub(crate) start: u64,
+    pub(crate) sectors: u64,
 }
 
-impl Area {
-    pub(super) fn end(&self) -> u64 {
+impl AddressRange {
+    pub(crate) fn end(&self) -> u64 {
         self.start + self.sectors
     }
 
     /// Cut `sectors` off the front.
-    pub(super) fn take(&mut self, sectors: u64) -> Area {
-        let taken = Area { start: self.start, sectors: sectors.min(self.sectors) };
+    pub(crate) fn take(&mut self, sectors: u64) -> AddressRange {
+        let taken = AddressRange { start: self.start, sectors: sectors.min(self.sectors) };
         self.start += taken.sectors;
         self.sectors -= taken.sectors;
         taken
@@ -113,55 +113,55 @@ impl Area {
 
 /// Requests as they are made: helpers that say what is meant.
 #[derive(Debug, Default)]
-pub(super) struct Script {
-    pub(super) requests: Vec<Request>,
+pub(crate) struct Emitter {
+    pub(crate) requests: Vec<Request>,
     /// Requests whose length may be another one, in order.
-    pub(super) elastic: Vec<Elastic>,
+    pub(crate) elastic: Vec<Elastic>,
 }
 
 /// A request that could as well be a page shorter, or up to `more` pages longer: for a [`PageQuota`].
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Elastic {
-    /// Its place among the requests of the script.
-    pub(super) index: usize,
-    pub(super) more: u64,
+pub(crate) struct Elastic {
+    /// Its place among the requests of the emitter.
+    pub(crate) index: usize,
+    pub(crate) more: u64,
 }
 
-impl Script {
+impl Emitter {
     #[inline(always)]
-    pub(super) fn push(&mut self, at_ns: f64, op: Op, lba: u64, sectors: u64) {
+    pub(crate) fn push(&mut self, at_ns: f64, op: Op, lba: u64, sectors: u64) {
         let request = Request { arrival_ns: at_ns as u64, lba, sectors: sectors as u32, op, stream: 0 };
         self.requests.push(request);
     }
 
-    pub(super) fn read(&mut self, at_ns: f64, lba: u64, sectors: u64) {
+    pub(crate) fn read(&mut self, at_ns: f64, lba: u64, sectors: u64) {
         self.push(at_ns, Op::Read, lba, sectors);
     }
 
-    pub(super) fn write(&mut self, at_ns: f64, lba: u64, sectors: u64) {
+    pub(crate) fn write(&mut self, at_ns: f64, lba: u64, sectors: u64) {
         self.push(at_ns, Op::Write, lba, sectors);
     }
 
-    pub(super) fn trim(&mut self, at_ns: f64, lba: u64, sectors: u64) {
+    pub(crate) fn trim(&mut self, at_ns: f64, lba: u64, sectors: u64) {
         self.push(at_ns, Op::Trim, lba, sectors);
     }
 
-    pub(super) fn flush(&mut self, at_ns: f64) {
+    pub(crate) fn flush(&mut self, at_ns: f64) {
         self.push(at_ns, Op::Flush, 0, 0);
     }
 
     /// The request that was pushed last could as well be a page shorter, or up to `more` pages longer.
-    pub(super) fn may_stretch(&mut self, more: u64) {
+    pub(crate) fn may_stretch(&mut self, more: u64) {
         self.elastic.push(Elastic { index: self.requests.len() - 1, more });
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.requests.clear();
         self.elastic.clear();
     }
 
     /// Leave out the first `count` requests.
-    pub(super) fn forget(&mut self, count: usize) {
+    pub(crate) fn forget(&mut self, count: usize) {
         self.requests.drain(..count);
         let gone = self.elastic.partition_point(|elastic| elastic.index < count);
         self.elastic.drain(..gone);
@@ -172,55 +172,55 @@ impl Script {
 }
 
 /// Something that does one thing after the other, for ever.
-pub(super) trait Actor: Send {
+pub(crate) trait Process: Send {
     /// Do the next thing: append what it asks of the drive, nothing earlier than what was asked before. May append
     /// nothing, but not for ever.
-    fn act(&mut self, script: &mut Script);
+    fn act(&mut self, emitter: &mut Emitter);
 }
 
 /// The requests of an actor.
-pub(super) struct Acted<A> {
+pub(crate) struct ProcessSource<A> {
     actor: A,
-    script: Script,
+    emitter: Emitter,
     next: usize,
-    /// So many requests of the script are as they will be.
+    /// So many requests of the emitter are as they will be.
     ready: usize,
     requests: u64,
     made: u64,
-    balance: Option<Balance<A>>,
+    balance: Option<PageQuotaFilter<A>>,
 }
 
-impl<A: Actor> Acted<A> {
-    pub(super) fn new(actor: A, requests: u64) -> Self {
-        Self { actor, script: Script::default(), next: 0, ready: 0, requests, made: 0, balance: None }
+impl<A: Process> ProcessSource<A> {
+    pub(crate) fn new(actor: A, requests: u64) -> Self {
+        Self { actor, emitter: Emitter::default(), next: 0, ready: 0, requests, made: 0, balance: None }
     }
 
     /// Those of an actor as `start` makes it, changed so that they meet a quota.
-    pub(super) fn with_quota(start: impl Fn() -> A, requests: u64, quota: Option<PageQuota>) -> Self {
-        let balance = quota.map(|quota| Balance::new(start(), quota));
+    pub(crate) fn with_quota(start: impl Fn() -> A, requests: u64, quota: Option<PageQuota>) -> Self {
+        let balance = quota.map(|quota| PageQuotaFilter::new(start(), quota));
         Self { balance, ..Self::new(start(), requests) }
     }
 
-    /// Let the actor go on; nothing of the script is left.
+    /// Let the actor go on; nothing of the emitter is left.
     fn act(&mut self) -> Result<(), SourceError> {
         let Some(balance) = &mut self.balance else {
-            self.script.clear();
+            self.emitter.clear();
             self.next = 0;
-            self.actor.act(&mut self.script);
-            self.ready = self.script.requests.len();
+            self.actor.act(&mut self.emitter);
+            self.ready = self.emitter.requests.len();
             return Ok(());
         };
-        self.script.forget(self.ready);
+        self.emitter.forget(self.ready);
         self.next = 0;
         self.ready = balance.window();
-        while self.script.requests.len() < self.ready {
-            self.actor.act(&mut self.script);
+        while self.emitter.requests.len() < self.ready {
+            self.actor.act(&mut self.emitter);
         }
-        balance.settle(&mut self.script, self.ready)
+        balance.settle(&mut self.emitter, self.ready)
     }
 }
 
-impl<A: Actor> RequestSource for Acted<A> {
+impl<A: Process> RequestSource for ProcessSource<A> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         let wanted = (self.requests - self.made).min(max as u64) as usize;
         let mut left = wanted;
@@ -229,7 +229,7 @@ impl<A: Actor> RequestSource for Acted<A> {
                 self.act()?;
             }
             let count = left.min(self.ready - self.next);
-            out.extend_from_slice(&self.script.requests[self.next..self.next + count]);
+            out.extend_from_slice(&self.emitter.requests[self.next..self.next + count]);
             self.next += count;
             left -= count;
         }
@@ -269,7 +269,7 @@ impl Part {
 }
 
 /// Several sources by arrival; of equal arrivals the earlier part goes first.
-pub(super) struct Merged {
+pub(crate) struct Merged {
     parts: Vec<Part>,
     /// Whether requests carry the number of their part as stream.
     numbered: bool,
@@ -278,7 +278,7 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    pub(super) fn new(sources: Vec<Box<dyn RequestSource>>, numbered: bool, requests: u64) -> Self {
+    pub(crate) fn new(sources: Vec<Box<dyn RequestSource>>, numbered: bool, requests: u64) -> Self {
         let parts =
             sources.into_iter().map(|source| Part { source, batch: Vec::with_capacity(PART_BATCH), next: 0 });
         Self { parts: parts.collect(), numbered, requests, made: 0 }

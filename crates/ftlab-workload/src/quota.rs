@@ -6,8 +6,8 @@ use ftlab_core::host::request::{Op, Request, SourceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::process::{Actor, BLOCK, Script};
-use super::refuse;
+use crate::process::{BLOCK, Emitter, Process};
+use crate::refusal::refuse;
 
 /// How many pages requests touch together. Where the mechanism makes more or fewer, single requests become a page shorter
 /// or longer, as it allows, evenly over the stream.
@@ -21,7 +21,7 @@ pub struct PageQuota {
 }
 
 impl PageQuota {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.requests == 0 || self.requests > 1 << 40 {
             return refuse("page_quota.requests", self.requests, "must be from 1 to 2^40");
         }
@@ -38,10 +38,10 @@ const WINDOW: u64 = 1 << 14;
 
 /// What an actor makes by itself, one quota ahead of it, and by how much that misses the quota.
 #[derive(Debug)]
-pub(super) struct Balance<A> {
+pub(crate) struct PageQuotaFilter<A> {
     quota: PageQuota,
     rehearsal: A,
-    script: Script,
+    emitter: Emitter,
     /// Requests of the quota that are still to come.
     requests: u64,
     /// Pages by which these must be longer.
@@ -57,10 +57,10 @@ fn pages(request: &Request) -> u64 {
     }
 }
 
-impl<A: Actor> Balance<A> {
+impl<A: Process> PageQuotaFilter<A> {
     /// `rehearsal` does what the actor will do.
-    pub(super) fn new(rehearsal: A, quota: PageQuota) -> Self {
-        Self { quota, rehearsal, script: Script::default(), requests: 0, missing: 0 }
+    pub(crate) fn new(rehearsal: A, quota: PageQuota) -> Self {
+        Self { quota, rehearsal, emitter: Emitter::default(), requests: 0, missing: 0 }
     }
 
     fn rehearse(&mut self) {
@@ -68,29 +68,29 @@ impl<A: Actor> Balance<A> {
         self.requests = self.quota.requests;
         let mut left = self.requests;
         while left > 0 {
-            if self.script.requests.is_empty() {
-                self.script.clear();
-                self.rehearsal.act(&mut self.script);
+            if self.emitter.requests.is_empty() {
+                self.emitter.clear();
+                self.rehearsal.act(&mut self.emitter);
             }
-            let count = left.min(self.script.requests.len() as u64);
-            let made = self.script.requests.drain(..count as usize);
+            let count = left.min(self.emitter.requests.len() as u64);
+            let made = self.emitter.requests.drain(..count as usize);
             self.missing -= i128::from(made.map(|request| pages(&request)).sum::<u64>());
             left -= count;
         }
     }
 
     /// How many requests to look at next.
-    pub(super) fn window(&mut self) -> usize {
+    pub(crate) fn window(&mut self) -> usize {
         if self.requests == 0 {
             self.rehearse();
         }
         self.requests.min(WINDOW) as usize
     }
 
-    /// Settle the next window, the first `count` requests of a script: it makes up for its share of what is missing.
-    pub(super) fn settle(&mut self, script: &mut Script, count: usize) -> Result<(), SourceError> {
+    /// Settle the next window, the first `count` requests of a emitter: it makes up for its share of what is missing.
+    pub(crate) fn settle(&mut self, emitter: &mut Emitter, count: usize) -> Result<(), SourceError> {
         let share = self.missing * count as i128 / i128::from(self.requests);
-        self.missing -= stretch(script, count, share);
+        self.missing -= stretch(emitter, count, share);
         self.requests -= count as u64;
         if self.requests == 0 && self.missing != 0 {
             let nearest = i128::from(self.quota.pages) - self.missing;
@@ -108,11 +108,11 @@ impl<A: Actor> Balance<A> {
     }
 }
 
-/// Make the first `count` requests of a script so many pages longer (shorter, if below 0), a page at a time, evenly over
+/// Make the first `count` requests of a emitter so many pages longer (shorter, if below 0), a page at a time, evenly over
 /// those that allow it. Returns by how much they are longer.
-fn stretch(script: &mut Script, count: usize, by: i128) -> i128 {
+fn stretch(emitter: &mut Emitter, count: usize, by: i128) -> i128 {
     let (mut left, step) = (by.unsigned_abs() as usize, by.signum());
-    let Script { requests, elastic } = script;
+    let Emitter { requests, elastic } = emitter;
     let end = elastic.partition_point(|elastic| elastic.index < count);
     let elastic = &mut elastic[..end];
     while left > 0 {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::fitted_model::REGION_PAGES;
+use crate::fitted_model::REGION_PAGES;
 use ftlab_core::rng::Rng;
 use ftlab_stats::pages::{PageMap, scatter};
 use ftlab_stats::timeline::Timeline;

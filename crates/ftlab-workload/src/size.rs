@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use super::process::normal;
+use crate::process::normal;
 use ftlab_core::rng::Rng;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
@@ -77,7 +77,7 @@ impl SizeClass {
 }
 
 /// A size in the largest unit of which it is a whole number.
-pub(super) fn size_text(bytes: u64) -> String {
+pub(crate) fn size_text(bytes: u64) -> String {
     let units = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let unit = units.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
@@ -99,7 +99,7 @@ impl fmt::Display for RequestBytes {
 }
 
 impl RequestBytes {
-    pub(super) fn smallest(&self) -> u64 {
+    pub(crate) fn smallest(&self) -> u64 {
         match self {
             RequestBytes::Fixed(bytes) => *bytes,
             RequestBytes::Weighted(classes) => classes.iter().map(|class| class.min_bytes).min().unwrap_or(0),
@@ -107,7 +107,7 @@ impl RequestBytes {
         }
     }
 
-    pub(super) fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         match self {
             RequestBytes::Fixed(bytes) => *bytes as f64,
             RequestBytes::Weighted(classes) => {
@@ -124,7 +124,7 @@ impl RequestBytes {
         }
     }
 
-    pub(super) fn largest(&self) -> u64 {
+    pub(crate) fn largest(&self) -> u64 {
         match self {
             RequestBytes::Fixed(bytes) => *bytes,
             RequestBytes::Weighted(classes) => classes.iter().map(|class| class.max_bytes).max().unwrap_or(0),
@@ -133,7 +133,7 @@ impl RequestBytes {
     }
 
     /// What was found and expected where the sizes make no sense.
-    pub(super) fn refusal(&self) -> Option<(String, &'static str)> {
+    pub(crate) fn refusal(&self) -> Option<(String, &'static str)> {
         const SIZE: &str = "must be a multiple of 512 bytes, above 0 and at most 1 TiB";
         let wrong = |bytes: &&u64| **bytes == 0 || !bytes.is_multiple_of(SECTOR) || **bytes > 1 << 40;
         match self {
@@ -173,7 +173,7 @@ impl RequestBytes {
 
 /// Draws sizes in sectors.
 #[derive(Debug, Clone)]
-pub(super) enum Sizes {
+pub(crate) enum Sizes {
     Fixed(u32),
     /// Smallest size, step, steps, and the upper end of the share in [0, 1).
     Weighted(Vec<(u32, u32, u32, f64)>),
@@ -187,7 +187,7 @@ pub(super) enum Sizes {
 }
 
 impl Sizes {
-    pub(super) fn new(bytes: &RequestBytes) -> Self {
+    pub(crate) fn new(bytes: &RequestBytes) -> Self {
         let sectors = |bytes: u64| (bytes / SECTOR) as u32;
         match bytes {
             RequestBytes::Fixed(bytes) => Sizes::Fixed(sectors(*bytes)),
@@ -216,7 +216,7 @@ impl Sizes {
     }
 
     #[inline(always)]
-    pub(super) fn draw(&self, rng: &mut Rng) -> u32 {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u32 {
         match self {
             Sizes::Fixed(sectors) => *sectors,
             Sizes::Weighted(rows) => {

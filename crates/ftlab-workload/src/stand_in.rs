@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
-use super::size::size_text;
+use crate::size::size_text;
 use ftlab_trace::transform::Step;
 
 /// What a workload stands for.

@@ -1,4 +1,9 @@
-use super::*;
+use ftlab_core::host::request::{Op, Request};
+
+use crate::{
+    DEFAULT_REQUESTS, RequestBytes, SizeClass, TraceKeys, WorkloadConfig, WorkloadError, WorkloadFile,
+    WorkloadKind,
+};
 
 const GIB: u64 = 1 << 30;
 
@@ -237,11 +242,11 @@ fn the_table_survives_a_round_trip_and_has_a_schema() {
     let text = r#"{"kind":"zipf","footprint_bytes":"64MiB","request_bytes":{"64KiB":1,"4KiB":3},
                    "mean_interarrival_us":"1.5ms","theta":1.2,"scramble":false}"#;
     let parsed = config(text);
-    assert_eq!(parsed.footprint_bytes, Some(64 << 20));
+    assert_eq!(parsed.common.footprint_bytes, Some(64 << 20));
     let class = |bytes, weight| SizeClass { min_bytes: bytes, max_bytes: bytes, step_bytes: bytes, weight };
     let sizes = vec![class(4096, 3.0), class(65_536, 1.0)];
-    assert_eq!(parsed.request_bytes, Some(RequestBytes::Weighted(sizes)));
-    assert_eq!(parsed.mean_interarrival_us, Some(1500.0));
+    assert_eq!(parsed.common.request_bytes, Some(RequestBytes::Weighted(sizes)));
+    assert_eq!(parsed.common.mean_interarrival_us, Some(1500.0));
     assert_eq!(config(&serde_json::to_string(&parsed).unwrap()), parsed);
     let schema = serde_json::to_string(&schemars::schema_for!(WorkloadFile)).unwrap();
     assert!(schema.contains("hot_access_fraction") && schema.contains("anyOf"));
@@ -586,14 +591,9 @@ fn phases_take_turns_by_number_and_by_time() {
 
 #[test]
 fn every_kind_is_reproducible_and_makes_other_requests_in_other_passes() {
-    // Kind `fitted` needs a model, and stands for a trace: tests/fit.rs.
-    for kind in WorkloadKind::ALL.into_iter().filter(|kind| *kind != WorkloadKind::Fitted) {
-        let more = match kind {
-            WorkloadKind::Zoned => r#","zones":[{"access_fraction":1,"space_fraction":1}]"#,
-            WorkloadKind::Merge => r#","parts":[{"kind":"zipf"},{"kind":"phone_sqlite"}]"#,
-            _ => "",
-        };
-        let json = format!(r#"{{"kind":"{}","requests":20000{more}}}"#, kind.name());
+    // Kind `fitted` has no example, and stands for a trace: tests/fit.rs.
+    for example in WorkloadKind::ALL.iter().filter_map(|kind| kind.example(20_000)) {
+        let json = serde_json::to_string(&example).unwrap();
         let first = requests_of(&json, 64 * GIB, 0);
         assert_eq!(first.len(), 20_000, "{json}");
         assert_eq!(first, requests_of(&json, 64 * GIB, 0), "{json}");
@@ -729,7 +729,10 @@ fn the_first_requests_of_a_trace_are_enough_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.mqsim");
     std::fs::write(&path, "1 0 0 8 0\n2 0 8 8 0\n3 0 16 8 1\n").unwrap();
-    let config = WorkloadConfig { trace: Some(path.display().to_string()), ..WorkloadConfig::default() };
+    let config = WorkloadConfig {
+        recorded: TraceKeys { trace: Some(path.display().to_string()), ..TraceKeys::default() },
+        ..WorkloadConfig::default()
+    };
     for (asked, expected) in [(None, 3), (Some(2), 2), (Some(9), 3)] {
         let mut source = config.factory(GIB, None, asked).unwrap().open(0).unwrap();
         let mut out = Vec::new();

@@ -12,7 +12,7 @@ use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_stats::{LifetimeStats, ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
 use ftlab_workload::fit::{fit, to_toml};
-use ftlab_workload::{FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
+use ftlab_workload::{CommonKeys, FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
 use real::{ROWS, traces};
 
 fn stats(source: &mut dyn RequestSource) -> TraceStats {
@@ -21,11 +21,16 @@ fn stats(source: &mut dyn RequestSource) -> TraceStats {
 }
 
 fn workload(model: FittedModel) -> WorkloadConfig {
-    WorkloadConfig {
-        kind: Some(WorkloadKind::Fitted),
-        fitted: Some(Box::new(model)),
-        ..WorkloadConfig::default()
-    }
+    let mut config = WorkloadConfig::new(WorkloadKind::Fitted, CommonKeys::default());
+    config.own.fitted.fitted = Some(Box::new(model));
+    config
+}
+
+/// The workload with other shared keys.
+fn changed(config: &WorkloadConfig, change: impl FnOnce(&mut CommonKeys)) -> WorkloadConfig {
+    let mut config = config.clone();
+    change(&mut config.common);
+    config
 }
 
 /// Fit `trace`, generate with each seed, compare; gives what is off by too much.
@@ -35,7 +40,7 @@ fn misfits(name: &str, trace: &dyn SourceFactory, seeds: &[u64]) -> Vec<String> 
     let text = to_toml(name, &model);
     assert!(text.len() < 80_000, "{name}: {} bytes", text.len());
     let config = workload(model);
-    let config = |seed: &u64| WorkloadConfig { seed: Some(*seed), ..config.clone() };
+    let config = |seed: &u64| changed(&config, |common| common.seed = Some(*seed));
     let misfits = seeds.iter().filter_map(|seed| misfits_of(name, &recorded, &config(seed)));
     let caches = cache_misfits(name, trace, &*config(&seeds[0]).factory(1 << 50, None, None).unwrap());
     misfits.chain(caches).collect()
@@ -138,7 +143,7 @@ fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Opt
         "{name:32.32} {:8} {:2} {off:6.3} {:6.3} {footprint:6.3} {written:6.3} {duration:6.3} {range:6.3}  {:5.3} {:5.3}  \
          {:5.3} {:5.3}  {:7.4} {:6.3} {lives:6.3}",
         recorded.requests,
-        config.seed.unwrap_or_default(),
+        config.common.seed.unwrap_or_default(),
         mean - 1.0,
         sequential[0],
         sequential[1],
@@ -159,7 +164,7 @@ fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Opt
         ("what became of writes", lives, 0.08),
     ];
     let wrong: Vec<_> = wrong.into_iter().filter(|(_, off, most)| off.abs() > *most).collect();
-    (!wrong.is_empty()).then(|| format!("{name}, seed {:?}: {wrong:?}", config.seed))
+    (!wrong.is_empty()).then(|| format!("{name}, seed {:?}: {wrong:?}", config.common.seed))
 }
 
 /// By how much the share of accesses that miss a mapping cache of 4 MiB is off, and that of hits ahead of what missed.
@@ -398,10 +403,13 @@ fn synthetic_workloads_are_fitted() {
     let sizes = weighted(&[(512, 1.0), (4096, 5.0), (65_536, 1.0)]);
     let of = |kind| WorkloadConfig {
         kind: Some(kind),
-        requests: Some(20_000),
-        footprint_bytes: Some(256 << 20),
-        request_bytes: Some(sizes.clone()),
-        read_fraction: Some(0.6),
+        common: CommonKeys {
+            requests: Some(20_000),
+            footprint_bytes: Some(256 << 20),
+            request_bytes: Some(sizes.clone()),
+            read_fraction: Some(0.6),
+            ..CommonKeys::default()
+        },
         ..WorkloadConfig::default()
     };
     let mut wrong = Vec::new();
@@ -414,12 +422,11 @@ fn synthetic_workloads_are_fitted() {
     ] {
         wrong.extend(misfits(kind.name(), &VecSource::new(requests(&of(kind))), &[1]));
     }
-    let streams = WorkloadConfig {
-        streams: Some(3),
-        trim_fraction: Some(0.1),
-        flush_fraction: Some(0.05),
-        ..of(WorkloadKind::Zipf)
-    };
+    let streams = changed(&of(WorkloadKind::Zipf), |common| {
+        common.streams = Some(3);
+        common.trim_fraction = Some(0.1);
+        common.flush_fraction = Some(0.05);
+    });
     wrong.extend(misfits("streams and trims", &VecSource::new(requests(&streams)), &[1]));
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -455,10 +462,13 @@ fn strange_models_are_refused_or_drawn() {
     let sizes = weighted(&[(512, 1.0), (65_536, 1.0)]);
     let base = WorkloadConfig {
         kind: Some(WorkloadKind::Mix),
-        requests: Some(300),
-        footprint_bytes: Some(32 << 20),
-        trim_fraction: Some(0.1),
-        request_bytes: Some(sizes),
+        common: CommonKeys {
+            requests: Some(300),
+            footprint_bytes: Some(32 << 20),
+            trim_fraction: Some(0.1),
+            request_bytes: Some(sizes),
+            ..CommonKeys::default()
+        },
         ..WorkloadConfig::default()
     };
     let model = fit(&VecSource::new(requests(&base)), 300).unwrap();
@@ -527,14 +537,14 @@ fn models_are_squeezed_on_request_and_not_by_themselves() {
     let told = told.to_string();
     assert!(told.contains("footprint_bytes") && told.contains(&span.to_string()), "{told}");
     // The file says how wide it is, and lies there whatever drive is spoken of.
-    let text = to_toml("wide", config.fitted.as_ref().unwrap());
+    let text = to_toml("wide", config.own.fitted.fitted.as_ref().unwrap());
     assert!(text.contains(&format!("\nfootprint_bytes = {span}\n")), "{}", &text[..400]);
-    let stated = WorkloadConfig { footprint_bytes: Some(span), ..config.clone() };
+    let stated = changed(&config, |common| common.footprint_bytes = Some(span));
     let stats_of = |config: &WorkloadConfig, capacity| {
         stats(&mut *config.factory(capacity, None, None).unwrap().open(0).unwrap())
     };
     assert_eq!(stats_of(&stated, 64 << 30), stats_of(&config, span));
-    let squeezed = WorkloadConfig { footprint_bytes: Some(32 << 30), ..config.clone() };
+    let squeezed = changed(&config, |common| common.footprint_bytes = Some(32 << 30));
     let stats = stats(&mut *squeezed.factory(64 << 30, None, None).unwrap().open(0).unwrap());
     assert!(stats.highest_byte.unwrap() <= 32 << 30);
     assert_eq!(stats.footprint_pages_4k, 2000);

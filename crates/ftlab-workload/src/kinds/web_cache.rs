@@ -6,10 +6,13 @@ use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phone::{SQLITE_SECTORS, SqliteConfig, Store};
-use super::process::{Actor, Area, BLOCK, NS_PER_US, Script, chance, exponential, lognormal};
-use super::refuse;
-use super::zipf::Zipf;
+use super::phone_sqlite::{SQLITE_SECTORS, SqliteConfig, Store};
+use crate::common::CommonKeys;
+use crate::key_set::keys;
+use crate::kind::{Kind, PLACED, Plan};
+use crate::process::{AddressRange, BLOCK, Emitter, NS_PER_US, Process, chance, exponential, lognormal};
+use crate::refusal::refuse;
+use crate::zipf::Zipf;
 use ftlab_core::rng::Rng;
 
 /// Keys of kind `web_cache`.
@@ -64,7 +67,7 @@ const REMEMBERED: usize = 1 << 14;
 const NONE: u32 = u32::MAX;
 
 impl WebCacheConfig {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.cache_bytes < 10_000_000 || self.cache_bytes > 1 << 40 {
             return refuse("web_cache.cache_bytes", self.cache_bytes, "must be from 10 MB to 1 TiB");
         }
@@ -91,7 +94,7 @@ impl WebCacheConfig {
     }
 
     /// What it needs: its databases, the index, and room for places of all classes.
-    pub(super) fn sectors(&self) -> u64 {
+    pub(crate) fn sectors(&self) -> u64 {
         SQLITE_SECTORS + HEADERS * BLOCK + 2 * self.cache_bytes / 512
     }
 }
@@ -106,13 +109,13 @@ struct Object {
     newer: u32,
 }
 
-pub(super) struct WebCache {
+pub(crate) struct WebCache {
     table: WebCacheConfig,
     store: Store,
     rng: Rng,
     now_ns: f64,
-    headers: Area,
-    room: Area,
+    headers: AddressRange,
+    room: AddressRange,
     /// Places that are free, by class.
     free: [Vec<u64>; CLASSES],
     objects: Vec<Object>,
@@ -124,12 +127,12 @@ pub(super) struct WebCache {
     remembered: std::collections::VecDeque<(u32, u64)>,
     popularity: Zipf,
     /// What the page cache has to write, in sectors.
-    dirty: Vec<Area>,
+    dirty: Vec<AddressRange>,
     writeback_ns: f64,
 }
 
 impl WebCache {
-    pub(super) fn new(table: &WebCacheConfig, mut area: Area, seed: u64, pass: u64) -> Self {
+    pub(crate) fn new(table: &WebCacheConfig, mut area: AddressRange, seed: u64, pass: u64) -> Self {
         let databases = SqliteConfig { databases: 3, ..SqliteConfig::default() };
         let store = Store::new(&databases, area.take(SQLITE_SECTORS), seed, pass);
         Self {
@@ -176,7 +179,7 @@ impl WebCache {
     }
 
     /// Delete what was not used for longest, until a batch less than `bytes` is left; files of their own are trimmed.
-    fn delete_batch(&mut self, bytes: u64, script: &mut Script) {
+    fn delete_batch(&mut self, bytes: u64, emitter: &mut Emitter) {
         let keep = (bytes as f64 * (1.0 - BATCH)) as u64;
         while self.bytes > keep && self.oldest != NONE {
             let index = self.oldest;
@@ -191,7 +194,7 @@ impl WebCache {
                 self.dirty.retain(|part| {
                     part.start < object.lba || part.start >= object.lba + u64::from(object.sectors)
                 });
-                script.trim(self.now_ns, object.lba, u64::from(object.sectors));
+                emitter.trim(self.now_ns, object.lba, u64::from(object.sectors));
             }
         }
     }
@@ -212,17 +215,17 @@ impl WebCache {
         Some((class, chunk.start))
     }
 
-    fn download(&mut self, script: &mut Script) {
+    fn download(&mut self, emitter: &mut Emitter) {
         let bytes = lognormal(&mut self.rng, self.table.object_bytes as f64, OBJECT_SIGMA)
             .clamp(64.0, LARGEST) as u64;
         let sectors = bytes.div_ceil(512);
         let class = sectors.next_power_of_two().trailing_zeros() as usize;
         if self.bytes + bytes > self.table.cache_bytes {
-            self.delete_batch(self.table.cache_bytes, script);
+            self.delete_batch(self.table.cache_bytes, emitter);
         }
         let mut place = self.place(class);
         if place.is_none() {
-            self.delete_batch(self.bytes, script);
+            self.delete_batch(self.bytes, emitter);
             place = self.place(class);
         }
         // Nothing large enough: the object is not kept.
@@ -240,7 +243,7 @@ impl WebCache {
             self.remembered.pop_front();
         }
         self.remembered.push_back((index, lba));
-        self.dirty.push(Area { start: lba, sectors });
+        self.dirty.push(AddressRange { start: lba, sectors });
     }
 
     /// An object that came some time ago and is still there; recent ones are more likely.
@@ -252,37 +255,37 @@ impl WebCache {
     }
 
     /// Blocks of 4 KiB that hold these sectors.
-    fn blocks(part: Area) -> Area {
+    fn blocks(part: AddressRange) -> AddressRange {
         let start = part.start / BLOCK * BLOCK;
-        Area { start, sectors: part.end().next_multiple_of(BLOCK) - start }
+        AddressRange { start, sectors: part.end().next_multiple_of(BLOCK) - start }
     }
 
-    fn object(&mut self, script: &mut Script) {
+    fn object(&mut self, emitter: &mut Emitter) {
         let wanted = chance(&mut self.rng, self.table.revisit_fraction);
         match if wanted { self.look_up() } else { None } {
             Some(index) => {
                 self.unlink(index);
                 self.link_newest(index);
                 let Object { lba, sectors, .. } = self.objects[index as usize];
-                let mut rest = Self::blocks(Area { start: lba, sectors: sectors.into() });
+                let mut rest = Self::blocks(AddressRange { start: lba, sectors: sectors.into() });
                 // Read-ahead of 128 KiB at most.
                 while rest.sectors > 0 {
                     let part = rest.take(256);
-                    script.read(self.now_ns, part.start, part.sectors);
+                    emitter.read(self.now_ns, part.start, part.sectors);
                 }
             }
-            None => self.download(script),
+            None => self.download(emitter),
         }
     }
 
     /// What the page cache held back: blocks once each, in order of address, neighbours together.
-    fn write_back(&mut self, at_ns: f64, script: &mut Script) {
+    fn write_back(&mut self, at_ns: f64, emitter: &mut Emitter) {
         self.writeback_ns = f64::INFINITY;
         for part in &mut self.dirty {
             *part = Self::blocks(*part);
         }
         self.dirty.sort_unstable_by_key(|part| (part.start, part.sectors));
-        let mut run: Option<Area> = None;
+        let mut run: Option<AddressRange> = None;
         for index in 0..self.dirty.len() {
             let part = self.dirty[index];
             match &mut run {
@@ -290,38 +293,38 @@ impl WebCache {
                     run.sectors = run.sectors.max(part.end() - run.start);
                 }
                 _ => {
-                    Self::write_run(at_ns, run, script);
+                    Self::write_run(at_ns, run, emitter);
                     run = Some(part);
                 }
             }
         }
-        Self::write_run(at_ns, run, script);
+        Self::write_run(at_ns, run, emitter);
         self.dirty.clear();
         for header in 0..HEADERS {
-            script.write(at_ns, self.headers.start + header * BLOCK, BLOCK);
+            emitter.write(at_ns, self.headers.start + header * BLOCK, BLOCK);
         }
     }
 
-    fn write_run(at_ns: f64, run: Option<Area>, script: &mut Script) {
+    fn write_run(at_ns: f64, run: Option<AddressRange>, emitter: &mut Emitter) {
         let Some(mut rest) = run else { return };
         while rest.sectors > 0 {
             let part = rest.take(1024);
-            script.write(at_ns, part.start, part.sectors);
+            emitter.write(at_ns, part.start, part.sectors);
         }
     }
 }
 
-impl Actor for WebCache {
+impl Process for WebCache {
     /// One page, and the write-back that was due before.
-    fn act(&mut self, script: &mut Script) {
+    fn act(&mut self, emitter: &mut Emitter) {
         let next_ns = self.now_ns + exponential(&mut self.rng) * self.table.view_us * NS_PER_US;
         if self.writeback_ns <= next_ns {
             let at_ns = self.writeback_ns.max(self.now_ns);
-            self.write_back(at_ns, script);
+            self.write_back(at_ns, emitter);
         }
         self.now_ns = next_ns;
         for _ in 0..self.table.objects {
-            self.object(script);
+            self.object(emitter);
             self.now_ns += 5e6;
         }
         if !self.dirty.is_empty() && self.writeback_ns.is_infinite() {
@@ -330,8 +333,32 @@ impl Actor for WebCache {
         let most = u64::from(self.table.transactions);
         let fewest = most.saturating_sub(2);
         for _ in 0..fewest + self.rng.below_unbiased(most - fewest + 1) {
-            self.store.transaction(&mut self.now_ns, script);
+            self.store.transaction(&mut self.now_ns, emitter);
         }
+    }
+}
+
+keys! {
+    /// Keys of kind `web_cache` alone.
+    pub struct Keys {
+        /// Keys of kind `web_cache`.
+        pub web_cache: Option<WebCacheConfig>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str = "The disk cache of a web browser: see the table `web_cache`.";
+    const COMMON: &'static [&'static [&'static str]] = &[PLACED];
+    const CHANGES: &'static [&'static str] = &[r#"{"web_cache":{"view_us":1e6}}"#];
+
+    fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
+        self.web_cache.as_ref().map_or(Ok(()), |table| table.validate())
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        let table = self.web_cache.clone().unwrap_or_default();
+        let range = common.address_range_of(capacity_bytes, "web_cache", table.sectors())?;
+        Plan::of_process(None, move |seed, pass| WebCache::new(&table, range, seed, pass))
     }
 }
 
@@ -344,17 +371,17 @@ mod tests {
     fn three_of_five_objects_are_in_the_cache() {
         let table = WebCacheConfig { transactions: 0, ..WebCacheConfig::default() };
         for seed in 1..=3 {
-            let area = Area { start: 0, sectors: 2 << 21 };
+            let area = AddressRange { start: 0, sectors: 2 << 21 };
             let mut cache = WebCache::new(&table, area, seed, 0);
-            let mut script = Script::default();
+            let mut emitter = Emitter::default();
             let (mut hits, mut all) = (0, 0);
             for count in 0..60_000 {
-                script.clear();
-                cache.object(&mut script);
+                emitter.clear();
+                cache.object(&mut emitter);
                 // The first ones fill the cache.
                 if count >= 10_000 {
                     all += 1;
-                    hits += u32::from(script.requests.iter().any(|request| request.op == Op::Read));
+                    hits += u32::from(emitter.requests.iter().any(|request| request.op == Op::Read));
                 }
             }
             let share = f64::from(hits) / f64::from(all);

@@ -6,9 +6,14 @@ use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::layout::Scatter;
-use super::process::{Actor, Area, BLOCK, NS_PER_S, NS_PER_US, Script, choose, exponential, lognormal};
-use super::refuse;
+use crate::common::CommonKeys;
+use crate::key_set::keys;
+use crate::kind::{Kind, PLACED, Plan};
+use crate::layout::Scatter;
+use crate::process::{
+    AddressRange, BLOCK, Emitter, NS_PER_S, NS_PER_US, Process, choose, exponential, lognormal,
+};
+use crate::refusal::refuse;
 use ftlab_core::rng::Rng;
 
 /// Keys of kind `db`.
@@ -124,7 +129,7 @@ const EXTENT: u64 = 64 << 11;
 const MAX_PAGES: u64 = 1 << 28;
 
 impl DatabaseConfig {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if !matches!(self.page_bytes, 4096 | 8192 | 16_384 | 32_768 | 65_536) {
             return refuse("db.page_bytes", self.page_bytes, "must be 4, 8, 16, 32 or 64 KiB");
         }
@@ -215,7 +220,7 @@ impl DatabaseConfig {
         Tables { warehouses, items: warehouses, item_pages, tables, pages: next }
     }
 
-    pub(super) fn fits(&self, area: Area) -> Result<(), ConfigError> {
+    pub(crate) fn fits(&self, area: AddressRange) -> Result<(), ConfigError> {
         let tables = (self.tables().pages * self.page_sectors()).next_multiple_of(EXTENT);
         let needs = tables + self.control_sectors() + self.log_bytes / 512 + self.double_write_sectors();
         if area.sectors < needs {
@@ -262,7 +267,7 @@ const IMAGED: u8 = 4;
 
 /// The buffer pool: states of all pages, and the resident ones in order of use.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     state: Vec<u8>,
     /// Neighbours towards older and newer; the last place is the head of both. Empty where nothing is ever evicted: the
     /// order of use would not show.
@@ -273,7 +278,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(pages: u64, fraction: f64) -> Self {
+    pub(crate) fn new(pages: u64, fraction: f64) -> Self {
         let head = pages as u32;
         let evicts = fraction < 1.0;
         let list = || if evicts { vec![head; pages as usize + 1] } else { Vec::new() };
@@ -302,7 +307,7 @@ impl Pool {
     }
 
     #[inline(always)]
-    pub(super) fn use_again(&mut self, page: u32) {
+    pub(crate) fn use_again(&mut self, page: u32) {
         if !self.older.is_empty() && self.older[self.state.len()] != page {
             self.unlink(page);
             self.push_newest(page);
@@ -310,12 +315,12 @@ impl Pool {
     }
 
     /// The page that was not used for longest.
-    pub(super) fn oldest(&self) -> u32 {
+    pub(crate) fn oldest(&self) -> u32 {
         self.newer[self.state.len()]
     }
 
     /// Make a page resident; where another had to leave, which one.
-    pub(super) fn admit(&mut self, page: u32) -> Option<u32> {
+    pub(crate) fn admit(&mut self, page: u32) -> Option<u32> {
         let mut victim = None;
         if !self.older.is_empty() {
             if self.resident >= self.frames {
@@ -342,7 +347,7 @@ struct Checkpoint {
     spread_ns: f64,
 }
 
-pub(super) struct Database {
+pub(crate) struct Database {
     config: DatabaseConfig,
     tables: Tables,
     pool: Pool,
@@ -353,7 +358,7 @@ pub(super) struct Database {
     /// Next row of the appended tables of each warehouse, in orders.
     orders: Vec<u64>,
     payments: Vec<u64>,
-    log: Area,
+    log: AddressRange,
     /// Bytes ever written to the log, and those of commits that wait for their group.
     log_bytes: u64,
     waiting_bytes: u64,
@@ -363,14 +368,14 @@ pub(super) struct Database {
     checkpoint: Checkpoint,
     last_checkpoint_ns: f64,
     next_background_ns: f64,
-    control: Area,
+    control: AddressRange,
     next_heartbeat_ns: f64,
-    double_write: Area,
+    double_write: AddressRange,
     data: Scatter,
 }
 
 impl Database {
-    pub(super) fn new(config: &DatabaseConfig, area: Area, seed: u64, pass: u64) -> Self {
+    pub(crate) fn new(config: &DatabaseConfig, area: AddressRange, seed: u64, pass: u64) -> Self {
         let tables = config.tables();
         let mut rest = area;
         let control = rest.take(config.control_sectors());
@@ -420,7 +425,7 @@ impl Database {
             self.pool.resident = self.tables.pages;
             return;
         }
-        let mut unrecorded = Script::default();
+        let mut unrecorded = Emitter::default();
         for _ in 0..self.pool.frames {
             if self.pool.resident >= self.pool.frames {
                 break;
@@ -465,47 +470,47 @@ impl Database {
         next == page + 1 && !(u64::from(next) * sectors).is_multiple_of(EXTENT)
     }
 
-    fn write_run(&mut self, at_ns: f64, first: u32, pages: u64, script: &mut Script) {
+    fn write_run(&mut self, at_ns: f64, first: u32, pages: u64, emitter: &mut Emitter) {
         for page in first..first + pages as u32 {
             self.pool.state[page as usize] &= !DIRTY;
         }
         let (lba, sectors) = self.place(first, pages);
-        script.write(at_ns, lba, sectors);
+        emitter.write(at_ns, lba, sectors);
     }
 
     /// Write a page that has to leave, or will have to soon.
-    fn clean(&mut self, at_ns: f64, page: u32, script: &mut Script) {
+    fn clean(&mut self, at_ns: f64, page: u32, emitter: &mut Emitter) {
         if self.config.double_write {
-            script.write(at_ns, self.double_write.start, self.config.page_sectors());
-            self.flush(at_ns, script);
+            emitter.write(at_ns, self.double_write.start, self.config.page_sectors());
+            self.flush(at_ns, emitter);
         }
-        self.write_run(at_ns, page, 1, script);
+        self.write_run(at_ns, page, 1, emitter);
     }
 
-    fn flush(&self, at_ns: f64, script: &mut Script) {
+    fn flush(&self, at_ns: f64, emitter: &mut Emitter) {
         if self.config.flushes {
-            script.flush(at_ns);
+            emitter.flush(at_ns);
         }
     }
 
-    fn admit(&mut self, page: u32, script: &mut Script) {
+    fn admit(&mut self, page: u32, emitter: &mut Emitter) {
         if let Some(victim) = self.pool.admit(page)
             && self.is_dirty(victim)
         {
-            self.clean(self.now_ns, victim, script);
+            self.clean(self.now_ns, victim, emitter);
         }
     }
 
     #[inline(always)]
-    fn read(&mut self, page: u32, script: &mut Script) {
+    fn read(&mut self, page: u32, emitter: &mut Emitter) {
         if self.pool.state[page as usize] & RESIDENT != 0 {
             self.pool.use_again(page);
         } else {
-            self.miss(page, script);
+            self.miss(page, emitter);
         }
     }
 
-    fn miss(&mut self, page: u32, script: &mut Script) {
+    fn miss(&mut self, page: u32, emitter: &mut Emitter) {
         let ahead = self.config.read_ahead_pages;
         let mut last = page;
         let end = (page / ahead + 1) * ahead;
@@ -521,9 +526,9 @@ impl Database {
         }
         let (lba, sectors) = self.place(first, u64::from(last - first) + 1);
         for page in first..=last {
-            self.admit(page, script);
+            self.admit(page, emitter);
         }
-        script.read(self.now_ns, lba, sectors);
+        emitter.read(self.now_ns, lba, sectors);
         self.pool.use_again(page);
     }
 
@@ -532,15 +537,15 @@ impl Database {
     }
 
     #[inline(always)]
-    fn change(&mut self, page: u32, script: &mut Script) {
-        self.read(page, script);
+    fn change(&mut self, page: u32, emitter: &mut Emitter) {
+        self.read(page, emitter);
         self.mark(page);
     }
 
     /// Change a page that is written anew: what it held does not matter.
-    fn append(&mut self, page: u32, script: &mut Script) {
+    fn append(&mut self, page: u32, emitter: &mut Emitter) {
         if self.is_out(page) {
-            self.admit(page, script);
+            self.admit(page, emitter);
         } else {
             self.pool.use_again(page);
         }
@@ -556,98 +561,98 @@ impl Database {
         *state |= DIRTY | IMAGED;
     }
 
-    fn new_order(&mut self, warehouse: u64, script: &mut Script) {
-        self.change(warehouse as u32, script);
+    fn new_order(&mut self, warehouse: u64, emitter: &mut Emitter) {
+        self.change(warehouse as u32, emitter);
         let customer = self.nurand(1, 29_999);
-        self.read(self.tables.row(CUSTOMER, warehouse, customer), script);
+        self.read(self.tables.row(CUSTOMER, warehouse, customer), emitter);
         let order = self.orders[warehouse as usize];
         self.orders[warehouse as usize] += 1;
         for line in 0..5 + self.rng.below_unbiased(11) {
             let item = self.nurand(0, ITEMS.0 - 1);
-            self.read(self.tables.item(item), script);
+            self.read(self.tables.item(item), emitter);
             let remote = self.rng.unit() < REMOTE;
             let from = if remote { self.rng.below_unbiased(self.tables.warehouses) } else { warehouse };
-            self.change(self.tables.row(STOCK, from, item), script);
-            self.append(self.tables.row(ORDER_LINE, warehouse, order * 10 + line), script);
+            self.change(self.tables.row(STOCK, from, item), emitter);
+            self.append(self.tables.row(ORDER_LINE, warehouse, order * 10 + line), emitter);
         }
-        self.append(self.tables.row(ORDERS, warehouse, order), script);
-        self.append(self.tables.row(NEW_ORDER, warehouse, order), script);
-        self.commit(script);
+        self.append(self.tables.row(ORDERS, warehouse, order), emitter);
+        self.append(self.tables.row(NEW_ORDER, warehouse, order), emitter);
+        self.commit(emitter);
     }
 
-    fn payment(&mut self, warehouse: u64, script: &mut Script) {
-        self.change(warehouse as u32, script);
+    fn payment(&mut self, warehouse: u64, emitter: &mut Emitter) {
+        self.change(warehouse as u32, emitter);
         let customer = self.nurand(1, 29_999);
-        self.change(self.tables.row(CUSTOMER, warehouse, customer), script);
+        self.change(self.tables.row(CUSTOMER, warehouse, customer), emitter);
         let payment = self.payments[warehouse as usize];
         self.payments[warehouse as usize] += 1;
-        self.append(self.tables.row(HISTORY, warehouse, payment), script);
-        self.commit(script);
+        self.append(self.tables.row(HISTORY, warehouse, payment), emitter);
+        self.commit(emitter);
     }
 
-    fn order_status(&mut self, warehouse: u64, script: &mut Script) {
+    fn order_status(&mut self, warehouse: u64, emitter: &mut Emitter) {
         let customer = self.nurand(2, 29_999);
-        self.read(self.tables.row(CUSTOMER, warehouse, customer), script);
+        self.read(self.tables.row(CUSTOMER, warehouse, customer), emitter);
         let order = self.orders[warehouse as usize] - 1 - self.rng.below_unbiased(3000);
-        self.read(self.tables.row(ORDERS, warehouse, order), script);
-        self.read(self.tables.row(ORDER_LINE, warehouse, order * 10), script);
+        self.read(self.tables.row(ORDERS, warehouse, order), emitter);
+        self.read(self.tables.row(ORDER_LINE, warehouse, order * 10), emitter);
     }
 
-    fn delivery(&mut self, warehouse: u64, script: &mut Script) {
+    fn delivery(&mut self, warehouse: u64, emitter: &mut Emitter) {
         for district in 0..10 {
             let order = self.orders[warehouse as usize] - UNDELIVERED + district;
-            self.change(self.tables.row(NEW_ORDER, warehouse, order), script);
-            self.change(self.tables.row(ORDERS, warehouse, order), script);
-            self.change(self.tables.row(ORDER_LINE, warehouse, order * 10), script);
+            self.change(self.tables.row(NEW_ORDER, warehouse, order), emitter);
+            self.change(self.tables.row(ORDERS, warehouse, order), emitter);
+            self.change(self.tables.row(ORDER_LINE, warehouse, order * 10), emitter);
             let customer = self.rng.below_unbiased(30_000);
-            self.change(self.tables.row(CUSTOMER, warehouse, customer), script);
+            self.change(self.tables.row(CUSTOMER, warehouse, customer), emitter);
         }
-        self.commit(script);
+        self.commit(emitter);
     }
 
-    fn stock_level(&mut self, warehouse: u64, script: &mut Script) {
-        self.read(warehouse as u32, script);
+    fn stock_level(&mut self, warehouse: u64, emitter: &mut Emitter) {
+        self.read(warehouse as u32, emitter);
         let order = self.orders[warehouse as usize];
         for back in 1..=20 {
-            self.read(self.tables.row(ORDER_LINE, warehouse, (order - back) * 10), script);
+            self.read(self.tables.row(ORDER_LINE, warehouse, (order - back) * 10), emitter);
             for _ in 0..10 {
                 let item = self.nurand(0, ITEMS.0 - 1);
-                self.read(self.tables.row(STOCK, warehouse, item), script);
+                self.read(self.tables.row(STOCK, warehouse, item), emitter);
             }
         }
     }
 
-    fn commit(&mut self, script: &mut Script) {
+    fn commit(&mut self, emitter: &mut Emitter) {
         let bytes = lognormal(&mut self.rng, self.config.commit_bytes as f64, COMMIT_SIGMA);
         self.waiting_bytes += bytes.clamp(1.0, COMMIT_MOST) as u64;
         self.waiting += 1;
         if self.waiting >= self.group {
-            self.write_log(script);
+            self.write_log(emitter);
         }
     }
 
     /// Append what waits, beginning with the block that was not full, and flush.
-    fn write_log(&mut self, script: &mut Script) {
+    fn write_log(&mut self, emitter: &mut Emitter) {
         let block = self.config.log_block_bytes;
         let end = (self.log_bytes + self.waiting_bytes).next_multiple_of(block) / 512;
         let mut sector = self.log_bytes / block * block / 512;
         while sector < end {
             let at = sector % self.log.sectors;
             let sectors = (end - sector).min(self.log.sectors - at).min(2048);
-            script.write(self.now_ns, self.log.start + at, sectors);
+            emitter.write(self.now_ns, self.log.start + at, sectors);
             // The log is full of zeros behind its end: padding, or less of it.
-            script.may_stretch(((self.log.sectors - at - sectors) / BLOCK).min(LOG_PADDING));
+            emitter.may_stretch(((self.log.sectors - at - sectors) / BLOCK).min(LOG_PADDING));
             sector += sectors;
         }
-        self.flush(self.now_ns, script);
+        self.flush(self.now_ns, emitter);
         self.log_bytes += self.waiting_bytes;
         self.waiting_bytes = 0;
         self.waiting = 0;
         self.group = 1 + self.rng.below_unbiased(u64::from(self.config.group_commits)) as u32;
     }
 
-    fn begin_checkpoint(&mut self, script: &mut Script) {
-        self.write_checkpoint(f64::INFINITY, script);
+    fn begin_checkpoint(&mut self, emitter: &mut Emitter) {
+        self.write_checkpoint(f64::INFINITY, emitter);
         let since = self.now_ns - self.last_checkpoint_ns;
         let mut pages = std::mem::take(&mut self.checkpoint.pages);
         pages.clear();
@@ -692,7 +697,7 @@ impl Database {
     }
 
     /// Write what the checkpoint should have written until `until_ns`.
-    fn write_checkpoint(&mut self, until_ns: f64, script: &mut Script) {
+    fn write_checkpoint(&mut self, until_ns: f64, emitter: &mut Emitter) {
         while self.checkpoint.next < self.checkpoint.pages.len() {
             let done = self.checkpoint.next as f64 / self.checkpoint.pages.len() as f64;
             let due_ns = self.checkpoint.began_ns + self.checkpoint.spread_ns * done;
@@ -702,18 +707,18 @@ impl Database {
             // A checkpoint that has to end now writes what is left at once.
             let at_ns = if until_ns.is_finite() { due_ns } else { self.now_ns };
             if self.config.double_write {
-                self.write_twice(at_ns, script);
+                self.write_twice(at_ns, emitter);
             } else if let Some((first, pages)) = self.next_run() {
-                self.write_run(at_ns, first, pages, script);
+                self.write_run(at_ns, first, pages, emitter);
             }
             if self.checkpoint.next == self.checkpoint.pages.len() {
-                self.flush(at_ns, script);
+                self.flush(at_ns, emitter);
             }
         }
     }
 
     /// The next runs of the checkpoint, first to the double-write area and then in place.
-    fn write_twice(&mut self, at_ns: f64, script: &mut Script) {
+    fn write_twice(&mut self, at_ns: f64, emitter: &mut Emitter) {
         let mut runs = [(0, 0); DOUBLE_WRITE_PAGES as usize];
         let (mut count, mut pages) = (0, 0);
         while pages + u64::from(self.config.coalesce_pages) <= DOUBLE_WRITE_PAGES
@@ -726,14 +731,14 @@ impl Database {
         if pages == 0 {
             return;
         }
-        script.write(at_ns, self.double_write.start, pages * self.config.page_sectors());
-        self.flush(at_ns, script);
+        emitter.write(at_ns, self.double_write.start, pages * self.config.page_sectors());
+        self.flush(at_ns, emitter);
         for (first, pages) in &runs[..count] {
-            self.write_run(at_ns, *first, *pages, script);
+            self.write_run(at_ns, *first, *pages, emitter);
         }
     }
 
-    fn write_background(&mut self, script: &mut Script) {
+    fn write_background(&mut self, emitter: &mut Emitter) {
         self.next_background_ns += BACKGROUND_NS;
         let limit = self.config.background_pages;
         if self.pool.older.is_empty() || self.pool.resident < self.pool.frames || limit == 0 {
@@ -746,7 +751,7 @@ impl Database {
                 return;
             }
             if self.is_dirty(page) {
-                self.clean(self.now_ns, page, script);
+                self.clean(self.now_ns, page, emitter);
                 written += 1;
             }
             page = self.pool.newer[page as usize];
@@ -754,37 +759,63 @@ impl Database {
     }
 }
 
-impl Actor for Database {
+impl Process for Database {
     /// One transaction, and what the database did by itself since the one before.
-    fn act(&mut self, script: &mut Script) {
+    fn act(&mut self, emitter: &mut Emitter) {
         let next_ns =
             self.now_ns + exponential(&mut self.rng) * NS_PER_S / self.config.transactions_per_second;
         while self.next_heartbeat_ns <= next_ns {
             let at_ns = self.next_heartbeat_ns;
-            self.write_checkpoint(at_ns, script);
-            script.write(at_ns, self.control.start, BLOCK);
+            self.write_checkpoint(at_ns, emitter);
+            emitter.write(at_ns, self.control.start, BLOCK);
             self.next_heartbeat_ns += self.config.heartbeat_us * NS_PER_US;
         }
         self.now_ns = next_ns;
-        self.write_checkpoint(next_ns, script);
+        self.write_checkpoint(next_ns, emitter);
         let log_full = LOG_FULL * self.log.sectors as f64 * 512.0;
         let interval_ns = self.config.checkpoint_us * NS_PER_US;
         if next_ns - self.last_checkpoint_ns >= interval_ns
             || (self.log_bytes - self.log_at_checkpoint) as f64 >= log_full
         {
-            self.begin_checkpoint(script);
+            self.begin_checkpoint(emitter);
         }
         if next_ns >= self.next_background_ns {
             self.next_background_ns = self.next_background_ns.max(next_ns - BACKGROUND_NS);
-            self.write_background(script);
+            self.write_background(emitter);
         }
         let warehouse = self.rng.below_unbiased(self.tables.warehouses);
         match choose(&mut self.rng, &MIX) {
-            0 => self.new_order(warehouse, script),
-            1 => self.payment(warehouse, script),
-            2 => self.order_status(warehouse, script),
-            3 => self.delivery(warehouse, script),
-            _ => self.stock_level(warehouse, script),
+            0 => self.new_order(warehouse, emitter),
+            1 => self.payment(warehouse, emitter),
+            2 => self.order_status(warehouse, emitter),
+            3 => self.delivery(warehouse, emitter),
+            _ => self.stock_level(warehouse, emitter),
         }
+    }
+}
+
+keys! {
+    /// Keys of kind `db` alone.
+    pub struct Keys {
+        /// Keys of kind `db`.
+        pub db: Option<DatabaseConfig>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str =
+        "A database under a TPC-C load: log, buffer pool, checkpoints. See the table `db`.";
+    const COMMON: &'static [&'static [&'static str]] = &[PLACED, &["page_quota"]];
+    const CHANGES: &'static [&'static str] = &[r#"{"db":{"warehouses":20}}"#];
+
+    fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
+        self.db.as_ref().map_or(Ok(()), |table| table.validate())
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        let table = self.db.clone().unwrap_or_default();
+        let range = common.address_range(capacity_bytes)?;
+        table.fits(range)?;
+        Plan::of_process(common.page_quota, move |seed, pass| Database::new(&table, range, seed, pass))
     }
 }

@@ -6,8 +6,11 @@ use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::process::{Actor, Area, Hyperexponential, NS_PER_S, Script};
-use super::refuse;
+use crate::common::CommonKeys;
+use crate::key_set::keys;
+use crate::kind::{Kind, PLACED, Plan};
+use crate::process::{AddressRange, Emitter, Hyperexponential, NS_PER_S, Process};
+use crate::refusal::refuse;
 use ftlab_core::rng::{Rng, splitmix};
 
 /// Keys of kind `web_search`. Measured on the first requests of the SPC trace WebSearch1.
@@ -35,14 +38,14 @@ impl Default for SearchConfig {
 /// Sectors of a place of a list: lists have fixed places and sizes.
 const PLACE: u64 = 64;
 /// The smallest index: some lists for each device.
-pub(super) const SECTORS: u64 = 1 << 17;
+pub(crate) const SECTORS: u64 = 1 << 17;
 const INDEX_BYTES: u64 = 16 << 30;
 const GAP_CV: f64 = 1.33;
 /// Sectors of lists, or of the two parts of long ones, and how many of a hundred have at most these.
 const SIZES: [(u64, u64); 4] = [(16, 60), (32, 72), (48, 80), (64, 100)];
 
 impl SearchConfig {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.devices == 0 || self.devices > 1000 {
             return refuse("web_search.devices", self.devices, "must be from 1 to 1000");
         }
@@ -63,7 +66,7 @@ impl SearchConfig {
         Ok(())
     }
 
-    pub(super) fn fits(&self, area: Area) -> Result<(), ConfigError> {
+    pub(crate) fn fits(&self, area: AddressRange) -> Result<(), ConfigError> {
         if let Some(bytes) = self.index_bytes.filter(|bytes| bytes / 512 > area.sectors) {
             let expected = format!(
                 "the footprint has only {} bytes: make one of them fit the other",
@@ -75,7 +78,7 @@ impl SearchConfig {
     }
 }
 
-pub(super) struct Search {
+pub(crate) struct Search {
     rng: Rng,
     gaps: Hyperexponential,
     mean_ns: f64,
@@ -84,7 +87,7 @@ pub(super) struct Search {
     /// Draws what lists are like.
     seed: u64,
     now_ns: f64,
-    area: Area,
+    area: AddressRange,
     /// Places of a device.
     places: u64,
     /// The second part of the list that each device has begun.
@@ -92,7 +95,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn new(table: &SearchConfig, area: Area, seed: u64, pass: u64) -> Self {
+    pub(crate) fn new(table: &SearchConfig, area: AddressRange, seed: u64, pass: u64) -> Self {
         let sectors = area.sectors.min(table.index_bytes.unwrap_or(INDEX_BYTES) / 512);
         Self {
             rng: Rng::for_path(seed, &[pass]),
@@ -119,8 +122,8 @@ impl Search {
     }
 }
 
-impl Actor for Search {
-    fn act(&mut self, script: &mut Script) {
+impl Process for Search {
+    fn act(&mut self, emitter: &mut Emitter) {
         self.now_ns += self.gaps.draw(&mut self.rng) * self.mean_ns;
         let device = self.rng.below_unbiased(self.rest.len() as u64) as usize;
         let (at, sectors) = self.rest[device].take().unwrap_or_else(|| {
@@ -137,9 +140,34 @@ impl Actor for Search {
             (at, sectors)
         });
         let lba = self.area.start + device as u64 * self.places * PLACE + at;
-        script.read(self.now_ns, lba, sectors);
-        if let Some(Request { stream, .. }) = script.requests.last_mut() {
+        emitter.read(self.now_ns, lba, sectors);
+        if let Some(Request { stream, .. }) = emitter.requests.last_mut() {
             *stream = device as u16;
         }
+    }
+}
+
+keys! {
+    /// Keys of kind `web_search` alone.
+    pub struct Keys {
+        /// Keys of kind `web_search`.
+        pub web_search: Option<SearchConfig>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str = "The index of a web search engine: see the table `web_search`.";
+    const COMMON: &'static [&'static [&'static str]] = &[PLACED];
+    const CHANGES: &'static [&'static str] = &[r#"{"web_search":{"devices":2}}"#];
+
+    fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
+        self.web_search.as_ref().map_or(Ok(()), |table| table.validate())
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        let table = self.web_search.clone().unwrap_or_default();
+        let range = common.address_range_of(capacity_bytes, "web_search", SECTORS)?;
+        table.fits(range)?;
+        Plan::of_process(None, move |seed, pass| Search::new(&table, range, seed, pass))
     }
 }

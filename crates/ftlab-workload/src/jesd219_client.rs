@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::Op;
 
-use super::generate::Arrivals;
-use super::layout::NextFit;
-use super::process::{Actor, Area, BLOCK, Script, chance, lognormal};
-use super::size::{RequestBytes, SizeClass, Sizes};
-use super::{WorkloadConfig, refuse};
+use crate::common::CommonKeys;
+use crate::generate::Arrivals;
+use crate::layout::NextFit;
+use crate::process::{AddressRange, BLOCK, Emitter, Process, chance, lognormal};
+use crate::refusal::refuse;
+use crate::size::{RequestBytes, SizeClass, Sizes};
 use ftlab_core::rng::Rng;
 
 const TRIMS: f64 = 0.04;
@@ -48,33 +49,33 @@ const ACTIVE: f64 = 0.8;
 
 /// The profile, ready to be started.
 #[derive(Debug, Clone)]
-pub(super) struct Client {
-    area: Area,
+pub(crate) struct Client {
+    area: AddressRange,
     trims: f64,
     flushes: f64,
     arrivals: Arrivals,
 }
 
 impl Client {
-    pub(super) fn new(
-        workload: &WorkloadConfig,
-        area: Area,
+    pub(crate) fn new(
+        common: &CommonKeys,
+        area: AddressRange,
         arrivals: Arrivals,
     ) -> Result<Self, ConfigError> {
-        let active = if workload.footprint_bytes.is_some() { 1.0 } else { ACTIVE };
+        let active = if common.footprint_bytes.is_some() { 1.0 } else { ACTIVE };
         let sectors = (area.sectors as f64 * active) as u64 / BLOCK * BLOCK;
         if sectors < 1 << 17 {
             return refuse("footprint_bytes", area.sectors * 512, "profile \"client\" needs at least 80 MiB");
         }
         Ok(Self {
-            area: Area { start: area.start, sectors },
-            trims: workload.trim_fraction.unwrap_or(TRIMS),
-            flushes: workload.flush_fraction.unwrap_or(FLUSHES),
+            area: AddressRange { start: area.start, sectors },
+            trims: common.trim_fraction.unwrap_or(TRIMS),
+            flushes: common.flush_fraction.unwrap_or(FLUSHES),
             arrivals,
         })
     }
 
-    pub(super) fn start(&self, seed: u64, pass: u64) -> ClientActor {
+    pub(crate) fn start(&self, seed: u64, pass: u64) -> ClientActor {
         let mut rest = self.area;
         let hot = rest.take((self.area.sectors as f64 * HOT_SPACE) as u64 / BLOCK * BLOCK);
         let classes = SIZES.map(|(min_bytes, max_bytes, weight)| SizeClass {
@@ -107,7 +108,12 @@ impl Client {
                 files.create(file_sectors(&mut fixed, median, area), &mut deleted);
             }
             deleted.clear();
-            Part { area, files, file: Area { start: area.start, sectors: 0 }, writes: VecDeque::new() }
+            Part {
+                area,
+                files,
+                file: AddressRange { start: area.start, sectors: 0 },
+                writes: VecDeque::new(),
+            }
         });
         ClientActor {
             median,
@@ -126,17 +132,17 @@ impl Client {
     }
 }
 
-fn file_sectors(rng: &mut Rng, median: f64, part: Area) -> u64 {
+fn file_sectors(rng: &mut Rng, median: f64, part: AddressRange) -> u64 {
     let blocks = lognormal(rng, median, FILE_SIGMA) / 4096.0;
     (blocks.ceil() as u64 * BLOCK).min(LARGEST_FILE).min(part.sectors / LARGEST_SHARE)
 }
 
 /// The hot part or the rest.
 struct Part {
-    area: Area,
+    area: AddressRange,
     files: NextFit,
     /// What is left of the file that is being written, and the sizes of the writes that it takes.
-    file: Area,
+    file: AddressRange,
     writes: VecDeque<u64>,
 }
 
@@ -147,17 +153,17 @@ enum Last {
     /// The new file of a part.
     New(usize),
     /// An old file, or some of the hot part: what follows there.
-    Old(Area),
+    Old(AddressRange),
 }
 
 /// The profile at work.
-pub(super) struct ClientActor {
+pub(crate) struct ClientActor {
     median: f64,
     sizes: Sizes,
     rng: Rng,
     clock: super::generate::Clock,
     parts: [Part; 2],
-    deleted: Vec<Area>,
+    deleted: Vec<AddressRange>,
     last: Last,
     /// A size that was drawn for a file that had enough without it.
     pending: Option<u64>,
@@ -174,14 +180,14 @@ impl ClientActor {
         self.pending.take().unwrap_or_else(|| u64::from(self.sizes.draw(&mut self.rng)))
     }
 
-    fn write(&mut self, at_ns: f64, script: &mut Script) {
+    fn write(&mut self, at_ns: f64, emitter: &mut Emitter) {
         if chance(&mut self.rng, self.goes_on) {
             match self.last {
-                Last::New(part) => return self.write_new(at_ns, part, script),
+                Last::New(part) => return self.write_new(at_ns, part, emitter),
                 Last::Old(rest) => {
                     let sectors = self.size();
                     if sectors <= rest.sectors {
-                        return self.write_old(at_ns, rest, sectors, script);
+                        return self.write_old(at_ns, rest, sectors, emitter);
                     }
                     self.pending = Some(sectors);
                 }
@@ -190,18 +196,18 @@ impl ClientActor {
         }
         let hot = chance(&mut self.rng, HOT_ACCESS);
         if chance(&mut self.rng, self.new) {
-            return self.write_new(at_ns, usize::from(!hot), script);
+            return self.write_new(at_ns, usize::from(!hot), emitter);
         }
         let file = if hot { None } else { self.parts[1].files.any(&mut self.rng) };
         let area = file.unwrap_or(self.parts[0].area);
         let sectors = self.size().min(area.sectors);
         let skipped = self.rng.below_unbiased((area.sectors - sectors) / BLOCK + 1) * BLOCK;
-        let rest = Area { start: area.start + skipped, sectors: area.sectors - skipped };
-        self.write_old(at_ns, rest, sectors, script);
+        let rest = AddressRange { start: area.start + skipped, sectors: area.sectors - skipped };
+        self.write_old(at_ns, rest, sectors, emitter);
     }
 
     /// The next write of the file that is being written, or the first one of the next.
-    fn write_new(&mut self, at_ns: f64, part: usize, script: &mut Script) {
+    fn write_new(&mut self, at_ns: f64, part: usize, emitter: &mut Emitter) {
         if self.parts[part].writes.is_empty() {
             let wanted = file_sectors(&mut self.rng, self.median, self.parts[part].area);
             let mut all = 0;
@@ -221,18 +227,18 @@ impl ClientActor {
         }
         let Part { file, writes, .. } = &mut self.parts[part];
         let written = file.take(writes.pop_front().unwrap_or(BLOCK));
-        script.write(at_ns, written.start, written.sectors);
+        emitter.write(at_ns, written.start, written.sectors);
         self.last = Last::New(part);
     }
 
-    fn write_old(&mut self, at_ns: f64, mut area: Area, sectors: u64, script: &mut Script) {
+    fn write_old(&mut self, at_ns: f64, mut area: AddressRange, sectors: u64, emitter: &mut Emitter) {
         let written = area.take(sectors);
-        script.write(at_ns, written.start, written.sectors);
+        emitter.write(at_ns, written.start, written.sectors);
         self.last = Last::Old(area);
     }
 
     /// Delete the oldest file of the part that is fuller.
-    fn delete(&mut self) -> Option<Area> {
+    fn delete(&mut self) -> Option<AddressRange> {
         let [hot, rest] = &self.parts;
         let fuller = usize::from(rest.files.used_fraction() > hot.files.used_fraction());
         let part = &mut self.parts[fuller];
@@ -245,19 +251,19 @@ impl ClientActor {
     }
 }
 
-impl Actor for ClientActor {
-    fn act(&mut self, script: &mut Script) {
+impl Process for ClientActor {
+    fn act(&mut self, emitter: &mut Emitter) {
         let at_ns = self.clock.tick() as f64;
         let share = self.rng.unit();
         if share < self.flushes {
-            script.flush(at_ns);
+            emitter.flush(at_ns);
         } else if share < self.flushes + self.trims {
             match self.delete() {
-                Some(file) => script.push(at_ns, Op::Trim, file.start, file.sectors),
-                None => self.write(at_ns, script),
+                Some(file) => emitter.push(at_ns, Op::Trim, file.start, file.sectors),
+                None => self.write(at_ns, emitter),
             }
         } else {
-            self.write(at_ns, script);
+            self.write(at_ns, emitter);
         }
     }
 }

@@ -6,8 +6,11 @@ use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::process::{Actor, Area, BLOCK, NS_PER_US, Script, chance, exponential, geometric};
-use super::refuse;
+use crate::common::CommonKeys;
+use crate::key_set::keys;
+use crate::kind::{Kind, PLACED, Plan};
+use crate::process::{AddressRange, BLOCK, Emitter, NS_PER_US, Process, chance, exponential, geometric};
+use crate::refusal::refuse;
 use ftlab_core::rng::Rng;
 
 /// Applications of PCMark 8's storage test.
@@ -66,7 +69,7 @@ impl Application {
 }
 
 /// The smallest footprint: 32 MiB for each of eight applications.
-pub(super) const SECTORS: u64 = 8 << 16;
+pub(crate) const SECTORS: u64 = 8 << 16;
 /// Share of a round's operations that belong to the start of the machine, and its share of reads.
 const START: f64 = 0.03;
 const START_READS: f64 = 0.9;
@@ -81,7 +84,7 @@ const PROGRAMS: f64 = 0.6;
 const LARGEST_BLOCKS: u64 = 1024;
 
 impl ApplicationsConfig {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.applications.is_empty() || self.applications.len() > 8 {
             let expected = "must name from 1 to 8 applications";
             return refuse("applications.applications", self.applications.len(), expected);
@@ -98,8 +101,8 @@ struct Running {
     row: Row,
     /// Operations that are left of the round, as in the row.
     left: [u32; 4],
-    programs: Area,
-    documents: Area,
+    programs: AddressRange,
+    documents: AddressRange,
     /// Where the last read and the last write ended: sequential ones begin there.
     next: [u64; 2],
 }
@@ -116,7 +119,7 @@ impl Running {
     }
 
     /// One operation; `reads` is the share of reads as far as there are any left, or what is left decides.
-    fn operation(&mut self, at_ns: f64, reads: Option<f64>, rng: &mut Rng, script: &mut Script) {
+    fn operation(&mut self, at_ns: f64, reads: Option<f64>, rng: &mut Rng, emitter: &mut Emitter) {
         let [sequential_reads, random_reads, sequential_writes, random_writes] = self.left;
         let (left_reads, left_writes) = (sequential_reads + random_reads, sequential_writes + random_writes);
         let write = match reads {
@@ -135,11 +138,11 @@ impl Running {
         }
         let lba = *next;
         *next += sectors;
-        script.push(at_ns, if write { Op::Write } else { Op::Read }, lba, sectors);
+        emitter.push(at_ns, if write { Op::Write } else { Op::Read }, lba, sectors);
     }
 }
 
-pub(super) struct Applications {
+pub(crate) struct Applications {
     running: Vec<Running>,
     rng: Rng,
     now_ns: f64,
@@ -150,7 +153,7 @@ pub(super) struct Applications {
 }
 
 impl Applications {
-    pub(super) fn new(table: &ApplicationsConfig, mut area: Area, seed: u64, pass: u64) -> Self {
+    pub(crate) fn new(table: &ApplicationsConfig, mut area: AddressRange, seed: u64, pass: u64) -> Self {
         let share = area.sectors / table.applications.len() as u64 / BLOCK * BLOCK;
         let running = table.applications.iter().map(|application| {
             let mut rest = area.take(share);
@@ -169,17 +172,17 @@ impl Applications {
         }
     }
 
-    fn operations(&mut self, index: usize, count: u32, reads: Option<f64>, script: &mut Script) {
+    fn operations(&mut self, index: usize, count: u32, reads: Option<f64>, emitter: &mut Emitter) {
         for _ in 0..count.min(self.running[index].total()) {
             self.now_ns += exponential(&mut self.rng) * GAP_NS;
-            self.running[index].operation(self.now_ns, reads, &mut self.rng, script);
-            if let Some(request) = script.requests.last_mut() {
+            self.running[index].operation(self.now_ns, reads, &mut self.rng, emitter);
+            if let Some(request) = emitter.requests.last_mut() {
                 request.stream = index as u16;
             }
         }
     }
 
-    fn begin_round(&mut self, script: &mut Script) {
+    fn begin_round(&mut self, emitter: &mut Emitter) {
         for running in &mut self.running {
             running.left.copy_from_slice(&running.row[..4]);
         }
@@ -188,17 +191,17 @@ impl Applications {
             self.started = true;
             for index in 0..self.running.len() {
                 let count = (f64::from(self.running[index].total()) * START) as u32;
-                self.operations(index, count, Some(START_READS), script);
+                self.operations(index, count, Some(START_READS), emitter);
             }
         }
     }
 }
 
-impl Actor for Applications {
+impl Process for Applications {
     /// A phase of one application.
-    fn act(&mut self, script: &mut Script) {
+    fn act(&mut self, emitter: &mut Emitter) {
         if self.running.iter().all(|running| running.total() == 0) {
-            self.begin_round(script);
+            self.begin_round(emitter);
         }
         self.now_ns += self.think_ns * (1.0 / 3.0 + self.rng.unit() * 4.0 / 3.0);
         let (index, phase) = (self.turn, self.phase);
@@ -209,14 +212,39 @@ impl Actor for Applications {
         let all: u32 = self.running[index].row[..4].iter().sum();
         let loading = (phase as f64) < PHASES as f64 * LOAD;
         let count = if phase + 1 >= PHASES { u32::MAX } else { all.div_ceil(PHASES as u32) };
-        self.operations(index, count, loading.then_some(LOAD_READS), script);
+        self.operations(index, count, loading.then_some(LOAD_READS), emitter);
+    }
+}
+
+keys! {
+    /// Keys of kind `applications` alone.
+    pub struct Keys {
+        /// Keys of kind `applications`.
+        pub applications: Option<ApplicationsConfig>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str =
+        "A benchmark of office and picture applications: see the table `applications`.";
+    const COMMON: &'static [&'static [&'static str]] = &[PLACED];
+    const CHANGES: &'static [&'static str] = &[r#"{"applications":{"think_us":1e6}}"#];
+
+    fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
+        self.applications.as_ref().map_or(Ok(()), |table| table.validate())
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        let table = self.applications.clone().unwrap_or_default();
+        let range = common.address_range_of(capacity_bytes, "applications", SECTORS)?;
+        Plan::of_process(None, move |seed, pass| Applications::new(&table, range, seed, pass))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Acted;
+    use crate::process::ProcessSource;
     use ftlab_core::host::request::{Request, RequestSource};
 
     #[test]
@@ -224,8 +252,8 @@ mod tests {
         let table = ApplicationsConfig::default();
         let rows: Vec<Row> = table.applications.iter().map(|application| application.row()).collect();
         let total: u32 = rows.iter().flat_map(|row| &row[..4]).sum();
-        let area = Area { start: 0, sectors: 8 << 21 };
-        let mut source = Acted::new(Applications::new(&table, area, 1, 0), 2 * u64::from(total));
+        let area = AddressRange { start: 0, sectors: 8 << 21 };
+        let mut source = ProcessSource::new(Applications::new(&table, area, 1, 0), 2 * u64::from(total));
         let mut out: Vec<Request> = Vec::new();
         while source.fill(&mut out, 4096).unwrap() > 0 {}
         for round in out.chunks(total as usize) {

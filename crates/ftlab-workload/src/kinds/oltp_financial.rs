@@ -7,11 +7,16 @@ use ftlab_core::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::layout::Scatter;
-use super::process::{Actor, Area, BLOCK, Hyperexponential, NS_PER_S, Script, chance, choose, shares};
-use super::refuse;
-use super::size::{RequestBytes, SizeClass, Sizes};
-use super::zipf::{Permutation, Zipf};
+use crate::common::CommonKeys;
+use crate::key_set::keys;
+use crate::kind::{Kind, PLACED, Plan};
+use crate::layout::Scatter;
+use crate::process::{
+    AddressRange, BLOCK, Emitter, Hyperexponential, NS_PER_S, Process, chance, choose, shares,
+};
+use crate::refusal::refuse;
+use crate::size::{RequestBytes, SizeClass, Sizes};
+use crate::zipf::{Permutation, Zipf};
 use ftlab_core::rng::{Rng, splitmix};
 
 /// Keys of kind `oltp_financial`. Requests carry the number of their logical unit (ASU) as stream.
@@ -128,7 +133,7 @@ fn record_bytes() -> RequestBytes {
 }
 
 impl FinancialConfig {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         for (key, share) in [
             ("read_fraction", self.read_fraction),
             ("scan_fraction", self.scan_fraction),
@@ -192,7 +197,7 @@ impl FinancialConfig {
         Ok(())
     }
 
-    pub(super) fn fits(&self, area: Area) -> Result<(), ConfigError> {
+    pub(crate) fn fits(&self, area: AddressRange) -> Result<(), ConfigError> {
         let needs = self.unit_sectors() * UNITS.len() as u64;
         if area.sectors < needs {
             let expected = format!("the working set needs {} bytes", needs * 512);
@@ -224,7 +229,7 @@ impl FinancialConfig {
     }
 }
 
-pub(super) struct Financial {
+pub(crate) struct Financial {
     table: FinancialConfig,
     rng: Rng,
     gaps: Hyperexponential,
@@ -240,20 +245,20 @@ pub(super) struct Financial {
     last: Vec<(u64, u64)>,
     log_at: u64,
     log_sectors: u64,
-    area: Area,
+    area: AddressRange,
     scan_at: u64,
     /// Where the scans of tables are: the units' rooms, and how far.
-    tables: [Area; 2],
+    tables: [AddressRange; 2],
     table_at: [u64; 2],
 }
 
 impl Financial {
-    pub(super) fn new(table: &FinancialConfig, area: Area, seed: u64, pass: u64) -> Self {
+    pub(crate) fn new(table: &FinancialConfig, area: AddressRange, seed: u64, pass: u64) -> Self {
         let (count, region) = table.regions();
         let own = count * region;
         let share = area.sectors / UNITS.len() as u64 / REGION * REGION;
         let units = (0..UNITS.len() as u64).map(|unit| {
-            let room = Area { start: area.start + unit * share, sectors: share };
+            let room = AddressRange { start: area.start + unit * share, sectors: share };
             let scatter = Scatter::new(own, region, room, &mut Rng::for_path(seed, &[u64::MAX, unit]));
             let blocks = scatter.sectors() / BLOCK;
             (scatter, Permutation::new(blocks, seed ^ unit << 32))
@@ -281,7 +286,8 @@ impl Financial {
             units,
             log_at: 0,
             log_sectors: ((table.working_set_bytes as f64 * LOG_SPACE) as u64 / 512).clamp(LOG_SECTORS, own),
-            tables: TABLE_UNITS.map(|unit| Area { start: area.start + unit as u64 * share, sectors: share }),
+            tables: TABLE_UNITS
+                .map(|unit| AddressRange { start: area.start + unit as u64 * share, sectors: share }),
             table_at: [TABLE_BEGIN; 2],
             area,
             scan_at: 0,
@@ -289,15 +295,15 @@ impl Financial {
         }
     }
 
-    fn push(&mut self, script: &mut Script, op: Op, unit: usize, lba: u64, sectors: u64) {
+    fn push(&mut self, emitter: &mut Emitter, op: Op, unit: usize, lba: u64, sectors: u64) {
         let op = if self.table.all_writes { Op::Write } else { op };
-        script.push(self.now_ns, op, lba, sectors);
-        if let Some(request) = script.requests.last_mut() {
+        emitter.push(self.now_ns, op, lba, sectors);
+        if let Some(request) = emitter.requests.last_mut() {
             request.stream = unit as u16;
         }
     }
 
-    fn record(&mut self, script: &mut Script) {
+    fn record(&mut self, emitter: &mut Emitter) {
         let unit = choose(&mut self.rng, &self.ends);
         let mut sectors = u64::from(self.sizes.draw(&mut self.rng));
         let op = if chance(&mut self.rng, self.record_reads) { Op::Read } else { Op::Write };
@@ -331,22 +337,22 @@ impl Financial {
         };
         let lba = scatter.map(at, sectors);
         self.last[unit] = (at, sectors);
-        self.push(script, op, unit, lba, sectors);
+        self.push(emitter, op, unit, lba, sectors);
         if let Some(more) = stretch {
-            script.may_stretch(more);
+            emitter.may_stretch(more);
         }
     }
 }
 
-impl Actor for Financial {
-    fn act(&mut self, script: &mut Script) {
+impl Process for Financial {
+    fn act(&mut self, emitter: &mut Emitter) {
         self.now_ns += self.gaps.draw(&mut self.rng) * NS_PER_S / self.table.requests_per_second;
         if chance(&mut self.rng, self.table.scan_fraction) {
             let unit = (self.scan_at * UNITS.len() as u64 / self.area.sectors) as usize;
             let sectors = SCAN_SECTORS.min(self.area.sectors - self.scan_at);
             let lba = self.area.start + self.scan_at;
             self.scan_at = (self.scan_at + sectors) % self.area.sectors;
-            self.push(script, Op::Read, unit, lba, sectors);
+            self.push(emitter, Op::Read, unit, lba, sectors);
             return;
         }
         let FinancialConfig { log_fraction, counter_fraction, table_scan_fraction, .. } = self.table;
@@ -357,10 +363,10 @@ impl Actor for Financial {
             }
             let lba = self.units[LOG_UNIT].0.map(self.log_at, LOG_SECTORS);
             self.log_at += LOG_SECTORS;
-            self.push(script, Op::Write, LOG_UNIT, lba, LOG_SECTORS);
+            self.push(emitter, Op::Write, LOG_UNIT, lba, LOG_SECTORS);
         } else if share < log_fraction + counter_fraction {
             let lba = self.units[COUNTER_UNIT].0.map(0, COUNTER_SECTORS) + 1;
-            self.push(script, Op::Write, COUNTER_UNIT, lba, COUNTER_SECTORS);
+            self.push(emitter, Op::Write, COUNTER_UNIT, lba, COUNTER_SECTORS);
         } else if share < log_fraction + counter_fraction + table_scan_fraction {
             let which = self.rng.below_unbiased(2) as usize;
             let room = self.tables[which];
@@ -369,22 +375,47 @@ impl Actor for Financial {
             }
             let lba = room.start + self.table_at[which];
             self.table_at[which] += TABLE_SECTORS;
-            self.push(script, Op::Read, TABLE_UNITS[which], lba, TABLE_SECTORS);
+            self.push(emitter, Op::Read, TABLE_UNITS[which], lba, TABLE_SECTORS);
         } else {
-            self.record(script);
+            self.record(emitter);
         }
+    }
+}
+
+keys! {
+    /// Keys of kind `oltp_financial` alone.
+    pub struct Keys {
+        /// Keys of kind `oltp_financial`.
+        pub oltp_financial: Option<FinancialConfig>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str = "Transactions of a financial institution: see the table `oltp_financial`.";
+    const COMMON: &'static [&'static [&'static str]] = &[PLACED, &["page_quota"]];
+    const CHANGES: &'static [&'static str] = &[r#"{"oltp_financial":{"gap_cv":3}}"#];
+
+    fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
+        self.oltp_financial.as_ref().map_or(Ok(()), |table| table.validate())
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        let table = self.oltp_financial.clone().unwrap_or_default();
+        let range = common.address_range(capacity_bytes)?;
+        table.fits(range)?;
+        Plan::of_process(common.page_quota, move |seed, pass| Financial::new(&table, range, seed, pass))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Acted;
+    use crate::process::ProcessSource;
     use ftlab_core::host::request::{Request, RequestSource};
 
     fn requests(table: &FinancialConfig, count: u64) -> Vec<Request> {
-        let area = Area { start: 0, sectors: 8 << 20 };
-        let mut source = Acted::new(Financial::new(table, area, 1, 0), count);
+        let area = AddressRange { start: 0, sectors: 8 << 20 };
+        let mut source = ProcessSource::new(Financial::new(table, area, 1, 0), count);
         let mut out = Vec::new();
         while source.fill(&mut out, 4096).unwrap() > 0 {}
         out

@@ -4,9 +4,13 @@ use ftlab_core::config::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::generate::{Picker, Shape, Zones};
-use super::size::{RequestBytes, SizeClass};
-use super::{WorkloadConfig, WorkloadKind, Zone, refuse};
+use crate::common::CommonKeys;
+use crate::generate::{Arrivals, GeneratorConfig, Picker, Zones};
+use crate::jesd219_client::Client;
+use crate::key_set::keys;
+use crate::kind::{ARRIVALS, Kind, OPERATIONS, PLACED, Plan};
+use crate::refusal::refuse;
+use crate::size::{RequestBytes, SizeClass};
 
 /// Which of the workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -76,7 +80,7 @@ const ZONES: [(f64, f64); 3] = [(0.5, 0.05), (0.3, 0.15), (0.2, 0.8)];
 const SHIFT: f64 = 0.05;
 
 impl Jesd219Config {
-    pub(super) fn validate(&self, workload: &WorkloadConfig) -> Result<(), ConfigError> {
+    fn validate(&self, common: &CommonKeys) -> Result<(), ConfigError> {
         if let Some(shift) = self.zone_shift.filter(|shift| *shift > 19) {
             return refuse(
                 "jesd219.zone_shift",
@@ -86,7 +90,7 @@ impl Jesd219Config {
         }
         if self.profile == Profile::Enterprise {
             for (key, value) in
-                [("trim_fraction", workload.trim_fraction), ("flush_fraction", workload.flush_fraction)]
+                [("trim_fraction", common.trim_fraction), ("flush_fraction", common.flush_fraction)]
             {
                 if let Some(value) = value {
                     return refuse(
@@ -107,14 +111,14 @@ impl Jesd219Config {
             let expected = "profile \"client\" does not use this key; leave it out";
             return refuse(&format!("jesd219.{key}"), "a value", expected);
         }
-        if let Some(share) = workload.read_fraction {
+        if let Some(share) = common.read_fraction {
             return refuse("read_fraction", share, "profile \"client\" has no reads; leave it out");
         }
         Ok(())
     }
 
-    /// Profile `enterprise` as a workload of kind `zoned`.
-    pub(super) fn enterprise(&self, workload: &WorkloadConfig) -> WorkloadConfig {
+    /// Profile `enterprise`: sizes and zones of its own.
+    fn enterprise(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<GeneratorConfig, ConfigError> {
         let large = self.large_sectors == Some(true);
         let sizes: &[(u64, f64)] = if large { &LARGE_SIZES } else { &SIZES };
         let class = |(bytes, weight): &(u64, f64)| SizeClass {
@@ -123,27 +127,51 @@ impl Jesd219Config {
             step_bytes: *bytes,
             weight: *weight,
         };
-        WorkloadConfig {
-            kind: Some(WorkloadKind::Zoned),
-            jesd219: None,
-            read_fraction: Some(workload.read_fraction.unwrap_or(READS)),
+        let common = CommonKeys {
+            read_fraction: Some(common.read_fraction.unwrap_or(READS)),
             request_bytes: Some(RequestBytes::Weighted(sizes.iter().map(class).collect())),
             alignment_bytes: Some(if self.alignment == Some(Alignment::Size) && !large { 512 } else { 4096 }),
-            zones: Some(
-                ZONES
-                    .map(|(access_fraction, space_fraction)| Zone { access_fraction, space_fraction })
-                    .to_vec(),
+            ..common.clone()
+        };
+        let mut config = GeneratorConfig::new(&common, capacity_bytes, |_| Picker::Uniform)?;
+        config.picker = Picker::Zoned {
+            zones: Zones::new(
+                config.whole_slots().max(1),
+                &ZONES,
+                SHIFT * f64::from(self.zone_shift.unwrap_or(0)),
             ),
-            ..workload.clone()
-        }
-    }
-
-    /// What kind `zoned` has no keys for.
-    pub(super) fn finish(&self, shape: &mut Shape) {
-        let slots = (shape.part_sectors / shape.alignment_sectors).max(1);
-        shape.picker = Picker::Zoned {
-            zones: Zones::new(slots, &ZONES, SHIFT * f64::from(self.zone_shift.unwrap_or(0))),
             natural: self.alignment == Some(Alignment::Size),
         };
+        Ok(config)
+    }
+}
+
+keys! {
+    /// Keys of kind `jesd219` alone.
+    pub struct Keys {
+        /// Keys of kind `jesd219`.
+        pub jesd219: Option<Jesd219Config>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str = "The endurance workloads of JESD219: see the table `jesd219`.";
+    const COMMON: &'static [&'static [&'static str]] = &[PLACED, OPERATIONS, ARRIVALS];
+    const CHANGES: &'static [&'static str] = &[r#"{"jesd219":{"profile":"client"}}"#];
+
+    fn validate(&self, common: &CommonKeys) -> Result<(), ConfigError> {
+        self.jesd219.clone().unwrap_or_default().validate(common)
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        let table = self.jesd219.clone().unwrap_or_default();
+        match table.profile {
+            Profile::Enterprise => Ok(Plan::Drawn(table.enterprise(common, capacity_bytes)?)),
+            Profile::Client => {
+                let client =
+                    Client::new(common, common.address_range(capacity_bytes)?, Arrivals::new(common))?;
+                Plan::of_process(None, move |seed, pass| client.start(seed, pass))
+            }
+        }
     }
 }

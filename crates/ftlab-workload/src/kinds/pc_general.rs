@@ -8,12 +8,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::applications::{self, Application, Applications, ApplicationsConfig};
-use super::layout::Scatter;
-use super::process::{Actor, Area, BLOCK, NS_PER_US, Script, chance, exponential, geometric, pareto};
-use super::size::{RequestBytes, SizeClass, Sizes};
-use super::web::{WebCache, WebCacheConfig};
-use super::zipf::{Permutation, Zipf};
-use super::{as_in_file, refuse};
+use super::web_cache::{WebCache, WebCacheConfig};
+use crate::common::CommonKeys;
+use crate::key_set::keys;
+use crate::kind::{Kind, PLACED, Plan};
+use crate::layout::Scatter;
+use crate::process::{
+    AddressRange, BLOCK, Emitter, NS_PER_US, Process, chance, exponential, geometric, pareto,
+};
+use crate::refusal::{as_in_file, refuse};
+use crate::size::{RequestBytes, SizeClass, Sizes};
+use crate::zipf::{Permutation, Zipf};
 use ftlab_core::rng::Rng;
 
 /// What makes requests on a personal computer.
@@ -147,7 +152,7 @@ fn system_bytes() -> RequestBytes {
 }
 
 impl PcConfig {
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         for (key, share) in [
             ("system_read_fraction", self.system_read_fraction),
             ("system_hot_fraction", self.system_hot_fraction),
@@ -236,7 +241,7 @@ impl PcConfig {
         ]
     }
 
-    pub(super) fn fits(&self, area: Area) -> Result<(), ConfigError> {
+    pub(crate) fn fits(&self, area: AddressRange) -> Result<(), ConfigError> {
         let needs = (self.active_bytes / 512).next_multiple_of(REGION) + REGION;
         if area.sectors < needs {
             let expected = format!("what is used needs {} bytes", needs * 512);
@@ -249,7 +254,7 @@ impl PcConfig {
 /// What the operating system does by itself: each region has a directory and, behind it, files that are used from their
 /// begin on.
 struct System {
-    area: Area,
+    area: AddressRange,
     sizes: Sizes,
     rng: Rng,
     now_ns: f64,
@@ -265,22 +270,22 @@ struct System {
 }
 
 impl System {
-    fn push(&mut self, op: Op, lba: u64, sectors: u64, script: &mut Script) {
+    fn push(&mut self, op: Op, lba: u64, sectors: u64, emitter: &mut Emitter) {
         self.now_ns += exponential(&mut self.rng) * GAP_NS;
-        script.push(self.now_ns, op, lba, sectors);
+        emitter.push(self.now_ns, op, lba, sectors);
     }
 }
 
-impl Actor for System {
-    fn act(&mut self, script: &mut Script) {
+impl Process for System {
+    fn act(&mut self, emitter: &mut Emitter) {
         let region = self.order.map(self.popularity.draw(&mut self.rng));
         let start = self.area.start + region * REGION;
         if chance(&mut self.rng, self.hot) {
-            self.push(Op::Write, start + self.record_at, self.record, script);
+            self.push(Op::Write, start + self.record_at, self.record, emitter);
             return;
         }
         let op = if chance(&mut self.rng, self.reads) { Op::Read } else { Op::Write };
-        self.push(Op::Read, start + self.record_at, self.record, script);
+        self.push(Op::Read, start + self.record_at, self.record, emitter);
         let room = REGION / self.files;
         let file = if self.files > 1 { self.rng.below_unbiased(self.files) } else { 0 };
         let mut at = start + BLOCK + file * room;
@@ -291,18 +296,18 @@ impl Actor for System {
             if at + sectors > end {
                 break;
             }
-            self.push(op, at, sectors, script);
+            self.push(op, at, sectors, emitter);
             at += sectors;
         }
-        script.may_stretch(LONGER);
+        emitter.may_stretch(LONGER);
         // The time of access or of change.
-        self.push(Op::Write, start + self.record_at, self.record, script);
+        self.push(Op::Write, start + self.record_at, self.record, emitter);
     }
 }
 
 /// Files that are copied from one place to another: read in parts of 64 KiB, then written.
 struct Copies {
-    area: Area,
+    area: AddressRange,
     rng: Rng,
     now_ns: f64,
     reads: f64,
@@ -315,8 +320,8 @@ struct Copies {
     next: u64,
 }
 
-impl Actor for Copies {
-    fn act(&mut self, script: &mut Script) {
+impl Process for Copies {
+    fn act(&mut self, emitter: &mut Emitter) {
         let parts = 1 + self.rng.below_unbiased(self.most);
         let half = self.area.sectors / 2 / COPY_SECTORS;
         let from = self.area.start + self.rng.below_unbiased(half - parts) * COPY_SECTORS;
@@ -341,21 +346,21 @@ impl Actor for Copies {
         {
             for part in 0..parts {
                 self.now_ns += GAP_NS;
-                script.push(self.now_ns, op, start + part * COPY_SECTORS, COPY_SECTORS);
+                emitter.push(self.now_ns, op, start + part * COPY_SECTORS, COPY_SECTORS);
             }
         }
     }
 }
 
 struct Stream {
-    actor: Box<dyn Actor>,
+    actor: Box<dyn Process>,
     share: f64,
     made: u64,
-    script: Script,
+    emitter: Emitter,
 }
 
 /// One thing after the other; the shares of the streams hold at any time, to within a burst.
-pub(super) struct Pc {
+pub(crate) struct Pc {
     streams: Vec<Stream>,
     made: u64,
     rng: Rng,
@@ -367,8 +372,8 @@ pub(super) struct Pc {
     transfer: u64,
 }
 
-impl Actor for Pc {
-    fn act(&mut self, script: &mut Script) {
+impl Process for Pc {
+    fn act(&mut self, emitter: &mut Emitter) {
         let behind = |stream: &Stream| stream.share * (self.made + 1) as f64 - stream.made as f64;
         let Some(index) = (0..self.streams.len())
             .max_by(|a, b| behind(&self.streams[*a]).total_cmp(&behind(&self.streams[*b])))
@@ -376,13 +381,13 @@ impl Actor for Pc {
             return;
         };
         let stream = &mut self.streams[index];
-        stream.script.clear();
-        stream.actor.act(&mut stream.script);
-        let Some(first) = stream.script.requests.first().map(|request| request.arrival_ns) else { return };
+        stream.emitter.clear();
+        stream.actor.act(&mut stream.emitter);
+        let Some(first) = stream.emitter.requests.first().map(|request| request.arrival_ns) else { return };
         self.now_ns += pareto(&mut self.rng, self.pause_ns, PAUSE_ALPHA);
         let begin = self.now_ns;
-        let mut elastic = stream.script.elastic.iter().peekable();
-        for (place, request) in stream.script.requests.iter().enumerate() {
+        let mut elastic = stream.emitter.elastic.iter().peekable();
+        for (place, request) in stream.emitter.requests.iter().enumerate() {
             // Recordings of personal computers show neither flushes nor trims.
             if !matches!(request.op, Op::Read | Op::Write) {
                 continue;
@@ -392,11 +397,11 @@ impl Actor for Pc {
             let shift = self.partitions[index];
             let within = shift % TRACK;
             let lba = self.scatter.map(request.lba, sectors + within) + shift;
-            let mut rest = Area { start: lba, sectors };
+            let mut rest = AddressRange { start: lba, sectors };
             let mut last = rest;
             while rest.sectors > 0 {
                 last = rest.take(self.transfer);
-                script.requests.push(Request {
+                emitter.requests.push(Request {
                     arrival_ns: self.now_ns as u64,
                     lba: last.start,
                     sectors: last.sectors as u32,
@@ -407,20 +412,20 @@ impl Actor for Pc {
                 self.made += 1;
             }
             if let Some(elastic) = elastic.next_if(|elastic| elastic.index == place) {
-                script.may_stretch(elastic.more.min((self.transfer - last.sectors) / BLOCK));
+                emitter.may_stretch(elastic.more.min((self.transfer - last.sectors) / BLOCK));
             }
         }
     }
 }
 
-pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
+pub(crate) fn start(table: &PcConfig, area: AddressRange, seed: u64, pass: u64) -> Pc {
     let mut scatter =
         Scatter::new(table.active_bytes / 512, REGION, area, &mut Rng::for_path(seed, &[u64::MAX]));
     if table.partition.contains(&PcStream::Copies) {
         // Copies lie at the end of what is used: nothing else could be moved over the end of the drive.
         scatter.leave_behind(table.partition_sector / TRACK * TRACK, area);
     }
-    let mut rest = Area { start: 0, sectors: scatter.sectors() };
+    let mut rest = AddressRange { start: 0, sectors: scatter.sectors() };
     let [system, browser, documents, copies] =
         SPACE.map(|share| rest.take((scatter.sectors() as f64 * share) as u64 / REGION * REGION));
     let seed_of = |index: u64| Rng::for_path(seed, &[index]).next_u64();
@@ -434,7 +439,7 @@ pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
         ..ApplicationsConfig::default()
     };
     debug_assert!(documents.sectors > applications::SECTORS && browser.sectors > cache.sectors());
-    let actors: [Box<dyn Actor>; 4] = [
+    let actors: [Box<dyn Process>; 4] = [
         Box::new(System {
             area: system,
             sizes: Sizes::new(&table.system_bytes),
@@ -471,7 +476,7 @@ pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
         actor,
         share: weight / sum,
         made: 0,
-        script: Script::default(),
+        emitter: Emitter::default(),
     });
     Pc {
         streams: streams.collect(),
@@ -482,5 +487,31 @@ pub(super) fn start(table: &PcConfig, area: Area, seed: u64, pass: u64) -> Pc {
         scatter,
         partitions,
         transfer: table.transfer_bytes / 512,
+    }
+}
+
+keys! {
+    /// Keys of kind `pc_general` alone.
+    pub struct Keys {
+        /// Keys of kind `pc_general`.
+        pub pc_general: Option<PcConfig>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str =
+        "A personal computer: browser, documents, operating system, copies. See the table `pc_general`.";
+    const COMMON: &'static [&'static [&'static str]] = &[PLACED, &["page_quota"]];
+    const CHANGES: &'static [&'static str] = &[r#"{"pc_general":{"browser":1}}"#];
+
+    fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
+        self.pc_general.as_ref().map_or(Ok(()), |table| table.validate())
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        let table = self.pc_general.clone().unwrap_or_default();
+        let range = common.address_range(capacity_bytes)?;
+        table.fits(range)?;
+        Plan::of_process(common.page_quota, move |seed, pass| start(&table, range, seed, pass))
     }
 }

@@ -4,12 +4,30 @@
 //! with 1000003 for all others. Arrivals are U(0, 1) ms apart; sizes are geometric in pages of 4 KiB; pages are uniform
 //! over the first 877,363. A sequential stream goes on where it was, with the size it had, until it meets the end.
 
+use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::common::CommonKeys;
+use crate::key_set::keys;
+use crate::kind::{Kind, Maker, Plan};
+use crate::refusal::refuse;
+
+/// Which of the streams of kind `disksim`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Every request anywhere.
+    Random,
+    /// One sequential stream, which jumps only at the end of the address space.
+    Sequential,
+}
 
 /// Pages that the streams address.
 const PAGES: u64 = 877_363;
 /// Bytes that the streams address: a drive must have as many.
-pub(crate) const FOOTPRINT_BYTES: u64 = PAGES * 4096;
+const FOOTPRINT_BYTES: u64 = PAGES * 4096;
 const SECTORS_PER_PAGE: u64 = 8;
 /// Mean of the exponential from which sizes in sectors are drawn.
 const MEAN_SECTORS: f64 = 8.0;
@@ -66,7 +84,7 @@ fn page_steps() -> [u64; MAX_PAGES] {
 
 /// One of the streams.
 #[derive(Debug, Clone)]
-pub(crate) struct DiskSimStream {
+struct DiskSimStream {
     sequential: bool,
     op: Op,
     requests: u64,
@@ -81,7 +99,7 @@ pub(crate) struct DiskSimStream {
 
 impl DiskSimStream {
     /// Pass 0 is the published stream; other passes have its statistics.
-    pub(crate) fn new(sequential: bool, op: Op, requests: u64, pass: u64) -> Self {
+    fn new(sequential: bool, op: Op, requests: u64, pass: u64) -> Self {
         // Seeds have 32 bits in this generator.
         let shift = pass.wrapping_mul(7919) & 0x0fff_ffff;
         Self {
@@ -163,6 +181,56 @@ impl RequestSource for DiskSimStream {
 
     fn total_requests(&self) -> Option<u64> {
         Some(self.requests)
+    }
+}
+
+keys! {
+    /// Keys of kind `disksim` alone.
+    pub struct Keys {
+        /// Kind `disksim`: which stream. `random` when absent.
+        pub access: Option<Access>,
+    }
+}
+
+impl Kind for Keys {
+    const SUMMARY: &'static str = "The exact request streams of the validation of DiskSim's solid-state drive model: seeds, \
+        sizes (geometric, mean 1.58 pages of 4 KiB), arrivals (uniform, mean 0.5 ms) and addresses (3.6 GB) are fixed.";
+    const COMMON: &'static [&'static [&'static str]] = &[&["read_fraction"]];
+    const CHANGES: &'static [&'static str] = &[r#"{"access":"sequential"}"#];
+
+    fn validate(&self, common: &CommonKeys) -> Result<(), ConfigError> {
+        match common.read_fraction.filter(|share| *share > 0.0 && *share < 1.0) {
+            Some(share) => {
+                let expected = "must be 0 or 1: the streams of kind \"disksim\" only write or only read";
+                refuse("read_fraction", share, expected)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
+        if capacity_bytes < FOOTPRINT_BYTES {
+            let expected =
+                format!("kind \"disksim\" addresses {FOOTPRINT_BYTES} bytes; the drive has {capacity_bytes}");
+            return refuse("kind", "\"disksim\"", expected);
+        }
+        let op = if common.fractions()[0] > 0.0 { Op::Read } else { Op::Write };
+        Plan::of(DiskSimMaker { sequential: self.access == Some(Access::Sequential), op })
+    }
+}
+
+struct DiskSimMaker {
+    sequential: bool,
+    op: Op,
+}
+
+impl Maker for DiskSimMaker {
+    fn open(&self, _seed: u64, pass: u64, requests: u64) -> Box<dyn RequestSource> {
+        Box::new(DiskSimStream::new(self.sequential, self.op, requests, pass))
+    }
+
+    fn may_age_longer(&self) -> bool {
+        false
     }
 }
 
