@@ -60,6 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             read_fraction: Some(0.5),
             footprint_bytes: Some(footprint),
             alignment_bytes: Some(4096),
+            request_bytes: Some(RequestBytes::Weighted(sizes.iter().map(class).collect())),
             ..CommonKeys::default()
         },
         ..WorkloadConfig::default()

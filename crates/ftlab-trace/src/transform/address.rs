@@ -2,9 +2,15 @@
 
 use ftlab_core::quantity;
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, Refusal, Request, SECTOR, Serialize, SourceFactory, Split, Splitter,
-    Stage, Transform, change, end, has_address, refuse, retain, some_sectors, staged, whole, whole_sectors,
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Request, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{
+    Fault, Refusal, SECTOR, Split, Splitter, Stage, Transform, change, end, has_address, refuse, retain,
+    some_sectors, staged, whole, whole_sectors,
 };
 use crate::keys::SizeSchema;
 

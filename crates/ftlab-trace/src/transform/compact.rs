@@ -4,10 +4,14 @@ use std::sync::OnceLock;
 
 use ftlab_core::quantity;
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, Op, Request, RequestSource, SECTOR, Serialize, SourceError,
-    SourceFactory, SplitSource, Splitter, Transform, ending, has_address, refuse, some_sectors,
-};
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{Fault, SECTOR, SplitSource, Splitter, Transform, has_address, refuse, some_sectors};
+use crate::ending;
 use crate::keys::SizeSchema;
 use ftlab_stats::pages::{PageMap, PageNames, Place, scatter};
 

@@ -44,7 +44,8 @@ fn check_part(place: &str, part: &WorkloadConfig) -> Result<(), ConfigError> {
 impl Kind for Keys {
     const SUMMARY: &'static str = "Several workloads at once, by arrival: see `parts`.";
     const COMMON: &'static [&'static [&'static str]] = &[&["seed"]];
-    const EXAMPLE: &'static str = r#"{"parts":[{"kind":"zipf"},{"kind":"phone_sqlite"}]}"#;
+    const EXAMPLE: &'static str =
+        r#"{"parts":[{"kind":"phone_sqlite"},{"kind":"phone_media"},{"kind":"web_cache"}]}"#;
     const CHANGES: &'static [&'static str] = &[r#"{"parts":[{"kind":"uniform"}]}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {

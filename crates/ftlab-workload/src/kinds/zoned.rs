@@ -31,10 +31,8 @@ keys! {
 impl Kind for Keys {
     const SUMMARY: &'static str = "Uniform inside `zones`, each with its share of the requests.";
     const COMMON: &'static [&'static [&'static str]] = DRAWN;
-    const EXAMPLE: &'static str = r#"{"zones":[{"access_fraction":1,"space_fraction":1}]}"#;
-    const CHANGES: &'static [&'static str] = &[
-        r#"{"zones":[{"access_fraction":0.9,"space_fraction":0.1},{"access_fraction":0.1,"space_fraction":0.9}]}"#,
-    ];
+    const EXAMPLE: &'static str = r#"{"zones":[{"access_fraction":0.6,"space_fraction":0.1},{"access_fraction":0.4,"space_fraction":0.9}]}"#;
+    const CHANGES: &'static [&'static str] = &[r#"{"zones":[{"access_fraction":1,"space_fraction":1}]}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
         let zones = self.zones.as_deref().unwrap_or_default();
