@@ -228,7 +228,7 @@ impl Kind for Keys {
     const SUMMARY: &'static str =
         "A benchmark of office and picture applications: see the table `applications`.";
     const COMMON: &'static [&'static [&'static str]] = &[PLACED];
-    const CHANGES: &'static [&'static str] = &[r#"{"applications":{"think_us":1e6}}"#];
+    const CHANGES: &'static [&'static str] = &[r#"{"applications":{"applications":["excel"]}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
         self.applications.as_ref().map_or(Ok(()), |table| table.validate())

@@ -261,7 +261,7 @@ impl Kind for Keys {
     const SUMMARY: &'static str =
         "Camera, installations and games of a smartphone: see the table `phone_media`.";
     const COMMON: &'static [&'static [&'static str]] = &[PLACED];
-    const CHANGES: &'static [&'static str] = &[r#"{"phone_media":{"fill_fraction":0.2}}"#];
+    const CHANGES: &'static [&'static str] = &[r#"{"phone_media":{"pause_us":1e6}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
         self.phone_media.as_ref().map_or(Ok(()), |table| table.validate())
