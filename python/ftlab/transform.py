@@ -133,7 +133,7 @@ class Transformable(ABC):
         return self.transform("align", bytes=bytes, round=round)
 
     def repeat(self, times: int, gap_us: float | str | None = None) -> Self:
-        """Give everything so far several times, one after the other; time goes on."""
+        """Repeat the whole sequence N times; time goes on."""
         return self.transform("repeat", times=times, gap_us=gap_us)
 
     def cap_outstanding(self, outstanding: int, service_us: float | str) -> Self:

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftlab_config::{Kind, load_workload, presets};
 use ftlab_core::host::request::{Op, Request};
-use ftlab_trace::workload::WorkloadFile;
-use ftlab_trace::workload::stand_in::{Calibration, Expected, ShapeName, SizeName, Target};
+use ftlab_workload::WorkloadFile;
+use ftlab_workload::stand_in::{Calibration, Expected, ShapeName, SizeName, Target};
 
 const SECTORS_PER_PAGE: u64 = 8;
 /// The file system's journal of kind `phone_sqlite`.

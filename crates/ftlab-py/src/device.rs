@@ -3,7 +3,7 @@
 use ftlab_config::{Document, Kind, Problems, load_device, presets as preset_files, read_device, to_toml};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::memory::bytes_at_most;
-use ftlab_trace::workload::WorkloadFile;
+use ftlab_workload::WorkloadFile;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
