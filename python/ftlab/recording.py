@@ -100,7 +100,7 @@ def record(
 ) -> Recording:
     """Run a command and record what it and all that it starts do to files, as a trace. Linux only.
 
-    What is seen are system calls, by ``ptrace``; ``docs/recording.md`` says what that means. Ctrl-C ends the command,
+    What is seen are system calls, by ``ptrace``; ``docs/concepts/recording.md`` says what that means. Ctrl-C ends the command,
     and what was recorded until then is kept; SIGTERM and SIGHUP are passed on to it, to the same end.
 
     Args:

@@ -62,7 +62,7 @@ class Result:
     Attributes:
         device: The device that was run.
         workload: The workload that was run: a trace, a workload, or a table.
-        summary: The summary document (schema 1, see ``docs/summary.md``).
+        summary: The summary document (schema 1, see ``docs/reference/summary.md``).
         interrupted: Whether Ctrl-C ended the run.
     """
 

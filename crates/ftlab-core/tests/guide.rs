@@ -1,4 +1,4 @@
-//! `docs/add-a-victim-policy.md` is true: its policy is this file's module, compiled and driven.
+//! `docs/guides/add-a-victim-policy.md` is true: its policy is this file's module, compiled and driven.
 
 mod common;
 
@@ -22,7 +22,7 @@ use serde_json::json;
 
 #[test]
 fn the_guide_shows_the_policy_that_is_tested_here() {
-    let guide = include_str!("../../../docs/add-a-victim-policy.md");
+    let guide = include_str!("../../../docs/guides/add-a-victim-policy.md");
     assert!(guide.contains(include_str!("guide/second_chance.rs")), "copy the file into the guide");
 }
 

@@ -1,4 +1,4 @@
-//! Mistakes found in published simulators, where no other test holds them: `docs/pitfalls.md` has the whole list.
+//! Mistakes found in published simulators, where no other test holds them: `docs/notes/pitfalls.md` has the whole list.
 
 mod common;
 

@@ -83,8 +83,9 @@ fn some_requests(count: u64) -> Vec<Request> {
 }
 
 #[test]
-fn the_page_on_traces_names_every_format_and_kind() {
-    let page = include_str!("../../../docs/traces.md");
+fn the_reference_names_every_format_and_kind() {
+    let formats = include_str!("../../../docs/reference/formats.md");
+    let page = [formats, include_str!("../../../docs/reference/workload-keys.md")].concat();
     for name in FORMATS.iter().map(|format| format.name).chain(WorkloadKind::ALL.map(WorkloadKind::name)) {
         assert!(page.contains(&format!("\n| `{name}` |")), "{name}");
     }

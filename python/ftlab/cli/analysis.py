@@ -169,7 +169,7 @@ def compare(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compare schemes of a study with confidence intervals over seeds (docs/analysis.md).
+    """Compare schemes of a study with confidence intervals over seeds (docs/guides/analysis.md).
 
     With a baseline, also differences: runs with the same seed have the same requests and are compared pair by pair.
     """

@@ -95,7 +95,7 @@ def plot(
     named: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Draw a figure of a study in the store DIR: docs/figures.md.
+    """Draw a figure of a study in the store DIR: docs/reference/figures.md.
 
     Such as: --x ftl.over_provisioning --y write_amplification.total --color ftl.gc --out figure
     """

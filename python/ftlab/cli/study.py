@@ -174,7 +174,7 @@ for command in (*ANALYSES, plot):
 def run(
     file: Path, out: Path | None, jobs: int | None, retry: bool, dry_run: bool, trace_memory: float, as_json: bool
 ) -> int:
-    """Run the study in FILE (docs/studies.md), or what is missing of it.
+    """Run the study in FILE (docs/reference/studies.md), or what is missing of it.
 
     Every run is in the store as soon as it has ended: after Ctrl-C or a crash, the same command goes on. Prints a short
     table, or with --json all rows. Exit status 1 when runs failed; the others are done all the same.

@@ -105,7 +105,7 @@ class Paper:
         source: Where the claims are published.
         setup: How its experiments are repeated here.
         assumed: What the source leaves open, and what is taken instead.
-        studies: Its studies (``docs/studies.md``), each with a name of its own.
+        studies: Its studies (``docs/reference/studies.md``), each with a name of its own.
         claims: Its claims, judged.
         tables: Further tables of its report.
         figures: Figures of its report, by file name.

@@ -1223,7 +1223,7 @@ def _figures(results: Results) -> dict[str, Figure]:
 _SETUP = (
     "Model: preset map-cache-model, the study's own: the cache, and what its misses cost, one access after the other.",
     "Penalty: equations 1 to 4 of the study, as a mean over all FTL requests, hits included.",
-    "Workloads: stand-ins with the statistics of Table 2 (docs/stand-ins.md), not the recordings of the study.",
+    "Workloads: stand-ins with the statistics of Table 2 (docs/concepts/stand-ins.md), not the recordings of the study.",
     "Financial1 itself is run where the folder of traces has all of it; all its accesses as writes.",
     "Figure 2: hits in a cache of 4 MiB of whole translation pages, from ftlab trace stats.",
     "BSB, the balanced score board, chooses among TaFP 8 to 256, Half and Full.",

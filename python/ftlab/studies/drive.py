@@ -208,7 +208,7 @@ def study(
     and seeds faster. The table does not depend on the number of workers.
 
     Args:
-        spec: A study, a dictionary, or the path of a study file (``docs/studies.md``).
+        spec: A study, a dictionary, or the path of a study file (``docs/reference/studies.md``).
         out: Where results are kept, so that no run is ever run twice: a store, or its directory. Default: nowhere.
         workers: Runs at a time. Default: one for every core.
         executor: Where runs are executed. Default: threads of this process.

@@ -170,7 +170,7 @@ class Study:
         Devices, workloads and traces may be objects of this package. Paths are taken from the current folder.
 
         Args:
-            spec: The description (``docs/studies.md``).
+            spec: The description (``docs/reference/studies.md``).
             name: What errors call it, and its name if it has none.
 
         Raises:
