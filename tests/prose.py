@@ -83,14 +83,12 @@ def of_page(path: Path, root: Path) -> Iterator[Sentence]:
 def of_docstrings(path: Path, root: Path) -> Iterator[Sentence]:
     """Sentences of the docstrings of a Python file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
-            first = node.body[0]
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                yield from sentences(first.value.value, str(path.relative_to(root)), first.lineno)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node, clean=False)
+            if text:
+                # Programs in docstrings are code.
+                text = re.sub(r"^ *>>>.*?(?=^ *$|\Z)", _blank, text, flags=re.DOTALL | re.MULTILINE)
+                yield from sentences(text, str(path.relative_to(root)), node.body[0].lineno)
 
 
 def of_doc_comments(path: Path, root: Path) -> Iterator[Sentence]:

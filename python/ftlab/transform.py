@@ -19,7 +19,7 @@ class Transformable(ABC):
     """Requests that go through an ordered list of steps, each of which is applied as they are read.
 
     Every method gives a new object with one more step at the end. Sizes are bytes or strings such as ``"64KiB"``, times
-    are microseconds or strings such as ``"1.5ms"``. ``docs/reference/transformations.md`` has what each step does in full.
+    are microseconds or strings such as ``"1.5ms"``. ``docs/reference/transformations.md`` has each step in full.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class Transformable(ABC):
             keys: The keys of the step; those that are ``None`` are left out.
 
         Raises:
-            ConfigError: There is no such step, or its keys make no sense.
+            ConfigError: There is no such step, or its keys are wrong.
         """
         text = to_json({"step": step, **keys}) if keys else step
         return self._with_step(_native.transform_step(text))

@@ -104,7 +104,7 @@ def plot(
     taken = inspect.signature(draw).parameters
     for name in options:
         if name not in taken:
-            raise click.UsageError(f"--{name} makes no sense with --kind {kind}")
+            raise click.UsageError(f"--{name} does not go with --kind {kind}")
     for name, parameter in taken.items():
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty and name not in options:
             raise click.UsageError(f"--kind {kind} needs --{name}")

@@ -31,7 +31,7 @@ _EXPLANATIONS = {
     "wear": "How often blocks were erased; flash endures a limited number of erases.",
     "die time": "What the flash dies were busy with: the share that is not the host's is the price of the above.",
     "parallelism": "How many channels (buses) and dies worked at the same time, on average.",
-    "preconditioning": "What the drive lived through before measuring: an empty drive would look far too good.",
+    "preconditioning": "State of the drive before the measured run: an empty drive would look far too good.",
     "verified": "Every sector read was compared with the newest data written to it.",
 }
 

@@ -161,7 +161,7 @@ for command in (*ANALYSES, plot):
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time. Default: one for every core.")
 @click.option("--retry", is_flag=True, help="Execute runs again that ended with an error.")
-@click.option("--dry-run", is_flag=True, help="Only tell how many runs there are, and how many are missing.")
+@click.option("--dry-run", is_flag=True, help="Only say how many runs there are, and how many are missing.")
 @click.option(
     "--trace-memory",
     type=click.FloatRange(0, 2**40),

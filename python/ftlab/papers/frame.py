@@ -210,7 +210,7 @@ def run_paper(paper: Paper, home: Path, size: Size = "full", *, watch: Watch | N
         home: The folder of reports. Results are kept in ``store`` inside the paper's own folder: running it again goes
             on from there.
         size: How much is run.
-        watch: Is told how its studies go.
+        watch: Hears how its studies go.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; runs that had ended are in the store.
