@@ -75,9 +75,12 @@ def sentences(text: str, place: str, first_line: int = 1) -> Iterator[Sentence]:
             yield Sentence(f"{place}:{first_line + line - 1}", begin)
 
 
-def of_page(path: Path, root: Path) -> Iterator[Sentence]:
+def of_page(path: Path, root: Path, *, tables: bool = True) -> Iterator[Sentence]:
     """Sentences of a Markdown page, without its generated parts and its code."""
-    yield from sentences(path.read_text(encoding="utf-8"), str(path.relative_to(root)))
+    text = path.read_text(encoding="utf-8")
+    if not tables:
+        text = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
+    yield from sentences(text, str(path.relative_to(root)))
 
 
 def of_docstrings(path: Path, root: Path) -> Iterator[Sentence]:

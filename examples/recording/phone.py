@@ -1,9 +1,9 @@
 """A smartphone in use, in a minute: chats, contacts, settings, a browser, photos, videos and updates of apps.
 
-`phone.py FOLDER [STEPS]` works in FOLDER, which must be empty or absent. Recorded with
-`ftlab trace record` it gives a trace with the habits of such a device: many small durable writes of SQLite (with
-rollback journals and with write-ahead logs), files that are written once in order, and a lot that is deleted. The same
-seed makes the same calls, but for their times.
+`phone.py FOLDER [STEPS]` works in FOLDER, which must be empty or absent. Recorded with `ftlab trace record` it gives a
+trace with the habits of such a device. SQLite makes many small durable writes, with rollback journals and with
+write-ahead logs. Files are written once in order, and a lot is deleted. The same seed makes the same calls, except for
+their times.
 """
 
 from __future__ import annotations
