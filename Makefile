@@ -13,7 +13,7 @@ FORMAT ?=
 DEMO_SET ?=
 
 ifeq ($(TRACE),)
-DEMO_TITLE := a minute of a telephone (examples/recording), twenty times over, on a full TLC drive of its size
+DEMO_TITLE := a minute of a smartphone's storage (examples/recording), twenty times over, on a full TLC drive of its size
 # As many blocks as the files of the recording nearly fill: on a large drive nothing would have to be collected.
 DEMO := tlc-small --trace examples/recording/phone.csv.zst --transform "repeat times=20" \
   --set geometry.blocks_per_plane=24 --set geometry.pages_per_block=88
@@ -60,7 +60,7 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 	@$(BIN)/ftlab run $(DEMO) $(DEMO_SET) --explain --out out/demo
 	@echo "== out/demo/plot.png shows write amplification, throughput and latency over time."
 	@echo "== The same without the trims of deleted files: make demo DEMO_SET=\"--transform 'filter ops=read,write,flush'\""
-	@echo "== Try next: $(BIN)/ftlab report out/demo; $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/tutorial.md"
+	@echo "== Try next: $(BIN)/ftlab report out/demo; $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/guides/tutorial.md"
 
 # Libraries are compiled once, for the extension and for the tests: our own crates are checked more strictly in these.
 STRICT := --release --config tests/profile.toml --workspace --locked --quiet

@@ -206,7 +206,7 @@ fn schemes() -> impl Iterator<Item = MapCacheKind> {
     MapCacheKind::ALL.iter().copied().filter(|kind| *kind != MapCacheKind::Ideal)
 }
 
-/// Bytes of memory that hold the whole table, however it is fragmented, as `docs/mapping-caches.md` has them.
+/// Bytes of memory that hold the whole table, however it is fragmented, as `docs/concepts/mapping-caches.md` has them.
 fn whole_table(config: &DeviceConfig) -> u64 {
     use MapCacheKind::{Bsb, Cdftl, Cftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
     let (m, shape) = (&config.map_cache, TranslationLayout::new(config));

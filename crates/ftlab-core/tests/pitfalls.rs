@@ -1,4 +1,4 @@
-//! Mistakes found in published simulators, where no other test holds them: `docs/pitfalls.md` has the whole list.
+//! Mistakes found in published simulators, where no other test holds them: `docs/notes/pitfalls.md` has the whole list.
 
 use crate::common::{device, merged, request, run, run_with, small};
 use ftlab_core::access::Access;

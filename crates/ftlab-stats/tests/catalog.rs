@@ -146,7 +146,7 @@ fn statistics_are_those_of_the_catalogue() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// What docs/trace-statistics.md says of the default curve, where there are more pages than are looked at one by one.
+/// What docs/notes/trace-statistics.md says of the default curve, where there are more pages than are looked at one by one.
 #[test]
 fn sampled_curves_of_real_traces_are_near_the_exact_ones() {
     let Some(folder) = traces() else { return };

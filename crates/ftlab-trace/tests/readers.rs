@@ -80,8 +80,8 @@ fn some_requests(count: u64) -> Vec<Request> {
 }
 
 #[test]
-fn the_page_on_traces_names_every_format() {
-    let page = include_str!("../../../docs/traces.md");
+fn the_reference_names_every_format() {
+    let page = include_str!("../../../docs/reference/formats.md");
     for format in FORMATS {
         assert!(page.contains(&format!("\n| `{}` |", format.name)), "{}", format.name);
     }
