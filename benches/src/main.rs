@@ -13,6 +13,7 @@ use std::time::Instant;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_validation::{load, load_source, settings};
 use limit::Limit;
 
@@ -225,7 +226,7 @@ fn mapping_caches(scale: &Scale) {
             let device = settings(&[("map_cache.kind", &kind.name()), ("map_cache.bytes", &(256 << 10))]);
             let (seconds, outcome) =
                 best(scale, || run("map-cache-model", &device, workload, &keys, Clock::None));
-            let cache = outcome.summary.map_cache.as_ref();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>();
             let (lookups, hit_ratio) = cache.map_or((0, 0.0), |cache| (cache.lookups, cache.hit_ratio));
             println!(
                 "    {workload}, {}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",

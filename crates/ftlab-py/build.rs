@@ -5,7 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What decides what a run measures: the model, the generators and readers, and the libraries that they use.
-const SOURCES: [&str; 3] = ["../ftlab-core/src", "../ftlab-trace/src", "../../Cargo.lock"];
+const SOURCES: [&str; 5] = [
+    "../ftlab-core/src",
+    "../ftlab-stats/src",
+    "../ftlab-trace/src",
+    "../ftlab-workload/src",
+    "../../Cargo.lock",
+];
 
 fn collect(path: PathBuf, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ftlab_core::config::{ConfigError, ConfigNote, DeviceConfig};
 use ftlab_trace::transform::Step as TransformStep;
-use ftlab_trace::workload::WorkloadFile;
-use ftlab_trace::workload::stand_in::{Calibration, StandIn};
+use ftlab_workload::WorkloadFile;
+use ftlab_workload::stand_in::{Calibration, StandIn};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -24,7 +24,7 @@ fn workload(text: &str) -> Result<(), Problems> {
     let again = read_workload(&Document::parse(Kind::Workload, &to_toml(&file)?, "fuzz.toml")?);
     assert_eq!(again.unwrap_or_else(|problems| panic!("{problems}")), file);
     // Whether it fits the drive or not: what can be opened makes requests.
-    if file.workload.trace.is_none()
+    if file.workload.recorded.trace.is_none()
         && let Ok(factory) = file.workload.factory(64 << 30, None, Some(100))
     {
         let mut out = Vec::new();

@@ -12,7 +12,8 @@ use crate::flash::port::{Count, FlashPort};
 use crate::flash::timeline::Timeline;
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
-use crate::host::admission::Admission;
+use crate::host::admission::{Admission, AdmissionCounts};
+use crate::host::model::{Feeder, HostModel};
 use crate::host::request::SourceFactory;
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
@@ -164,8 +165,8 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let source = workload.open(0).map_err(RunError::Source)?;
         let flash = Flash::new(config, geometry, options.verify, Count);
         let shadow = options.verify.then(|| ShadowStore::new(sectors));
-        let mut drive = Drive::new(ftl, flash, shadow, control);
-        let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed);
+        let mut drive = Drive::new(ftl, flash, shadow);
+        let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed, control);
         let interrupted = control.is_cancelled() || failed.is_some();
         drive.top.reset_counters();
         let limit = if interrupted { Some(0) } else { options.requests };
@@ -174,17 +175,19 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let log = observer.wants_commands();
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(layering, Count);
-            let result = untimed::run(config, &mut drive, &mut admission, &mut metrics, options, observer);
-            close(config, drive, &admission, metrics, None, result)
+            let result =
+                untimed::run(config, &mut drive, &mut admission, &mut metrics, options, control, observer);
+            let error = result.err();
+            audited(config, &drive, admission.counts(), &mut metrics, None, error)
         } else if Direct::suits(config, geometry)
             && config.host.stop() == Stop::Drained
             && !options.event_by_event
         {
             let drive = drive.behind(layering, Direct::new(config, geometry, log));
-            run_timed(config, drive, admission, metrics, options, observer)
+            run_timed(config, drive, admission, metrics, options, control, observer)
         } else {
             let drive = drive.behind(layering, Timeline::new(config, geometry, log));
-            run_timed(config, drive, admission, metrics, options, observer)
+            run_timed(config, drive, admission, metrics, options, control, observer)
         };
         outcome.summary.seed = options.seed;
         outcome.summary.precondition = precondition;
@@ -200,40 +203,55 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
 #[inline(never)]
 fn run_timed<L: Layer<C>, C: Clock>(
     config: &DeviceConfig,
-    mut drive: Drive<'_, L, C>,
-    mut admission: Admission,
-    mut metrics: RunMetrics,
+    drive: Drive<L, C>,
+    admission: Admission,
+    metrics: RunMetrics,
     options: &RunOptions,
+    control: &RunControl,
     observer: &mut dyn Observer,
 ) -> RunOutcome {
-    let result = timed::run(config, &mut drive, &mut admission, &mut metrics, options, observer);
+    let (mut model, result) = timed::run(config, drive, admission, metrics, options, control, observer);
+    let counts = model.feeder.admission.counts();
+    measured(config, &mut model, counts, result.err())
+}
+
+/// What a host with a clock has measured.
+pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
+    config: &DeviceConfig,
+    model: &mut HostModel<L, C, F>,
+    counts: AdmissionCounts,
+    error: Option<RunError>,
+) -> RunOutcome {
+    let HostModel { drive, metrics, .. } = model;
     let port = &mut drive.flash.port;
     let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
     let ledger = port.ledger();
-    let (units_ps, channels_ps) =
-        (std::mem::take(&mut ledger.busy_ps), std::mem::take(&mut ledger.channel_busy_ps));
-    let busy = BusyTimes { units_ps, channels_ps, port_bytes, idle_from };
-    close(config, drive, &admission, metrics, Some(&busy), result)
+    let busy = BusyTimes {
+        units_ps: ledger.busy_ps.clone(),
+        channels_ps: ledger.channel_busy_ps.clone(),
+        port_bytes,
+        idle_from,
+    };
+    audited(config, drive, counts, metrics, Some(&busy), error)
 }
 
 /// Audit the drive and write its summary.
-fn close<L: Layer<P>, P: FlashPort>(
+fn audited<L: Layer<P>, P: FlashPort>(
     config: &DeviceConfig,
-    drive: Drive<'_, L, P>,
-    admission: &Admission,
-    mut metrics: RunMetrics,
+    drive: &Drive<L, P>,
+    counts: AdmissionCounts,
+    metrics: &mut RunMetrics,
     busy: Option<&BusyTimes>,
-    result: Result<(), RunError>,
+    mut error: Option<RunError>,
 ) -> RunOutcome {
     let Drive { top, flash, shadow, .. } = drive;
-    let mut error = result.err();
-    let mut summary = metrics.summary(config, &top, &flash, admission.counts(), busy);
+    let mut summary = metrics.summary(config, top, flash, counts, busy);
     if let Some(shadow) = shadow {
         let audit = top.verify(&flash.nand);
         summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..shadow.counts() });
         error = error.or(audit.err().map(RunError::Mismatch));
     }
-    RunOutcome { summary, series: metrics.series(&top, &flash), error }
+    RunOutcome { summary, series: metrics.series(top, flash), error }
 }
 
 #[cfg(test)]
@@ -270,9 +288,12 @@ mod tests {
             let source = Box::new(VecSource::new(self.requests.to_vec()));
             let admission = Admission::new(source, self.config, Splitter::new(&geometry).sectors(), None);
             let flash = Flash::new(self.config, &geometry, false, Count);
-            let drive = Drive::new(ftl, flash, None, &control).behind(&Bare, (self.clock)(&geometry));
+            let drive = Drive::new(ftl, flash, None).behind(&Bare, (self.clock)(&geometry));
             let (mut log, options) = (Log::default(), RunOptions::default());
-            let outcome = run_timed(self.config, drive, admission, RunMetrics::new(None), &options, &mut log);
+            let outcome = {
+                let metrics = RunMetrics::new(None);
+                run_timed(self.config, drive, admission, metrics, &options, &control, &mut log)
+            };
             (outcome, log)
         }
     }

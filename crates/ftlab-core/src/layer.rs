@@ -12,21 +12,8 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::geometry::Lpn;
-use crate::mapcache::translation::Translation;
-use crate::metrics::summary::{GcSummary, MapCacheSummary};
-
-/// What a translation layer has counted since the last [`Ftl::reset_counters`].
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FtlCounters {
-    /// Garbage collection.
-    pub gc: GcSummary,
-    /// Units read that were not mapped.
-    pub unmapped_reads: u64,
-    /// Units written in part whose rest was read first.
-    pub read_modify_writes: u64,
-    /// The mapping cache, when there is one.
-    pub map_cache: Option<MapCacheSummary>,
-}
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
 
 /// A part of a drive above flash.
 ///
@@ -39,7 +26,7 @@ pub struct FtlCounters {
 /// verification, an access that writes has one version for each of its sectors, and a read appends one for each of its
 /// sectors to `found`, in the order of the access; both stay empty without.
 ///
-/// Only the translation layer changes the array. Required: all methods but `prefetch` and `map_cache`.
+/// Only the translation layer changes the array. Required: all methods but `prefetch` and `sample`.
 pub trait Layer<P: FlashPort> {
     /// Read what an access touches. What holds nothing costs nothing.
     ///
@@ -83,13 +70,13 @@ pub trait Layer<P: FlashPort> {
         let _ = (nand, lpn, stage);
     }
 
-    /// The mapping cache, when there is one.
-    fn map_cache(&self) -> Option<&Translation> {
-        None
-    }
+    /// Add what was counted since the last reset, after the layers below have.
+    fn report(&self, report: &mut Report);
 
-    /// Counters since the last reset, those of the layers below included.
-    fn counters(&self) -> FtlCounters;
+    /// Add the columns of the time series that the layer has, after the layers below have.
+    fn sample(&self, readings: &mut Readings) {
+        let _ = readings;
+    }
 
     /// Start counting at zero.
     fn reset_counters(&mut self);
@@ -110,8 +97,9 @@ pub trait Layer<P: FlashPort> {
 /// A flash translation layer: the lowest layer, which alone changes the array.
 ///
 /// It is made for a port and can be taken to another one between two accesses: a drive is preconditioned without a clock.
+/// A copy goes on as the original would: sessions fork.
 /// Required: all methods.
-pub trait Ftl<P: FlashPort>: Layer<P> + Sized {
+pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// The same translation layer for another port.
     type On<Q: FlashPort>: Ftl<Q, On<P> = Self>;
 

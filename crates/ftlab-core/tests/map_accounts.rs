@@ -1,14 +1,12 @@
 //! What mapping caches are charged for: what was done, in the summary as in the series, whatever the scheme.
 
-mod common;
-
-use common::{device, request, run_with};
+use crate::common::{device, request, run_with};
 use ftlab_core::config::{DeviceConfig, Model};
 use ftlab_core::device::{RunOptions, RunOutcome};
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::mapcache::translation::{MapCacheSummary, MapPenalty};
 use ftlab_core::metrics::series::{Series, SeriesEvery};
-use ftlab_core::metrics::summary::{MapCacheSummary, MapPenalty};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -23,7 +21,7 @@ fn config(kind: MapCacheKind, changes: Value) -> DeviceConfig {
     } else {
         json!({ "kind": kind.name(), "bytes": "10KiB" })
     };
-    device(common::merged(
+    device(crate::common::merged(
         json!({
             "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 64, "pages_per_block": 64, "page_bytes": 4096,
                 "spare_bytes": 1024 },
@@ -44,7 +42,7 @@ fn run(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, MapCacheSumm
     };
     let (outcome, _) = run_with(config, requests, &options);
     assert_eq!(outcome.error, None);
-    let cache = outcome.summary.map_cache.clone().unwrap();
+    let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
     (outcome, cache)
 }
 

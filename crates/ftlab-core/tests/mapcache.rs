@@ -1,8 +1,6 @@
 //! Mapping caches: hand-checked examples, what schemes have in common, and what must come out equal.
 
-mod common;
-
-use common::{device, latencies, request, run_with};
+use crate::common::{device, latencies, request, run_with};
 use ftlab_core::config::{DeviceConfig, MapCacheConfig, Model, Striping};
 use ftlab_core::device::RunOptions;
 use ftlab_core::ftl::page::capacity::translation_layout;
@@ -11,8 +9,8 @@ use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
 use ftlab_core::mapcache::layout::TranslationLayout;
 use ftlab_core::mapcache::superblock_order::SuperblockOrder;
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_core::mapcache::{MapCacheChoice, MapCacheKind};
-use ftlab_core::metrics::summary::MapCacheSummary;
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -41,7 +39,7 @@ fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
 fn cost(config: &DeviceConfig, requests: &[Request]) -> MapCacheSummary {
     let (outcome, _) = run_with(config, requests, &RunOptions::default());
     assert_eq!(outcome.error, None);
-    outcome.summary.map_cache.unwrap()
+    outcome.summary.parts.get::<MapCacheSummary>().unwrap()
 }
 
 /// The example of the specification, section 12: penalty of each access in microseconds, and hits.
@@ -213,6 +211,7 @@ fn schemes() -> impl Iterator<Item = MapCacheKind> {
     MapCacheKind::ALL.iter().copied().filter(|kind| *kind != MapCacheKind::Ideal)
 }
 
+/// Bytes of memory that hold the whole table, however it is fragmented, as `docs/concepts/mapping-caches.md` has them.
 fn whole_table(config: &DeviceConfig) -> u64 {
     config.map_cache.kind.whole_table_bytes(translation_layout(config))
 }
@@ -426,8 +425,8 @@ fn every_scheme_keeps_its_contract() {
                 };
                 if rng.below(20) == 0 {
                     // Collection moves some data, a unit or a logical block, or puts them in order.
-                    let gathered = cache.wants_gathered(lpn, &table);
-                    let whole = at.checked_div(blocks).is_some_and(|block| cache.is_block_mapped(block));
+                    let gathered = cache.wishes().and_then(|wishes| wishes.wants_gathered(lpn, &table));
+                    let whole = at.checked_div(blocks).is_some_and(|block| is_block_mapped(&*cache, block));
                     let moved = match &gathered {
                         Some(range) => range.clone(),
                         None if whole && rng.below(2) == 0 => at - at % blocks..at - at % blocks + blocks,
@@ -441,7 +440,7 @@ fn every_scheme_keeps_its_contract() {
                     }
                     if gathered.is_some() {
                         conversions += 1;
-                        cache.gathered(moved, &table);
+                        cache.wishes_mut().unwrap().gathered(moved, &table);
                     } else {
                         for lpn in moved.map(Lpn) {
                             if !cache.moved(lpn, &table) {
@@ -494,8 +493,8 @@ fn every_scheme_keeps_its_contract() {
                     cache.check().unwrap_or_else(|text| panic!("{kind:?}, {channels}, step {step}: {text}"));
                     for lpn in 0..units {
                         let found =
-                            match lpn.checked_div(blocks).filter(|block| cache.is_block_mapped(*block)) {
-                                Some(block) if cache.is_block_dirty(block) => continue,
+                            match lpn.checked_div(blocks).filter(|block| is_block_mapped(&*cache, *block)) {
+                                Some(block) if is_block_dirty(&*cache, block) => continue,
                                 Some(block) => persisted_blocks[block as usize] + lpn % blocks,
                                 None if cache.is_dirty(Lpn(lpn)) => continue,
                                 None => persisted[lpn as usize],
@@ -510,6 +509,14 @@ fn every_scheme_keeps_its_contract() {
     }
 }
 
+fn is_block_mapped(cache: &dyn MapCache, block: u32) -> bool {
+    cache.wishes().is_some_and(|wishes| wishes.is_block_mapped(block))
+}
+
+fn is_block_dirty(cache: &dyn MapCache, block: u32) -> bool {
+    cache.wishes().is_some_and(|wishes| wishes.is_block_dirty(block))
+}
+
 /// Translation page `tpn` is written: flash has what is not newer in memory, and of the page table what is looked at.
 fn write(
     persisted: &mut [u32],
@@ -522,7 +529,7 @@ fn write(
     let units = shape.block_units;
     if tpn < shape.pages() {
         for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
-            let by_block = lpn.checked_div(units).is_some_and(|block| cache.is_block_mapped(block));
+            let by_block = lpn.checked_div(units).is_some_and(|block| is_block_mapped(cache, block));
             if !cache.is_dirty(Lpn(lpn)) && !by_block {
                 persisted[lpn as usize] = table[lpn as usize];
             }
@@ -532,9 +539,9 @@ fn write(
         for (block, entry) in
             (first..).zip(blocks.iter_mut().skip(first as usize).take(shape.entries() as usize))
         {
-            if !cache.is_block_dirty(block) {
+            if !is_block_dirty(cache, block) {
                 *entry =
-                    if cache.is_block_mapped(block) { table[(block * units) as usize] } else { u32::MAX };
+                    if is_block_mapped(cache, block) { table[(block * units) as usize] } else { u32::MAX };
             }
         }
     }
@@ -626,7 +633,7 @@ fn wrong_predictions_are_reads_of_data_pages() {
         let (outcome, _) = run_with(&config, &requests, &options);
         assert_eq!(outcome.error, None);
         assert!(outcome.summary.verify.as_ref().unwrap().tables_agree);
-        let map_cache = outcome.summary.map_cache.unwrap();
+        let map_cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
         (outcome.summary.flash.reads.map - map_cache.flash_reads, map_cache)
     };
     let (reads, exact) = of(0);
@@ -723,7 +730,7 @@ fn collection_gathers_what_is_read_often() {
             let (outcome, _) = run_with(&config, &read_mostly(pages, region_writes), &options);
             assert_eq!(outcome.error, None, "{changes}");
             assert!(outcome.summary.verify.as_ref().unwrap().tables_agree);
-            let cache = outcome.summary.map_cache.unwrap();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             (cache, outcome.summary.write_amplification.unwrap().total)
         };
         let (never, pages_only) = run(512, u64::MAX);
@@ -764,7 +771,7 @@ fn what_was_written_in_order_is_read_in_runs_on_any_planes() {
             let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
             let (outcome, _) = run_with(&config, &requests, &options);
             assert_eq!(outcome.error, None);
-            let cache = outcome.summary.map_cache.unwrap();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             let case = format!("{channels} channels, {planes} planes, {unit_bytes}, {striping}");
             assert_eq!(cache.lookups, 8000 * 4096 / unit_bytes, "{case}");
             assert_eq!(cache.hits, cache.lookups, "{case}");
@@ -798,7 +805,7 @@ fn gathering_never_fills_a_plane() {
     let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
     let (outcome, _) = run_with(&config, &requests, &options);
     assert_eq!(outcome.error, None);
-    assert!(outcome.summary.map_cache.unwrap().windows["block"] > 10_000);
+    assert!(outcome.summary.parts.get::<MapCacheSummary>().unwrap().windows["block"] > 10_000);
     let amplification = outcome.summary.write_amplification.unwrap().total;
     assert!(amplification < 250.0, "{amplification}");
 }
@@ -829,7 +836,7 @@ fn entries_over_pages_hit_as_memory_has_room_for_each() {
         let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
         let (outcome, _) = run_with(&config, &requests, &options);
         assert_eq!(outcome.error, None);
-        outcome.summary.map_cache.unwrap().hit_ratio
+        outcome.summary.parts.get::<MapCacheSummary>().unwrap().hit_ratio
     };
     for kind in ["none", "fill"] {
         for (entry_fraction, entry_bytes) in [(0.25, 4), (0.25, 8), (0.5, 4), (0.75, 4), (0.75, 8)] {
@@ -914,7 +921,7 @@ fn a_hit_waits_for_the_fetch_that_brings_it_and_for_no_other() {
         let requests = [read(0.0, 902), read(5000.0, 901), read(5000.0, 901), read(5000.0, 902)];
         let (outcome, log) = run_with(&config, &requests, &RunOptions::default());
         assert_eq!(outcome.error, None);
-        let cache = outcome.summary.map_cache.unwrap();
+        let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
         let took = latencies(&log);
         let alone = 140.96;
         let fetch = took[1] - alone;

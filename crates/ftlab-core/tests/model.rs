@@ -3,10 +3,8 @@
 //! The model is a version for each sector, kept apart from the drive. Flash refuses broken rules, and every table is
 //! recounted at the end. A failure shrinks, and is replayed from `proptest-regressions`.
 
-mod common;
-
-use common::drives::{cases, drives, requests};
-use common::{Log, device, run_with};
+use crate::common::drives::{cases, drives, requests};
+use crate::common::{Log, device, run_with};
 use ftlab_core::device::{RunError, RunOptions};
 use proptest::prelude::*;
 
@@ -85,7 +83,7 @@ proptest! {
         let (without_clock, _) = run_with(&config, &requests, &untimed);
         prop_assert_eq!(&without_clock.error, &None::<RunError>);
         prop_assert_eq!(&without_clock.summary.flash, &outcome.summary.flash);
-        prop_assert_eq!(&without_clock.summary.gc, &outcome.summary.gc);
+        prop_assert_eq!(&without_clock.summary.parts, &outcome.summary.parts);
         prop_assert_eq!(&without_clock.summary.wear, &outcome.summary.wear);
     }
 }

@@ -1,14 +1,14 @@
-//! Mistakes found in published simulators, where no other test holds them: `docs/pitfalls.md` has the whole list.
+//! Mistakes found in published simulators, where no other test holds them: `docs/notes/pitfalls.md` has the whole list.
 
-mod common;
-
-use common::{device, merged, request, run, run_with, small};
+use crate::common::{device, merged, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::port::Count;
 use ftlab_core::flash::{Cause, Flash};
+use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
 use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_core::verify::ShadowStore;
 use serde_json::json;
 
@@ -40,7 +40,10 @@ fn requests_in_are_requests_out() {
             assert_eq!(log.requests.len() as u64, host.completed, "each completes once");
             assert!(host.rejected > 0 && host.out_of_range > host.rejected && host.flushes > 0, "{host:?}");
             assert_eq!(host.unfinished > 0, stop == "last_arrival", "{stop}: {host:?}");
-            assert!(outcome.summary.gc.collections > 100, "erases of delayed collections are in it");
+            assert!(
+                outcome.summary.parts.get::<GcCounts>().unwrap().collections > 100,
+                "erases of delayed collections are in it"
+            );
         }
     }
 }
@@ -142,8 +145,15 @@ fn nothing_is_copied_where_whole_blocks_are_stale() {
     let (outcome, _) = run_with(&config, &rows, &options);
     assert_eq!(outcome.error, None::<RunError>);
     let summary = &outcome.summary;
-    assert_eq!(summary.gc.pages_copied, 0, "sequential overwrites leave whole blocks stale");
-    assert!(summary.gc.collections > 400 && summary.gc.collections * 8 <= summary.flash.programs.total);
+    assert_eq!(
+        summary.parts.get::<GcCounts>().unwrap().pages_copied,
+        0,
+        "sequential overwrites leave whole blocks stale"
+    );
+    assert!(
+        summary.parts.get::<GcCounts>().unwrap().collections > 400
+            && summary.parts.get::<GcCounts>().unwrap().collections * 8 <= summary.flash.programs.total
+    );
 }
 
 /// 13: translation pages live in flash like any others. They are programmed, copied, erased, and counted as amplification.
@@ -161,7 +171,7 @@ fn translation_pages_cost_flash_and_not_time_alone() {
     let (outcome, _) = run_with(&config, &rows, &options);
     assert_eq!(outcome.error, None);
     let summary = &outcome.summary;
-    let (cache, flash) = (summary.map_cache.as_ref().unwrap(), &summary.flash);
+    let (cache, flash) = (summary.parts.get::<MapCacheSummary>().unwrap(), &summary.flash);
     assert_eq!(cache.flash_reads, flash.reads.map);
     assert_eq!(cache.flash_programs, flash.programs.map + flash.copybacks.map);
     assert!(flash.erases.map > 0 && cache.collections == flash.erases.map);

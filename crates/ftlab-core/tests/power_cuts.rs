@@ -1,8 +1,6 @@
 //! Power cuts at every command: what was acknowledged before is there after a mount, and the drive goes on.
 
-mod common;
-
-use common::{device, ftl_kinds};
+use crate::common::{device, ftl_kinds};
 use ftlab_core::access::Access;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::RunError;

@@ -1,9 +1,7 @@
 //! The referee: what real flash refuses is refused, with the command, the address and the cause; and what a
 //! translation layer hands to a port is what physics needs.
 
-mod common;
-
-use common::{device, ftl_kinds, merged, request, run, run_with, small};
+use crate::common::{device, ftl_kinds, merged, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunError, RunOptions};

@@ -4,12 +4,10 @@
 //! written for a while, answers reads half from memory and half from below, and hands down single sectors of several
 //! writes in one access. Every read is checked against the newest write of each sector. `Nothing` passes on all it gets.
 
-mod common;
-
 use std::collections::{BTreeMap, VecDeque};
 
-use common::device;
-use common::drives::{cases, drives, requests};
+use crate::common::device;
+use crate::common::drives::{cases, drives, requests};
 use ftlab_core::access::{Access, Group, Part};
 use ftlab_core::cause::Cause;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate, simulate_layered};
@@ -19,8 +17,9 @@ use ftlab_core::flash::nand::NandArray;
 use ftlab_core::flash::port::FlashPort;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Request, VecSource};
-use ftlab_core::layer::{FtlCounters, Layer, Layering};
-use ftlab_core::mapcache::translation::Translation;
+use ftlab_core::layer::{Layer, Layering};
+use ftlab_core::metrics::report::Report;
+use ftlab_core::metrics::series::Readings;
 use proptest::prelude::*;
 
 /// What is held of a unit: the version of each sector that is, and when it was there.
@@ -161,8 +160,8 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Holding<P, L> {
         self.below.flush(flash, after)
     }
 
-    fn counters(&self) -> FtlCounters {
-        self.below.counters()
+    fn report(&self, report: &mut Report) {
+        self.below.report(report);
     }
 
     fn reset_counters(&mut self) {
@@ -241,12 +240,12 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Nothing<L> {
         self.0.prefetch(nand, lpn, stage);
     }
 
-    fn map_cache(&self) -> Option<&Translation> {
-        self.0.map_cache()
+    fn report(&self, report: &mut Report) {
+        self.0.report(report);
     }
 
-    fn counters(&self) -> FtlCounters {
-        self.0.counters()
+    fn sample(&self, readings: &mut Readings) {
+        self.0.sample(readings);
     }
 
     fn reset_counters(&mut self) {

@@ -4,7 +4,7 @@ use ftlab_config::{Document, Kind, Problems, load_device, presets as preset_file
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::memory::bytes_at_most;
 use ftlab_core::scheme::{AxisInfo, KeyInfo};
-use ftlab_trace::workload::WorkloadFile;
+use ftlab_workload::WorkloadFile;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use ftlab_config::{Problems, read_step, step_from_json};
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
-use ftlab_trace::fit::{fit, to_toml};
-use ftlab_trace::stats::{StatsCollector, StatsOptions};
+use ftlab_stats::{StatsCollector, StatsOptions};
 use ftlab_trace::transform::{STEPS, Step, transformed};
+use ftlab_workload::fit::{fit, to_toml};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -2,8 +2,8 @@
 
 use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml, within_workload};
 use ftlab_core::quantity::parse_bytes;
-use ftlab_trace::workload::stand_in::{Expected, Target};
-use ftlab_trace::workload::{Making, WorkloadError, WorkloadFile};
+use ftlab_workload::stand_in::{Expected, Target};
+use ftlab_workload::{GenerateOptions, WorkloadError, WorkloadFile};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -158,8 +158,9 @@ impl Workload {
         in_line: bool,
     ) -> PyResult<Source> {
         let capacity = device.config.logical_pages() * device.config.unit_bytes();
-        let making = Making { traces: traces.map(|traces| traces.cache.clone()), in_line };
-        self.sized(capacity, seed, requests, &making)
+        let options =
+            GenerateOptions { traces: traces.map(|traces| traces.cache.clone()), on_caller_thread: in_line };
+        self.sized(capacity, seed, requests, &options)
     }
 
     /// Its requests for a drive of `capacity`, a size such as `"64GiB"`; `seed` and `requests` as for `source`.
@@ -172,7 +173,7 @@ impl Workload {
     ) -> PyResult<Source> {
         let bytes = parse_bytes(capacity)
             .map_err(|problem| errors::ConfigError::new_err(format!("capacity = {capacity:?}: {problem}")))?;
-        self.sized(bytes, seed, requests, &Making::default())
+        self.sized(bytes, seed, requests, &GenerateOptions::default())
     }
 }
 
@@ -182,9 +183,9 @@ impl Workload {
         capacity: u64,
         seed: Option<u64>,
         requests: Option<u64>,
-        making: &Making,
+        options: &GenerateOptions,
     ) -> PyResult<Source> {
-        let made = self.file.workload.factory_by(capacity, seed, requests, making);
+        let made = self.file.workload.factory_by(capacity, seed, requests, options);
         let factory = made.map_err(|error| match error {
             WorkloadError::Config(error) => errors::config(&self.document.explain(&error).into()),
             WorkloadError::Source(error) => errors::input(&error),

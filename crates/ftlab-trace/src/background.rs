@@ -20,6 +20,17 @@ struct Batch {
     skipped: u64,
 }
 
+/// `source`, whose requests are made on a thread of its own from now on; `origin` names it in errors.
+///
+/// # Errors
+/// When no thread can be started.
+pub fn on_own_thread(
+    origin: String,
+    source: Box<dyn RequestSource>,
+) -> Result<Box<dyn RequestSource>, SourceError> {
+    Ok(Box::new(Background::spawn(origin, source, Arc::default())?))
+}
+
 /// A source whose requests are made on another thread. Dropping it ends the thread.
 pub(crate) struct Background {
     origin: String,

@@ -33,7 +33,7 @@ pub(crate) fn current() -> Option<Arc<AtomicBool>> {
 }
 
 /// Fail if the work on this thread has to end.
-pub(crate) fn check(origin: &str) -> Result<(), SourceError> {
+pub fn check(origin: &str) -> Result<(), SourceError> {
     let ends = STOP.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)));
     if !ends {
         return Ok(());

@@ -1,33 +1,34 @@
-//! Trace formats, workload generators, trace statistics, and the files that a run leaves.
+//! Trace formats, transformations of request streams, and the files that a run leaves.
 //!
-//! Requests come from a [`TraceFile`] or from a [`WorkloadConfig`](workload::WorkloadConfig); both are factories of
-//! sources that the core runs. Requests go to a [`TraceOutput`]; what a run did goes to the [`logs`].
+//! Requests come from a [`TraceFile`], a factory of sources that the core runs. Requests go to a [`TraceOutput`]; what a
+//! run did goes to the [`logs`].
 
 mod background;
 mod clock;
 mod columns;
-mod ending;
+pub mod ending;
 mod failure;
-pub mod fit;
+mod format;
 mod formats;
 mod input;
+pub mod keys;
 pub mod logs;
 mod merge;
 mod numbering;
 mod open;
 mod records;
-mod rng;
 mod shared;
-pub mod stats;
 mod table;
 mod text;
 pub mod transform;
 mod volumes;
-pub mod workload;
 mod write;
+mod writer;
 
+pub use background::on_own_thread;
 pub use ending::until;
-pub use formats::{Argument, FORMATS, Format};
+pub use format::{Argument, Format};
+pub use formats::FORMATS;
 pub use input::{Compression, Input};
 pub use merge::{Merge, MergedTraces, Split};
 pub use open::{InLine, OpenOptions, TraceFile, open};

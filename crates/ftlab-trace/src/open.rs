@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use ftlab_core::host::request::{RequestSource, SourceError, SourceFactory};
 
 use crate::background::Background;
-use crate::formats::{self, Format};
+use crate::format::Format;
+use crate::formats;
 use crate::input::{Compression, Epoch, Input};
 use crate::volumes::{Concat, Layout, Regions, Selected};
 
@@ -95,7 +96,7 @@ impl TraceFile {
     /// When the folder cannot be listed.
     pub fn files(&self) -> Result<Vec<PathBuf>, SourceError> {
         let mut files = vec![self.path.clone()];
-        let beside = self.format.files_beside(&self.path).map_err(|error| SourceError {
+        let beside = self.format.beside(&self.path).map_err(|error| SourceError {
             origin: self.path.display().to_string(),
             expected: format!("the files that belong to it: {error}"),
             ..SourceError::default()

@@ -1,71 +1,15 @@
-//! Decoding and generating allocate nothing per request once warm.
+//! Decoding and transforming allocate nothing per request once warm.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod counting;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use counting::{BYTES, PEAK, allocations};
+use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
 use ftlab_trace::transform::{Step, transformed};
-use ftlab_trace::workload::{WorkloadConfig, WorkloadKind, Zone};
 use ftlab_trace::{FORMATS, Format, Input, OpenOptions, create, open};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Bytes in use, and the most there were since somebody looked.
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static PEAK: AtomicU64 = AtomicU64::new(0);
-
-fn grown(bytes: usize) {
-    let now = BYTES.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-    PEAK.fetch_max(now, Ordering::Relaxed);
-}
-
-fn shrunk(bytes: usize) {
-    BYTES.fetch_sub(bytes as u64, Ordering::Relaxed);
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        grown(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        shrunk(layout.size());
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        shrunk(layout.size());
-        grown(size);
-        // SAFETY: the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Allocations while the source makes its last requests, after as many to warm up.
-fn allocations(source: &mut dyn RequestSource, half: u64) -> u64 {
-    let mut batch = Vec::with_capacity(4096);
-    let (mut made, mut warm) = (0, None);
-    while source.fill(&mut batch, 4096).unwrap() > 0 {
-        made += batch.len() as u64;
-        batch.clear();
-        if made >= half && warm.is_none() {
-            warm = Some(ALLOCATIONS.load(Ordering::Relaxed));
-        }
-        if made >= 2 * half - 4096 {
-            break;
-        }
-    }
-    ALLOCATIONS.load(Ordering::Relaxed) - warm.unwrap()
-}
+use ftlab_workload::{CommonKeys, WorkloadConfig, WorkloadKind};
 
 /// One test, because the counter is shared by all threads.
 #[test]
@@ -74,15 +18,13 @@ fn nothing_is_allocated_per_request_once_warm() {
     let folder = tempfile::tempdir().unwrap();
     let config = WorkloadConfig {
         kind: Some(WorkloadKind::Zipf),
-        read_fraction: Some(0.5),
-        requests: Some(2 * HALF),
+        common: CommonKeys { read_fraction: Some(0.5), requests: Some(2 * HALF), ..CommonKeys::default() },
         ..WorkloadConfig::default()
     };
     let generator = config.factory(1 << 30, None, None).unwrap();
     let mut requests = Vec::new();
     let mut source = generator.open(0).unwrap();
     while source.fill(&mut requests, 1 << 16).unwrap() > 0 {}
-    assert_eq!(allocations(&mut *generator.open(0).unwrap(), HALF), 0);
 
     let steps = [
         r#"{"step": "scale_time", "factor": 0.5}"#,
@@ -97,23 +39,6 @@ fn nothing_is_allocated_per_request_once_warm() {
     let mut aging = whole.open(1).unwrap();
     // A pass that ages a drive knows all chunks before it begins.
     assert_eq!(allocations(&mut *aging, HALF / 2), 0);
-
-    // Kind `fitted` needs a model, and stands for a trace: tests/fit.rs.
-    for kind in WorkloadKind::ALL.into_iter().filter(|kind| *kind != WorkloadKind::Fitted) {
-        let zones = vec![Zone { access_fraction: 1.0, space_fraction: 1.0 }];
-        let part = WorkloadConfig { kind: Some(WorkloadKind::PhoneSqlite), ..WorkloadConfig::default() };
-        let config = WorkloadConfig {
-            kind: Some(kind),
-            requests: Some(2 * HALF),
-            zones: (kind == WorkloadKind::Zoned).then_some(zones),
-            parts: (kind == WorkloadKind::Merge).then(|| vec![part]),
-            ..WorkloadConfig::default()
-        };
-        let generator = config.factory(64 << 30, None, None).unwrap();
-        let count = allocations(&mut *generator.open(0).unwrap(), HALF);
-        // What a mechanism remembers (files, objects) may still grow, by doubling.
-        assert!(count <= 40, "{}: {count}", kind.name());
-    }
 
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format!("trace.{}", format.name));

@@ -1,20 +1,17 @@
 //! Every format in the list: what is written is read back, what is malformed is named, and nothing panics.
 
-mod samples;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use crate::samples::{Change, damage};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::{Step, transformed};
-use ftlab_trace::workload::WorkloadKind;
 use ftlab_trace::{
     Compression, FORMATS, Format, InLine, Input, Layout, MergedTraces, OpenOptions, Split, TraceFile, create,
     create_with_contents, open,
 };
 use proptest::prelude::*;
-use samples::{Change, damage};
 
 fn drain(source: &mut dyn RequestSource) -> Result<Vec<Request>, SourceError> {
     let mut requests = Vec::new();
@@ -45,7 +42,7 @@ fn sample(format: &Format) -> Vec<u8> {
     if !format.example.is_empty() {
         return format.example.into();
     }
-    if let Some(bytes) = samples::binary(format.name) {
+    if let Some(bytes) = crate::samples::binary(format.name) {
         return bytes;
     }
     let folder = folder();
@@ -83,10 +80,10 @@ fn some_requests(count: u64) -> Vec<Request> {
 }
 
 #[test]
-fn the_page_on_traces_names_every_format_and_kind() {
-    let page = include_str!("../../../docs/traces.md");
-    for name in FORMATS.iter().map(|format| format.name).chain(WorkloadKind::ALL.map(WorkloadKind::name)) {
-        assert!(page.contains(&format!("\n| `{name}` |")), "{name}");
+fn the_reference_names_every_format() {
+    let page = include_str!("../../../docs/reference/formats.md");
+    for format in FORMATS {
+        assert!(page.contains(&format!("\n| `{}` |", format.name)), "{}", format.name);
     }
 }
 

@@ -16,7 +16,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceF
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::mapcache::cache::{Intent, Lookup};
 use ftlab_core::mapcache::layout::TranslationLayout;
-use ftlab_core::metrics::summary::MapCacheSummary;
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_validation::{load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
@@ -168,7 +168,7 @@ fn drive(preset: &str, changes: &[String], writes: &Writes) -> MapCacheSummary {
     let options = RunOptions { timing: false, ..RunOptions::default() };
     let outcome = simulate(&load(preset, &keys), writes, &options, &RunControl::default(), &mut ()).unwrap();
     assert_eq!(outcome.error, None);
-    outcome.summary.map_cache.unwrap()
+    outcome.summary.parts.get::<MapCacheSummary>().unwrap()
 }
 
 /// Bytes of what was learned, or of S-FTL's pages.

@@ -7,6 +7,7 @@
 use ftlab_config::load_workload;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::Command;
+use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::geometry::Geometry;
 use ftlab_core::metrics::{CommandRecord, Observer};
 use ftlab_validation::{load, run, settings};
@@ -56,8 +57,12 @@ fn assert_every_digit(outcome: &RunOutcome, published: &Published) {
     assert_eq!(latency.count, published.handled, "{name}");
     // Collections are decided when a request is handed out, the reference's when it is served: those for requests still
     // waiting at the end are counted here and not there.
-    assert!(summary.gc.collections - published.collections <= summary.host.unfinished, "{name}");
-    assert_eq!(summary.gc.pages_copied, published.moved, "{name}");
+    assert!(
+        summary.parts.get::<GcCounts>().unwrap().collections - published.collections
+            <= summary.host.unfinished,
+        "{name}"
+    );
+    assert_eq!(summary.parts.get::<GcCounts>().unwrap().pages_copied, published.moved, "{name}");
 }
 
 fn assert_run(published: &Published) {

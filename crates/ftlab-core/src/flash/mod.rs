@@ -22,7 +22,7 @@ use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
 /// Every method that runs a command checks it against the array first, counts it by cause, and hands it to the
 /// port. The translation layer tells the array what is stale ([`invalidate`](Self::invalidate)), and with
 /// verification also what data it moved where; both cost nothing else.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Flash<P: FlashPort> {
     /// What the flash holds.
     pub nand: NandArray,

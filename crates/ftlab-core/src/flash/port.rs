@@ -108,9 +108,9 @@ impl std::fmt::Debug for Submission {
 }
 
 /// Stands for the moment when a command, or several, have ended. It may be kept for ever and copied.
-pub trait Ticket: Copy + std::fmt::Debug {}
+pub trait Ticket: Copy + Send + std::fmt::Debug + 'static {}
 
-impl<T: Copy + std::fmt::Debug> Ticket for T {}
+impl<T: Copy + Send + std::fmt::Debug + 'static> Ticket for T {}
 
 /// Decides when commands run.
 ///

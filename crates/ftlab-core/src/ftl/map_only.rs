@@ -13,13 +13,16 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
+use crate::ftl::page::GcCounts;
 use crate::geometry::{Geometry, Lpn};
-use crate::layer::{Ftl, FtlCounters, Layer};
+use crate::layer::{Ftl, Layer};
 use crate::mapcache::cache::{Intent, Lookup};
 use crate::mapcache::translation::Translation;
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MapOnlyFtl {
     translation: Translation,
     /// Physical addresses, for schemes that look at them, of the translation pages that are `laid_out`: what is never
@@ -33,7 +36,6 @@ pub struct MapOnlyFtl {
     batched: Vec<(bool, bool)>,
     batch_size: usize,
     sectors_per_unit: u32,
-    counters: FtlCounters,
 }
 
 impl MapOnlyFtl {
@@ -41,9 +43,9 @@ impl MapOnlyFtl {
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Option<Self> {
         let translation = Translation::new(config, false)?;
         let units = geometry.logical_units;
-        let table = vec![0; if translation.cache.wants_table() { units as usize } else { 0 }];
+        let table = vec![0; if translation.cache.wishes().is_some() { units as usize } else { 0 }];
         let laid_out = vec![false; translation.layout.pages() as usize];
-        let batch_size = translation.cache.sorts_batches().unwrap_or(0);
+        let batch_size = translation.cache.wishes().and_then(|wishes| wishes.sorts_batches()).unwrap_or(0);
         Some(Self {
             translation,
             table,
@@ -53,7 +55,6 @@ impl MapOnlyFtl {
             batched: vec![(false, false); if batch_size > 0 { units as usize } else { 0 }],
             batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
-            counters: FtlCounters::default(),
         })
     }
 
@@ -153,16 +154,17 @@ impl<P: FlashPort> Layer<P> for MapOnlyFtl {
         Ok(after)
     }
 
-    fn map_cache(&self) -> Option<&Translation> {
-        Some(&self.translation)
-    }
-
-    fn counters(&self) -> FtlCounters {
+    fn report(&self, report: &mut Report) {
         let mut cache = self.translation.summary();
         // What would have gone to flash; wrong predictions read data.
         cache.flash_reads = cache.fetches + cache.rest_reads;
         cache.flash_programs = cache.write_backs;
-        FtlCounters { map_cache: Some(cache), ..self.counters.clone() }
+        report.add(&GcCounts::default());
+        report.add(&cache);
+    }
+
+    fn sample(&self, readings: &mut Readings) {
+        self.translation.sample(readings);
     }
 
     fn reset_counters(&mut self) {

@@ -5,14 +5,16 @@
 use crate::config::{DeviceConfig, Model};
 use crate::flash::port::Count;
 use crate::ftl::kinds::FtlKind;
+use crate::ftl::placement::Stripe;
 use crate::geometry::Geometry;
 use crate::layer::Ftl;
 
-pub mod allocator;
+pub mod blocks;
 pub mod gc;
 pub mod kinds;
 pub mod map_only;
 pub mod page;
+pub mod placement;
 
 /// What is done with a translation layer, whichever it is.
 pub trait FtlVisitor {
@@ -33,11 +35,10 @@ pub fn build<V: FtlVisitor>(
     visitor: V,
 ) -> V::Output {
     match (config.model, config.ftl.kind.kind(), config.map_cache.kind.is_cache()) {
-        (Model::Drive, FtlKind::Page, false) => {
-            visitor.visit(page::PageFtl::<gc::Victims, (), false>::new(config, geometry, seed, verify))
-        }
+        (Model::Drive, FtlKind::Page, false) => visitor
+            .visit(page::PageFtl::<gc::Victims, Stripe, (), false>::new(config, geometry, seed, verify)),
         (Model::Drive, FtlKind::Page, true) => {
-            visitor.visit(page::PageFtl::<gc::Victims, (), true>::new(config, geometry, seed, verify))
+            visitor.visit(page::PageFtl::<gc::Victims, Stripe, (), true>::new(config, geometry, seed, verify))
         }
         (Model::MappingCache, ..) => visitor
             .visit(map_only::MapOnlyFtl::new(config, geometry).expect("validated: there is a mapping cache")),

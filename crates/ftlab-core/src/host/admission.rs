@@ -9,7 +9,7 @@ use crate::time::Time;
 const BATCH: usize = 4096;
 
 /// Latest arrival, in nanoseconds: half of the range of time is left for the work after it.
-const LATEST_NS: u64 = 9_200_000_000_000_000;
+pub(crate) const LATEST_NS: u64 = 9_200_000_000_000_000;
 
 /// What the admission has counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,6 +24,36 @@ pub struct AdmissionCounts {
     pub unsorted: u64,
     /// Bad records that the source left out.
     pub skipped_records: u64,
+}
+
+/// Whether a request that reaches beyond the end of a drive can be made to fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It fits now: it was wrapped or clipped.
+    Fits,
+    /// It was clipped, and nothing of it is left.
+    Nothing,
+    /// The device refuses such requests.
+    Refused,
+    /// It would wrap onto itself.
+    LargerThanDrive,
+}
+
+/// Make `request`, which reaches beyond the end of a drive of `sectors` sectors, fit as `rule` says.
+pub(crate) fn fit(request: &mut Request, sectors: u64, rule: OutOfRange) -> Fit {
+    match rule {
+        OutOfRange::Error => Fit::Refused,
+        OutOfRange::Wrap if u64::from(request.sectors) > sectors => Fit::LargerThanDrive,
+        OutOfRange::Wrap => {
+            request.lba %= sectors;
+            Fit::Fits
+        }
+        OutOfRange::Clip if request.lba >= sectors => Fit::Nothing,
+        OutOfRange::Clip => {
+            request.sectors = (sectors - request.lba) as u32;
+            Fit::Fits
+        }
+    }
 }
 
 /// Takes requests from a source, in batches, and makes them fit the drive.
@@ -176,32 +206,20 @@ impl Admission {
     /// Make a request that reaches beyond the end fit; false when nothing of it is left.
     #[cold]
     fn fit(&mut self) -> Result<bool, RunError> {
-        let request = &mut self.batch[self.at - 1];
-        match self.out_of_range {
-            OutOfRange::Error => {
+        let fit = fit(&mut self.batch[self.at - 1], self.sectors, self.out_of_range);
+        self.counts.out_of_range += u64::from(matches!(fit, Fit::Fits | Fit::Nothing));
+        self.counts.rejected += u64::from(fit == Fit::Nothing);
+        match fit {
+            Fit::Fits => Ok(true),
+            Fit::Nothing => Ok(false),
+            Fit::LargerThanDrive => Err(self.refuse("it is larger than the whole drive")),
+            Fit::Refused => {
                 let why = format!(
                     "it reaches beyond the end of the drive, sector {}; choose host.out_of_range = \"wrap\" or \"clip\", or \
                      a larger drive",
                     self.sectors
                 );
                 Err(self.refuse(&why))
-            }
-            OutOfRange::Wrap if u64::from(request.sectors) > self.sectors => {
-                Err(self.refuse("it is larger than the whole drive"))
-            }
-            OutOfRange::Wrap => {
-                self.counts.out_of_range += 1;
-                request.lba %= self.sectors;
-                Ok(true)
-            }
-            OutOfRange::Clip => {
-                self.counts.out_of_range += 1;
-                if request.lba >= self.sectors {
-                    self.counts.rejected += 1;
-                    return Ok(false);
-                }
-                request.sectors = (self.sectors - request.lba) as u32;
-                Ok(true)
             }
         }
     }

@@ -1,15 +1,16 @@
 //! The host: requests, and how they reach the drive.
 
 pub mod admission;
+pub(crate) mod model;
 pub(crate) mod precondition;
 pub mod request;
+pub mod session;
 pub mod split;
 pub(crate) mod timed;
 pub(crate) mod untimed;
 
 use crate::access::Access;
 use crate::cause::Cause;
-use crate::device::RunControl;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{Count, FlashPort};
@@ -24,11 +25,11 @@ use crate::verify::ShadowStore;
 const CONTROL_INTERVAL: u64 = 4096;
 
 /// A drive under way: the parts that every way of driving it shares.
-pub(crate) struct Drive<'a, L, P: FlashPort> {
+#[derive(Clone)]
+pub(crate) struct Drive<L, P: FlashPort> {
     pub(crate) top: L,
     pub(crate) flash: Flash<P>,
     pub(crate) shadow: Option<ShadowStore>,
-    pub(crate) control: &'a RunControl,
     /// With verification, the versions of the access under way.
     versions: Vec<u32>,
 }
@@ -39,14 +40,14 @@ const AHEAD: [usize; 3] = [24, 16, 8];
 /// Requests looked at together: every so many, the next ones of each stage.
 const GROUP: usize = 4;
 
-impl<'a, L, P: FlashPort> Drive<'a, L, P> {
+impl<L, P: FlashPort> Drive<L, P> {
     /// A drive whose topmost layer is `top`.
-    pub(crate) fn new(top: L, flash: Flash<P>, shadow: Option<ShadowStore>, control: &'a RunControl) -> Self {
-        Self { top, flash, shadow, control, versions: Vec::new() }
+    pub(crate) fn new(top: L, flash: Flash<P>, shadow: Option<ShadowStore>) -> Self {
+        Self { top, flash, shadow, versions: Vec::new() }
     }
 }
 
-impl<L: Layer<P>, P: FlashPort> Drive<'_, L, P> {
+impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
     /// A workload tells the future: ask the processor for what its next requests will touch.
     #[inline(always)]
     pub(crate) fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
@@ -131,16 +132,16 @@ impl<L: Layer<P>, P: FlashPort> Drive<'_, L, P> {
     }
 }
 
-impl<'a, F: Ftl<Count>> Drive<'a, F, Count> {
+impl<F: Ftl<Count>> Drive<F, Count> {
     /// The preconditioned drive with its layers, behind another port.
     pub(crate) fn behind<B: Layering, P: FlashPort>(
         self,
         layering: &B,
         port: P,
-    ) -> Drive<'a, B::Top<P, F::On<P>>, P> {
+    ) -> Drive<B::Top<P, F::On<P>>, P> {
         let ftl = self.top.with_port(&port);
         let flash = self.flash.with_port(port);
-        Drive::new(layering.build(ftl, &flash), flash, self.shadow, self.control)
+        Drive::new(layering.build(ftl, &flash), flash, self.shadow)
     }
 
     /// Write every logical page once, block after block.

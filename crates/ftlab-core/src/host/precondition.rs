@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::cause::Cause;
 use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
+use crate::device::RunControl;
 use crate::error::RunError;
 use crate::flash::port::Count;
 use crate::geometry::Lpn;
@@ -15,8 +16,9 @@ use crate::metrics::summary::PreconditionSummary;
 use crate::rng::Rng;
 
 /// Ages a drive, and reports how far it got.
-struct Aging<'r, 'a, F> {
-    drive: &'r mut Drive<'a, F, Count>,
+struct Aging<'r, F> {
+    drive: &'r mut Drive<F, Count>,
+    control: &'r RunControl,
     splitter: Splitter,
     /// Units written, the fill included.
     written: u64,
@@ -29,9 +31,10 @@ struct Aging<'r, 'a, F> {
 /// early: the workload could not be read, or the drive filled up.
 pub(crate) fn run<F: Ftl<Count>>(
     config: &DeviceConfig,
-    drive: &mut Drive<'_, F, Count>,
+    drive: &mut Drive<F, Count>,
     workload: &dyn SourceFactory,
     seed: u64,
+    control: &RunControl,
 ) -> (Option<PreconditionSummary>, Option<RunError>) {
     let wanted = &config.precondition;
     let Some(layout) = wanted.layout() else { return (None, None) };
@@ -46,6 +49,7 @@ pub(crate) fn run<F: Ftl<Count>>(
         until_control: CONTROL_INTERVAL,
         interrupted: false,
         drive,
+        control,
     };
     let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.gc_high(), logical);
     let mut result = aging.fill(layout);
@@ -88,20 +92,20 @@ impl Goal {
         Self { until, window, window_start: (0, 0), windows: Vec::new(), reached: false }
     }
 
-    fn start<F: Ftl<Count>>(&mut self, drive: &Drive<'_, F, Count>) {
+    fn start<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>) {
         self.window_start = (0, programmed(drive));
     }
 
     /// `written` units have been written since the fill.
     #[inline]
-    fn look<F: Ftl<Count>>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+    fn look<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>, written: u64) {
         if written - self.window_start.0 >= self.window {
             self.close_window(drive, written);
         }
     }
 
     #[cold]
-    fn close_window<F: Ftl<Count>>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+    fn close_window<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>, written: u64) {
         let programmed = programmed(drive);
         let (written_before, programmed_before) = self.window_start;
         self.windows.push((programmed - programmed_before) as f64 / (written - written_before) as f64);
@@ -120,11 +124,11 @@ impl Goal {
     }
 }
 
-fn programmed<F: Ftl<Count>>(drive: &Drive<'_, F, Count>) -> u64 {
+fn programmed<F: Ftl<Count>>(drive: &Drive<F, Count>) -> u64 {
     drive.flash.pages_programmed() * u64::from(drive.flash.geometry().slots_per_page)
 }
 
-impl<F: Ftl<Count>> Aging<'_, '_, F> {
+impl<F: Ftl<Count>> Aging<'_, F> {
     fn fill(&mut self, layout: FillLayout) -> Result<(), RunError> {
         let geometry = self.drive.flash.geometry();
         let (logical, slots, per_unit) =
@@ -155,8 +159,8 @@ impl<F: Ftl<Count>> Aging<'_, '_, F> {
         self.until_control -= 1;
         if self.until_control == 0 {
             self.until_control = CONTROL_INTERVAL;
-            self.drive.control.report(true, self.written, fraction);
-            self.interrupted |= self.drive.control.is_cancelled();
+            self.control.report(true, self.written, fraction);
+            self.interrupted |= self.control.is_cancelled();
         }
     }
 

@@ -1,7 +1,7 @@
 //! Driving without a clock: requests one after the other, as fast as they can be decided.
 
 use crate::config::{DeviceConfig, Stop};
-use crate::device::RunOptions;
+use crate::device::{RunControl, RunOptions};
 use crate::error::{FlashResult, RunError};
 use crate::flash::port::Count;
 use crate::host::admission::Admission;
@@ -19,10 +19,11 @@ use crate::time::Time;
 /// When a request, the source or the drive is at fault.
 pub(crate) fn run<L: Layer<Count>>(
     config: &DeviceConfig,
-    drive: &mut Drive<'_, L, Count>,
+    drive: &mut Drive<L, Count>,
     admission: &mut Admission,
     metrics: &mut RunMetrics,
     options: &RunOptions,
+    control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
     let splitter = Splitter::new(drive.flash.geometry());
@@ -60,8 +61,8 @@ pub(crate) fn run<L: Layer<Count>>(
         until_control -= 1;
         if until_control == 0 {
             until_control = CONTROL_INTERVAL;
-            drive.control.report(false, admission.counts().requests, admission.fraction());
-            if drive.control.is_cancelled() {
+            control.report(false, admission.counts().requests, admission.fraction());
+            if control.is_cancelled() {
                 return Ok(());
             }
         }
@@ -70,7 +71,7 @@ pub(crate) fn run<L: Layer<Count>>(
 
 /// A request that is not one access.
 fn several<L: Layer<Count>>(
-    drive: &mut Drive<'_, L, Count>,
+    drive: &mut Drive<L, Count>,
     request: &Request,
     group: u32,
     splitter: &Splitter,

@@ -201,7 +201,7 @@ struct Candidate {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bsb {
     runs: Runs,
     candidates: Vec<Candidate>,

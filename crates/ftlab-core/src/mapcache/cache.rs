@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use dyn_clone::DynClone;
+
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::layout::TranslationLayout;
 use crate::mapcache::superblock_order::SuperblockOrder;
@@ -91,12 +93,11 @@ pub struct CacheReport {
 /// the table has changed, [`changed`](Self::changed) for the same entry; collection and lookups for other entries of the
 /// same access may come in between. When collection has moved data,
 /// [`moved`](Self::moved) for each, and [`rewritten`](Self::rewritten) for the translation pages that were written for
-/// those that are not in memory. What it wants in order ([`wants_gathered`](Self::wants_gathered)) is told of by
-/// [`gathered`](Self::gathered) instead. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none), of
+/// those that are not in memory. What it wants in order is told of by [`PlacementWishes::gathered`] instead. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none), of
 /// the translation pages that were looked up; it is empty where the drive does not keep one and
-/// [`wants_table`](Self::wants_table) is false. Nothing may be allocated for each lookup once warm. Required: `lookup`,
+/// there are no [`wishes`](Self::wishes). Nothing may be allocated for each lookup once warm. Required: `lookup`,
 /// `moved`, `is_dirty`, `used_bytes`, `check` and `table_bytes`.
-pub trait MapCache: Debug + Send {
+pub trait MapCache: Debug + Send + DynClone {
     /// Find the entry of `lookup.lpn`, and append to `ops` what that takes, in order. True for a hit: nothing had to be
     /// fetched. After a lookup that changes the entry, the entry in memory is newer than the one in flash.
     fn lookup(&mut self, lookup: Lookup, table: &[u32], ops: &mut Vec<MapOp>) -> bool;
@@ -122,54 +123,13 @@ pub trait MapCache: Debug + Send {
     /// Bytes of memory in use, as the scheme counts them; at most `map_cache.bytes` after a lookup.
     fn used_bytes(&self) -> u64;
 
-    /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order: a whole logical
-    /// block. The translation layer moves them there when it has room, and says so to [`gathered`](Self::gathered); `table`
-    /// says where they are.
-    fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
-        let _ = (lpn, table);
+    /// What it wants of placement, if it looks at physical addresses. Without, `table` may be empty.
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
         None
     }
 
-    /// Called once, before the first lookup: the order in which planes are written.
-    fn set_plane_order(&mut self, order: SuperblockOrder) {
-        let _ = order;
-    }
-
-    /// A block was opened, for data of the host, or for copies and translation pages.
-    fn opened(&mut self, block: BlockId, by_host: bool) {
-        let _ = (block, by_host);
-    }
-
-    /// Units that it wanted gathered lie in order now, by `table`. For none of them is [`moved`](Self::moved) called.
-    fn gathered(&mut self, units: Range<u32>, table: &[u32]) {
-        let _ = (units, table);
-    }
-
-    /// Whether the units of a logical block are found by its entry in the block table, the place of the first of them. The
-    /// page table in flash need not be right for them then. The entry of every other block says that there is none.
-    fn is_block_mapped(&self, block: u32) -> bool {
-        let _ = block;
-        false
-    }
-
-    /// Whether the entry of a logical block is newer in memory than in flash.
-    fn is_block_dirty(&self, block: u32) -> bool {
-        let _ = block;
-        false
-    }
-
-    /// Whether it looks at physical addresses.
-    fn wants_table(&self) -> bool {
-        false
-    }
-
-    /// Whether collection should copy the survivors of a block in order of their logical units.
-    fn wants_sorted_copies(&self) -> bool {
-        false
-    }
-
-    /// How many changes the drive should gather, to write their data in order of their logical units.
-    fn sorts_batches(&self) -> Option<usize> {
+    /// The same, to tell it what became of blocks.
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
         None
     }
 
@@ -190,3 +150,53 @@ pub trait MapCache: Debug + Send {
     /// Bytes of its tables in this program, which differ from what it would take in a drive.
     fn table_bytes(&self) -> u64;
 }
+
+/// What a mapping cache that looks at physical addresses wants of placement, and hears of it.
+///
+/// Order of calls: [`set_plane_order`](Self::set_plane_order) once, before the first lookup; then [`opened`](Self::opened)
+/// for every block, in the order in which blocks are opened. Required: `set_plane_order` and `opened`.
+pub trait PlacementWishes {
+    /// The order in which planes are written.
+    fn set_plane_order(&mut self, order: SuperblockOrder);
+
+    /// A block was opened, for data of the host, or for copies and translation pages.
+    fn opened(&mut self, block: BlockId, by_host: bool);
+
+    /// Which logical units around `lpn`, which collection has just moved, should lie in one block in order: a whole logical
+    /// block. The translation layer moves them there when it has room, and says so to [`gathered`](Self::gathered); `table`
+    /// says where they are.
+    fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
+        let _ = (lpn, table);
+        None
+    }
+
+    /// Units that it wanted gathered lie in order now, by `table`. For none of them is [`MapCache::moved`] called.
+    fn gathered(&mut self, units: Range<u32>, table: &[u32]) {
+        let _ = (units, table);
+    }
+
+    /// Whether the units of a logical block are found by its entry in the block table, the place of the first of them. The
+    /// page table in flash need not be right for them then. The entry of every other block says that there is none.
+    fn is_block_mapped(&self, block: u32) -> bool {
+        let _ = block;
+        false
+    }
+
+    /// Whether the entry of a logical block is newer in memory than in flash.
+    fn is_block_dirty(&self, block: u32) -> bool {
+        let _ = block;
+        false
+    }
+
+    /// Whether collection should copy the survivors of a block in order of their logical units.
+    fn wants_sorted_copies(&self) -> bool {
+        false
+    }
+
+    /// How many changes the drive should gather, to write their data in order of their logical units.
+    fn sorts_batches(&self) -> Option<usize> {
+        None
+    }
+}
+
+dyn_clone::clone_trait_object!(MapCache);

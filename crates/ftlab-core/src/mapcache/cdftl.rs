@@ -70,7 +70,7 @@ impl Scheme for Cdftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cdftl {
     layout: TranslationLayout,
     entry_bytes: u32,

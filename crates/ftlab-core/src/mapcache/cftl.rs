@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
-use crate::mapcache::cache::{CacheReport, Intent, Lookup, MapCache, MapOp};
+use crate::mapcache::cache::{CacheReport, Intent, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, NONE, TailedList};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
@@ -183,7 +183,7 @@ impl Scheme for Cftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cftl {
     layout: TranslationLayout,
     block_shift: u32,
@@ -653,54 +653,12 @@ impl MapCache for Cftl {
         self.fixed_bytes + self.bytes(PAGES) + self.bytes(BLOCKS)
     }
 
-    fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
-        let block = lpn.0 >> self.block_shift;
-        let units = self.units_of(block);
-        if self.layout.block_units == 0
-            || units.end > self.layout.logical_units
-            || self.is_mapped(block)
-            || !self.reads.is_hot(block)
-            || !self.writes.is_cold(block)
-        {
-            return None;
-        }
-        (!table[units.start as usize..units.end as usize].contains(&UNMAPPED)).then_some(units)
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn gathered(&mut self, units: Range<u32>, table: &[u32]) {
-        let block = units.start >> self.block_shift;
-        for lpn in units.clone() {
-            let node = self.find(lpn);
-            if node != NONE {
-                self.cut(node, units.start, units.end - 1);
-            }
-        }
-        self.mapped[block as usize / 64] |= 1 << (block % 64);
-        self.mapped_blocks += 1;
-        self.change_block(block, table[units.start as usize]);
-    }
-
-    fn is_block_mapped(&self, block: u32) -> bool {
-        self.is_mapped(block)
-    }
-
-    fn is_block_dirty(&self, block: u32) -> bool {
-        let node = self.find_block(block);
-        node != NONE && self.entries[node as usize].dirty
-    }
-
-    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
-        self.plane_order = (plane_order.planes() > 1).then_some(plane_order);
-    }
-
-    fn opened(&mut self, block: BlockId, by_host: bool) {
-        if let Some(plane_order) = &mut self.plane_order {
-            plane_order.opened(block, by_host);
-        }
-    }
-
-    fn wants_table(&self) -> bool {
-        true
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
+        Some(self)
     }
 
     fn reset_counts(&mut self) {
@@ -786,6 +744,54 @@ impl MapCache for Cftl {
             + self.changed.table_bytes()
             + self.plane_order.as_ref().map_or(0, SuperblockOrder::table_bytes)
             + 2 * size_of::<Heat>() as u64
+    }
+}
+
+impl PlacementWishes for Cftl {
+    fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
+        let block = lpn.0 >> self.block_shift;
+        let units = self.units_of(block);
+        if self.layout.block_units == 0
+            || units.end > self.layout.logical_units
+            || self.is_mapped(block)
+            || !self.reads.is_hot(block)
+            || !self.writes.is_cold(block)
+        {
+            return None;
+        }
+        (!table[units.start as usize..units.end as usize].contains(&UNMAPPED)).then_some(units)
+    }
+
+    fn gathered(&mut self, units: Range<u32>, table: &[u32]) {
+        let block = units.start >> self.block_shift;
+        for lpn in units.clone() {
+            let node = self.find(lpn);
+            if node != NONE {
+                self.cut(node, units.start, units.end - 1);
+            }
+        }
+        self.mapped[block as usize / 64] |= 1 << (block % 64);
+        self.mapped_blocks += 1;
+        self.change_block(block, table[units.start as usize]);
+    }
+
+    fn is_block_mapped(&self, block: u32) -> bool {
+        self.is_mapped(block)
+    }
+
+    fn is_block_dirty(&self, block: u32) -> bool {
+        let node = self.find_block(block);
+        node != NONE && self.entries[node as usize].dirty
+    }
+
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = (plane_order.planes() > 1).then_some(plane_order);
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        if let Some(plane_order) = &mut self.plane_order {
+            plane_order.opened(block, by_host);
+        }
     }
 }
 

@@ -60,7 +60,7 @@ impl Scheme for Dftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dftl {
     layout: TranslationLayout,
     entry_bytes: u32,

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
-use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
@@ -224,7 +224,7 @@ fn two_bytes(slope: f64) -> f32 {
 }
 
 /// Changes of a group, one run of points for each segment.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Plan {
     points: Vec<Point>,
     fits: Vec<Fit>,
@@ -293,7 +293,7 @@ impl Plan {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Group {
     segments: Vec<Segment>,
     unused: Vec<u16>,
@@ -485,7 +485,7 @@ impl Scheme for Leaftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Leaftl {
     layout: TranslationLayout,
     shift: u32,
@@ -936,24 +936,12 @@ impl MapCache for Leaftl {
         self.used()
     }
 
-    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
-        self.plane_order = plane_order;
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn opened(&mut self, block: BlockId, by_host: bool) {
-        self.plane_order.opened(block, by_host);
-    }
-
-    fn wants_table(&self) -> bool {
-        true
-    }
-
-    fn wants_sorted_copies(&self) -> bool {
-        true
-    }
-
-    fn sorts_batches(&self) -> Option<usize> {
-        Some(self.batch)
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
+        Some(self)
     }
 
     fn report(&self) -> CacheReport {
@@ -1044,6 +1032,24 @@ impl MapCache for Leaftl {
             + (self.is_waiting.capacity() + self.moved.capacity() + self.by_place.capacity()) as u64 * 8
             + self.waiting.capacity() as u64 * 4
             + (self.by_unit.capacity() * size_of::<(u64, u32)>()) as u64
+    }
+}
+
+impl PlacementWishes for Leaftl {
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = plane_order;
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        self.plane_order.opened(block, by_host);
+    }
+
+    fn wants_sorted_copies(&self) -> bool {
+        true
+    }
+
+    fn sorts_batches(&self) -> Option<usize> {
+        Some(self.batch)
     }
 }
 

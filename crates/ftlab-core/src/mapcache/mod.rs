@@ -120,7 +120,9 @@ macro_rules! map_caches {
                         Box::new(<$file::$kind as MapCacheScheme>::new(&keys.own, keys.bytes, layout))
                     })+
                 };
-                cache.set_plane_order(order);
+                if let Some(wishes) = cache.wishes_mut() {
+                    wishes.set_plane_order(order);
+                }
                 Some(cache)
             }
         }

@@ -91,7 +91,7 @@ struct Page {
 }
 
 /// Runs in LRU order, within a number of bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Runs {
     pub(super) layout: TranslationLayout,
     capacity: u64,
@@ -510,7 +510,7 @@ pub(super) trait FixedWindow {
 macro_rules! fixed_window {
     ($kind:ident) => {
         /// See the module.
-        #[derive(Debug)]
+        #[derive(Debug, Clone)]
         pub struct $kind {
             runs: $crate::mapcache::runs::Runs,
             window: $crate::mapcache::runs::Window,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
-use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
@@ -73,7 +73,7 @@ impl Scheme for Sftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sftl {
     layout: TranslationLayout,
     /// Bytes for pages, and those in use.
@@ -377,18 +377,12 @@ impl MapCache for Sftl {
         self.used + u64::from(self.buffered * BUFFERED_BYTES)
     }
 
-    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
-        self.plane_order = plane_order.dynamic.then_some(plane_order);
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn opened(&mut self, block: BlockId, by_host: bool) {
-        if let Some(plane_order) = &mut self.plane_order {
-            plane_order.opened(block, by_host);
-        }
-    }
-
-    fn wants_table(&self) -> bool {
-        true
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
+        Some(self)
     }
 
     fn report(&self) -> CacheReport {
@@ -450,6 +444,18 @@ impl MapCache for Sftl {
             + (self.pages.capacity() * size_of::<Page>() + self.by_buffered.capacity() * size_of::<List>())
                 as u64
             + (self.newer.capacity() + self.is_head.capacity()) as u64 * 8
+    }
+}
+
+impl PlacementWishes for Sftl {
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = plane_order.dynamic.then_some(plane_order);
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        if let Some(plane_order) = &mut self.plane_order {
+            plane_order.opened(block, by_host);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ struct Entry {
 }
 
 /// The entries of a translation page.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Node {
     clean: List,
     dirty: List,
@@ -84,7 +84,7 @@ impl Scheme for Tpftl {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tpftl {
     layout: TranslationLayout,
     capacity: u64,

@@ -1,6 +1,9 @@
 //! The table in flash: a mapping cache, what its choices cost, and what translation pages hold.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 
 use crate::config::{DeviceConfig, Model, Striping};
 use crate::ftl::page::capacity::translation_layout;
@@ -9,9 +12,97 @@ use crate::mapcache::MapCacheKind;
 use crate::mapcache::cache::{Lookup, MapCache, MapOp};
 use crate::mapcache::layout::TranslationLayout;
 use crate::mapcache::superblock_order::SuperblockOrder;
-use crate::metrics::series::MapTotals;
-use crate::metrics::summary::{MapCacheSummary, MapPenalty};
+use crate::metrics::report::Counts;
+use crate::metrics::series::{Reading, Readings};
 use crate::time::{Rate, Time};
+
+/// The object `map_cache` of the summary. Penalties are what its steps take on an idle drive, added up (equations 1 to 4
+/// of the IEEK paper 2012-50-3-10); what they cost a request among others shows in its latency.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MapCacheSummary {
+    /// `map_cache.kind`.
+    pub kind: String,
+    /// Memory that it may use.
+    pub bytes: u64,
+    /// Memory in use at the end.
+    pub used_bytes: u64,
+    /// Translation pages of the drive.
+    pub translation_pages: u32,
+    /// Looks into the table: one for each mapping unit that the host reads, writes or trims.
+    pub lookups: u64,
+    /// Lookups for which nothing had to be fetched.
+    pub hits: u64,
+    /// `hits / lookups`.
+    pub hit_ratio: f64,
+    /// Reads of translation pages from flash, for whatever reason; those of data pages predicted wrongly are none.
+    pub flash_reads: u64,
+    /// Translation pages programmed, copies included.
+    pub flash_programs: u64,
+    /// `penalty_ns.total / lookups`.
+    pub mean_penalty_ns: f64,
+    /// `penalty_ns.total / (lookups - hits)`.
+    pub mean_miss_penalty_ns: f64,
+    /// Penalties in all, by part.
+    pub penalty_ns: MapPenalty,
+    /// Reads that answered misses. A translation page that was never written is not read.
+    pub fetches: u64,
+    /// Bytes that they brought.
+    pub fetch_bytes: u64,
+    /// Translation pages written because changed entries left memory.
+    pub write_backs: u64,
+    /// Of these, those of which a rest had to be read first.
+    pub rest_reads: u64,
+    /// Lookups whose prediction was wrong (`leaftl`).
+    #[serde(skip_serializing_if = "none_of")]
+    pub mispredictions: u64,
+    /// Translation pages written because collection moved data whose entries were not in memory.
+    pub gc_updates: u64,
+    /// Of `gc.collections`, those of blocks of translation pages.
+    pub collections: u64,
+    /// Translation pages that were copied out of them (`gc.pages_copied` counts mapping units).
+    pub pages_copied: u64,
+    /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub windows: BTreeMap<String, u64>,
+    /// Scores of the windows at the end (`bsb`); blocks that are block-mapped, and bytes that their entries may take (`cftl`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, f64>,
+    /// Memory in use at the end by kind of content, for schemes that have several.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub content_bytes: BTreeMap<String, u64>,
+}
+
+impl Counts for MapCacheSummary {
+    const NAME: &'static str = "map_cache";
+}
+
+/// Penalties by part; the parts sum to `total`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MapPenalty {
+    /// In all.
+    pub total: f64,
+    /// Fetching what is missing (T_rm).
+    pub fetch: f64,
+    /// Writing translation pages back (T_pf).
+    pub program: f64,
+    /// Reading what memory does not hold of them (T_rf).
+    pub rest: f64,
+    /// Reading data that were predicted wrongly (`leaftl`): one page for each, also where a drive reads two or none.
+    #[serde(skip_serializing_if = "nothing")]
+    pub probe: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn none_of(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn nothing(ns: &f64) -> bool {
+    *ns == 0.0
+}
 
 /// What steps on translation pages take where nothing else is going on (equations 2 to 4 of the IEEK paper
 /// 2012-50-3-10): command, array and transfer.
@@ -73,14 +164,14 @@ pub(crate) struct MapCounts {
 }
 
 /// The entries of the page table and of the block table in flash.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Persisted {
     units: Vec<u32>,
     blocks: Vec<u32>,
 }
 
 /// A mapping cache over a table in flash.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Translation {
     pub(crate) cache: Box<dyn MapCache>,
     pub(crate) layout: TranslationLayout,
@@ -225,7 +316,12 @@ impl Translation {
         let size = self.layout.block_units;
         let block = lpn.0.checked_div(size)?;
         let units = block * size..(block + 1) * size;
-        self.cache.is_block_mapped(block).then_some(units)
+        self.cache.wishes()?.is_block_mapped(block).then_some(units)
+    }
+
+    /// Whether the entry of a logical block is newer in memory than in flash.
+    fn is_block_dirty(&self, block: u32) -> bool {
+        self.cache.wishes().is_some_and(|wishes| wishes.is_block_dirty(block))
     }
 
     /// What the entry of a logical block is.
@@ -252,7 +348,7 @@ impl Translation {
             }
         } else {
             for block in self.blocks_in(tpn) {
-                if !self.cache.is_block_dirty(block) {
+                if !self.is_block_dirty(block) {
                     persisted.blocks[block as usize] = self.block_entry(block, table);
                 }
             }
@@ -304,7 +400,7 @@ impl Translation {
         }
         for (block, found) in (0..).zip(&persisted.blocks) {
             let right = self.block_entry(block, table);
-            if *found != right && !self.cache.is_block_dirty(block) {
+            if *found != right && !self.is_block_dirty(block) {
                 return differ("block", block, *found, right);
             }
             let units = self.block_of(Lpn(block * self.layout.block_units)).unwrap_or(0..0);
@@ -318,16 +414,40 @@ impl Translation {
         Ok(())
     }
 
-    /// For time series.
-    pub(crate) fn totals(&self) -> MapTotals {
+    /// Columns of the time series:
+    ///
+    /// - `map_lookups`: lookups in the interval
+    /// - `map_hit_ratio`: hits / lookups in the interval; NaN when there were none
+    /// - `map_penalty_mean_ns`: mean penalty of a lookup in the interval; NaN when there were none
+    /// - `map_penalty_PART_mean_ns`: of it `fetch`, `program`, `rest`, and `probe` once data were predicted wrongly
+    /// - `map_fetch_mean_bytes`: mean size of a fetch in the interval; NaN when there were none
+    /// - `map_window_NAME`: misses in the interval for which the window was chosen
+    /// - `map_score_NAME`: score of the window at the end of the interval
+    /// - `map_content_bytes_NAME`: bytes of memory with that kind of content at the end of the interval
+    pub(crate) fn sample(&self, readings: &mut Readings) {
         let counts = &self.counts;
-        MapTotals {
-            lookups: counts.lookups,
-            hits: counts.hits,
-            fetches: counts.fetches,
-            fetch_bytes: counts.fetch_bytes,
-            penalty_ns: self.penalty(),
-            insight: self.cache.report(),
+        let mean = |total: f64, count: u64| Reading::Mean { total, count: count as f64 };
+        let mut enter = |name: &str, reading| readings.push((name.to_owned(), reading));
+        enter("map_lookups", Reading::Count(counts.lookups as f64));
+        enter("map_hit_ratio", mean(counts.hits as f64, counts.lookups));
+        let penalty = self.penalty();
+        enter("map_penalty_mean_ns", mean(penalty.total, counts.lookups));
+        enter("map_penalty_fetch_mean_ns", mean(penalty.fetch, counts.lookups));
+        enter("map_penalty_program_mean_ns", mean(penalty.program, counts.lookups));
+        enter("map_penalty_rest_mean_ns", mean(penalty.rest, counts.lookups));
+        if penalty.probe > 0.0 {
+            enter("map_penalty_probe_mean_ns", mean(penalty.probe, counts.lookups));
+        }
+        enter("map_fetch_mean_bytes", mean(counts.fetch_bytes as f64, counts.fetches));
+        let report = self.cache.report();
+        for (name, chosen) in &report.windows {
+            enter(&format!("map_window_{name}"), Reading::Count(*chosen as f64));
+        }
+        for (name, score) in &report.scores {
+            enter(&format!("map_score_{name}"), Reading::Level(*score));
+        }
+        for (name, bytes) in &report.content_bytes {
+            enter(&format!("map_content_bytes_{name}"), Reading::Level(*bytes as f64));
         }
     }
 
@@ -337,7 +457,7 @@ impl Translation {
         let per = |count: u64| if count > 0 { penalty_ns.total / count as f64 } else { 0.0 };
         let insight = self.cache.report();
         MapCacheSummary {
-            kind: self.kind.name(),
+            kind: self.kind.name().to_owned(),
             bytes: self.capacity_bytes,
             used_bytes: self.cache.used_bytes(),
             translation_pages: self.layout.all_pages(),

@@ -1,6 +1,7 @@
 //! What is measured: counters, latency, series over time, and the hooks of logs.
 
 pub mod latency;
+pub mod report;
 pub(crate) mod run;
 pub mod series;
 pub mod summary;

@@ -7,11 +7,10 @@ use crate::geometry::SECTOR_BYTES;
 use crate::geometry::{BlockId, Geometry};
 use crate::host::admission::AdmissionCounts;
 use crate::host::request::Op;
-use crate::layer::FtlCounters;
 use crate::layer::Layer;
-use crate::mapcache::translation::Translation;
 use crate::metrics::latency::Latency;
-use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
+use crate::metrics::report::Report;
+use crate::metrics::series::{Readings, Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
     ByCause, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary, ParallelismSummary,
     SCHEMA, Summary, WearSummary, WriteAmplification,
@@ -19,7 +18,7 @@ use crate::metrics::summary::{
 use crate::time::Time;
 
 /// Busy time of the parts, from a port that keeps time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BusyTimes {
     /// Of each unit by cause.
     pub(crate) units_ps: Vec<[u64; CAUSES]>,
@@ -62,7 +61,7 @@ struct Tally {
 }
 
 /// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RunMetrics {
     /// By operation.
     tallies: [Tally; 4],
@@ -162,7 +161,11 @@ impl RunMetrics {
             programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
             erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
             free_blocks: top.free_blocks(),
-            map_cache: top.map_cache().map(Translation::totals),
+            parts: {
+                let mut readings = Readings::new();
+                top.sample(&mut readings);
+                readings
+            },
         }
     }
 
@@ -183,7 +186,8 @@ impl RunMetrics {
     ) -> Summary {
         let geometry = flash.geometry();
         let timed = busy.is_some();
-        let FtlCounters { gc, unmapped_reads, read_modify_writes, map_cache } = top.counters();
+        let mut parts = Report::default();
+        top.report(&mut parts);
         let span = self.last_completion.since(self.first_arrival);
         let seconds = span.0 as f64 / 1e12;
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -195,8 +199,8 @@ impl RunMetrics {
             unsorted: admission.unsorted,
             skipped_records: admission.skipped_records,
             unfinished: admission.requests - admission.rejected - counted.completed,
-            unmapped_read_pages: unmapped_reads,
-            read_modify_writes,
+            unmapped_read_pages: parts.unmapped_reads,
+            read_modify_writes: parts.read_modify_writes,
             iops: rate(counted.completed),
             bytes_per_second: rate(counted.read_bytes + counted.write_bytes),
             first_arrival_ns: if timed && self.first_arrival != Time::NEVER {
@@ -228,8 +232,7 @@ impl RunMetrics {
             busy_ns: busy
                 .map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64))),
             write_amplification: write_amplification(flash, host.write_pages),
-            gc,
-            map_cache,
+            parts,
             wear: wear(config, flash, geometry),
             parallelism: busy.map(|busy| {
                 busy.parallelism(busy.idle_from.max(self.last_completion).since(self.first_arrival))

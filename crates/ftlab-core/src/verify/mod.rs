@@ -7,7 +7,7 @@ use crate::metrics::summary::VerifySummary;
 /// The newest version of each logical sector, as the host knows it; 0 for a sector that holds nothing.
 ///
 /// It knows nothing of flash: what a read brings is compared with it sector by sector.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ShadowStore {
     newest: Vec<u32>,
     version: u32,

@@ -1,5 +1,4 @@
 //! Drives and requests for tests.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod drives;
 

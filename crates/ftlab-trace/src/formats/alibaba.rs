@@ -2,8 +2,8 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Argument, Format, Sample};
 use crate::clock::{self, Clock};
+use crate::format::{Argument, Format, Sample};
 use crate::numbering::NumberedVolumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
 
@@ -33,11 +33,13 @@ pub(crate) static FORMAT: Format = Format {
               144,W,879277260,4096,1577900000371655\n\
               731,R,1064960,16384,1577900000384120\n\
               2,W,40960,8192,1577900001000000\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Alibaba::default()).fits(),
     read: |input| {
         let clock = Clock::of(&input);
         Ok(Box::new(TextReader::new(input, Alibaba { clock, ..Alibaba::default() })))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -3,7 +3,7 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::bpftrace::is_greeting;
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, MAX_SECTORS, TextReader, sectors_of_bytes, shape_of};
 
@@ -26,12 +26,14 @@ pub(crate) static FORMAT: Format = Format {
               0.000104    jbd2/sda1-8    1957    sda       W 21904      65536     0.62\n\
               0.013842    Web Content    1811    sdb       R 1053184    8192     51.03\n\
               1.000001    cksum          2231    sda       R 64         512       0.12\n",
+    head: "",
     detect: |sample: &Sample<'_>| {
         let mut parser = Biosnoop::default();
         shape_of(sample.lines, &mut parser);
         parser.layout.is_some() || parser.lacks_addresses
     },
     read: |input| Ok(Box::new(TextReader::new(input, Biosnoop::default()))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

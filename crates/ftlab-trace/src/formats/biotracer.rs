@@ -2,8 +2,8 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Argument, Format, Sample};
 use crate::clock::{self, Clock};
+use crate::format::{Argument, Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
@@ -31,11 +31,13 @@ pub(crate) static FORMAT: Format = Format {
               52432368 8 4096 1 1398396860.171927979 1398396860.172045063 1398396860.172797875 1398396860.173491156\n\
               33862488 48 24576 4 1398396860.202961469 1398396860.203014958 1398396860.203039125 1398396860.206382875\n\
               4043976 112 57344 5 1398396860.206585375 1398396860.206630895 1398396860.206649281 1398396860.210719385\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, BioTracer::default()).fits(),
     read: |input| {
         let clock = Clock::of(&input);
         Ok(Box::new(TextReader::new(input, BioTracer { clock, ..BioTracer::default() })))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

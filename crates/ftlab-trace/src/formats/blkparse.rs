@@ -4,11 +4,11 @@ use std::io::Write;
 
 use ftlab_core::host::request::{Op, Request, SourceError};
 
-use super::{Argument, Format, Sample};
+use crate::format::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
 use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::write::{LineWriter, TraceWriter, Unwritable};
+use crate::writer::{LineWriter, TraceWriter, Unwritable};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -39,8 +39,10 @@ pub(crate) static FORMAT: Format = Format {
               \x20 8,0    0        1     0.000350000   812  D  RA 64 + 256 [dd]\n\
               \x20 8,0    3        4     0.004211303     0  C   W 223490 + 8 [0]\n\
               \x20 8,0    0        2     0.005000000   812  D  FN [dd]\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Blkparse::taking(None)).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Blkparse::taking(Some(b'D'))))),
+    files_beside: None,
     write: Some(write),
     write_contents: None,
 };

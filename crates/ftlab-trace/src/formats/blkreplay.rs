@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
@@ -21,8 +21,10 @@ pub(crate) static FORMAT: Format = Format {
               \x20     0.449518165 ;     37766917 ;   14 ; W ; 0.0 ; 0.0\n\
               \x20     0.466638358 ;        57432 ;    8 ; RA ; 0.0 ; 0.0\n\
               \x20     1.000000021 ;     37766933 ;    8 ; W ; 0.0 ; 0.0\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, BlkReplay).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, BlkReplay))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
-use super::{Argument, Format, Sample};
 use crate::failure::Failure;
+use crate::format::{Argument, Format, Sample};
 use crate::input::{BadRecords, Compression, Epoch, Input};
 use crate::records::{BadRecord, Record, RecordParser, RecordReader, le16, le32, le64, sectors_from};
 
@@ -30,8 +30,10 @@ pub(crate) static FORMAT: Format = Format {
     }),
     extensions: &["blktrace"],
     example: "",
+    head: include_str!("examples/blktrace.txt"),
     detect: |sample: &Sample<'_>| Order::of(sample.bytes).is_some(),
     read: |input| read(input, DISPATCH),
+    files_beside: Some(siblings),
     write: None,
     write_contents: None,
 };

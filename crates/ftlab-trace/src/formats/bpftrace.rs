@@ -3,7 +3,7 @@
 use ftlab_core::host::request::Request;
 
 use super::blkparse::{access, op_of_rwbs};
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
 
@@ -26,12 +26,14 @@ pub(crate) static FORMAT: Format = Format {
               2144789 254,0 DS 366592000 12000 kworker/1:2H\n\
               2188011 259,0 RA 64 256 Web Content\n\
               10556929 254,0 FF 0 0 kworker/0:1H\n",
+    head: "",
     detect: |sample: &Sample<'_>| {
         let mut parser = Bpftrace::default();
         shape_of(sample.lines, &mut parser);
         parser.begun
     },
     read: |input| Ok(Box::new(TextReader::new(input, Bpftrace::default()))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
-use super::{Argument, Format};
 use crate::columns::{Column, Fields, Units, complete, op_of_name};
+use crate::format::{Argument, Format};
 use crate::input::Input;
 use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, Hashes, LineParser, TextReader};
@@ -35,8 +35,10 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &[],
     example: "time,latency,op,size,offset\n0.000,231,0,4096,23979941888\n8.724,180,1,4096,21511340032\n\
               59.973,75,0,16384,8427704320\n90.076,104,0,4096,36106661888\n",
+    head: "",
     detect: |_| false,
     read,
+    files_beside: None,
     write: None,
     write_contents: None,
 };

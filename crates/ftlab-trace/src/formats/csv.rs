@@ -4,10 +4,10 @@ use std::io::Write;
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
 use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
+use crate::format::{Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
-use crate::write::{LineWriter, Unwritable};
+use crate::writer::{LineWriter, Unwritable};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -20,11 +20,13 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &["csv"],
     example: "arrival_us,op,lba,sectors,stream\n0.5,write,4096,8,0\n100,read,4096,16,1\n\
               100.25,trim,4096,8,0\n250,flush,0,0,0\n",
+    head: "",
     detect: |sample: &Sample<'_>| {
         let mut parser = Csv::default();
         shape_of(sample.lines, &mut parser).fitting > 0 || !parser.columns.is_empty()
     },
     read: |input| Ok(Box::new(TextReader::new(input, Csv::default()))),
+    files_beside: None,
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "arrival_ns,op,lba,sectors,stream\n", write)))),
     write_contents: Some(|sink| {
         let header = "arrival_ns,op,lba,sectors,stream,content_hash\n";

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::write::{LineWriter, Unwritable};
+use crate::writer::{LineWriter, Unwritable};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -22,8 +22,10 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &["disksim"],
     example: "0.744525 0 779696 8 0\n1.072442 0 492344 16 1\n1.5 1 128 64 1\n\
               2.000001 0 779704 8 0\n12.25 1 192 64 1\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
+    files_beside: None,
     write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
     write_contents: None,
 };

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
-use super::{Argument, Format, Sample};
+use crate::format::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
 use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes};
-use crate::write::{LineWriter, TraceWriter};
+use crate::writer::{LineWriter, TraceWriter};
 
 const VERSION_2: &[u8] = b"fio version 2 iolog";
 const VERSION_3: &[u8] = b"fio version 3 iolog";
@@ -36,8 +36,10 @@ pub(crate) static FORMAT: Format = Format {
     example: "fio version 3 iolog\n0 /dev/nvme0n1 add\n12 /dev/nvme0n1 open\n40 /dev/nvme0n1 write 1048576 4096\n\
               152 /dev/nvme0n1 read 0 65536\n300 /dev/nvme0n1 sync 0 0\n420 /dev/nvme0n1 trim 1048576 4096\n\
               500 /dev/nvme0n1 close\n",
+    head: "",
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(VERSION_2) || sample.bytes.starts_with(VERSION_3),
     read: |input| Ok(Box::new(TextReader::new(input, Iolog::default()))),
+    files_beside: None,
     write: Some(write),
     write_contents: None,
 };

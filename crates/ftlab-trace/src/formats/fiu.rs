@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
@@ -22,8 +22,10 @@ pub(crate) static FORMAT: Format = Format {
               713646 3101 imapd 91250 8 R 6 0 98b9cb7e1dd888f9dac2bf08af1c3cb2\n\
               1754226 3101 imapd 91258 8 R 6 0 aad461f40ced9c7166a87fca5bc03d1f\n\
               2000000 2522 kjournald 512 8 W 6 1 98b9cb7e1dd888f9dac2bf08af1c3cb2\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Fiu::default()).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Fiu::default()))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

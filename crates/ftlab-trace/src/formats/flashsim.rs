@@ -3,7 +3,7 @@
 use ftlab_core::host::request::{Op, Request};
 
 use super::disksim::DiskSim;
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
@@ -20,8 +20,10 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &["flashsim"],
     example: "640.875000\t0\t522424\t16\t1\n640.875000\t0\t522552\t16\t1\n640.875000\t0\t522680\t8\t1\n\
               641.000000\t0\t522744\t3\t1\n641.250000\t0\t522768\t1\t1\n652.5\t0\t64\t2\t0\n652.5\t0\t80\t2\t0\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, FlashSim).fits() && !has_other_flags(sample),
     read: |input| Ok(Box::new(TextReader::new(input, FlashSim))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

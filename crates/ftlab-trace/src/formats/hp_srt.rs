@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::records::{BadRecord, Record, RecordParser, RecordReader, be32};
 use crate::text::{Extent, sectors_of_bytes};
 
@@ -21,6 +21,7 @@ pub(crate) static FORMAT: Format = Format {
     argument: None,
     extensions: &["srt"],
     example: "",
+    head: include_str!("examples/hp_srt.txt"),
     detect: |sample: &Sample<'_>| {
         Header::of(sample.bytes).is_some_and(|header| {
             let records = &sample.bytes[header.length..];
@@ -28,6 +29,7 @@ pub(crate) static FORMAT: Format = Format {
         })
     },
     read: |input| Ok(Box::new(RecordReader::new(input, HpSrt { sector_bytes: None }))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
 /// See [`Format::summary`].
@@ -16,8 +16,10 @@ pub(crate) static FORMAT: Format = Format {
     argument: None,
     extensions: &["jesd219"],
     example: "Write 4096 8\nWrite 4104 8\nTrims 81920 2048\nFlush\nWrite 1250304 64\nWrite 98312 24\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Jesd219).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Jesd219))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

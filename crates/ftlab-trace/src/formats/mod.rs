@@ -1,136 +1,53 @@
-//! The formats of traces: one file each, and one line each in [`FORMATS`].
+//! The formats of traces.
 //!
-//! To add a format, write `formats/<name>.rs` with a `pub(crate) static FORMAT: Format` and list it here. Detection,
-//! the tables of `ftlab trace`, the round-trip tests and the fuzz tests follow from the list.
+//! A format is one file of this folder with a `pub(crate) static FORMAT: Format`. It has one line in the list below, from
+//! which follow its module, detection, `--format`, the tables of `ftlab trace`, the page of the documentation, the
+//! round-trip tests and the fuzz tests.
 
-pub(crate) mod alibaba;
-pub(crate) mod biosnoop;
-pub(crate) mod biotracer;
-pub(crate) mod blkparse;
-pub(crate) mod blkreplay;
-pub(crate) mod blktrace;
-pub(crate) mod bpftrace;
-pub(crate) mod columns;
-pub(crate) mod csv;
-pub(crate) mod disksim;
-pub(crate) mod fio_iolog;
-pub(crate) mod fiu;
-pub(crate) mod flashsim;
-pub(crate) mod hp_srt;
-pub(crate) mod jesd219;
-pub(crate) mod mqsim;
-pub(crate) mod msr;
-pub(crate) mod opencas;
-pub(crate) mod oracle_general;
-pub(crate) mod parquet;
-pub(crate) mod spc;
-pub(crate) mod ssdsim;
-pub(crate) mod systor17;
-pub(crate) mod tencent;
-pub(crate) mod vscsi;
+use ftlab_core::host::request::SourceError;
 
-use ftlab_core::host::request::{RequestSource, SourceError};
-
-use crate::input::{Input, Sink};
+use crate::format::{Format, Sample};
+use crate::input::Input;
 use crate::text::behind_mark;
-use crate::write::TraceWriter;
 
-/// Every format.
-pub static FORMATS: &[&Format] = &[
-    &spc::FORMAT,
-    &msr::FORMAT,
-    &disksim::FORMAT,
-    &flashsim::FORMAT,
-    &mqsim::FORMAT,
-    &ssdsim::FORMAT,
-    &blkparse::FORMAT,
-    &fio_iolog::FORMAT,
-    &systor17::FORMAT,
-    &alibaba::FORMAT,
-    &tencent::FORMAT,
-    &blkreplay::FORMAT,
-    &biotracer::FORMAT,
-    &opencas::FORMAT,
-    &biosnoop::FORMAT,
-    &bpftrace::FORMAT,
-    &fiu::FORMAT,
-    &vscsi::FORMAT,
-    &blktrace::FORMAT,
-    &hp_srt::FORMAT,
-    &jesd219::FORMAT,
-    &oracle_general::FORMAT,
-    &columns::FORMAT,
-    &csv::FORMAT,
-    &parquet::FORMAT,
-];
+macro_rules! formats {
+    ($($file:ident;)+) => {
+        $(pub(crate) mod $file;)+
 
-type MakeWriter = fn(Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String>;
-
-/// A format of traces.
-pub struct Format {
-    /// What users call it: `--format <name>`.
-    pub name: &'static str,
-    /// Whose format it is, in a sentence.
-    pub summary: &'static str,
-    /// The fields of a record.
-    pub columns: &'static str,
-    /// The units of the fields, and what becomes of them.
-    pub units: &'static str,
-    /// What it leaves out: what a reader of it must not expect.
-    pub cannot_say: &'static str,
-    /// What may follow the name and a colon, as in `--format blkparse:Q`.
-    pub argument: Option<Argument>,
-    /// Extensions that decide when the content fits several formats, without a dot.
-    pub extensions: &'static [&'static str],
-    /// A few records, for documentation and tests; empty for binary formats.
-    pub example: &'static str,
-    /// Whether a sample has this format. Lines whose values make no sense still count, so that they are named later.
-    pub(crate) detect: fn(&Sample<'_>) -> bool,
-    pub(crate) read: fn(Input) -> Result<Box<dyn RequestSource>, SourceError>,
-    /// Absent for formats that are only read.
-    pub(crate) write: Option<MakeWriter>,
-    /// The same, with a hash of the content of each request; absent for formats that have no place for it.
-    pub(crate) write_contents: Option<MakeWriter>,
+        /// Every format.
+        pub static FORMATS: &[&Format] = &[$(&$file::FORMAT),+];
+    };
 }
 
-type ReadWith = fn(Input, &str) -> Result<Box<dyn RequestSource>, SourceError>;
-
-/// A choice in how a format is read.
-pub struct Argument {
-    /// What it chooses, with its values.
-    pub summary: &'static str,
-    /// One with which [`Format::example`] can be read.
-    pub example: &'static str,
-    /// Whether the format cannot be read without.
-    pub required: bool,
-    pub(crate) read: ReadWith,
-}
-
-impl std::fmt::Debug for Format {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Format").field("name", &self.name).finish_non_exhaustive()
-    }
+formats! {
+    spc;
+    msr;
+    disksim;
+    flashsim;
+    mqsim;
+    ssdsim;
+    blkparse;
+    fio_iolog;
+    systor17;
+    alibaba;
+    tencent;
+    blkreplay;
+    biotracer;
+    opencas;
+    biosnoop;
+    bpftrace;
+    fiu;
+    vscsi;
+    blktrace;
+    hp_srt;
+    jesd219;
+    oracle_general;
+    columns;
+    csv;
+    parquet;
 }
 
 impl Format {
-    /// The files that are read with `path` as one trace.
-    pub(crate) fn files_beside(&self, path: &std::path::Path) -> std::io::Result<Vec<std::path::PathBuf>> {
-        if self.name == blktrace::FORMAT.name { blktrace::siblings(path) } else { Ok(Vec::new()) }
-    }
-
-    /// What documentation shows of it: [`Format::example`], or of a binary format what `ftlab trace head` prints of a small
-    /// file.
-    pub fn shown(&self) -> &'static str {
-        match self.name {
-            "vscsi" => include_str!("examples/vscsi.txt"),
-            "blktrace" => include_str!("examples/blktrace.txt"),
-            "hp_srt" => include_str!("examples/hp_srt.txt"),
-            "oracle_general" => include_str!("examples/oracle_general.txt"),
-            "parquet" => include_str!("examples/parquet.txt"),
-            _ => self.example,
-        }
-    }
-
     /// The format called `name`.
     ///
     /// # Errors
@@ -146,11 +63,6 @@ impl Format {
             _ => String::new(),
         };
         Err(format!("{name:?} is no trace format; there are {}{hint}", names(FORMATS)))
-    }
-
-    /// Whether [`create`](crate::create) can write it.
-    pub fn is_writable(&self) -> bool {
-        self.write.is_some()
     }
 
     /// The format and its argument in `NAME` or `NAME:ARGUMENT`.
@@ -170,44 +82,11 @@ impl Format {
             argument => Ok((format, argument.map(str::to_owned))),
         }
     }
-
-    /// Read `input` with an argument, as in `NAME:ARGUMENT`.
-    ///
-    /// # Errors
-    /// When the argument or the header makes no sense.
-    pub fn reader_with(
-        &self,
-        input: Input,
-        argument: Option<&str>,
-    ) -> Result<Box<dyn RequestSource>, SourceError> {
-        match (argument, &self.argument) {
-            (Some(text), Some(argument)) => (argument.read)(input, text),
-            _ => self.reader(input),
-        }
-    }
-
-    /// Read `input`, which is taken to have this format, on the caller's thread.
-    ///
-    /// # Errors
-    /// When its header cannot be read; what is wrong with its records is told by the source.
-    pub fn reader(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
-        (self.read)(input)
-    }
 }
 
 /// Names in a sentence.
 pub(crate) fn names(formats: &[&Format]) -> String {
     formats.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
-}
-
-/// The begin of a trace, by which it is recognised.
-pub(crate) struct Sample<'a> {
-    /// The first bytes, as they are.
-    pub(crate) bytes: &'a [u8],
-    /// The complete lines among them, with a line feed after the last; at most a few hundred.
-    pub(crate) lines: &'a [u8],
-    /// The extension of the file, before that of its compression.
-    pub(crate) extension: Option<&'a str>,
 }
 
 /// Bytes that are looked at to recognise a format.
@@ -263,7 +142,7 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
                 _ => format!(" or by the extension ({})", extensions.join(", ")),
             };
             let fit = |name: &str| fitting.iter().any(|format| format.name == name);
-            let units = if fit(disksim::FORMAT.name) && fit(flashsim::FORMAT.name) {
+            let units = if fit("disksim") && fit("flashsim") {
                 "; disksim has sizes in sectors, flashsim in pages of 4 KiB"
             } else {
                 ""

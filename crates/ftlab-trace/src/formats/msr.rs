@@ -2,8 +2,8 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Argument, Format, Sample};
 use crate::clock::{self, Clock};
+use crate::format::{Argument, Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
 
 /// See [`Format::summary`].
@@ -30,11 +30,13 @@ pub(crate) static FORMAT: Format = Format {
               128166372016382155,srv,0,Read,7014912,24576,41286\n\
               128166372016401377,srv,1,Read,32256,512,9120\n\
               128166372021117800,srv,0,Write,1056768,8192,1377\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Msr::default()).fits(),
     read: |input| {
         let clock = Clock::of(&input);
         Ok(Box::new(TextReader::new(input, Msr { clock })))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

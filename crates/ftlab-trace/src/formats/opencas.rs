@@ -2,8 +2,8 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Argument, Format, Sample};
 use crate::clock::{self, Clock};
+use crate::format::{Argument, Format, Sample};
 use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
@@ -33,6 +33,7 @@ pub(crate) static FORMAT: Format = Format {
               8388608,sda,65,5082575353,true,85643,0,0,Write\n\
               8388608,sda,67,5082674546,false,95763,64,32,Read\n\
               8388608,sda,69,5083009634,false,12146,193227744,8,Discard\n",
+    head: "",
     detect: |sample: &Sample<'_>| {
         let mut parser = OpenCas::default();
         shape_of(sample.lines, &mut parser);
@@ -42,6 +43,7 @@ pub(crate) static FORMAT: Format = Format {
         let clock = Clock::of(&input);
         Ok(Box::new(TextReader::new(input, OpenCas { clock, ..OpenCas::default() })))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::input::Epoch;
 use crate::records::{BadRecord, Record, RecordParser, RecordReader, le32, le64};
 use crate::text::MAX_SECTORS;
@@ -23,11 +23,13 @@ pub(crate) static FORMAT: Format = Format {
     argument: None,
     extensions: &["oraclegeneral", "oracleGeneral"],
     example: "",
+    head: include_str!("examples/oracle_general.txt"),
     detect: |sample: &Sample<'_>| detect(sample.bytes),
     read: |input| {
         let parser = OracleGeneral { epoch: input.epoch(), places: HashMap::default(), end: 0 };
         Ok(Box::new(RecordReader::new(input, parser)))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -15,13 +15,13 @@ use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use twox_hash::XxHash64;
 
-use super::{Format, Sample};
 use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
 use crate::failure::Failure;
+use crate::format::{Format, Sample};
 use crate::input::{BadRecords, Input, RandomAccess, Sink};
 use crate::table::{Cell, Kind, TableWriter};
 use crate::text::{Extent, Hashes};
-use crate::write::TraceWriter;
+use crate::writer::TraceWriter;
 
 const MAGIC: &[u8] = b"PAR1";
 
@@ -35,8 +35,10 @@ pub(crate) static FORMAT: Format = Format {
     argument: None,
     extensions: &["parquet"],
     example: "",
+    head: include_str!("examples/parquet.txt"),
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(MAGIC),
     read,
+    files_beside: None,
     write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, false)?))),
     write_contents: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, true)?))),
 };

@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, MAX_SECTORS, TextReader, shape_of};
 use ftlab_core::host::request::SECTOR_BYTES;
 
@@ -19,8 +19,10 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &["spc"],
     example: "0,4096,8192,w,0.000000\n1,77,1000,R,0.012345\n0,4112,4096,w,1.500000\n\
               0,4120,4096,w,1.500210\n2,900,512,r,2.000000\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Spc).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, Spc))),
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -2,8 +2,8 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Argument, Format, Sample};
 use crate::clock::{self, Clock};
+use crate::format::{Argument, Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes, shape_of};
 
 const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
@@ -32,11 +32,13 @@ pub(crate) static FORMAT: Format = Format {
               1456100000.247500000,0.008044000,R,0,425604096,122880\n\
               1456100000.262000000,0.000111000,W,2,466219008,512\n\
               1456100001.000125000,,W,0,466223104,4096\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Systor17::default()).fits(),
     read: |input| {
         let clock = Clock::of(&input);
         Ok(Box::new(TextReader::new(input, Systor17 { clock })))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -2,8 +2,8 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Argument, Format, Sample};
 use crate::clock::{self, Clock};
+use crate::format::{Argument, Format, Sample};
 use crate::numbering::NumberedVolumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
@@ -33,11 +33,13 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &["tencent"],
     example: "1538400000,12920872,8,1,1063\n1538400000,6338688,8,0,1360\n1538400000,12920880,16,1,1063\n\
               1538400001,904,64,0,25\n1538400003,12920896,8,1,1063\n",
+    head: "",
     detect: |sample: &Sample<'_>| shape_of(sample.lines, Calendar(Tencent::default())).fits(),
     read: |input| {
         let clock = Clock::of(&input);
         Ok(Box::new(TextReader::new(input, Tencent { clock, ..Tencent::default() })))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::{Format, Sample};
+use crate::format::{Format, Sample};
 use crate::input::Epoch;
 use crate::records::{BadRecord, Record, RecordParser, RecordReader, le16, le32, le64, sectors_from};
 
@@ -20,11 +20,13 @@ pub(crate) static FORMAT: Format = Format {
     argument: None,
     extensions: &["vscsi"],
     example: "",
+    head: include_str!("examples/vscsi.txt"),
     detect: |sample: &Sample<'_>| Layout::of(sample.bytes).is_some_and(|layout| layout.fits(sample.bytes)),
     read: |input| {
         let parser = Vscsi { epoch: input.epoch(), layout: None };
         Ok(Box::new(RecordReader::new(input, parser)))
     },
+    files_beside: None,
     write: None,
     write_contents: None,
 };

@@ -2,11 +2,17 @@
 
 use ftlab_core::quantity;
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, Refusal, Request, SECTOR, Serialize, SourceFactory, Split, Splitter,
-    Stage, Transform, change, end, has_address, refuse, retain, some_sectors, staged, whole, whole_sectors,
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Request, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{
+    Fault, Refusal, SECTOR, Split, Splitter, Stage, Transform, change, end, has_address, refuse, retain,
+    some_sectors, staged, whole, whole_sectors,
 };
-use crate::workload::SizeSchema;
+use crate::keys::SizeSchema;
 
 /// Move all addresses by the same distance. Exactly one key.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

@@ -4,12 +4,16 @@ use std::sync::OnceLock;
 
 use ftlab_core::quantity;
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, Op, Request, RequestSource, SECTOR, Serialize, SourceError,
-    SourceFactory, SplitSource, Splitter, Transform, ending, has_address, refuse, some_sectors,
-};
-use crate::stats::pages::{PageMap, PageNames, Place, scatter};
-use crate::workload::SizeSchema;
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{Fault, SECTOR, SplitSource, Splitter, Transform, has_address, refuse, some_sectors};
+use crate::ending;
+use crate::keys::SizeSchema;
+use ftlab_stats::pages::{PageMap, PageNames, Place, scatter};
 
 /// In which order chunks are put next to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -367,7 +371,7 @@ impl SourceFactory for Dense {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use ftlab_core::rng::Rng;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -395,12 +399,12 @@ mod tests {
     #[test]
     fn chunks_take_few_bytes() {
         const CHUNKS: u64 = 300_000;
-        let mut rng = Rng::new(1, &[]);
+        let mut rng = Rng::for_path(1, &[]);
         let mut collected = Collected::default();
         let mut places = Places::new(8, None);
         let mut most = 0;
         for _ in 0..CHUNKS {
-            let chunk = rng.below(1 << 40);
+            let chunk = rng.below_unbiased(1 << 40);
             collected.add(chunk);
             places.of(chunk);
             most = most.max(collected.sorted.capacity() + collected.waiting.capacity());

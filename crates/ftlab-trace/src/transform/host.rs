@@ -4,12 +4,17 @@ use std::collections::VecDeque;
 
 use ftlab_core::quantity;
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, OneOrMany, Op, OpSchema, Refusal, Request, SECTOR, Serialize,
-    SourceFactory, Stage, Transform, change, end, has_address, nanoseconds, one_or_many, refuse,
-    some_sectors, some_time, staged,
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Op, Request, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{
+    Fault, OneOrMany, OpSchema, Refusal, SECTOR, Stage, Transform, change, end, has_address, nanoseconds,
+    one_or_many, refuse, some_sectors, some_time, staged,
 };
-use crate::workload::{SizeSchema, TimeSchema};
+use crate::keys::{SizeSchema, TimeSchema};
 
 /// Treat requests as another operation, with their addresses and sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,15 @@
 //! Everything several times.
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, Request, RequestSource, Serialize, SourceError, SourceFactory,
-    Transform, nanoseconds, refuse, refused, some_time,
-};
-use crate::workload::{TimeSchema, optional_micros};
+use std::sync::Arc;
 
-/// Give everything so far several times, one after the other; time goes on. The source is read anew each time.
+use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{Fault, Transform, nanoseconds, refuse, refused, some_time};
+use crate::keys::{TimeSchema, optional_micros};
+
+/// Repeat the whole sequence N times; time goes on. The source is read anew each time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeat {
@@ -142,7 +145,7 @@ impl RequestSource for Rounds {
     }
 
     fn fraction_done(&self) -> Option<f64> {
-        let round = super::share(self.source.as_ref(), self.of_round)?;
+        let round = super::stage::share(self.source.as_ref(), self.of_round)?;
         Some(((self.rounds - 1) as f64 + round) / self.again.times as f64)
     }
 

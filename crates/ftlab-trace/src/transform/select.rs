@@ -2,12 +2,17 @@
 
 use ftlab_core::quantity;
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, OneOrMany, Op, OpSchema, Refusal, Request, SECTOR, Serialize,
-    SourceFactory, Stage, Transform, end, has_address, nanoseconds, one_or_many, refuse, retain, some_time,
-    staged, whole, whole_sectors,
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Op, Request, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{
+    Fault, OneOrMany, OpSchema, Refusal, SECTOR, Stage, Transform, end, has_address, nanoseconds,
+    one_or_many, refuse, retain, some_time, staged, whole, whole_sectors,
 };
-use crate::workload::{SizeSchema, TimeSchema, optional_micros};
+use crate::keys::{SizeSchema, TimeSchema, optional_micros};
 
 /// Take a part: by number (`skip`, `take`) or by time (`from_us`, `to_us`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

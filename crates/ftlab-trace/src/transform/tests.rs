@@ -1,4 +1,4 @@
-use ftlab_core::host::request::VecSource;
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, VecSource};
 use proptest::prelude::*;
 
 use super::*;

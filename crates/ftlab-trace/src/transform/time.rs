@@ -1,10 +1,13 @@
 //! Steps that change when requests arrive.
 
-use super::{
-    Arc, Deserialize, Fault, JsonSchema, Refusal, Request, Serialize, SourceFactory, Stage, Transform,
-    change, nanoseconds, refuse, some_time, staged, whole,
-};
-use crate::workload::{TimeSchema, optional_micros};
+use std::sync::Arc;
+
+use ftlab_core::host::request::{Request, SourceFactory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stage::{Fault, Refusal, Stage, Transform, change, nanoseconds, refuse, some_time, staged, whole};
+use crate::keys::{TimeSchema, optional_micros};
 
 /// Multiply arrival times. Exact: a factor of 0.5 halves every time, rounded to the nanosecond.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -12,7 +12,7 @@ use crate::scheme::{Contrast, Scheme};
 
 /// Draws with replacement, as the mean-field analysis assumes; the first of equally good draws wins. `d` = 1 is
 /// random, about 10 is close to greedy. MQSim calls it RGA.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DChoices {
     sealed: SealedSet,
     valid: Vec<u16>,

@@ -8,7 +8,7 @@ use crate::rng::Rng;
 use crate::scheme::{NoKeys, Scheme};
 
 /// Also called LRU cleaning: the least recently written block goes first, whatever it holds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fifo {
     geometry: Geometry,
     sealed: Vec<VecDeque<BlockId>>,

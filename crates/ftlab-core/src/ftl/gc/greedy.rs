@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::scheme::{Contrast, Scheme};
 
 /// Optimal for memoryless uniform traffic (Yang, Misra and Rubenstein, 2015).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Greedy {
     sealed: LevelIndex,
 }

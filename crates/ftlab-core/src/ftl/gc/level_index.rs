@@ -23,7 +23,7 @@ pub enum TieBreak {
 /// One bitmap of rows a level, with two summaries above it. A bit for each mapping unit of the drive in all.
 ///
 /// The words of 64 rows stand together for all levels, so that a block that loses a unit stays in its cache line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LevelIndex {
     geometry: Geometry,
     levels: u32,

@@ -26,7 +26,7 @@ macro_rules! victim_policies {
         }
 
         /// The policy that a device file names: chosen once, at the edge.
-        #[derive(Debug)]
+        #[derive(Debug, Clone)]
         #[allow(clippy::large_enum_variant, reason = "one exists per drive")]
         pub enum Victims {
             $(#[doc = "See the file of this name."] $kind($file::$kind),)+

@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use crate::scheme::{NoKeys, Scheme};
 
 /// The sealed blocks of each plane as a dense list, so that one can be drawn at random in O(1).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SealedSet {
     geometry: Geometry,
     lists: Vec<Vec<BlockId>>,
@@ -50,7 +50,7 @@ impl SealedSet {
 
 /// The yardstick of theory, write amplification 1 / (1 - rho) under uniform writes. Blocks that are wholly live are
 /// drawn too: the formula counts on them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Random {
     sealed: SealedSet,
     rng: Rng,

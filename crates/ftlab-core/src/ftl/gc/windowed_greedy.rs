@@ -13,7 +13,7 @@ use crate::rng::Rng;
 use crate::scheme::{Contrast, Scheme};
 
 /// Between FIFO (a window of 1) and greedy (a window of all).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct WindowedGreedy {
     geometry: Geometry,
     window: LevelIndex,
@@ -23,7 +23,7 @@ pub struct WindowedGreedy {
     in_window: Vec<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pool {
     in_window: u32,
     /// Sealed blocks that are too young for the window, oldest first.

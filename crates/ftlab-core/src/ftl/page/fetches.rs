@@ -14,7 +14,7 @@ struct Fetch<T> {
 }
 
 /// The latest fetches of each translation page of the page table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PendingFetches<T> {
     /// Base-2 logarithm of the entries in a translation page.
     shift: u32,

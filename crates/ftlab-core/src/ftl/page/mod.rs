@@ -11,197 +11,97 @@
 //!
 //! This file has the state and the paths of the host; the other files of the folder have one concern each.
 
-use std::ops::Range;
-
 use crate::access::Access;
 use crate::cause::Cause;
-use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping};
+use crate::config::{DeviceConfig, FtlConfig, GcWhen};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
-use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot};
+use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, OpenSlot, Place};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::gc::{VictimChoice, Victims};
+use crate::ftl::placement::{Placement, Stripe};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
-use crate::layer::{Ftl, FtlCounters, Layer};
+use crate::layer::{Ftl, Layer};
 use crate::mapcache::cache::Intent;
-use crate::mapcache::translation::Translation;
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
 use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
-use crate::table;
 
 pub mod capacity;
 mod collect;
 mod fetches;
 mod gather;
 mod mount;
-mod rooms;
+mod table;
 mod translate;
 
-use fetches::PendingFetches;
-use gather::MAX_SCATTERED;
-use rooms::Room;
+pub use collect::GcCounts;
+use gather::BlockGathering;
+use table::PageTable;
 
-/// Entry of a logical unit that holds nothing.
-const UNMAPPED: u32 = u32::MAX;
-
-/// Most slots of a page, by validation.
-const MAX_SLOTS: usize = 16;
-
-#[derive(Debug)]
-struct Plane {
-    free: FreeBlocks,
-    /// One for each stream, then one for copies unless they share the first, one for logical blocks in order if the mapping
-    /// cache gathers them, and one for translation pages.
-    open: Vec<OpenBlock>,
-    erases: u32,
-    /// Live units when they were last counted, and `erases` then.
-    live: (u64, u32),
+/// Counted since the last reset.
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    gc: GcCounts,
+    /// Units read that were not mapped.
+    unmapped_reads: u64,
+    /// Units written in part whose rest was read first.
+    read_modify_writes: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Die {
-    /// Planes, as bits, with too few free blocks.
-    low: u64,
-    /// The plane (within the die) whose turn to be collected it is.
-    next_collected: u32,
-    /// The plane (within the die) whose turn to be written it is (`plane_choice = "most_free"`).
-    next_written: u32,
-    /// The most free pages that a plane has, and which planes have them, as bits (`plane_choice = "most_free"`).
-    most_room: u32,
-    roomiest: u64,
-    /// No other plane has more.
-    second_room: u32,
-    /// The least `opened` of its planes.
-    oldest_open: u32,
-}
-
-/// The page-mapping translation layer, over the victim policy `V`; `CACHED`: with a mapping cache.
-#[derive(Debug)]
-pub struct PageFtl<V = Victims, T = (), const CACHED: bool = false> {
+/// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
+/// `CACHED`: with a mapping cache.
+#[derive(Debug, Clone)]
+pub struct PageFtl<V = Victims, L = Stripe, T = (), const CACHED: bool = false> {
     geometry: Geometry,
     config: FtlConfig,
     copyback: bool,
-    high_free_blocks: u32,
-    gc_slot: OpenSlot,
-    /// Pages of a logical block that the mapping cache wants in order; 0 when it wants none.
-    ordered_pages: u32,
-    /// Live units up to which a plane takes them.
-    ordered_limit: u64,
-    /// Where each logical unit is, then each unit of a translation page.
-    map: Vec<u32>,
-    translation: Option<Translation>,
-    /// With a port that keeps time and a mapping cache.
-    fetches: Option<PendingFetches<T>>,
+    table: PageTable<T>,
+    blocks: Blocks<V>,
+    placement: L,
     /// Blocks of translation pages.
     map_blocks: Vec<bool>,
-    planes: Vec<Plane>,
-    rooms: Vec<Room>,
-    dies: Vec<Die>,
-    victims: V,
-    order: PlaneOrder,
-    next_turn: u32,
-    counters: FtlCounters,
+    gathering: BlockGathering,
+    counters: Counters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
-    /// Logical blocks that the mapping cache wants in order: found while collecting.
-    scattered: Vec<Range<u32>>,
-    /// Those of the victim under way that are in order.
-    ordered: Vec<Range<u32>>,
 }
 
-impl<V: VictimPolicy<Keys = VictimChoice>, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
+impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, T: Ticket, const CACHED: bool>
+    PageFtl<V, L, T, CACHED>
+{
     /// An empty drive of a validated configuration.
     ///
     /// # Panics
     /// When `CACHED` is not what the configuration says.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64, verify: bool) -> Self {
-        let translation = Translation::new(config, verify);
-        assert_eq!(translation.is_some(), CACHED, "map_cache.kind and the type agree");
-        let units = u64::from(geometry.logical_units) + capacity::translation_units(config);
+        let table = PageTable::new(config, geometry, verify);
+        assert_eq!(table.translation.is_some(), CACHED, "map_cache.kind and the type agree");
         let ftl = config.ftl.clone();
         let slots = capacity::open_blocks_per_plane(config) as usize;
-        let plane = || Plane {
-            free: FreeBlocks::new(geometry, &ftl),
-            open: vec![None; slots],
-            erases: 0,
-            live: (0, u32::MAX),
-        };
-        let pages = geometry.blocks_per_plane() * geometry.pages_per_block();
-        let die = Die {
-            most_room: pages,
-            roomiest: u64::MAX >> (64 - geometry.planes_per_die()),
-            oldest_open: u32::MAX,
-            ..Die::default()
-        };
+        let victims = V::new(geometry, &ftl.gc, Rng::new(seed, "gc"));
         Self {
             copyback: config.timing.copyback,
-            high_free_blocks: ftl.gc_high(),
-            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { ftl.streams as usize } else { 0 },
-            ordered_pages: capacity::ordered_units(config) / geometry.slots_per_page,
-            // Half of what a plane has beyond its share.
-            ordered_limit: units
-                .div_ceil(geometry.planes().into())
-                .midpoint(capacity::usable_units_per_plane(config)),
-            map: table::filled(units as usize, UNMAPPED),
-            translation,
-            fetches: None,
+            blocks: Blocks::new(geometry, &ftl, slots, victims),
+            placement: L::new(geometry, &ftl),
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
-            planes: (0..geometry.planes()).map(|_| plane()).collect(),
-            rooms: vec![Room { pages, newest: u32::MAX, opened: u32::MAX }; geometry.planes() as usize],
-            dies: vec![die; geometry.dies() as usize],
-            victims: V::new(geometry, &ftl.gc, Rng::new(seed, "gc")),
-            order: PlaneOrder::new(geometry, ftl.allocation, ftl.plane_choice == PlaneChoice::Ordered),
-            next_turn: 0,
-            counters: FtlCounters::default(),
+            gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
+            table,
+            counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
-            scattered: Vec::with_capacity(MAX_SCATTERED),
-            ordered: Vec::new(),
             geometry: geometry.clone(),
             config: ftl,
         }
     }
 }
 
-impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     #[inline(always)]
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        let entry = self.map[lpn.index()];
-        (entry != UNMAPPED).then_some(Ppn(entry))
-    }
-
-    /// The turn of an access in the order of planes: its group of units, or the next.
-    #[inline(always)]
-    fn turn_of(&self, lpn: Lpn) -> u32 {
-        match self.config.striping {
-            Striping::Static => lpn.0 >> self.geometry.slots_per_page.trailing_zeros(),
-            Striping::Dynamic => self.next_turn,
-        }
-    }
-
-    /// Take a free block of `plane` for `slot`.
-    fn open(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
-        let block = self.geometry.block(plane, row);
-        nand.open(block);
-        if CACHED {
-            self.map_blocks[block.index()] = slot == self.map_slot();
-            if let Some(translation) = &mut self.translation {
-                translation.cache.opened(block, slot < self.config.streams as usize);
-            }
-        }
-        self.planes[plane.index()].open[slot] = Some(block);
-        let room = &mut self.rooms[plane.index()];
-        (room.newest, room.opened) = (block.0, nand.sequence(block));
-        let die = self.geometry.die_of(plane);
-        let first = self.geometry.first_plane(die);
-        if self.config.plane_choice == PlaneChoice::MostFree {
-            self.compare_rooms(die, first);
-        }
-        if self.planes[plane.index()].free.len() <= self.config.gc_low_free_blocks {
-            self.dies[die.index()].low |= 1 << (plane.0 - first.0);
-        }
-        block
+        self.table.lookup(lpn)
     }
 
     /// The block of `plane` that takes the next page for `slot`. Host writes leave the last free block for copies.
@@ -213,54 +113,28 @@ impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
         slot: OpenSlot,
         keep: u32,
     ) -> Option<BlockId> {
-        let state = &mut self.planes[plane.index()];
-        if let Some(block) = state.open[slot] {
+        if let Some(block) = self.blocks.opened(plane, slot) {
             return Some(block);
         }
-        if state.free.len() <= keep {
-            return None;
-        }
-        let row = state.free.take()?;
-        Some(self.open(nand, plane, slot, row))
+        let block = self.blocks.open(nand, plane, slot, keep)?;
+        self.block_opened(nand, plane, slot, block);
+        Some(block)
     }
 
-    /// The page after the last data page was just written: close the block.
-    fn seal<P: FlashPort<Ticket = T>>(
-        &mut self,
-        flash: &mut Flash<P>,
-        plane: PlaneId,
-        slot: OpenSlot,
-        block: BlockId,
-        after: T,
-    ) -> FlashResult<T> {
-        let mut done = after;
-        if self.config.summary_page {
-            done =
-                flash.program_metadata(PageAt { block, index: self.geometry.data_pages_per_block }, after)?;
+    fn block_opened(&mut self, nand: &NandArray, plane: PlaneId, slot: OpenSlot, block: BlockId) {
+        if CACHED {
+            self.map_blocks[block.index()] = slot == self.map_slot();
+            if let Some(wishes) = self.table.wishes_mut() {
+                wishes.opened(block, self.placement.is_for_host(slot));
+            }
         }
-        self.planes[plane.index()].open[slot] = None;
-        self.victims.on_seal(block, flash.nand.valid_units(block));
-        Ok(done)
+        self.placement.opened(nand, plane, block);
     }
 
-    /// Whether the block takes no more data.
+    /// Pages of `plane` were taken, or became free.
     #[inline(always)]
-    fn is_full(&self, nand: &NandArray, block: BlockId) -> bool {
-        nand.next_page(block) >= self.geometry.data_pages_per_block
-    }
-
-    /// The data at `ppn` are stale.
-    #[inline(always)]
-    fn invalidate<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> FlashResult<()> {
-        let (block, valid) = flash.invalidate(ppn)?;
-        if self.is_full(&flash.nand, block) {
-            self.victims.on_invalidate(block, valid);
-        }
-        Ok(())
-    }
-
-    fn count_free(&self) -> u64 {
-        self.planes.iter().map(|plane| u64::from(plane.free.len())).sum()
+    fn pages_taken(&mut self, nand: &NandArray, plane: PlaneId) {
+        self.placement.pages_taken(nand, plane, self.blocks.free(plane));
     }
 
     #[cold]
@@ -269,7 +143,7 @@ impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
             "the drive is full: plane {} has no block worth collecting and too few free ones ({}) for {what}; \
              leave more spare space (ftl.over_provisioning) or use a smaller footprint",
             plane.0,
-            self.planes[plane.index()].free.len(),
+            self.blocks.free(plane),
         )))
     }
 
@@ -279,11 +153,10 @@ impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
         &mut self,
         flash: &mut Flash<P>,
         access: &Access<'_>,
-        slot: OpenSlot,
         after: T,
     ) -> FlashResult<T> {
         let after = self.translate(flash, access, Intent::Write, after)?;
-        let (plane, block) = self.place(flash, access.lpn, slot)?;
+        let place = self.place(flash, access)?;
         // Looked up after collection, which may have moved it.
         let old = self.lookup(access.lpn);
         let mut after = after;
@@ -292,21 +165,28 @@ impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
             after = flash.read(self.geometry.page_of(old), missing, access.cause, after)?;
             self.counters.read_modify_writes += 1;
         }
-        let page = PageAt { block, index: flash.nand.next_page(block) };
-        let mut done = flash.program(page, std::slice::from_ref(&access.lpn), access.cause, after)?;
-        let new = self.geometry.unit(page);
-        flash.store(new, access, 0, old);
-        // Sealed before the old data become stale: they may be in the same block.
-        if page.index + 1 == self.geometry.data_pages_per_block {
-            done = self.seal(flash, plane, slot, block, done)?;
-        }
-        if let Some(old) = old {
-            self.invalidate(flash, old)?;
-        }
-        self.map[access.lpn.index()] = new.0;
-        self.entry_changed(access.lpn, old);
-        self.measure_room(&flash.nand, plane);
+        let done = self.append_written(flash, place, access, &[access.lpn], &[old], after)?;
+        self.pages_taken(&flash.nand, place.plane);
         Ok(done)
+    }
+
+    #[inline(always)]
+    fn append_written<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        place: Place,
+        access: &Access<'_>,
+        units: &[Lpn],
+        old: &[Option<Ppn>],
+        after: T,
+    ) -> FlashResult<T> {
+        let append = Append { place, units, old, data: Data::Written(access), cause: access.cause };
+        let PageTable { map, translation, .. } = &mut self.table;
+        self.blocks.append(flash, &append, map, after, |map, lpn, old| {
+            if CACHED {
+                PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
+            }
+        })
     }
 
     /// Write an access to a page of several units; the slots that it does not fill stay empty.
@@ -314,12 +194,11 @@ impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
         &mut self,
         flash: &mut Flash<P>,
         access: &Access<'_>,
-        slot: OpenSlot,
         after: T,
     ) -> FlashResult<T> {
         let per_unit = self.geometry.sectors_per_unit;
         let mut after = self.translate(flash, access, Intent::Write, after)?;
-        let (plane, block) = self.place(flash, access.lpn, slot)?;
+        let place = self.place(flash, access)?;
         // Old data are looked up after collection, which may have moved them.
         let mut old = [None; MAX_SLOTS];
         let mut units = [Lpn(0); MAX_SLOTS];
@@ -340,28 +219,11 @@ impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
             }
             after = reads.send(flash, access.cause, after)?;
         }
-        let page = PageAt { block, index: flash.nand.next_page(block) };
-        let mut done = flash.program(page, units, access.cause, after)?;
-        let first = self.geometry.unit(page);
-        for (index, old) in (0..).zip(old) {
-            flash.store(Ppn(first.0 + index), access, index, *old);
-        }
-        // Sealed before the old data become stale: they may be in the same block.
-        if page.index + 1 == self.geometry.data_pages_per_block {
-            done = self.seal(flash, plane, slot, block, done)?;
-        }
-        for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
-            let new = Ppn(first.0 + index);
-            if let Some(old) = old {
-                self.invalidate(flash, *old)?;
-            }
-            self.map[lpn.index()] = new.0;
-            self.entry_changed(*lpn, *old);
-        }
+        let done = self.append_written(flash, place, access, units, old, after)?;
         if CACHED {
             self.settle(flash)?;
         }
-        self.measure_room(&flash.nand, plane);
+        self.pages_taken(&flash.nand, place.plane);
         Ok(done)
     }
 
@@ -385,47 +247,45 @@ impl<V: VictimPolicy, T: Ticket, const CACHED: bool> PageFtl<V, T, CACHED> {
         Ok(done)
     }
 
-    /// A plane that can take a page of `lpn`, and its open block.
+    /// Where the page of an access goes: a plane that can take it, and its open block.
     #[inline(always)]
     fn place<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        lpn: Lpn,
-        slot: OpenSlot,
-    ) -> FlashResult<(PlaneId, BlockId)> {
-        let mut turn = self.turn_of(lpn);
-        let gathers = CACHED && self.ordered_pages > 0;
-        let turns = self.order.len();
+        access: &Access<'_>,
+    ) -> FlashResult<Place> {
+        let (mut turn, slot) = self.placement.host(access);
+        let gathers = CACHED && self.gathering.is_on();
+        let turns = self.placement.order().len();
         for step in 0..if gathers { 2 * turns } else { turns } {
-            let first = self.order.at(turn);
+            let first = self.placement.order().at(turn);
             // Once round without planes that were given too much.
-            if gathers && step < turns && self.live_units(&flash.nand, first) > self.ordered_limit {
+            if gathers && step < turns && !self.has_room_beyond(&flash.nand, first) {
                 turn = if turn + 1 == turns { 0 } else { turn + 1 };
                 continue;
             }
             let die = self.geometry.die_of(first);
-            if self.dies[die.index()].low != 0 {
+            if self.blocks.is_low(die) {
                 self.collect(flash, die)?;
                 // The translation pages that collection writes may take what it has freed.
                 let mut again = if CACHED { self.geometry.blocks_per_plane() } else { 0 };
-                while again > 0 && self.dies[die.index()].low != 0 {
+                while again > 0 && self.blocks.is_low(die) {
                     self.collect(flash, die)?;
                     again -= 1;
                 }
             }
-            let plane = self.plane_for(&flash.nand, first, lpn);
+            let table = &self.table;
+            let plane = self.placement.plane(&flash.nand, first, || table.lookup(access.lpn));
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
-                if self.config.striping == Striping::Dynamic {
-                    self.next_turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
-                }
-                return Ok((plane, block));
+                self.placement.placed(turn);
+                return Ok(Place { plane, slot, block });
             }
-            if self.config.striping == Striping::Static && !gathers {
+            if !self.placement.may_go_on() && !gathers {
                 return Err(self.full(plane, "host writes"));
             }
-            turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
+            turn = if turn + 1 == turns { 0 } else { turn + 1 };
         }
-        Err(self.full(self.order.at(turn), "host writes"))
+        Err(self.full(self.placement.order().at(turn), "host writes"))
     }
 }
 
@@ -477,7 +337,9 @@ impl PageReads {
     }
 }
 
-impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Layer<P> for PageFtl<V, P::Ticket, CACHED> {
+impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
+    for PageFtl<V, L, P::Ticket, CACHED>
+{
     fn read(
         &mut self,
         flash: &mut Flash<P>,
@@ -490,7 +352,7 @@ impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Layer<P> for PageFtl<V, 
             for index in 0..access.units {
                 let Some(ppn) = self.lookup(access.lpn_at(index)) else { continue };
                 let die = self.geometry.die_of(self.geometry.plane_of(self.geometry.block_of(ppn)));
-                if self.dies[die.index()].low != 0 {
+                if self.blocks.is_low(die) {
                     self.collect(flash, die)?;
                 }
             }
@@ -520,15 +382,10 @@ impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Layer<P> for PageFtl<V, 
         access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let slot = if self.config.streams == 1 {
-            0
-        } else {
-            usize::from(access.stream) % self.config.streams as usize
-        };
         if self.geometry.slots_per_page == 1 {
-            self.write_one(flash, access, slot, after)
+            self.write_one(flash, access, after)
         } else {
-            self.write_several(flash, access, slot, after)
+            self.write_several(flash, access, after)
         }
     }
 
@@ -549,9 +406,8 @@ impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Layer<P> for PageFtl<V, 
                 after = self.translate_one(flash, access, index, Intent::Trim, after)?;
             }
             if let Some(ppn) = self.lookup(lpn) {
-                self.invalidate(flash, ppn)?;
-                self.map[lpn.index()] = UNMAPPED;
-                self.entry_changed(lpn, Some(ppn));
+                self.blocks.invalidate(flash, ppn)?;
+                self.table.forget(&self.geometry, lpn, ppn);
             }
         }
         Ok(after)
@@ -565,117 +421,83 @@ impl<V: VictimPolicy, P: FlashPort, const CACHED: bool> Layer<P> for PageFtl<V, 
     #[inline]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         if stage == 0 {
-            table::prefetch(&self.map, lpn.index());
+            self.table.prefetch(lpn);
         } else if let Some(ppn) = self.lookup(lpn) {
             if stage == 1 {
                 nand.prefetch(ppn);
             } else {
                 let block = self.geometry.block_of(ppn);
-                self.victims.prefetch(block, nand.valid_units(block));
+                self.blocks.victims.prefetch(block, nand.valid_units(block));
             }
         }
     }
 
-    fn map_cache(&self) -> Option<&Translation> {
-        self.translation.as_ref()
+    fn report(&self, report: &mut Report) {
+        report.unmapped_reads += self.counters.unmapped_reads;
+        report.read_modify_writes += self.counters.read_modify_writes;
+        report.add(&self.counters.gc);
+        if let Some(translation) = &self.table.translation {
+            report.add(&translation.summary());
+        }
     }
 
-    fn counters(&self) -> FtlCounters {
-        let map_cache = self.translation.as_ref().map(Translation::summary);
-        FtlCounters { map_cache, ..self.counters.clone() }
+    fn sample(&self, readings: &mut Readings) {
+        if let Some(translation) = &self.table.translation {
+            translation.sample(readings);
+        }
     }
 
     fn reset_counters(&mut self) {
-        self.counters = FtlCounters::default();
-        if let Some(translation) = &mut self.translation {
+        self.counters = Counters::default();
+        if let Some(translation) = &mut self.table.translation {
             translation.reset();
         }
     }
 
     fn free_blocks(&self) -> u64 {
-        self.count_free()
+        self.blocks.free_in_all()
     }
 
     fn verify(&self, nand: &NandArray) -> Result<(), String> {
         nand.verify()?;
-        let mut mapped = 0;
-        for (lpn, entry) in (0..).zip(&self.map) {
-            if *entry == UNMAPPED {
-                continue;
-            }
-            mapped += 1;
-            let ppn = Ppn(*entry);
-            if !nand.is_valid(ppn) || nand.lpn(ppn) != Some(Lpn(lpn)) {
-                let found = nand.lpn(ppn);
-                return Err(format!(
-                    "logical unit {lpn} maps to physical unit {entry}, which holds {found:?}"
-                ));
-            }
-        }
+        let mapped = self.table.verify(nand)?;
         let live: u64 =
             (0..self.geometry.blocks()).map(|block| u64::from(nand.valid_units(BlockId(block)))).sum();
         if live != mapped {
             return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
         }
-        let erased =
-            (0..self.geometry.blocks()).filter(|block| nand.next_page(BlockId(*block)) == 0).count() as u64;
-        let open = self.planes.iter().flat_map(|plane| plane.open.iter().flatten());
-        let open_erased = open.filter(|block| nand.next_page(**block) == 0).count() as u64;
-        if erased != self.count_free() + open_erased {
-            return Err(format!(
-                "{erased} blocks are erased, but {} are free and {open_erased} open",
-                self.count_free()
-            ));
-        }
-        match &self.translation {
-            Some(translation) => translation.verify(&self.map),
+        self.blocks.verify(nand)?;
+        match &self.table.translation {
+            Some(translation) => translation.verify(&self.table.map),
             None => Ok(()),
         }
     }
 
     fn table_bytes(&self) -> u64 {
-        let planes: u64 =
-            self.planes.iter().map(|plane| plane.free.table_bytes() + plane.open.capacity() as u64 * 8).sum();
-        let translation = self.translation.as_ref().map_or(0, Translation::table_bytes);
-        self.map.len() as u64 * 4
-            + planes
-            + self.victims.table_bytes()
+        self.table.table_bytes()
+            + self.blocks.table_bytes()
             + self.survivors.capacity() as u64 * 4
             + self.map_blocks.len() as u64
-            + self.fetches.as_ref().map_or(0, PendingFetches::table_bytes)
-            + translation
     }
 }
 
-impl<V: VictimPolicy<Keys = VictimChoice>, P: FlashPort, const CACHED: bool> Ftl<P>
-    for PageFtl<V, P::Ticket, CACHED>
+impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, P: FlashPort, const CACHED: bool> Ftl<P>
+    for PageFtl<V, L, P::Ticket, CACHED>
 {
-    type On<Q: FlashPort> = PageFtl<V, Q::Ticket, CACHED>;
+    type On<Q: FlashPort> = PageFtl<V, L, Q::Ticket, CACHED>;
 
-    fn with_port<Q: FlashPort>(self, port: &Q) -> PageFtl<V, Q::Ticket, CACHED> {
-        let shape = self.translation.as_ref().map(|translation| translation.layout);
+    fn with_port<Q: FlashPort>(self, port: &Q) -> PageFtl<V, L, Q::Ticket, CACHED> {
         PageFtl {
-            fetches: shape.filter(|_| Q::LISTENS).map(|shape| PendingFetches::new(shape, port.ready())),
             geometry: self.geometry,
             config: self.config,
             copyback: self.copyback,
-            high_free_blocks: self.high_free_blocks,
-            gc_slot: self.gc_slot,
-            ordered_pages: self.ordered_pages,
-            ordered_limit: self.ordered_limit,
-            map: self.map,
-            translation: self.translation,
+            table: self.table.with_port(port),
+            blocks: self.blocks,
+            placement: self.placement,
             map_blocks: self.map_blocks,
-            planes: self.planes,
-            rooms: self.rooms,
-            dies: self.dies,
-            victims: self.victims,
-            order: self.order,
-            next_turn: self.next_turn,
+            gathering: self.gathering,
             counters: self.counters,
             survivors: self.survivors,
-            scattered: self.scattered,
-            ordered: self.ordered,
         }
     }
 
@@ -695,25 +517,19 @@ impl<V: VictimPolicy<Keys = VictimChoice>, P: FlashPort, const CACHED: bool> Ftl
                 let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
                     return Err(self.full(plane, "the fill"));
                 };
-                let page = PageAt { block, index: flash.nand.next_page(block) };
                 let start = logical - left + turn;
                 let units = (0..count).map(|at| Lpn(start + at * dies.len()));
-                let first = flash.program_run(page, count, units.clone(), cause, ready)?;
-                for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
-                    flash.store_unit(ppn, lpn, versions);
-                    self.map[lpn.index()] = ppn.0;
-                }
-                if self.is_full(&flash.nand, block) {
-                    self.seal(flash, plane, 0, block, ready)?;
-                }
+                let place = Place { plane, slot: 0, block };
+                self.blocks.append_new(flash, place, (count, units), versions, &mut self.table.map, cause)?;
             }
         }
         for plane in (0..self.geometry.planes()).map(PlaneId) {
             self.open_block(&mut flash.nand, plane, 0, 1);
-            self.measure_room(&flash.nand, plane);
+            self.pages_taken(&flash.nand, plane);
         }
         if CACHED {
-            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.layout.pages()) {
+            for tpn in 0..self.table.translation.as_ref().map_or(0, |translation| translation.layout.pages())
+            {
                 self.write_translation(flash, tpn, ready)?;
             }
         }
@@ -725,6 +541,6 @@ impl<V: VictimPolicy<Keys = VictimChoice>, P: FlashPort, const CACHED: bool> Ftl
     }
 
     fn most_free_blocks(&self) -> u32 {
-        self.planes.iter().map(|plane| plane.free.len()).max().unwrap_or(0)
+        self.blocks.most_free()
     }
 }

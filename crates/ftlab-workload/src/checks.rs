@@ -1,0 +1,131 @@
+//! What is refused in a workload, whatever the drive.
+
+use ftlab_core::config::ConfigError;
+
+use crate::common::Interarrival;
+use crate::config::{Phase, WorkloadConfig, WorkloadKind};
+use crate::key_set::KeySet;
+use crate::refusal::{moved, refuse};
+use crate::trace_keys::TraceKeys;
+
+/// Keys of phases that hold for the whole workload.
+const OF_THE_WHOLE: [&str; 8] =
+    ["requests", "trace", "format", "volume", "seed", "streams", "phases", "parts"];
+
+/// Whoever has a key, in words.
+fn owners(key: &str) -> String {
+    if TraceKeys::NAMES.contains(&key) {
+        return "it is a key of traces".into();
+    }
+    let kinds = WorkloadKind::ALL.iter().filter(|kind| kind.has(key)).map(|kind| kind.name());
+    match kinds.collect::<Vec<_>>()[..] {
+        [kind] => format!("it is a key of kind {kind:?}"),
+        ref kinds => format!("it is a key of the kinds {}", kinds.join(", ")),
+    }
+}
+
+impl WorkloadConfig {
+    /// Whether a key is one of the kind, or of traces where there is none.
+    fn has(&self, key: &str) -> bool {
+        match self.kind {
+            None => TraceKeys::NAMES.contains(&key) || matches!(key, "requests" | "transform"),
+            Some(kind) => kind.has(key),
+        }
+    }
+
+    /// Refuse keys that would have no effect.
+    fn validate_keys(&self) -> Result<(), ConfigError> {
+        let Some((key, value)) = self.given().into_iter().find(|(key, _)| !self.has(key)) else {
+            return Ok(());
+        };
+        let user = self.kind.map_or("a trace".into(), |kind| format!("kind {:?}", kind.name()));
+        refuse(key, value, format!("{user} does not use this key; {}", owners(key)))
+    }
+
+    /// Check what can be checked without a drive.
+    ///
+    /// # Errors
+    /// The first key that makes no sense, with what was found and what was expected.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        match (self.kind, &self.recorded.trace) {
+            (None, None) => {
+                let kinds: Vec<_> = WorkloadKind::ALL.iter().map(|kind| kind.name()).collect();
+                let expected = format!("state a kind ({}) or a trace", kinds.join(", "));
+                return refuse("kind", "nothing", expected);
+            }
+            (Some(kind), Some(trace)) => {
+                let expected = format!("kind = {:?} is given too: state one", kind.name());
+                return refuse("trace", format!("{trace:?}"), expected);
+            }
+            _ => {}
+        }
+        self.validate_keys()?;
+        if self.phases.is_none() {
+            self.common.validate_own_sizes()?;
+        }
+        self.validate_values()
+    }
+
+    fn validate_values(&self) -> Result<(), ConfigError> {
+        self.recorded.validate()?;
+        for (index, step) in self.transform.iter().enumerate() {
+            step.validate(&format!("workload.transform[{index}]"))?;
+        }
+        let keys = self.kind.map(|kind| kind.info().common_keys).unwrap_or_default();
+        self.common.validate(&keys)?;
+        if let Some(kind) = self.kind {
+            kind.validate(&self.common, &self.own)?;
+        }
+        self.validate_phases()
+    }
+
+    fn validate_phases(&self) -> Result<(), ConfigError> {
+        let Some(phases) = &self.phases else { return Ok(()) };
+        if phases.is_empty() || phases.len() > 1000 {
+            return refuse("phases", phases.len(), "must name from 1 to 1000 phases");
+        }
+        let mut requests_a_round = 0.0;
+        for (index, phase) in phases.iter().enumerate() {
+            requests_a_round += self.validate_phase(&format!("phases[{index}]"), phase)?;
+        }
+        if requests_a_round < 0.001 {
+            let expected = "the phases are so short that hardly any request comes in a thousand rounds";
+            return refuse("phases", requests_a_round, expected);
+        }
+        Ok(())
+    }
+
+    /// Check the phase at `place`, and say how many requests it has on average.
+    fn validate_phase(&self, place: &str, phase: &Phase) -> Result<f64, ConfigError> {
+        let key = |name: &str| format!("{place}.{name}");
+        if let Some((name, _)) = phase.with.given().into_iter().find(|(name, _)| OF_THE_WHOLE.contains(name))
+        {
+            let expected = "holds for the whole workload and cannot change with a phase";
+            return refuse(&key("with"), name, expected);
+        }
+        if !phase.with.transform.is_empty() {
+            return refuse(&key("with.transform"), "steps", "steps are for the whole workload");
+        }
+        let merged = phase.with.over(self);
+        if !merged.kind.is_some_and(WorkloadKind::is_drawn) {
+            let found = merged.kind.map_or("nothing", WorkloadKind::name);
+            return refuse(&key("with.kind"), found, "a phase cannot be of this kind");
+        }
+        let requests = match (phase.requests, phase.duration_us) {
+            (Some(0), None) => return refuse(&key("requests"), 0, "must be at least 1"),
+            (Some(requests), None) => requests as f64,
+            (None, Some(us)) if us >= 0.001 => {
+                if merged.common.interarrival == Some(Interarrival::Asap) {
+                    let expected = "requests that arrive at once take no time: state requests";
+                    return refuse(&key("duration_us"), us, expected);
+                }
+                us / merged.common.mean_us_with_pauses()
+            }
+            (None, Some(us)) => return refuse(&key("duration_us"), us, "must be at least a nanosecond"),
+            _ => return refuse(&key("requests"), "both or none", "state either requests or duration_us"),
+        };
+        let checked = merged.validate_keys().and_then(|()| merged.validate_values());
+        checked.map_err(|error| moved(error, &key("with")))?;
+        Ok(requests)
+    }
+}

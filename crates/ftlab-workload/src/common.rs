@@ -1,0 +1,365 @@
+//! Keys that kinds of workloads share: addresses, operations, sizes, arrivals.
+
+use ftlab_core::config::ConfigError;
+use ftlab_core::host::request::SECTOR_BYTES;
+use ftlab_core::quantity;
+use ftlab_trace::keys::{SizeSchema, TimeSchema, optional_micros};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::key_set::keys;
+use crate::process::AddressRange;
+use crate::quota::PageQuota;
+use crate::refusal::{check_fractions, refuse};
+use crate::size::RequestBytes;
+
+/// Requests of a workload that says no number.
+pub const DEFAULT_REQUESTS: u64 = 1_000_000;
+/// Size of a request in a workload that says none.
+pub const DEFAULT_REQUEST_BYTES: u64 = 4096;
+/// Mean span between arrivals in a workload that says none.
+pub const DEFAULT_MEAN_INTERARRIVAL_US: f64 = 1000.0;
+/// Seed of a workload that says none.
+pub const DEFAULT_SEED: u64 = 1;
+/// Simulated time is 64 bits of picoseconds, 213 days; random arrivals may be a little late.
+const MAX_DAYS: f64 = 200.0;
+const YEAR_US: f64 = 3.2e13;
+pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
+
+/// Spans between arrivals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Interarrival {
+    /// All requests arrive at time 0, for hosts that do not look at arrival times.
+    Asap,
+    /// Always the mean.
+    Fixed,
+    /// Exponential: arrivals at random, as of many independent users.
+    #[default]
+    Poisson,
+    /// Uniform from 0 to twice the mean.
+    Uniform,
+    /// Many short spans and few long ones, with a coefficient of variation of `gap_cv`.
+    Bursty,
+}
+
+/// On/off bursts with Pareto-distributed durations.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bursts {
+    /// Mean time with arrivals.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub on_us: f64,
+    /// Mean time without.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub off_us: f64,
+    /// Exponent of the times with arrivals, above 1; the smaller, the more they differ. 1.5 when absent.
+    #[serde(default = "default_on_alpha")]
+    pub on_alpha: f64,
+    /// Exponent of the times without, above 1. 1.2 when absent.
+    #[serde(default = "default_off_alpha")]
+    pub off_alpha: f64,
+}
+
+const fn default_on_alpha() -> f64 {
+    1.5
+}
+
+const fn default_off_alpha() -> f64 {
+    1.2
+}
+
+/// A pause after each run of `every_requests` requests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Think {
+    /// Requests between two pauses.
+    pub every_requests: u64,
+    /// Length of a pause.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub pause_us: f64,
+}
+
+keys! {
+    /// Keys that kinds share. Each kind says which of them it has.
+    pub struct CommonKeys {
+        /// How many requests. 1,000,000 when absent; of a trace, all.
+        pub requests: Option<u64>,
+        /// Bytes that requests address. The rest of the drive from `offset_bytes` when absent.
+        #[serde(deserialize_with = "quantity::optional_bytes")]
+        #[schemars(with = "Option<SizeSchema>")]
+        pub footprint_bytes: Option<u64>,
+        /// Where the footprint begins. 0 when absent.
+        #[serde(deserialize_with = "quantity::optional_bytes")]
+        #[schemars(with = "Option<SizeSchema>")]
+        pub offset_bytes: Option<u64>,
+        /// Share of requests that read. 0 when absent; what is no read, trim or flush is a write.
+        pub read_fraction: Option<f64>,
+        /// Share of requests that trim. 0 when absent. Their addresses are drawn as those of writes, but see kind `uniform`:
+        /// there, a trim becomes a write where nothing is in use, and goes anywhere if there are no writes at all.
+        pub trim_fraction: Option<f64>,
+        /// Share of requests that flush. 0 when absent.
+        pub flush_fraction: Option<f64>,
+        /// Size of a request, or a table of sizes with weights: `{ "4KiB" = 3, "64KiB" = 1 }`. 4 KiB when absent.
+        pub request_bytes: Option<RequestBytes>,
+        /// Sizes of reads, as `request_bytes`, which they take the place of.
+        pub read_bytes: Option<RequestBytes>,
+        /// Sizes of writes, as `request_bytes`, which they take the place of.
+        pub write_bytes: Option<RequestBytes>,
+        /// Sizes of trims, as `request_bytes`, which they take the place of.
+        pub trim_bytes: Option<RequestBytes>,
+        /// Requests begin at multiples of this. The smallest size when absent.
+        #[serde(deserialize_with = "quantity::optional_bytes")]
+        #[schemars(with = "Option<SizeSchema>")]
+        pub alignment_bytes: Option<u64>,
+        /// Spans between arrivals. `poisson` when absent.
+        pub interarrival: Option<Interarrival>,
+        /// Mean span between arrivals. 1000 (1,000 requests a second) when absent: most drives keep up with it.
+        #[serde(deserialize_with = "optional_micros")]
+        #[schemars(with = "Option<TimeSchema>")]
+        pub mean_interarrival_us: Option<f64>,
+        /// Arrivals a second: the other way to say `mean_interarrival_us`.
+        pub rate_iops: Option<f64>,
+        /// With `interarrival = "bursty"`: standard deviation of spans / mean span, from 1 to 100. 3 when absent.
+        pub gap_cv: Option<f64>,
+        /// Arrivals come in bursts; `mean_interarrival_us` and `rate_iops` stay those of the whole.
+        pub bursts: Option<Bursts>,
+        /// Pauses, on top of the spans between arrivals.
+        pub think: Option<Think>,
+        /// Streams: the footprint is cut into as many equal parts, each with a generator of its own, which take turns. Their
+        /// requests carry the number of the stream. 1 when absent.
+        pub streams: Option<u16>,
+        /// Seed of all random choices. 1 when absent; the seed of a run replaces it.
+        pub seed: Option<u64>,
+        /// Kind `zipf`: whether ranks are scattered over the footprint rather than lie in order. True when absent.
+        pub scramble: Option<bool>,
+        /// Kinds `db`, `pc_general` and `oltp_financial`: how many page accesses so many requests are, exactly. What the
+        /// mechanism makes when absent.
+        pub page_quota: Option<PageQuota>,
+    }
+}
+
+impl CommonKeys {
+    /// Refuse values that make no sense, for a kind that has `keys`.
+    ///
+    /// # Errors
+    /// The first of them, with what was found and what was expected.
+    pub(crate) fn validate(&self, keys: &[&str]) -> Result<(), ConfigError> {
+        if self.requests == Some(0) {
+            return refuse("requests", 0, "must be at least 1");
+        }
+        self.validate_fractions()?;
+        self.validate_sizes()?;
+        self.validate_arrivals()?;
+        if keys.contains(&"rate_iops") {
+            self.validate_last_arrival()?;
+        }
+        self.page_quota.as_ref().map_or(Ok(()), PageQuota::validate)
+    }
+
+    fn validate_fractions(&self) -> Result<(), ConfigError> {
+        check_fractions(&[
+            ("read_fraction", self.read_fraction),
+            ("trim_fraction", self.trim_fraction),
+            ("flush_fraction", self.flush_fraction),
+        ])?;
+        let sum = self.fractions().iter().sum::<f64>();
+        if sum > 1.0 + 1e-9 {
+            return refuse("read_fraction", sum, "read, trim and flush fractions must not exceed 1 together");
+        }
+        Ok(())
+    }
+
+    fn validate_sizes(&self) -> Result<(), ConfigError> {
+        for (key, sizes) in [
+            ("request_bytes", &self.request_bytes),
+            ("read_bytes", &self.read_bytes),
+            ("write_bytes", &self.write_bytes),
+            ("trim_bytes", &self.trim_bytes),
+        ] {
+            if let Some((found, expected)) = sizes.as_ref().and_then(RequestBytes::refusal) {
+                return refuse(key, found, expected);
+            }
+        }
+        if let (Some(sizes), [Some(_), Some(_), Some(_)]) =
+            (&self.request_bytes, [&self.read_bytes, &self.write_bytes, &self.trim_bytes])
+        {
+            let expected = "read_bytes, write_bytes and trim_bytes are all given: leave this out";
+            return refuse("request_bytes", sizes, expected);
+        }
+        for (key, value) in
+            [("alignment_bytes", self.alignment_bytes), ("footprint_bytes", self.footprint_bytes)]
+        {
+            if let Some(bytes) = value.filter(|bytes| *bytes == 0 || bytes % SECTOR != 0) {
+                return refuse(key, bytes, "must be a multiple of 512 bytes, above 0");
+            }
+        }
+        if let Some(bytes) = self.offset_bytes.filter(|bytes| bytes % SECTOR != 0) {
+            return refuse("offset_bytes", bytes, "must be a multiple of 512 bytes");
+        }
+        if self.streams == Some(0) {
+            return refuse("streams", 0, "must be at least 1");
+        }
+        Ok(())
+    }
+
+    fn validate_arrivals(&self) -> Result<(), ConfigError> {
+        if let (Some(mean), Some(_)) = (self.mean_interarrival_us, self.rate_iops) {
+            return refuse("mean_interarrival_us", mean, "rate_iops is given too: state one");
+        }
+        if self.interarrival == Some(Interarrival::Asap) {
+            for (key, value) in
+                [("mean_interarrival_us", self.mean_interarrival_us), ("rate_iops", self.rate_iops)]
+            {
+                if let Some(value) = value {
+                    return refuse(key, value, "interarrival = \"asap\" does not use this key; leave it out");
+                }
+            }
+        }
+        if let Some(mean) = self.mean_interarrival_us.filter(|mean| !(*mean > 0.0 && *mean < YEAR_US)) {
+            return refuse("mean_interarrival_us", mean, "must be above 0 and below a year");
+        }
+        if let Some(rate) = self.rate_iops.filter(|rate| !(*rate >= 1e-6 && *rate <= 1e12)) {
+            return refuse("rate_iops", rate, "must be from 0.000001 to 10^12 requests a second");
+        }
+        if let Some(cv) = self.gap_cv {
+            if self.interarrival != Some(Interarrival::Bursty) {
+                return refuse("gap_cv", cv, "needs interarrival = \"bursty\"");
+            }
+            if !(1.0..=100.0).contains(&cv) {
+                return refuse("gap_cv", cv, "must be from 1 to 100");
+            }
+        }
+        if self.interarrival == Some(Interarrival::Asap) && (self.bursts.is_some() || self.think.is_some()) {
+            let key = if self.bursts.is_some() { "bursts" } else { "think" };
+            return refuse(key, "{...}", "interarrival = \"asap\" does not use this key; leave it out");
+        }
+        self.validate_pauses()
+    }
+
+    fn validate_pauses(&self) -> Result<(), ConfigError> {
+        if let Some(bursts) = &self.bursts {
+            for (key, us) in [("bursts.on_us", bursts.on_us), ("bursts.off_us", bursts.off_us)] {
+                if !(0.001..YEAR_US).contains(&us) {
+                    return refuse(key, us, "must be at least a nanosecond and below a year");
+                }
+            }
+            for (key, alpha) in [("bursts.on_alpha", bursts.on_alpha), ("bursts.off_alpha", bursts.off_alpha)]
+            {
+                if !(alpha > 1.0 && alpha <= 100.0) {
+                    return refuse(key, alpha, "must be above 1 and at most 100");
+                }
+            }
+        }
+        if let Some(think) = &self.think {
+            if think.every_requests == 0 {
+                return refuse("think.every_requests", 0, "must be at least 1");
+            }
+            if !(think.pause_us >= 0.001 && think.pause_us < YEAR_US) {
+                return refuse(
+                    "think.pause_us",
+                    think.pause_us,
+                    "must be at least a nanosecond and below a year",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_last_arrival(&self) -> Result<(), ConfigError> {
+        let days = self.mean_us_with_pauses() * self.requests.unwrap_or(DEFAULT_REQUESTS) as f64 / 86.4e9;
+        if self.interarrival != Some(Interarrival::Asap) && days > MAX_DAYS {
+            let expected = format!(
+                "the last request would arrive after {days:.0} days; simulated time ends after {MAX_DAYS}"
+            );
+            return refuse("mean_interarrival_us", self.mean_interarrival_us(), expected);
+        }
+        Ok(())
+    }
+
+    /// Sizes of operations that are never made would have no effect.
+    pub(crate) fn validate_own_sizes(&self) -> Result<(), ConfigError> {
+        let [reads, trims, flushes] = self.fractions();
+        let writes = 1.0 - reads - trims - flushes;
+        for (key, sizes, share) in [
+            ("read_bytes", &self.read_bytes, reads),
+            ("write_bytes", &self.write_bytes, writes),
+            ("trim_bytes", &self.trim_bytes, trims),
+        ] {
+            if let Some(sizes) = sizes
+                && share <= 1e-9
+            {
+                return refuse(key, sizes, "there are no such requests; leave it out");
+            }
+        }
+        Ok(())
+    }
+
+    /// Mean span between arrivals, without pauses.
+    pub(crate) fn mean_interarrival_us(&self) -> f64 {
+        let by_rate = self.rate_iops.map(|rate| 1e6 / rate);
+        by_rate.or(self.mean_interarrival_us).unwrap_or(DEFAULT_MEAN_INTERARRIVAL_US)
+    }
+
+    /// Mean span between arrivals, pauses included.
+    pub(crate) fn mean_us_with_pauses(&self) -> f64 {
+        let pauses = self.think.map_or(0.0, |think| think.pause_us / think.every_requests.max(1) as f64);
+        self.mean_interarrival_us() + pauses
+    }
+
+    /// Shares of reads, trims and flushes.
+    pub(crate) fn fractions(&self) -> [f64; 3] {
+        [self.read_fraction, self.trim_fraction, self.flush_fraction].map(|share| share.unwrap_or(0.0))
+    }
+
+    /// Sizes of reads, writes and trims.
+    pub(crate) fn sizes(&self) -> [RequestBytes; 3] {
+        [&self.read_bytes, &self.write_bytes, &self.trim_bytes].map(|own| {
+            own.clone()
+                .or_else(|| self.request_bytes.clone())
+                .unwrap_or(RequestBytes::Fixed(DEFAULT_REQUEST_BYTES))
+        })
+    }
+
+    /// Requests begin at multiples of this.
+    pub(crate) fn alignment(&self) -> u64 {
+        let smallest = self.sizes().iter().map(RequestBytes::smallest).min();
+        self.alignment_bytes.or(smallest).unwrap_or(DEFAULT_REQUEST_BYTES)
+    }
+
+    /// Where a kind with a layout of its own may put it. A stated footprint counts even where the drive is smaller, as
+    /// with a recording: then `host.out_of_range` decides.
+    ///
+    /// # Errors
+    /// When the drive has no room there.
+    pub(crate) fn address_range(&self, capacity_bytes: u64) -> Result<AddressRange, ConfigError> {
+        let offset = self.offset_bytes.unwrap_or(0);
+        let room = capacity_bytes.saturating_sub(offset);
+        let footprint = self.footprint_bytes.unwrap_or(room);
+        if footprint < SECTOR {
+            return refuse("offset_bytes", offset, format!("the drive has only {capacity_bytes} bytes"));
+        }
+        if footprint > 1 << 53 {
+            return refuse("footprint_bytes", footprint, "must be at most 8 PiB");
+        }
+        Ok(AddressRange { start: offset / SECTOR, sectors: footprint / SECTOR })
+    }
+
+    /// As [`address_range`](Self::address_range), for `kind`, which needs so many sectors.
+    ///
+    /// # Errors
+    /// When the range has fewer.
+    pub(crate) fn address_range_of(
+        &self,
+        capacity_bytes: u64,
+        kind: &str,
+        needs: u64,
+    ) -> Result<AddressRange, ConfigError> {
+        let range = self.address_range(capacity_bytes)?;
+        if range.sectors < needs {
+            let expected = format!("kind {kind:?} needs {} bytes", needs * SECTOR);
+            return refuse("footprint_bytes", range.sectors * SECTOR, expected);
+        }
+        Ok(range)
+    }
+}
