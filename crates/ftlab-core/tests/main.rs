@@ -8,5 +8,6 @@ mod pitfalls;
 mod power_cuts;
 mod rules;
 mod seam;
+mod session;
 mod timing;
 mod worked_example;

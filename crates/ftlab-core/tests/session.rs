@@ -1,9 +1,7 @@
 //! Sessions: a drive that is fed request by request is the drive of a run.
 
-mod common;
-
-use common::drives::{cases, drives, requests_of};
-use common::{Log, device, ftl_kinds, merged, small};
+use crate::common::drives::{cases, drives, requests_of};
+use crate::common::{Log, device, ftl_kinds, merged, small};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Op, Request, VecSource};
@@ -250,8 +248,8 @@ fn devices_that_cannot_have_a_session_are_refused() {
             other => panic!("{other:?}"),
         }
     };
-    let map_only = json!({ "ftl": { "kind": "map_only" }, "map_cache": { "kind": "dftl", "bytes": 4096 } });
-    assert_eq!(refused(map_only), "ftl.kind");
+    let map_only = json!({ "model": "mapping_cache", "map_cache": { "kind": "dftl", "bytes": 4096 } });
+    assert_eq!(refused(map_only), "model");
     let workload = json!({ "precondition": { "kind": "steady", "pattern": "workload" } });
     assert_eq!(refused(workload), "precondition.pattern");
     let mut config = device(small());

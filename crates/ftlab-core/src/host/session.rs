@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use dyn_clone::DynClone;
 
-use crate::config::{Arrival, DeviceConfig, FtlKind, PreconditionKind, PreconditionPattern};
+use crate::config::{DeviceConfig, Model, PreconditionPattern};
 use crate::device::{RunControl, RunOutcome, measured};
 use crate::error::{ConfigError, RunError};
 use crate::flash::Flash;
@@ -341,7 +341,7 @@ where
 {
     let host = &config.host;
     // Where completions bring requests, the client limits how many are in the drive.
-    let depth = host.depth().filter(|_| host.arrival == Arrival::Open);
+    let depth = host.depth().filter(|_| host.open().is_some());
     let mut model = HostModel::new(host, depth, drive, RunMetrics::new(None), false, ClientFeeder::new());
     model.begin();
     Box::new(model)
@@ -358,26 +358,24 @@ impl Session {
     /// when requests come is up to the client.
     ///
     /// # Errors
-    /// When the device makes no sense, has no clock (`ftl.kind = "map_only"`), is preconditioned by a workload, or fills up.
+    /// When the device makes no sense, has no clock (`model = "mapping_cache"`), is preconditioned by a workload, or fills up.
     pub fn new(
         config: &DeviceConfig,
         options: &SessionOptions,
         control: &RunControl,
     ) -> Result<Self, SessionError> {
         config.validate().map_err(SessionError::Device)?;
-        if config.ftl.kind == FtlKind::MapOnly {
-            let expected = "has no clock, so it cannot have a session: choose \"page\"";
-            return Err(refused("ftl.kind", "\"map_only\"", expected));
+        if config.model == Model::MappingCache {
+            let expected = "has no clock, so it cannot have a session: choose \"drive\"";
+            return Err(refused("model", "\"mapping_cache\"", expected));
         }
-        let wanted = &config.precondition;
-        if matches!(wanted.kind, PreconditionKind::Steady | PreconditionKind::FreeBlocks)
-            && wanted.pattern == PreconditionPattern::Workload
-        {
+        let pattern = config.precondition.aging().map(|aging| aging.pattern);
+        if pattern == Some(PreconditionPattern::Workload) {
             let expected =
                 "needs a workload, which a session does not have: choose \"uniform\" or \"sequential\"";
             return Err(refused("precondition.pattern", "\"workload\"", expected));
         }
-        let geometry = Geometry::new(config);
+        let geometry = config.to_geometry();
         let opening = Opening { config, geometry: &geometry, options: *options, control };
         let (core, precondition) = ftl::build(config, &geometry, options.seed, options.verify, opening)?;
         Ok(Self {
@@ -634,7 +632,8 @@ impl Session {
         control: &RunControl,
     ) -> Result<Vec<RequestRecord>, SessionError> {
         self.working()?;
-        let (first, now, scale) = (self.submitted, self.now()?, self.config.host.time_scale);
+        let (first, now, scale) =
+            (self.submitted, self.now()?, self.config.host.open().map_or(1.0, |open| open.time_scale));
         let arrival = |request: &Request| {
             let ns = request.arrival_ns;
             now + Time::from_ns(if scale == 1.0 { ns } else { (ns as f64 * scale).round() as u64 })
