@@ -17,10 +17,10 @@ use crate::flash::clock::{Clock, Step};
 use crate::geometry::SECTOR_BYTES;
 use crate::host::Drive;
 use crate::host::request::{Op, Request};
+use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
-use crate::metrics::run::RunMetrics;
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.

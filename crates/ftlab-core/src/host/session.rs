@@ -16,7 +16,6 @@ use std::sync::Arc;
 use dyn_clone::DynClone;
 
 use crate::config::{DeviceConfig, Model, PreconditionPattern};
-use crate::device::{RunControl, RunOutcome, measured};
 use crate::error::{ConfigError, RunError};
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
@@ -28,12 +27,14 @@ use crate::geometry::Geometry;
 use crate::host::admission::{AdmissionCounts, Fit, LATEST_NS, fit};
 use crate::host::model::{Feeder, HostModel};
 use crate::host::request::{Op, Request, VecSource};
+use crate::host::run_metrics::RunMetrics;
+use crate::host::run_metrics::measured;
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition};
 use crate::layer::{Bare, Ftl, Layer};
 use crate::metrics::RequestRecord;
-use crate::metrics::run::RunMetrics;
 use crate::metrics::summary::PreconditionSummary;
+use crate::run::{RunControl, RunOutcome};
 use crate::time::Time;
 use crate::verify::ShadowStore;
 
