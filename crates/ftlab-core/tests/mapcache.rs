@@ -1,14 +1,16 @@
 //! Mapping caches: hand-checked examples, what schemes have in common, and what must come out equal.
 
 use crate::common::{device, latencies, request, run_with};
-use ftlab_core::config::{DeviceConfig, FtlKind, Striping};
+use ftlab_core::config::{DeviceConfig, MapCacheConfig, Model, Striping};
 use ftlab_core::device::RunOptions;
+use ftlab_core::ftl::page::capacity::translation_layout;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
-use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
 use ftlab_core::mapcache::layout::TranslationLayout;
+use ftlab_core::mapcache::superblock_order::SuperblockOrder;
 use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::mapcache::{MapCacheChoice, MapCacheKind};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -17,7 +19,8 @@ fn chip(map_cache: &Value) -> DeviceConfig {
     device(json!({
         "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 64, "pages_per_block": 128, "page_bytes": 4096 },
         "timing": { "read_us": 200, "program_us": 1600, "bus_mb_per_s": 40 },
-        "ftl": { "kind": "map_only", "over_provisioning": 0.25 },
+        "model": "mapping_cache",
+        "ftl": { "over_provisioning": 0.25 },
         "map_cache": map_cache,
     }))
 }
@@ -195,10 +198,12 @@ fn a_board_of_one_window_is_that_window() {
     }
 }
 
-/// What every scheme needs beside its name, in a drive with `bytes` of memory for entries.
+/// A scheme in a drive with `bytes` of memory for entries, or a page more where that is too little.
 fn of_kind(kind: MapCacheKind, bytes: u64) -> Value {
-    // A whole page fits as well.
-    let page = if matches!(kind, MapCacheKind::Sftl | MapCacheKind::Cdftl) { 4096 } else { 0 };
+    let file = json!({ "kind": kind.name(), "bytes": bytes });
+    let section: MapCacheConfig = serde_json::from_value(file).unwrap();
+    let pages = TranslationLayout { logical_units: 1 << 20, shift: 10, slots: 1, planes: 1, block_units: 0 };
+    let page = if section.kind.least_bytes(pages) > bytes { 4096 } else { 0 };
     json!({ "kind": kind.name(), "bytes": bytes + page })
 }
 
@@ -208,25 +213,7 @@ fn schemes() -> impl Iterator<Item = MapCacheKind> {
 
 /// Bytes of memory that hold the whole table, however it is fragmented, as `docs/concepts/mapping-caches.md` has them.
 fn whole_table(config: &DeviceConfig) -> u64 {
-    use MapCacheKind::{Bsb, Cdftl, Cftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
-    let (m, shape) = (&config.map_cache, TranslationLayout::new(config));
-    let [units, pages, blocks, entries] =
-        [shape.logical_units, shape.pages(), shape.blocks(), shape.entries()].map(u64::from);
-    let beside = |bytes: u64, fraction: f64| (bytes as f64 / (1.0 - fraction)).ceil() as u64;
-    match m.kind {
-        Ideal => 0,
-        Dftl => u64::from(m.entry_bytes) * units,
-        FullPage | HalfPage | Tafp | Bsb => 4 * units,
-        // A write makes three heads at most of one.
-        Sftl => beside(4 * units + pages * (entries / 4 + 4) + 3 * 4, m.sparse_fraction),
-        Tpftl => 6 * units + 4 * pages,
-        Cdftl => beside(pages * u64::from(shape.page_bytes()), m.entry_fraction),
-        Leaftl => {
-            let groups = units.next_multiple_of(entries.min(256)) * 10;
-            groups + groups.div_ceil(3).min(8 * u64::from(m.leaftl_batch_pages))
-        }
-        Cftl => 2048 + blocks.div_ceil(8) + 8 * blocks + 10 * units,
-    }
+    config.map_cache.kind.whole_table_bytes(translation_layout(config))
 }
 
 /// Every unit has been written by itself, in no order. Then it was read once: every entry has come.
@@ -234,9 +221,9 @@ fn whole_table(config: &DeviceConfig) -> u64 {
 fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
     for kind in schemes() {
         let mut config = chip(&of_kind(kind, 1 << 20));
-        if kind == MapCacheKind::Leaftl {
+        if let MapCacheChoice::Leaftl(keys) = &mut config.map_cache.kind {
             // A segment for each unit.
-            config.map_cache.leaftl_batch_pages = 1;
+            keys.own.leaftl_batch_pages = 1;
         }
         let (units, enough) = (config.logical_pages(), whole_table(&config));
         let request = |op| move |lpn: u64| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 };
@@ -250,7 +237,7 @@ fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
         requests.extend((0..units).map(|_| rng.below(units)).map(request(Op::Read)));
         requests.extend(mixed(5, 4000, 6000));
         let mut told = |bytes: u64| {
-            config.map_cache.bytes = bytes;
+            config.map_cache.kind = config.map_cache.kind.clone().with_bytes(bytes);
             let (first, all) = (cost(&config, &requests[..warm]), cost(&config, &requests));
             let misses = (all.lookups - all.hits) - (first.lookups - first.hits);
             (misses, all.write_backs - first.write_backs, all.penalty_ns.total - first.penalty_ns.total)
@@ -277,8 +264,7 @@ fn keys_belong_to_their_kinds() {
             let mut config = chip(&json!({ "kind": kind, "bytes": "64KiB" }));
             let mut map_cache = serde_json::to_value(&config.map_cache).unwrap();
             map_cache[key] = value.clone();
-            config.map_cache = serde_json::from_value(map_cache).unwrap();
-            config.validate().err().map(|error| error.to_string())
+            refused_in(&mut config, &map_cache)
         };
         assert_eq!(refused(kind, &good), None);
         assert!(refused("dftl", &good).unwrap().contains("has no effect"), "{key}");
@@ -291,7 +277,15 @@ fn keys_belong_to_their_kinds() {
 /// What is wrong with a mapping cache on the paper's chip.
 fn refusal(map_cache: &Value) -> Option<String> {
     let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
-    config.map_cache = serde_json::from_value(map_cache.clone()).unwrap();
+    refused_in(&mut config, map_cache)
+}
+
+/// Why a section cannot be read, or makes no sense in this drive.
+fn refused_in(config: &mut DeviceConfig, map_cache: &Value) -> Option<String> {
+    match serde_json::from_value(map_cache.clone()) {
+        Ok(section) => config.map_cache = section,
+        Err(error) => return Some(error.to_string()),
+    }
     config.validate().err().map(|error| error.to_string())
 }
 
@@ -386,6 +380,11 @@ fn the_least_memory_is_what_one_window_takes() {
     assert_eq!((window.hits, window.fetch_bytes), (1, 4096 + 24 * 4 + 4096));
 }
 
+fn order(config: &DeviceConfig) -> SuperblockOrder {
+    let dynamic = config.ftl.striping == Striping::Dynamic;
+    SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
+}
+
 /// The contract of the trait, step by step: bytes in use, hits, what is written back, against the plainest record.
 #[test]
 fn every_scheme_keeps_its_contract() {
@@ -396,13 +395,13 @@ fn every_scheme_keeps_its_contract() {
         for bytes in [4096_u64, 9000, 40_000] {
             let mut config = chip(&of_kind(kind, bytes));
             // With all that a whole drive asks of it.
-            config.ftl.kind = FtlKind::Page;
+            config.model = Model::Drive;
             config.ftl.striping = striping;
             config.ftl.logical_pages = Some(config.logical_pages());
             (config.geometry.channels, config.geometry.blocks_per_plane) = (channels, 512);
-            let bytes = config.map_cache.bytes;
-            let shape = TranslationLayout::new(&config);
-            let mut cache = MapCacheKind::build(&config, shape).unwrap();
+            let bytes = config.map_cache.kind.bytes();
+            let shape = translation_layout(&config);
+            let mut cache = config.map_cache.kind.build(shape, order(&config)).unwrap();
             // Places are given out once: round the planes from their first halves, or in order from the half of the last one.
             let units_per_plane = 512 * 128;
             let place = |at: u32| at % channels * units_per_plane + at / channels;
@@ -576,7 +575,8 @@ fn learned_segments_take_less_than_the_table_unless_writes_are_random() {
         let config = device(json!({
             "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 512, "pages_per_block": 128, "page_bytes": 4096,
                 "spare_bytes": 256 },
-            "ftl": { "kind": "map_only", "logical_pages": units },
+            "model": "mapping_cache",
+            "ftl": { "logical_pages": units },
             "map_cache": { "kind": "leaftl", "bytes": "8MiB", "leaftl_gamma": gamma, "leaftl_compaction_writes": units },
         }));
         let taken: u64 = (1..=5)
@@ -664,8 +664,7 @@ fn keys_of_learned_segments_and_block_entries_are_refused_where_they_cannot_hold
     ] {
         let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
         config.geometry.spare_bytes = 35;
-        config.map_cache = serde_json::from_value(map_cache.clone()).unwrap();
-        let refused = config.validate().expect_err("refused").to_string();
+        let refused = refused_in(&mut config, &map_cache).expect("refused");
         assert!(refused.contains(key), "{map_cache}: {refused}");
     }
 }
@@ -900,7 +899,7 @@ fn a_warm_cache_of_the_whole_table_reads_in_the_time_of_ideal() {
     let expected = times(&ideal);
     for kind in schemes() {
         let mut config = drive(&of_kind(kind, 1 << 20));
-        config.map_cache.bytes = whole_table(&config);
+        config.map_cache.kind = config.map_cache.kind.clone().with_bytes(whole_table(&config));
         assert_eq!(times(&config), expected, "{kind:?}");
     }
 }

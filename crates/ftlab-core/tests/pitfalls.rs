@@ -6,7 +6,7 @@ use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate}
 use ftlab_core::flash::port::Count;
 use ftlab_core::flash::{Cause, Flash};
 use ftlab_core::ftl::page::GcCounts;
-use ftlab_core::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
+use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_core::verify::ShadowStore;

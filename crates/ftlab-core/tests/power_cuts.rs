@@ -8,7 +8,7 @@ use ftlab_core::error::FlashResult;
 use ftlab_core::flash::Flash;
 use ftlab_core::flash::port::{Count, Cut, FlashPort};
 use ftlab_core::ftl::{self, FtlVisitor};
-use ftlab_core::geometry::{Geometry, Lpn};
+use ftlab_core::geometry::Lpn;
 use ftlab_core::layer::{Ftl, Layer};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::rng::Rng;

@@ -9,7 +9,7 @@ use ftlab_core::flash::port::{Count, Cut, FlashPort, Record, Submission};
 use ftlab_core::flash::{Cause, Command, Flash};
 use ftlab_core::ftl::gc::VictimKind;
 use ftlab_core::ftl::{self, FtlVisitor};
-use ftlab_core::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
+use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
 use ftlab_core::host::request::Op;
 use ftlab_core::layer::{Ftl, Layer};
 use serde_json::json;
@@ -141,7 +141,7 @@ impl FtlVisitor for Waits<'_> {
     type Output = Vec<(Submission, Vec<usize>)>;
 
     fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output {
-        let geometry = Geometry::new(self.0);
+        let geometry = self.0.to_geometry();
         let mut flash = Flash::new(self.0, &geometry, false, Record::default());
         let mut ftl = ftl.with_port(&flash.port);
         for access in walk(geometry.logical_units, 1000) {
@@ -238,7 +238,7 @@ impl FtlVisitor for Recount<'_> {
     type Output = ();
 
     fn visit<F: Ftl<Count>>(self, mut ftl: F) {
-        let geometry = Geometry::new(self.0);
+        let geometry = self.0.to_geometry();
         let mut flash = Flash::new(self.0, &geometry, false, Count);
         for (step, access) in walk(geometry.logical_units, 1500).enumerate() {
             if step % 7 == 3 {

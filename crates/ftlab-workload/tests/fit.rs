@@ -98,7 +98,8 @@ fn misses(source: &VecSource, regions: u64, kind: &str) -> f64 {
             "page_bytes": 4096},
         "timing": {"read_us": 200, "program_us": 1600, "erase_us": 3000, "bus_mb_per_s": 40},
         "cell": {"kind": "slc"},
-        "ftl": {"kind": "map_only", "logical_bytes": (regions + 1) * (4 << 20)},
+        "model": "mapping_cache",
+        "ftl": {"logical_bytes": (regions + 1) * (4 << 20)},
         "map_cache": {"kind": kind, "bytes": "64KiB"},
         "host": {"arrival": "closed"},
     });

@@ -271,6 +271,10 @@ impl MapCacheScheme for Bsb {
         u64::from(largest.unwrap_or(0)) + u64::from(header_bytes(keys.charge_headers))
     }
 
+    fn whole_table_bytes(_: &BsbKeys, layout: TranslationLayout) -> u64 {
+        Runs::whole_table_bytes(layout)
+    }
+
     fn table_bytes_at_most(_: &BsbKeys, layout: TranslationLayout) -> TableBytes {
         let runs = Runs::table_bytes_at_most(Window::Forward(0), layout);
         TableBytes { per_page: runs.per_page + 3 * 24, ..runs }

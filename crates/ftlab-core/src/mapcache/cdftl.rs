@@ -131,6 +131,11 @@ impl MapCacheScheme for Cdftl {
         u64::from(layout.page_bytes()) + u64::from(keys.entry_bytes)
     }
 
+    fn whole_table_bytes(keys: &CdftlKeys, layout: TranslationLayout) -> u64 {
+        let bytes = u64::from(layout.pages()) * u64::from(layout.page_bytes());
+        (bytes as f64 / (1.0 - keys.entry_fraction)).ceil() as u64
+    }
+
     fn table_bytes_at_most(keys: &CdftlKeys, _: TranslationLayout) -> TableBytes {
         TableBytes { per_unit: 4, per_node: 24, node_bytes: keys.entry_bytes.into(), per_page: 24, more: 0 }
     }

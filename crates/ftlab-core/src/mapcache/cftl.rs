@@ -267,6 +267,11 @@ impl MapCacheScheme for Cftl {
         fixed_bytes(layout) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
     }
 
+    fn whole_table_bytes(_: &CftlKeys, layout: TranslationLayout) -> u64 {
+        let [units, blocks] = [layout.logical_units, layout.blocks()].map(u64::from);
+        2048 + blocks.div_ceil(8) + 8 * blocks + 10 * units
+    }
+
     fn table_bytes_at_most(_: &CftlKeys, _: TranslationLayout) -> TableBytes {
         TableBytes { per_unit: 5, per_node: 56, node_bytes: 8, per_page: 8, more: 0 }
     }

@@ -108,6 +108,10 @@ impl MapCacheScheme for Dftl {
         keys.entry_bytes.into()
     }
 
+    fn whole_table_bytes(keys: &DftlKeys, layout: TranslationLayout) -> u64 {
+        u64::from(keys.entry_bytes) * u64::from(layout.logical_units)
+    }
+
     fn table_bytes_at_most(keys: &DftlKeys, _: TranslationLayout) -> TableBytes {
         TableBytes { per_unit: 4, per_node: 24, node_bytes: keys.entry_bytes.into(), per_page: 8, more: 0 }
     }

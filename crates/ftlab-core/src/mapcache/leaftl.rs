@@ -579,6 +579,12 @@ impl MapCacheScheme for Leaftl {
         16 << layout.shift.min(GROUP_SHIFT)
     }
 
+    fn whole_table_bytes(keys: &LeaftlKeys, layout: TranslationLayout) -> u64 {
+        let [units, entries] = [layout.logical_units, layout.entries()].map(u64::from);
+        let groups = units.next_multiple_of(entries.min(256)) * 10;
+        groups + groups.div_ceil(3).min(8 * u64::from(keys.leaftl_batch_pages))
+    }
+
     /// All segments stay in the tables, in memory of the drive or not: one for each unit, at worst.
     fn table_bytes_at_most(keys: &LeaftlKeys, layout: TranslationLayout) -> TableBytes {
         let more = 64 * u64::from(keys.leaftl_batch_pages.min(layout.logical_units));

@@ -71,16 +71,34 @@ macro_rules! map_caches {
             /// The first value beyond its limits.
             pub(crate) fn check(&self, page: PageSizes, layout: TranslationLayout) -> Result<(), ConfigError> {
                 match self {
-                    MapCacheChoice::Ideal(_) => Ok(()),
+                    MapCacheChoice::Ideal(_) => return Ok(()),
                     $(MapCacheChoice::$kind(keys) => {
                         $file::$kind::check_keys(&keys.own, page).map_err(|error| error.within("map_cache"))?;
-                        let least = $file::$kind::least_bytes(&keys.own, keys.bytes, layout);
-                        if keys.bytes < least {
-                            let expected = format!("must hold one fetch: at least {least} bytes");
-                            return refuse("map_cache.bytes", keys.bytes, expected);
-                        }
-                        Ok(())
                     })+
+                }
+                let least = self.least_bytes(layout);
+                if self.bytes() < least {
+                    let expected = format!("must hold one fetch: at least {least} bytes");
+                    return refuse("map_cache.bytes", self.bytes(), expected);
+                }
+                Ok(())
+            }
+
+            /// The least memory that holds one fetch, when it has as much as it has; 0 for `ideal`.
+            pub fn least_bytes(&self, layout: TranslationLayout) -> u64 {
+                match self {
+                    MapCacheChoice::Ideal(_) => 0,
+                    $(MapCacheChoice::$kind(keys) => {
+                        $file::$kind::least_bytes(&keys.own, keys.bytes, layout)
+                    })+
+                }
+            }
+
+            /// Memory that holds the whole table, however it is fragmented; 0 for `ideal`.
+            pub fn whole_table_bytes(&self, layout: TranslationLayout) -> u64 {
+                match self {
+                    MapCacheChoice::Ideal(_) => 0,
+                    $(MapCacheChoice::$kind(keys) => $file::$kind::whole_table_bytes(&keys.own, layout),)+
                 }
             }
 

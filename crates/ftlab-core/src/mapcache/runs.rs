@@ -150,6 +150,11 @@ impl Runs {
         true
     }
 
+    /// The whole table in runs, without headers.
+    pub(super) fn whole_table_bytes(layout: TranslationLayout) -> u64 {
+        u64::from(ENTRY_BYTES) * u64::from(layout.logical_units)
+    }
+
     /// What its tables take at most, when every run may be as short as what `window` fetches.
     pub(super) fn table_bytes_at_most(window: Window, layout: TranslationLayout) -> TableBytes {
         // What a forward window fetched may be cut down to one entry.
@@ -537,6 +542,10 @@ macro_rules! fixed_window {
             ) -> u64 {
                 use $crate::mapcache::runs::{FixedWindow, header_bytes};
                 (keys.window().bytes(layout) + header_bytes(keys.charge_headers())).into()
+            }
+
+            fn whole_table_bytes(_: &Self::Keys, layout: $crate::mapcache::layout::TranslationLayout) -> u64 {
+                $crate::mapcache::runs::Runs::whole_table_bytes(layout)
             }
 
             fn table_bytes_at_most(

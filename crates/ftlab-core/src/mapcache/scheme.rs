@@ -62,6 +62,9 @@ pub trait MapCacheScheme: Scheme + MapCache + Sized + 'static {
     /// The least memory that holds one fetch, when `bytes` of it are given.
     fn least_bytes(keys: &Self::Keys, bytes: u64, layout: TranslationLayout) -> u64;
 
+    /// Memory that holds the whole table, however it is fragmented: every lookup but the first of an entry hits then.
+    fn whole_table_bytes(keys: &Self::Keys, layout: TranslationLayout) -> u64;
+
     /// What its tables take in this program, at most.
     fn table_bytes_at_most(keys: &Self::Keys, layout: TranslationLayout) -> TableBytes;
 

@@ -147,6 +147,13 @@ impl MapCacheScheme for Sftl {
         page + page / 16 + 4 + u64::from(keys.buffered_at_most(bytes) * BUFFERED_BYTES)
     }
 
+    fn whole_table_bytes(keys: &SftlKeys, layout: TranslationLayout) -> u64 {
+        let [units, pages, entries] = [layout.logical_units, layout.pages(), layout.entries()].map(u64::from);
+        // A write makes three heads at most of one.
+        let bytes = 4 * units + pages * (entries / 4 + 4) + 3 * 4;
+        (bytes as f64 / (1.0 - keys.sparse_fraction)).ceil() as u64
+    }
+
     fn table_bytes_at_most(keys: &SftlKeys, _: TranslationLayout) -> TableBytes {
         let more = 16 * u64::from(keys.sparse_entries);
         TableBytes { per_unit: 1, per_node: 0, node_bytes: 1, per_page: 40, more }

@@ -136,6 +136,10 @@ impl MapCacheScheme for Tpftl {
         (CACHED_BYTES + NODE_BYTES).into()
     }
 
+    fn whole_table_bytes(_: &TpftlKeys, layout: TranslationLayout) -> u64 {
+        6 * u64::from(layout.logical_units) + 4 * u64::from(layout.pages())
+    }
+
     fn table_bytes_at_most(_: &TpftlKeys, _: TranslationLayout) -> TableBytes {
         TableBytes { per_unit: 4, per_node: 28, node_bytes: ENTRY_BYTES.into(), per_page: 64, more: 0 }
     }

@@ -4,6 +4,7 @@ pub mod drives;
 
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
+use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use serde_json::{Value, json};
@@ -42,8 +43,7 @@ pub fn small() -> Value {
 
 /// Every translation layer, as device files name them.
 pub fn ftl_kinds() -> Vec<&'static str> {
-    let kinds = ftlab_core::ftl::SCHEMES.iter().map(|scheme| scheme.name);
-    kinds.filter(|kind| *kind != "map_only").collect()
+    FtlKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
 /// A request of `sectors` at `lba` that arrives at `us`.
