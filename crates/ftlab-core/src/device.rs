@@ -1,104 +1,24 @@
 //! Composition: a described drive, put together and run.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-
 use crate::config::{DeviceConfig, Model, Stop};
 use crate::error::ConfigError;
 pub use crate::error::RunError;
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
 use crate::flash::direct::Direct;
-use crate::flash::port::{Count, FlashPort};
+use crate::flash::port::Count;
 use crate::flash::timeline::Timeline;
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
-use crate::host::admission::{Admission, AdmissionCounts};
-use crate::host::model::{Feeder, HostModel};
+use crate::host::admission::Admission;
 use crate::host::request::SourceFactory;
+use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
 use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
-use crate::metrics::run::{BusyTimes, RunMetrics};
-use crate::metrics::series::{Series, SeriesEvery};
-use crate::metrics::summary::{Summary, VerifySummary};
+pub use crate::run::{RunControl, RunOptions, RunOutcome};
 use crate::verify::ShadowStore;
-
-/// What a run does beyond what the device says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunOptions {
-    /// Seed of every random choice inside the drive.
-    pub seed: u64,
-    /// Stop after this many requests.
-    pub requests: Option<u64>,
-    /// Keep a version for every sector and check every read against it.
-    pub verify: bool,
-    /// Keep simulated time. Without it nothing is timed and write amplification comes out fastest.
-    pub timing: bool,
-    /// Collect a time series.
-    pub series: Option<SeriesEvery>,
-    /// Keep time event by event even where a faster port tells the same: to compare the two.
-    pub event_by_event: bool,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        Self { seed: 1, requests: None, verify: false, timing: true, series: None, event_by_event: false }
-    }
-}
-
-/// Shared with a thread that watches a run: progress out, interruption in.
-#[derive(Debug, Default)]
-pub struct RunControl {
-    cancelled: AtomicBool,
-    preconditioning: AtomicU8,
-    completed: AtomicU64,
-    /// Share of the input consumed, in millionths; `u64::MAX` while unknown.
-    millionths: AtomicU64,
-}
-
-impl RunControl {
-    /// Ask the run to end soon; it returns what it has measured, marked partial.
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
-    /// Whether [`cancel`](Self::cancel) was called.
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-    /// Whether the drive is being preconditioned.
-    pub fn is_preconditioning(&self) -> bool {
-        self.preconditioning.load(Ordering::Relaxed) != 0
-    }
-    /// Requests taken from the workload so far.
-    pub fn completed(&self) -> u64 {
-        self.completed.load(Ordering::Relaxed)
-    }
-    /// Share of the phase done, 0 to 1, when it can be told.
-    pub fn fraction(&self) -> Option<f64> {
-        match self.millionths.load(Ordering::Relaxed) {
-            u64::MAX => None,
-            millionths => Some(millionths as f64 / 1e6),
-        }
-    }
-    pub(crate) fn report(&self, preconditioning: bool, completed: u64, fraction: Option<f64>) {
-        self.preconditioning.store(preconditioning.into(), Ordering::Relaxed);
-        self.completed.store(completed, Ordering::Relaxed);
-        let millionths = fraction.map_or(u64::MAX, |fraction| (fraction.clamp(0.0, 1.0) * 1e6) as u64);
-        self.millionths.store(millionths, Ordering::Relaxed);
-    }
-}
-
-/// What a run leaves.
-#[derive(Debug, Clone)]
-pub struct RunOutcome {
-    /// Everything measured until the end, or until `error`.
-    pub summary: Summary,
-    /// Time series, when asked for.
-    pub series: Option<Series>,
-    /// Why the run ended early, if it did. Interruption is no error: `summary.partial` tells.
-    pub error: Option<RunError>,
-}
 
 /// Put the drive together, precondition it, run the workload, and report.
 ///
@@ -213,45 +133,6 @@ fn run_timed<L: Layer<C>, C: Clock>(
     let (mut model, result) = timed::run(config, drive, admission, metrics, options, control, observer);
     let counts = model.feeder.admission.counts();
     measured(config, &mut model, counts, result.err())
-}
-
-/// What a host with a clock has measured.
-pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
-    config: &DeviceConfig,
-    model: &mut HostModel<L, C, F>,
-    counts: AdmissionCounts,
-    error: Option<RunError>,
-) -> RunOutcome {
-    let HostModel { drive, metrics, .. } = model;
-    let port = &mut drive.flash.port;
-    let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
-    let ledger = port.ledger();
-    let busy = BusyTimes {
-        units_ps: ledger.busy_ps.clone(),
-        channels_ps: ledger.channel_busy_ps.clone(),
-        port_bytes,
-        idle_from,
-    };
-    audited(config, drive, counts, metrics, Some(&busy), error)
-}
-
-/// Audit the drive and write its summary.
-fn audited<L: Layer<P>, P: FlashPort>(
-    config: &DeviceConfig,
-    drive: &Drive<L, P>,
-    counts: AdmissionCounts,
-    metrics: &mut RunMetrics,
-    busy: Option<&BusyTimes>,
-    mut error: Option<RunError>,
-) -> RunOutcome {
-    let Drive { top, flash, shadow, .. } = drive;
-    let mut summary = metrics.summary(config, top, flash, counts, busy);
-    if let Some(shadow) = shadow {
-        let audit = top.verify(&flash.nand);
-        summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..shadow.counts() });
-        error = error.or(audit.err().map(RunError::Mismatch));
-    }
-    RunOutcome { summary, series: metrics.series(top, flash), error }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod plane_order;
 pub mod quantity;
 pub mod rng;
+pub mod run;
 pub mod scheme;
 pub mod schemes;
 pub mod table;

@@ -6,6 +6,7 @@ use crate::config::{ArrivalChoice, Model, PreconditionChoice, WearLevelingChoice
 use crate::flash::cell::CellChoice;
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::kinds::FtlChoice;
+use crate::ftl::placement::PlacementChoice;
 use crate::mapcache::MapCacheChoice;
 use crate::scheme::{AxisInfo, NoKeys, SchemeInfo};
 
@@ -13,6 +14,7 @@ static AXES: LazyLock<Vec<AxisInfo>> = LazyLock::new(|| {
     vec![
         model(),
         AxisInfo::of::<FtlChoice>(),
+        AxisInfo::of::<PlacementChoice>(),
         AxisInfo::of::<VictimChoice>(),
         AxisInfo::of::<MapCacheChoice>(),
         AxisInfo::of::<WearLevelingChoice>(),

@@ -1,6 +1,6 @@
 //! What makes no physical sense is refused: each section by itself, and then the sections together.
 
-use crate::config::{DeviceConfig, Model, PlaneChoice};
+use crate::config::{DeviceConfig, Model};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::page::capacity;
 use crate::mapcache::scheme::PageSizes;
@@ -20,13 +20,13 @@ impl DeviceConfig {
         if self.ftl.summary_page && g.pages_per_block < 2 {
             return refuse("ftl.summary_page", true, "needs at least 2 pages in a block");
         }
-        if self.ftl.plane_choice == PlaneChoice::MostFree && capacity::open_blocks_per_plane(self) > 1 {
+        if self.ftl.placement.compares_planes() && capacity::open_blocks_per_plane(self) > 1 {
             let expected = "compares the one open block of each plane: needs ftl.streams = 1, ftl.gc_open_block = \"shared\" and map_cache.kind = \"ideal\"";
             return refuse("ftl.plane_choice", "\"most_free\"", expected);
         }
         capacity::check(self)?;
         self.host.check()?;
-        let plain = self.ftl.streams == 1 && g.unit_bytes() == g.page_bytes;
+        let plain = self.ftl.placement.host_slots() == 1 && g.unit_bytes() == g.page_bytes;
         self.precondition.check(self.ftl.gc_high(), plain)
     }
 

@@ -6,32 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::kinds::FtlChoice;
+use crate::ftl::placement::PlacementChoice;
 use crate::plane_order::AllocationOrder;
 use crate::quantity;
 use crate::scheme::{NoKeys, axis};
-
-/// Where a page is written, channel > way > die.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Striping {
-    /// The logical address decides: reads that were written together are spread as their addresses are.
-    #[default]
-    Static,
-    /// The next in turn: consecutive writes are spread, whatever their addresses.
-    Dynamic,
-}
-
-/// Which plane of the chosen die takes a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PlaneChoice {
-    /// As `striping` says, by the plane's letter in `allocation`.
-    #[default]
-    Ordered,
-    /// The plane with most free pages, ties in turn, among those whose open block is newer than the block that
-    /// holds the page now (the Microsoft extension of DiskSim).
-    MostFree,
-}
 
 /// Where pages that garbage collection copies are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -131,12 +109,9 @@ pub struct FtlConfig {
     pub gc_when: GcWhen,
     /// The order in which consecutive pages use channel, way, die and plane: the first letter varies fastest.
     pub allocation: AllocationOrder,
-    /// Whether the address or the turn decides.
-    pub striping: Striping,
-    /// Which plane of the chosen die takes a page.
-    pub plane_choice: PlaneChoice,
-    /// Open blocks for host writes in each plane; a request's stream number, modulo this, chooses.
-    pub streams: u32,
+    /// Which plane and which open block takes a page.
+    #[serde(flatten)]
+    pub placement: PlacementChoice,
     /// Keep the last page of each block for a summary, programmed with one sector when the block is full.
     pub summary_page: bool,
     /// How erases are spread.
@@ -194,9 +169,6 @@ impl FtlConfig {
             let expected = format!("must be a multiple of the mapping unit, {unit_bytes} bytes");
             return refuse("ftl.logical_bytes", bytes, expected);
         }
-        if f.streams == 0 || f.streams > 64 {
-            return refuse("ftl.streams", f.streams, "must be from 1 to 64");
-        }
         if f.gc_low_free_blocks == 0 {
             return refuse("ftl.gc_low_free_blocks", 0, "must be at least 1: copies need a free block");
         }
@@ -207,7 +179,8 @@ impl FtlConfig {
         if let WearLevelingChoice::Static(StaticKeys { wear_leveling_threshold: 0 }) = f.wear_leveling {
             return refuse("ftl.wear_leveling_threshold", 0, "must be at least 1");
         }
-        f.gc.check()
+        f.gc.check()?;
+        f.placement.check()
     }
 }
 
@@ -224,9 +197,7 @@ impl Default for FtlConfig {
             gc_open_block: GcOpenBlock::Separate,
             gc_when: GcWhen::OnWrite,
             allocation: AllocationOrder::default(),
-            striping: Striping::Static,
-            plane_choice: PlaneChoice::Ordered,
-            streams: 1,
+            placement: PlacementChoice::default(),
             summary_page: false,
             wear_leveling: WearLevelingChoice::default(),
         }

@@ -24,8 +24,8 @@ pub use crate::plane_order::AllocationOrder;
 pub use buffers::{BufferConfig, BufferKind, NvmConfig, NvmKind};
 pub use cell::CellConfig;
 pub use ftl::{
-    FreeBlockChoice, FreeBlockKeys, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, StaticKeys, Striping,
-    WearLeveling, WearLevelingChoice,
+    FreeBlockChoice, FreeBlockKeys, FtlConfig, GcOpenBlock, GcWhen, StaticKeys, WearLeveling,
+    WearLevelingChoice,
 };
 pub use geometry::{GeometryConfig, MAX_UNITS};
 pub use host::{

@@ -5,7 +5,7 @@
 use crate::config::{DeviceConfig, Model};
 use crate::flash::port::Count;
 use crate::ftl::kinds::FtlKind;
-use crate::ftl::placement::Stripe;
+use crate::ftl::placement::Placements;
 use crate::geometry::Geometry;
 use crate::layer::Ftl;
 
@@ -35,10 +35,15 @@ pub fn build<V: FtlVisitor>(
     visitor: V,
 ) -> V::Output {
     match (config.model, config.ftl.kind.kind(), config.map_cache.kind.is_cache()) {
-        (Model::Drive, FtlKind::Page, false) => visitor
-            .visit(page::PageFtl::<gc::Victims, Stripe, (), false>::new(config, geometry, seed, verify)),
+        (Model::Drive, FtlKind::Page, false) => {
+            visitor.visit(page::PageFtl::<gc::Victims, Placements, (), false>::new(
+                config, geometry, seed, verify,
+            ))
+        }
         (Model::Drive, FtlKind::Page, true) => {
-            visitor.visit(page::PageFtl::<gc::Victims, Stripe, (), true>::new(config, geometry, seed, verify))
+            visitor.visit(page::PageFtl::<gc::Victims, Placements, (), true>::new(
+                config, geometry, seed, verify,
+            ))
         }
         (Model::MappingCache, ..) => visitor
             .visit(map_only::MapOnlyFtl::new(config, geometry).expect("validated: there is a mapping cache")),

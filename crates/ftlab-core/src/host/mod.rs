@@ -4,6 +4,7 @@ pub mod admission;
 pub(crate) mod model;
 pub(crate) mod precondition;
 pub mod request;
+pub(crate) mod run_metrics;
 pub mod session;
 pub mod split;
 pub(crate) mod timed;

@@ -17,10 +17,10 @@ use crate::flash::clock::{Clock, Step};
 use crate::geometry::SECTOR_BYTES;
 use crate::host::Drive;
 use crate::host::request::{Op, Request};
+use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
-use crate::metrics::run::RunMetrics;
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.
@@ -554,6 +554,11 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         }
     }
 
+    /// Whether the timer of the next arrival is set.
+    pub(crate) fn awaits_arrival(&self) -> bool {
+        self.next_number.is_none()
+    }
+
     /// A request is at the host now, whatever the feeder has.
     pub(crate) fn arrive_at_once(&mut self, request: Request, index: u64) {
         self.arrive(request, index, self.now());
@@ -563,7 +568,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     }
 
     /// Whether request `index` is at the host or in the drive.
-    pub(crate) fn holds(&self, index: u64) -> bool {
+    pub(crate) fn has(&self, index: u64) -> bool {
         let slots = self.slots.iter().zip(0..);
         slots.filter(|(slot, _)| slot.index == index).any(|(_, at)| !self.free_slots.contains(&at))
     }

@@ -3,7 +3,6 @@
 use crate::access::Access;
 use crate::cause::Cause;
 use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
-use crate::device::RunControl;
 use crate::error::RunError;
 use crate::flash::port::Count;
 use crate::geometry::Lpn;
@@ -14,6 +13,7 @@ use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Ftl;
 use crate::metrics::summary::PreconditionSummary;
 use crate::rng::Rng;
+use crate::run::RunControl;
 
 /// Ages a drive, and reports how far it got.
 struct Aging<'r, F> {

@@ -1,17 +1,17 @@
 //! Driving with a clock: the requests of a workload, at their own times or as completions bring them.
 
 use crate::config::{DeviceConfig, Stop};
-use crate::device::{RunControl, RunOptions};
 use crate::error::RunError;
 use crate::flash::clock::Clock;
 use crate::host::admission::Admission;
 use crate::host::model::{Feeder, HostModel};
 use crate::host::request::Request;
+use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Layer;
-use crate::metrics::run::RunMetrics;
 use crate::metrics::{Observer, RequestRecord};
+use crate::run::{RunControl, RunOptions};
 use crate::time::Time;
 
 /// Feeds the host with a workload.

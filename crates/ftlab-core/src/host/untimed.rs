@@ -1,16 +1,16 @@
 //! Driving without a clock: requests one after the other, as fast as they can be decided.
 
 use crate::config::{DeviceConfig, Stop};
-use crate::device::{RunControl, RunOptions};
 use crate::error::{FlashResult, RunError};
 use crate::flash::port::Count;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
+use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Layer;
-use crate::metrics::run::RunMetrics;
 use crate::metrics::{Observer, RequestRecord};
+use crate::run::{RunControl, RunOptions};
 use crate::time::Time;
 
 /// Run all requests of `admission`. What was counted stays in `metrics` whether or not this ends in an error.

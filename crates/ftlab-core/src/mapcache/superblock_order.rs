@@ -103,6 +103,6 @@ impl SuperblockOrder {
 #[cfg(test)]
 pub(super) fn superblock_order(text: &str) -> SuperblockOrder {
     let config: crate::config::DeviceConfig = serde_json::from_str(text).expect("a device file");
-    let dynamic = config.ftl.striping == crate::config::Striping::Dynamic;
+    let dynamic = config.ftl.placement.goes_by_turn();
     SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{DeviceConfig, Model, Striping};
+use crate::config::{DeviceConfig, Model};
 use crate::ftl::page::capacity::translation_layout;
 use crate::geometry::Lpn;
 use crate::mapcache::MapCacheKind;
@@ -195,7 +195,7 @@ impl Translation {
         let layout = translation_layout(config);
         let order = match config.model {
             Model::Drive => {
-                let dynamic = config.ftl.striping == Striping::Dynamic;
+                let dynamic = config.ftl.placement.goes_by_turn();
                 SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
             }
             Model::MappingCache => SuperblockOrder::default(),

@@ -2,7 +2,6 @@
 
 pub mod latency;
 pub mod report;
-pub(crate) mod run;
 pub mod series;
 pub mod summary;
 

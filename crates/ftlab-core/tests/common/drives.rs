@@ -5,6 +5,7 @@ use ftlab_core::ftl::gc::VictimKind;
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::schemes::axes;
+use proptest::collection::SizeRange;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -135,10 +136,16 @@ fn keep_own_keys(value: &mut Value) {
 
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 pub fn requests() -> impl Strategy<Value = Vec<Request>> {
+    requests_of(1..250)
+}
+
+/// As [`requests`], as many as `count` says.
+pub fn requests_of(count: impl Into<SizeRange>) -> impl Strategy<Value = Vec<Request>> {
+    let count = count.into();
     let one = (0..10_u32, any::<u64>(), prop_oneof![4 => 1..20_u32, 1 => 20..100_u32], 0..3_u16, 0..400_u64);
     // Where everything is written, or much is only read and trimmed.
     let written = proptest::sample::select(vec![900, 200]);
-    (proptest::collection::vec(one, 1..250), written).prop_map(|(rows, written)| {
+    (proptest::collection::vec(one, count), written).prop_map(|(rows, written)| {
         let mut arrival_ns = 0;
         let request = |(kind, lba, sectors, stream, gap)| {
             let op = match kind {

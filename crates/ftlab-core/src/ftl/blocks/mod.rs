@@ -9,14 +9,12 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::OpenSlot;
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 
 mod free_blocks;
 
 use free_blocks::FreeBlocks;
-
-/// Which of a plane's open blocks takes a page, as a number.
-pub type OpenSlot = usize;
 
 /// Most mapping units of a page, by validation.
 pub const MAX_SLOTS: usize = 16;

@@ -15,9 +15,9 @@ use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
-use crate::ftl::blocks::{Append, Data, MAX_SLOTS, OpenSlot, Place};
+use crate::ftl::blocks::{Append, Data, MAX_SLOTS, Place};
 use crate::ftl::gc::policy::VictimPolicy;
-use crate::ftl::placement::Placement;
+use crate::ftl::placement::policy::{OpenSlot, Placement};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::mapcache::cftl::follow;
 

@@ -13,15 +13,16 @@
 
 use crate::access::Access;
 use crate::cause::Cause;
-use crate::config::{DeviceConfig, FtlConfig, GcWhen};
+use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
-use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, OpenSlot, Place};
+use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, Place};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::gc::{VictimChoice, Victims};
-use crate::ftl::placement::{Placement, Stripe};
+use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
+use crate::ftl::placement::{PlacementChoice, Placements};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::layer::{Ftl, Layer};
 use crate::mapcache::cache::Intent;
@@ -55,7 +56,7 @@ struct Counters {
 /// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
 /// `CACHED`: with a mapping cache.
 #[derive(Debug, Clone)]
-pub struct PageFtl<V = Victims, L = Stripe, T = (), const CACHED: bool = false> {
+pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = false> {
     geometry: Geometry,
     config: FtlConfig,
     copyback: bool,
@@ -70,8 +71,12 @@ pub struct PageFtl<V = Victims, L = Stripe, T = (), const CACHED: bool = false> 
     survivors: Vec<Ppn>,
 }
 
-impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, T: Ticket, const CACHED: bool>
-    PageFtl<V, L, T, CACHED>
+impl<
+    V: VictimPolicy<Keys = VictimChoice>,
+    L: Placement<Keys = PlacementChoice>,
+    T: Ticket,
+    const CACHED: bool,
+> PageFtl<V, L, T, CACHED>
 {
     /// An empty drive of a validated configuration.
     ///
@@ -82,11 +87,13 @@ impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, T: Ticket, const CACHED
         assert_eq!(table.translation.is_some(), CACHED, "map_cache.kind and the type agree");
         let ftl = config.ftl.clone();
         let slots = capacity::open_blocks_per_plane(config) as usize;
+        let setting =
+            Setting { allocation: ftl.allocation, copies_apart: ftl.gc_open_block == GcOpenBlock::Separate };
         let victims = V::new(geometry, &ftl.gc, Rng::new(seed, "gc"));
         Self {
             copyback: config.timing.copyback,
             blocks: Blocks::new(geometry, &ftl, slots, victims),
-            placement: L::new(geometry, &ftl),
+            placement: L::new(geometry, &ftl.placement, setting),
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
             gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
             table,
@@ -481,8 +488,12 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     }
 }
 
-impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, P: FlashPort, const CACHED: bool> Ftl<P>
-    for PageFtl<V, L, P::Ticket, CACHED>
+impl<
+    V: VictimPolicy<Keys = VictimChoice>,
+    L: Placement<Keys = PlacementChoice>,
+    P: FlashPort,
+    const CACHED: bool,
+> Ftl<P> for PageFtl<V, L, P::Ticket, CACHED>
 {
     type On<Q: FlashPort> = PageFtl<V, L, Q::Ticket, CACHED>;
 

@@ -7,14 +7,18 @@ use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
-use crate::ftl::blocks::OpenSlot;
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::gc::policy::VictimPolicy;
-use crate::ftl::placement::Placement;
+use crate::ftl::placement::PlacementChoice;
+use crate::ftl::placement::policy::{OpenSlot, Placement};
 use crate::geometry::{BlockId, PageAt, PlaneId, Ppn};
 
-impl<V: VictimPolicy<Keys = VictimChoice>, L: Placement, T: Ticket, const CACHED: bool>
-    PageFtl<V, L, T, CACHED>
+impl<
+    V: VictimPolicy<Keys = VictimChoice>,
+    L: Placement<Keys = PlacementChoice>,
+    T: Ticket,
+    const CACHED: bool,
+> PageFtl<V, L, T, CACHED>
 {
     /// Start again after a power cut, from what flash holds: `self` is what was in memory, of which only the configuration
     /// is used (and what translation pages hold, which is kept there instead of in the array).

@@ -1,21 +1,58 @@
 //! What a placement is.
 
 use crate::access::Access;
-use crate::config::FtlConfig;
+use crate::error::ConfigError;
 use crate::flash::nand::NandArray;
-use crate::ftl::blocks::OpenSlot;
 use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
-use crate::plane_order::PlaneOrder;
+use crate::plane_order::{AllocationOrder, PlaneOrder};
+use crate::scheme::Scheme;
+
+/// Which of a plane's open blocks takes a page, as a number.
+pub type OpenSlot = usize;
+
+/// What the keys that all placements share say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The order in which consecutive pages use channel, way, die and plane.
+    pub allocation: AllocationOrder,
+    /// Whether copies have an open block of their own in each plane.
+    pub copies_apart: bool,
+}
 
 /// Decides which plane and which of its open blocks takes a page.
 ///
 /// Order of calls for a page of the host: [`host`](Self::host), then [`plane`](Self::plane) for the planes that come in
 /// question, then [`placed`](Self::placed) for the one that takes it. [`opened`](Self::opened) and
 /// [`pages_taken`](Self::pages_taken) say what became of blocks. A placement keeps its own tables and changes nothing else.
-/// All methods are required.
-pub trait Placement: Clone + Send + Sized + 'static {
+/// Required: all methods but `check_keys`, `goes_by_turn` and
+/// `compares_planes`.
+pub trait Placement: Scheme + Clone + Send + Sized + 'static {
     /// For drives of shape `geometry`.
-    fn new(geometry: &Geometry, config: &FtlConfig) -> Self;
+    fn new(geometry: &Geometry, keys: &Self::Keys, setting: Setting) -> Self;
+
+    /// Check the limits of its keys; keys in errors are without their section.
+    ///
+    /// # Errors
+    /// The first value beyond them.
+    fn check_keys(keys: &Self::Keys) -> Result<(), ConfigError> {
+        let _ = keys;
+        Ok(())
+    }
+
+    /// Open blocks of each plane for the host. Blocks for copies come beside them, or share the first.
+    fn host_slots(keys: &Self::Keys) -> u32;
+
+    /// Whether pages go to the plane whose turn it is, and not where their address says.
+    fn goes_by_turn(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
+
+    /// Whether it compares the open block of each plane with those of others: there may be only one then.
+    fn compares_planes(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
 
     /// Open blocks of each plane that it uses, those for copies included; they have the lowest numbers.
     fn slots(&self) -> usize;

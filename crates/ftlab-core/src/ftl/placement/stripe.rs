@@ -1,13 +1,68 @@
 //! Pages in turn over the planes, by their addresses or as they come.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::most_free::MostFree;
-use super::policy::Placement;
+use super::policy::{OpenSlot, Placement, Setting};
 use crate::access::Access;
-use crate::config::{FtlConfig, GcOpenBlock, PlaneChoice, Striping};
+use crate::error::{ConfigError, refuse};
 use crate::flash::nand::NandArray;
-use crate::ftl::blocks::OpenSlot;
 use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
+use crate::scheme::{Contrast, Scheme};
+
+/// Where a page is written, channel > way > die.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Striping {
+    /// The logical address decides: reads that were written together are spread as their addresses are.
+    #[default]
+    Static,
+    /// The next in turn: consecutive writes are spread, whatever their addresses.
+    Dynamic,
+}
+
+/// Which plane of the chosen die takes a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaneChoice {
+    /// As `striping` says, by the plane's letter in `allocation`.
+    #[default]
+    Ordered,
+    /// The plane with most free pages, ties in turn, among those whose open block is newer than the block that
+    /// holds the page now (the Microsoft extension of DiskSim).
+    MostFree,
+}
+
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct StripeKeys {
+    /// Whether the address or the turn decides.
+    pub striping: Striping,
+    /// Which plane of the chosen die takes a page.
+    pub plane_choice: PlaneChoice,
+    /// Open blocks for host writes in each plane; a request's stream number, modulo this, chooses.
+    pub streams: u32,
+}
+
+impl Default for StripeKeys {
+    fn default() -> Self {
+        Self { striping: Striping::Static, plane_choice: PlaneChoice::Ordered, streams: 1 }
+    }
+}
+
+impl Scheme for Stripe {
+    const SUMMARY: &'static str = "Pages in turn over the planes, by their addresses or as they come.";
+    const SOURCE: &'static str = "the usual rule; `plane_choice = \"most_free\"` is that of the Microsoft extension of DiskSim";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "striping", value: "\"dynamic\"", with: &[] },
+        Contrast { key: "plane_choice", value: "\"most_free\"", with: &["ftl.gc_open_block=shared"] },
+        Contrast { key: "streams", value: "2", with: &["workload.streams=2"] },
+    ];
+    type Keys = StripeKeys;
+}
 
 /// See the module. Each stream of the host has an open block in each plane.
 #[derive(Debug, Clone)]
@@ -23,20 +78,36 @@ pub struct Stripe {
 }
 
 impl Placement for Stripe {
-    fn new(geometry: &Geometry, config: &FtlConfig) -> Self {
-        let ordered = config.plane_choice == PlaneChoice::Ordered;
+    fn new(geometry: &Geometry, keys: &StripeKeys, setting: Setting) -> Self {
+        let ordered = keys.plane_choice == PlaneChoice::Ordered;
         Self {
-            order: PlaneOrder::new(geometry, config.allocation, ordered),
-            striping: config.striping,
-            streams: config.streams,
-            copy_slot: match config.gc_open_block {
-                GcOpenBlock::Separate => config.streams as usize,
-                GcOpenBlock::Shared => 0,
-            },
+            order: PlaneOrder::new(geometry, setting.allocation, ordered),
+            striping: keys.striping,
+            streams: keys.streams,
+            copy_slot: if setting.copies_apart { keys.streams as usize } else { 0 },
             slot_shift: geometry.slots_per_page.trailing_zeros(),
             next_turn: 0,
             most_free: (!ordered).then(|| MostFree::new(geometry)),
         }
+    }
+
+    fn check_keys(keys: &StripeKeys) -> Result<(), ConfigError> {
+        if keys.streams == 0 || keys.streams > 64 {
+            return refuse("streams", keys.streams, "must be from 1 to 64");
+        }
+        Ok(())
+    }
+
+    fn host_slots(keys: &StripeKeys) -> u32 {
+        keys.streams
+    }
+
+    fn goes_by_turn(keys: &StripeKeys) -> bool {
+        keys.striping == Striping::Dynamic
+    }
+
+    fn compares_planes(keys: &StripeKeys) -> bool {
+        keys.plane_choice == PlaneChoice::MostFree
     }
 
     fn slots(&self) -> usize {

@@ -1,11 +1,16 @@
 //! The metrics of a run: what completed, how long it took, and the series over time.
 
+use crate::cause::CAUSES;
 use crate::config::{DeviceConfig, Model};
+use crate::error::RunError;
+use crate::flash::Flash;
+use crate::flash::clock::Clock;
 use crate::flash::port::FlashPort;
-use crate::flash::{CAUSES, Flash};
 use crate::geometry::SECTOR_BYTES;
 use crate::geometry::{BlockId, Geometry};
+use crate::host::Drive;
 use crate::host::admission::AdmissionCounts;
+use crate::host::model::{Feeder, HostModel};
 use crate::host::request::Op;
 use crate::layer::Layer;
 use crate::metrics::latency::Latency;
@@ -13,8 +18,9 @@ use crate::metrics::report::Report;
 use crate::metrics::series::{Readings, Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
     ByCause, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary, ParallelismSummary,
-    SCHEMA, Summary, WearSummary, WriteAmplification,
+    SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
 };
+use crate::run::RunOutcome;
 use crate::time::Time;
 
 /// Busy time of the parts, from a port that keeps time.
@@ -264,6 +270,45 @@ impl RunMetrics {
             flush: of(Op::Flush),
         }
     }
+}
+
+/// What a host with a clock has measured.
+pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
+    config: &DeviceConfig,
+    model: &mut HostModel<L, C, F>,
+    counts: AdmissionCounts,
+    error: Option<RunError>,
+) -> RunOutcome {
+    let HostModel { drive, metrics, .. } = model;
+    let port = &mut drive.flash.port;
+    let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
+    let ledger = port.ledger();
+    let busy = BusyTimes {
+        units_ps: ledger.busy_ps.clone(),
+        channels_ps: ledger.channel_busy_ps.clone(),
+        port_bytes,
+        idle_from,
+    };
+    audited(config, drive, counts, metrics, Some(&busy), error)
+}
+
+/// Audit the drive and write its summary.
+pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
+    config: &DeviceConfig,
+    drive: &Drive<L, P>,
+    counts: AdmissionCounts,
+    metrics: &mut RunMetrics,
+    busy: Option<&BusyTimes>,
+    mut error: Option<RunError>,
+) -> RunOutcome {
+    let Drive { top, flash, shadow, .. } = drive;
+    let mut summary = metrics.summary(config, top, flash, counts, busy);
+    if let Some(shadow) = shadow {
+        let audit = top.verify(&flash.nand);
+        summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..shadow.counts() });
+        error = error.or(audit.err().map(RunError::Mismatch));
+    }
+    RunOutcome { summary, series: metrics.series(top, flash), error }
 }
 
 fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Option<WriteAmplification> {
