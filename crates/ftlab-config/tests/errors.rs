@@ -246,6 +246,7 @@ fn values_that_make_no_sense_are_located() {
     let tight = with("[ftl]\ngc_low_free_blocks = 10\n");
     assert!(tight.starts_with("ftl.over_provisioning = "), "{tight}");
     assert!(tight.contains("(default)"), "{tight}");
+    assert_eq!(overridden("host.queue_depth=0"), "--set host.queue_depth=0: must be from 1 to 65536");
 }
 
 #[test]
@@ -414,8 +415,8 @@ fn keys_of_another_kind_are_refused_with_their_place() {
         "my.toml:8:1: ftl.gc_window = 8: has no effect with ftl.gc = \"greedy\": it is a key of windowed_greedy"
     );
     assert_eq!(
-        overridden("host.queue_depth=0"),
-        "--set host.queue_depth=0: has no effect with host.arrival = \"open\": it is a key of closed"
+        overridden("host.outstanding=3"),
+        "--set host.outstanding=3: has no effect with host.arrival = \"closed\": it is a key of open"
     );
     let several = with("[ftl]\ngc_window = 8\nstreems = 3\n[cell]\npage_order = \"adjacent\"\n");
     assert_eq!(several.lines().count(), 3, "{several}");
