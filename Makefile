@@ -73,11 +73,11 @@ test: ## everything that must hold before a change is merged
 
 test-programs:
 	@echo "== compiling the tests"
-	@cargo test $(STRICT) --lib --tests --no-run
+	@cargo test $(STRICT) --tests --no-run
 
 test-rust:
 	@echo "== cargo test"
-	@cargo test $(STRICT) --lib --tests
+	@cargo test $(STRICT) --tests
 
 test-python: $(VENV)/.built $(VENV)/.dev
 	@echo "== pytest"

@@ -2,6 +2,8 @@
 
 use ftlab_core::config::AllocationOrder;
 use ftlab_core::ftl::gc::VictimKind;
+use ftlab_core::ftl::kinds::FtlKind;
+use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::schemes::axes;
@@ -9,12 +11,15 @@ use proptest::collection::SizeRange;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::device;
+use super::{device, of_chosen};
 
 /// A drive of any shape that validation accepts: small, and with enough spare space for every policy.
 pub fn drives() -> impl Strategy<Value = Value> {
     let orders: Vec<String> = AllocationOrder::all().iter().map(ToString::to_string).collect();
     let policies: Vec<&str> = VictimKind::ALL.iter().map(|kind| kind.name()).collect();
+    let layers: Vec<&str> = FtlKind::ALL.iter().map(|kind| kind.name()).collect();
+    let placements: Vec<&str> = PlacementKind::ALL.iter().map(|kind| kind.name()).collect();
+    let kinds = (proptest::sample::select(layers), proptest::sample::select(placements));
     let shape = (1..4_u32, 1..3_u32, 1..3_u32, 1..4_u32, 12..20_u32, 2..7_u32, 0..3_u32, any::<bool>());
     let ftl = (
         proptest::sample::select(policies),
@@ -25,7 +30,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
         proptest::sample::select(vec!["on_write", "on_access"]),
         proptest::sample::select(vec!["fifo", "next_fit"]),
         proptest::sample::select(vec!["none", "dynamic", "static"]),
-        (1..3_u32, any::<bool>(), 1..3_u32, 0..3_u32),
+        (1..3_u32, any::<bool>(), 1..3_u32, 0..3_u32, kinds),
     );
     let rest = (
         proptest::sample::select(vec![
@@ -43,7 +48,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
     (shape, ftl, rest).prop_map(|(shape, ftl, rest)| {
         let (channels, ways, dies, planes, blocks, pages, slot_shift, summary) = shape;
         let (gc, order, striping, plane_choice, open_block, when, free, wear, numbers) = ftl;
-        let (mut streams, high, low, tie) = numbers;
+        let (mut streams, high, low, tie, (kind, placement)) = numbers;
         let (cell, (copyback, independent, command, spare), arrival, (depth, duplex, link), precondition, (blocks_layout, map_cache)) =
             rest;
         // Single units on pages of several leave most of each page empty until collection packs them: that takes
@@ -63,7 +68,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
             "timing": { "read_us": { "lsb": 20, "csb": 30, "msb": 45 }, "program_us": { "lsb": 100, "csb": 300, "msb": 700 },
                 "erase_us": 1000, "bus_mb_per_s": 333, "command_us": f64::from(command) * 0.3, "copyback": copyback,
                 "independent_planes": independent, "transfer_spare": spare },
-            "ftl": { "gc": gc, "gc_low_free_blocks": low, "gc_high_free_blocks": if high { low + 2 } else { 0 },
+            "ftl": { "kind": kind, "placement": placement, "gc": gc, "gc_low_free_blocks": low, "gc_high_free_blocks": if high { low + 2 } else { 0 },
                 "gc_choices": 3, "gc_window": 4, "gc_tie": if tie == 0 { "highest" } else { "lowest" },
                 "gc_open_block": open_block, "gc_when": when, "allocation": order, "striping": striping,
                 "plane_choice": plane_choice, "streams": streams, "summary_page": summary,
@@ -84,12 +89,12 @@ pub fn drives() -> impl Strategy<Value = Value> {
         keep_own_keys(&mut value);
         if value["map_cache"]["kind"] == "cftl" {
             // The least that will do, and what the strategy gives beyond that: filters, bits of blocks, entries.
-            let blocks = device(value.clone()).logical_pages().div_ceil(value["map_cache"]["cftl_block_pages"].as_u64().unwrap());
+            let blocks = device(of_chosen(value.clone())).logical_pages().div_ceil(value["map_cache"]["cftl_block_pages"].as_u64().unwrap());
             let more = value["map_cache"]["bytes"].as_u64().unwrap() - LARGE;
             value["map_cache"]["bytes"] = json!(2048 + blocks.div_ceil(8) + 38 + more);
         }
         value["host"][if arrival == "open" { "outstanding" } else { "queue_depth" }] = json!(depth);
-        value
+        of_chosen(value)
     })
 }
 
