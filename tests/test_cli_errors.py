@@ -14,10 +14,7 @@ from conftest import FTLAB, Ran, ftlab, inside, run_small
 
 GENERATED = ("run", "ideal-page", "--workload", "uniform")
 RECORDED = ("run", "ideal-page", "--trace", "in.spc")
-MAP_ONLY = tuple(
-    f"--set={key}"
-    for key in ("model=mapping_cache", "map_cache.kind=dftl", "map_cache.bytes=4096")
-)
+MAP_ONLY = tuple(f"--set={key}" for key in ("model=mapping_cache", "map_cache.kind=dftl", "map_cache.bytes=4096"))
 
 DRIVE = """[geometry]
 channels = 1

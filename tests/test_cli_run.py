@@ -106,7 +106,7 @@ def test_what_has_no_effect_is_noted_once(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text("extends = 'ideal-page'\n[host]\nlink_duplex = 'half'\n")
     checked = ftlab("config", "check", "my.toml", cwd=tmp_path)
     assert (checked.status, len(checked.err.splitlines())) == (0, 1)
-    assert checked.err.startswith("note: my.toml:3:1: host.link_duplex = \"half\": has no effect"), checked.err
+    assert checked.err.startswith('note: my.toml:3:1: host.link_duplex = "half": has no effect'), checked.err
     assert len(ftlab("config", "check", "my.toml", "--json", cwd=tmp_path).json["notes"]) == 1
 
 

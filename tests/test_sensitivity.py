@@ -87,13 +87,10 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "ftl.gc_open_block": ("shared", {}),
     "ftl.gc_when": ("on_access", {}),
     "ftl.allocation": ("PDWC", {}),
-    "ftl.striping": ("dynamic", {}),
-    "ftl.streams": (2, {}),
     "ftl.summary_page": (True, {}),
     "ftl.wear_leveling": ("none", {}),
     "ftl.wear_leveling_threshold": (5, {}),
     "ftl.free_block": ("next_fit", {"ftl.wear_leveling": "none"}),
-    "ftl.plane_choice": ("most_free", {"ftl.gc_open_block": "shared"}),
     "map_cache.kind": ("half_page", cached("full_page")),
     "map_cache.bytes": (8192, cached("full_page")),
     "host.arrival": ("closed", {}),
@@ -112,7 +109,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
 # Decide something that this trace does not ask for; each has a test of its own.
 ELSEWHERE = {"cell.kind", "cell.page_order", "host.out_of_range", "host.unsorted_times", "precondition.layout"}
 # One value so far.
-SINGLE = {"ftl.kind", "buffer.kind", "nvm.kind", "name", "description"}
+SINGLE = {"ftl.kind", "ftl.placement", "buffer.kind", "nvm.kind", "name", "description"}
 
 
 # What makes keys idle, and the keys with other values than their defaults.
@@ -194,9 +191,7 @@ def test_changing_it_changes_the_summary(key: str) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "key", "value", "needs"), of_schemes())
-def test_changing_a_key_of_a_scheme_changes_the_summary(
-    scheme: str, key: str, value: str, needs: list[str]
-) -> None:
+def test_changing_a_key_of_a_scheme_changes_the_summary(scheme: str, key: str, value: str, needs: list[str]) -> None:
     before = ftlab.Device.parse(BASE, "base").set(scheme, *needs)
     after = before.set(f"{key}={value}")
     assert summary(before) != summary(after)

@@ -24,7 +24,8 @@ impl Default for OldestDataKeys {
 }
 
 impl Scheme for OldestData {
-    const SUMMARY: &'static str = "The block with the oldest data; `age_weight` lets emptier blocks go first.";
+    const SUMMARY: &'static str =
+        "The block with the oldest data; `age_weight` lets emptier blocks go first.";
     const SOURCE: &'static str = "the guide";
     const CONTRASTS: &'static [Contrast] = &[Contrast { key: "age_weight", value: "0.2", with: &[] }];
     type Keys = OldestDataKeys;
