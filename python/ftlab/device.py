@@ -106,8 +106,8 @@ class Device:
         Empty for a preset as it is. Keys of a scheme that was not chosen, and values that contradict each other, are
         errors instead.
 
-        >>> Device.load("ideal-page").set("host.link_duplex=half").notes
-        ('--set host.link_duplex=half: has no effect with host.link_mb_per_s = 0: transfers over the link take no time',)
+        >>> print(*Device.load("ideal-page").set("host.link_duplex=half").notes)
+        --set host.link_duplex=half: has no effect with host.link_mb_per_s = 0: transfers over the link take no time
         """
         return tuple(self._native.notes)
 

@@ -162,7 +162,8 @@ fn steps_on_a_command_line_say_what_is_wrong_with_them() {
         "--transform \"repeat times=1 times=2\": times is stated twice"
     );
     assert!(
-        wrong("filter streams=0,70000").contains("streams = [...]: expected a whole number from 0 to 65535")
+        wrong("filter streams=0,70000")
+            .contains("streams[1] = 70000: expected a whole number from 0 to 65535")
     );
     assert!(wrong("scale_tme factor=1").contains("did you mean \"scale_time\"?"));
     assert!(wrong("").contains("expected a step and its keys"));
