@@ -17,6 +17,7 @@ use crate::de::{Error, Found, Kind as Wrong, NodeDeserializer, Step, at, dotted,
 use crate::node::{self, Entry, Node, Origin, Table, Value, merge};
 use crate::presets::{Kind, presets};
 use crate::problem::{MISSING, Problem, Problems, UNKNOWN, nearest};
+use crate::workload_kinds;
 
 /// Longest chain of `extends`; nobody needs it, and a limit beats a stack overflow.
 const DEEPEST_EXTENDS: usize = 16;
@@ -70,26 +71,44 @@ impl Document {
     /// # Errors
     /// When the text is no assignment.
     pub fn set(&mut self, assignment: &str, within: Option<&str>) -> Result<(), Problems> {
-        let origin = Origin::Override(format!("--set {assignment}").into());
-        let (key, value) = assignment
-            .split_once('=')
-            .ok_or_else(|| Problem::at(origin.clone(), "expected KEY=VALUE, such as ftl.gc=fifo"))?;
-        let keys = toml_edit::Key::parse(key.trim()).map_err(|_| {
-            Problem::at(origin.clone(), format!("{:?} is no dotted key such as ftl.gc", key.trim()))
-        })?;
-        let mut node = Node { origin: origin.clone(), value: parse_value(value.trim(), &origin)? };
-        let mut path: Vec<&str> = within.into_iter().collect();
-        path.extend(keys.iter().map(toml_edit::Key::get));
-        let mut root = Table::new();
-        for (depth, key) in path.iter().enumerate().rev() {
-            let table = Table::from([((*key).to_owned(), Entry { origin: origin.clone(), node })]);
-            if depth == 0 {
-                root = table;
-                break;
-            }
-            node = Node { origin: origin.clone(), value: Value::Table(table) };
+        let layer = assigned(assignment, within)?;
+        lay_over(&mut self.root, layer);
+        Ok(())
+    }
+
+    /// Override values of a workload, all of them as one layer: a kind that one of them chooses drops the keys of the layers
+    /// below, and none that another one gives.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn set_workload(&mut self, assignments: &[String]) -> Result<(), Problems> {
+        let mut layer = Table::new();
+        for assignment in assignments {
+            let within =
+                if assignment.trim_start().starts_with("workload.") { None } else { Some("workload") };
+            merge(&mut layer, assigned(assignment, within)?);
         }
-        merge(&mut self.root, root);
+        lay_over(&mut self.root, layer);
+        Ok(())
+    }
+
+    /// Merge several JSON objects on top as one layer, each with its place in errors.
+    ///
+    /// # Errors
+    /// When one is no object.
+    pub fn merge_layer<'a>(
+        &mut self,
+        parts: impl IntoIterator<Item = (&'a str, &'a serde_json::Value)>,
+    ) -> Result<(), Problems> {
+        let mut layer = Table::new();
+        for (label, json) in parts {
+            let origin = Origin::Override(label.into());
+            match node::from_json(json, &origin) {
+                Some(Node { value: Value::Table(table), .. }) => merge(&mut layer, table),
+                _ => return Err(Problem::at(origin, "expected a table of keys and values").into()),
+            }
+        }
+        lay_over(&mut self.root, layer);
         Ok(())
     }
 
@@ -98,14 +117,7 @@ impl Document {
     /// # Errors
     /// When `json` is no object.
     pub fn merge_json(&mut self, label: &str, json: &serde_json::Value) -> Result<(), Problems> {
-        let origin = Origin::Override(label.into());
-        match node::from_json(json, &origin) {
-            Some(Node { value: Value::Table(table), .. }) => {
-                merge(&mut self.root, table);
-                Ok(())
-            }
-            _ => Err(Problem::at(origin, "expected a table of keys and values").into()),
-        }
+        self.merge_layer([(label, json)])
     }
 
     /// Where a dotted key was written; `None` when it was left at its default.
@@ -222,6 +234,36 @@ impl Document {
         }
         problem
     }
+}
+
+/// The tree of one override.
+fn assigned(assignment: &str, within: Option<&str>) -> Result<Table, Problems> {
+    let origin = Origin::Override(format!("--set {assignment}").into());
+    let (key, value) = assignment
+        .split_once('=')
+        .ok_or_else(|| Problem::at(origin.clone(), "expected KEY=VALUE, such as ftl.gc=fifo"))?;
+    let keys = toml_edit::Key::parse(key.trim()).map_err(|_| {
+        Problem::at(origin.clone(), format!("{:?} is no dotted key such as ftl.gc", key.trim()))
+    })?;
+    let mut node = Node { origin: origin.clone(), value: parse_value(value.trim(), &origin)? };
+    let mut path: Vec<&str> = within.into_iter().collect();
+    path.extend(keys.iter().map(toml_edit::Key::get));
+    let mut root = Table::new();
+    for (depth, key) in path.iter().enumerate().rev() {
+        let table = Table::from([((*key).to_owned(), Entry { origin: origin.clone(), node })]);
+        if depth == 0 {
+            root = table;
+            break;
+        }
+        node = Node { origin: origin.clone(), value: Value::Table(table) };
+    }
+    Ok(root)
+}
+
+/// Lay the layer `over` on top of `base`. What the kind of workload that it chooses does not have is dropped from `base`.
+fn lay_over(base: &mut Table, over: Table) {
+    workload_kinds::drop_keys(base, &over);
+    merge(base, over);
 }
 
 fn one_of(names: &[&str]) -> String {
@@ -450,7 +492,7 @@ fn extend(
         }
     };
     let mut merged = base;
-    merge(&mut merged, root);
+    lay_over(&mut merged, root);
     chain.pop();
     Ok(Document { root: merged, name: name.into(), folder: folder.map(Into::into) })
 }
@@ -518,10 +560,7 @@ pub fn read_device(document: &Document) -> Result<DeviceConfig, Problems> {
 /// Every mistake in the file, or the first value that makes no sense.
 pub fn load_workload(source: &str, overrides: &[String]) -> Result<(Document, WorkloadFile), Problems> {
     let mut document = Document::load(Kind::Workload, source)?;
-    for assignment in overrides {
-        let within = if assignment.trim_start().starts_with("workload.") { None } else { Some("workload") };
-        document.set(assignment, within)?;
-    }
+    document.set_workload(overrides)?;
     let file = read_workload(&document)?;
     Ok((document, file))
 }

@@ -10,6 +10,7 @@ mod node;
 mod presets;
 mod problem;
 mod schema;
+mod workload_kinds;
 
 pub use document::{
     Document, load_device, load_workload, places, read_device, read_step, read_workload, step_from_json,

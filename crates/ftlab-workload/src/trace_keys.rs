@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::common::SECTOR;
-use crate::key_set::keys;
+use crate::key_set::{KeySet, keys};
 use crate::refusal::refuse;
 use crate::volume::VolumeList;
 
@@ -70,4 +70,9 @@ impl TraceKeys {
         let volumes = self.volume.clone().map_or(Vec::new(), |VolumeList(volumes)| volumes);
         OpenOptions { format: self.format.clone(), volumes, layout, skip_bad: self.skip_bad.unwrap_or(0) }
     }
+}
+
+/// Whether a workload that is a recorded trace has a key of the `[workload]` table.
+pub fn has_trace_key(key: &str) -> bool {
+    TraceKeys::NAMES.contains(&key) || matches!(key, "requests" | "transform")
 }
