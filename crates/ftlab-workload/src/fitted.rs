@@ -19,9 +19,9 @@ use crate::refusal::refuse;
 use crate::regions::{OPENED, Place, Places, Regions};
 use crate::zipf::Permutation;
 use ftlab_core::rng::Rng;
+use ftlab_stats::access_order::AccessOrder;
 use ftlab_stats::bins::{bin_of, bin_start};
 use ftlab_stats::pages::{PageMap, scatter};
-use ftlab_stats::timeline::Timeline;
 
 /// What [`FittedGenerator`] draws, with the place on the drive.
 #[derive(Debug, Clone)]
@@ -75,7 +75,7 @@ impl FittedLayout {
 
 /// A page that was touched.
 #[derive(Debug, Clone, Copy)]
-struct Page {
+struct TouchedPage {
     number: u64,
     slot: u32,
     /// Pages back to where the last request began that touched it.
@@ -86,7 +86,7 @@ struct Page {
 
 /// A volume while it is made.
 #[derive(Debug)]
-struct Lane {
+struct VolumeState {
     stream: u16,
     base_page: u64,
     regions: u64,
@@ -109,12 +109,12 @@ struct Lane {
 
 /// Counts to be drawn from, without replacement.
 #[derive(Debug, Default)]
-struct Quota {
+struct Urn {
     rows: Vec<u64>,
     left: u64,
 }
 
-impl Quota {
+impl Urn {
     fn new(rows: impl Iterator<Item = u64>) -> Self {
         let rows: Vec<u64> = rows.collect();
         Self { left: rows.iter().sum(), rows }
@@ -138,7 +138,7 @@ impl Quota {
 
 /// Pages that the requests to come will touch, one by one.
 #[derive(Debug, Clone, Copy, Default)]
-struct Plan {
+struct PendingPages {
     /// Of requests to new pages.
     new: i64,
     /// Of them, of those that jump.
@@ -147,7 +147,7 @@ struct Plan {
     beside_known: i64,
 }
 
-impl Plan {
+impl PendingPages {
     /// New pages that runs are to enter.
     fn runs(self) -> i64 {
         self.new - self.jumps
@@ -182,25 +182,25 @@ fn middle_of_gap(bin: u64) -> f64 {
 pub(crate) struct FittedGenerator {
     model: std::sync::Arc<FittedModel>,
     rng: Rng,
-    lanes: Vec<Lane>,
+    lanes: Vec<VolumeState>,
     /// Reads and writes of all volumes that are still to come, and all.
     left: [u64; 2],
     all: [u64; 2],
-    pages: Vec<Page>,
+    pages: Vec<TouchedPage>,
     index: PageMap,
-    line: Timeline,
+    line: AccessOrder,
     at_slot: Vec<u32>,
     phase: usize,
     kinds: Vec<u64>,
     kind_totals: Vec<u64>,
     kinds_left: u64,
-    sizes: Vec<Quota>,
+    sizes: Vec<Urn>,
     /// Those that begin with live pages, and others.
-    trims: [Quota; 2],
-    gaps: Quota,
+    trims: [Urn; 2],
+    gaps: Urn,
     /// Sum of the gaps that are left, at the middle of their bins.
     gaps_ns: f64,
-    /// Page accesses still to come, by cell; what a phase leaves is carried into the next.
+    /// TouchedPage accesses still to come, by cell; what a phase leaves is carried into the next.
     cells: Vec<i64>,
     classes: Vec<i64>,
     classes_left: i64,
@@ -238,7 +238,7 @@ pub(crate) struct FittedGenerator {
     strays: u64,
     most_strays: u64,
     /// Of reads and of writes.
-    plan: [Plan; 2],
+    plan: [PendingPages; 2],
     /// Requests to new pages that came before their time, of reads and of writes.
     exchanged: [u64; 2],
     offset_sectors: u64,
@@ -285,7 +285,7 @@ impl FittedGenerator {
         let mut base_page = 0;
         let lanes = layout.model.streams.iter().zip(&layout.regions).map(|(stream, regions)| {
             let span_regions = stream.span_regions.clamp(1, *regions);
-            let lane = Lane {
+            let lane = VolumeState {
                 stream: stream.stream,
                 base_page,
                 regions: *regions,
@@ -315,7 +315,7 @@ impl FittedGenerator {
             rng: Rng::for_path(seed, &[0x66_69_74]),
             pages: Vec::new(),
             index: PageMap::default(),
-            line: Timeline::new(SLOTS),
+            line: AccessOrder::new(SLOTS),
             at_slot: vec![0; SLOTS],
             phase: 0,
             kinds: Vec::new(),
@@ -325,7 +325,7 @@ impl FittedGenerator {
             kinds_left: 0,
             sizes: Vec::new(),
             trims: Default::default(),
-            gaps: Quota::default(),
+            gaps: Urn::default(),
             gaps_ns: 0.0,
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
@@ -351,7 +351,7 @@ impl FittedGenerator {
             most_owed: layout.model.requests() / 40 + 4,
             strays: 0,
             most_strays: layout.model.requests() / 1000,
-            plan: [Plan::default(); 2],
+            plan: [PendingPages::default(); 2],
             exchanged: [0; 2],
             offset_sectors: layout.offset_sectors,
             requests,
@@ -366,12 +366,12 @@ impl FittedGenerator {
         let phase = &self.model.phases[self.phase];
         self.kinds.clone_from(&phase.kinds);
         self.kinds_left = phase.kinds.iter().sum();
-        self.sizes = phase.sizes.iter().map(|rows| Quota::new(rows.iter().map(|row| row[2]))).collect();
+        self.sizes = phase.sizes.iter().map(|rows| Urn::new(rows.iter().map(|row| row[2]))).collect();
         self.trims = [true, false].map(|wanted| {
             let of_kind = |row: &[u64; 2]| if frees(row[0] as usize) == wanted { row[1] } else { 0 };
-            Quota::new(phase.trims.iter().map(of_kind))
+            Urn::new(phase.trims.iter().map(of_kind))
         });
-        self.gaps = Quota::new(phase.gaps.iter().map(|row| row[1]));
+        self.gaps = Urn::new(phase.gaps.iter().map(|row| row[1]));
         for row in &phase.pages {
             self.cells[row[0] as usize] += row[1].cast_signed();
             if let Some(state) = rewritten_state(row[0] as usize) {
@@ -391,7 +391,7 @@ impl FittedGenerator {
         self.trim_pages = 2 * pages / phase.kinds[TRIM].max(1);
         self.gaps_ns = phase.gaps.iter().map(|row| middle_of_gap(row[0]) * row[1] as f64).sum();
         self.phase_end_ns += phase.duration_ns as f64;
-        self.plan = [Plan::default(); 2];
+        self.plan = [PendingPages::default(); 2];
         for (kind, rows) in phase.sizes.iter().enumerate().take(TRIM) {
             for [sectors, offset, count] in rows {
                 self.plan[kind / 4].add(kind, (offset + sectors).div_ceil(PAGE_SECTORS), count.cast_signed());
@@ -821,7 +821,7 @@ impl FittedGenerator {
             let (index, cell) = if new {
                 let index = self.pages.len() as u32;
                 self.index.set(place, index);
-                self.pages.push(Page { number, slot: 0, back, count: 0, state: UNWRITTEN });
+                self.pages.push(TouchedPage { number, slot: 0, back, count: 0, state: UNWRITTEN });
                 (index, cell_of(write, UNWRITTEN, NEW))
             } else {
                 let index = self.index.value(place);
@@ -862,7 +862,7 @@ impl FittedGenerator {
     }
 }
 
-impl Lane {
+impl VolumeState {
     /// The first page that belongs to the next volume.
     fn behind(&self) -> u64 {
         self.base_page + self.regions * REGION_PAGES

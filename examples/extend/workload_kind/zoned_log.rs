@@ -7,7 +7,7 @@ use ftlab_core::rng::Rng;
 use ftlab_trace::keys::SizeSchema;
 
 use crate::common::{CommonKeys, SECTOR};
-use crate::generate::{Arrivals, Clock};
+use crate::generate::{Arrivals, ArrivalClock};
 use crate::key_set::keys;
 use crate::kind::{ARRIVALS, Kind, PLACED, Plan};
 use crate::process::{AddressRange, Emitter, Process};
@@ -43,13 +43,13 @@ impl Kind for Keys {
         let sectors = self.zone_bytes.unwrap_or(DEFAULT_ZONE_BYTES) / SECTOR;
         let range = common.address_range_of(capacity_bytes, "zoned_log", sectors)?;
         let arrivals = Arrivals::new(common);
-        Plan::of_process(None, move |seed, pass| ZonedLog {
+        Ok(Plan::of_process(None, move |seed, pass| ZonedLog {
             range,
             sectors,
             filled: vec![0; (range.sectors / sectors) as usize],
             clock: arrivals.clock(Rng::for_path(seed, &[pass, 0])),
             rng: Rng::for_path(seed, &[pass, 1]),
-        })
+        }))
     }
 }
 
@@ -59,7 +59,7 @@ struct ZonedLog {
     sectors: u64,
     /// Sectors of each zone that are written.
     filled: Vec<u64>,
-    clock: Clock,
+    clock: ArrivalClock,
     rng: Rng,
 }
 

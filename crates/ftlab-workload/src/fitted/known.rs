@@ -1,6 +1,17 @@
 //! Places of pages that were touched before: of several candidates, the one that keeps most of what the model says.
 
-use super::*;
+use crate::fitted_model::{
+    DEAD, DISTANCE_BITS, LIVE, NEW, OP_CELLS, PAGE_SECTORS, UNWRITTEN, cell_of, class_of,
+};
+use crate::regions::Place;
+use ftlab_stats::bins::{bin_of, bin_start};
+use ftlab_stats::pages::scatter;
+
+use super::{
+    CANDIDATES, CHANCE_RUN, FEW_REGIONS, FULL_FIT, FittedGenerator, GOOD_FIT, LOCALITY, LOCALITY_FIT, LOOKS,
+    LOW_LOCALITY, MORE_CANDIDATES, NEVER, OLDEST, PERFECT_FIT, POPULARITY, TouchedPage, UNDUE, UNWANTED_NEW,
+    UNWANTED_REWRITE, UNWANTED_WRITE, VolumeState, WELL_CANDIDATES, rewritten_state,
+};
 
 impl FittedGenerator {
     /// A place among known pages whose distances, popularity and history are those that are still wanted.
@@ -135,7 +146,7 @@ impl FittedGenerator {
     }
 
     /// A page that was written, or trimmed since, if any is found.
-    pub(super) fn any_in(&mut self, state: usize) -> Option<Page> {
+    pub(super) fn any_in(&mut self, state: usize) -> Option<TouchedPage> {
         const TRIES: usize = 4;
         for _ in 0..TRIES {
             let list = match state {
@@ -176,7 +187,7 @@ impl FittedGenerator {
     /// Whether a volume has not had more than its share of reads or writes so far.
     pub(super) fn is_due(&self, lane: usize, write: bool) -> bool {
         let op = usize::from(write);
-        let Lane { left, all, .. } = &self.lanes[lane];
+        let VolumeState { left, all, .. } = &self.lanes[lane];
         // A few may come before their time.
         let slack = all[op] / 64 + 1;
         left[op] > 0

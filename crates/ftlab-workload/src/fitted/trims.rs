@@ -1,6 +1,10 @@
 //! Places of trims, and what they free.
 
-use super::*;
+use crate::fitted_model::{DEAD, DISTANCE_BITS, LIVE, NEW, OP_CELLS, PAGE_SECTORS, REGION_PAGES};
+use ftlab_stats::bins::bin_start;
+use ftlab_stats::pages::scatter;
+
+use super::{FittedGenerator, MORE_CANDIDATES};
 
 impl FittedGenerator {
     /// A lane and an address for a trim: where its first page was used so long ago, and where it frees what the trace's did.
