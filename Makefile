@@ -13,7 +13,7 @@ FORMAT ?=
 DEMO_SET ?=
 
 ifeq ($(TRACE),)
-DEMO_TITLE := a minute of a telephone (examples/recording), twenty times over, on a full TLC drive of its size
+DEMO_TITLE := a minute of a smartphone's storage (examples/recording), twenty times over, on a full TLC drive of its size
 # As many blocks as the files of the recording nearly fill: on a large drive nothing would have to be collected.
 DEMO := tlc-small --trace examples/recording/phone.csv.zst --transform "repeat times=20" \
   --set geometry.blocks_per_plane=24 --set geometry.pages_per_block=88
@@ -26,7 +26,7 @@ endif
 RUST_SOURCES := $(shell find crates devices workloads -type f -not -path '*/target/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint format bench test-long docs lock clean
+.PHONY: help demo test test-programs test-rust test-python lint lint-rust lint-python format bench test-long docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -60,22 +60,38 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 	@$(BIN)/ftlab run $(DEMO) $(DEMO_SET) --explain --out out/demo
 	@echo "== out/demo/plot.png shows write amplification, throughput and latency over time."
 	@echo "== The same without the trims of deleted files: make demo DEMO_SET=\"--transform 'filter ops=read,write,flush'\""
-	@echo "== Try next: $(BIN)/ftlab report out/demo; $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/tutorial.md"
+	@echo "== Try next: $(BIN)/ftlab report out/demo; $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/guides/tutorial.md"
 
-test: lint test-rust test-python ## everything that must hold before a change is merged
+# Libraries are compiled once, for the extension and for the tests: our own crates are checked more strictly in these.
+STRICT := --release --config tests/profile.toml --workspace --locked --quiet
+
+# Python's packages are fetched while Rust compiles, and types are checked beside lints: two steps at a time.
+test: ## everything that must hold before a change is merged
+	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev $(VENV)/.built
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint
+	@$(MAKE) --no-print-directory test-rust test-python
+
+test-programs:
+	@echo "== compiling the tests"
+	@cargo test $(STRICT) --lib --tests --no-run
 
 test-rust:
 	@echo "== cargo test"
-	@cargo test --workspace --locked --quiet
+	@cargo test $(STRICT) --lib --tests
 
 test-python: $(VENV)/.built $(VENV)/.dev
 	@echo "== pytest"
 	@$(BIN)/pytest --numprocesses auto
 
-lint: $(VENV)/.dev $(VENV)/.built ## formatting, lints and types, as errors
+lint: lint-rust lint-python ## formatting, lints and types, as errors
+
+# The interpreter is named as when the extension is built, or its bindings would be compiled again.
+lint-rust: $(BIN)/python
 	@echo "== cargo fmt, clippy"
 	@cargo fmt --all --check
-	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
+	@VIRTUAL_ENV=$(abspath $(VENV)) cargo clippy $(STRICT) --all-targets -- --deny warnings
+
+lint-python: $(VENV)/.dev $(VENV)/.built
 	@echo "== ruff, mypy"
 	@$(BIN)/ruff check --quiet python tests docs examples benches
 	@$(BIN)/ruff format --quiet --check python tests docs examples benches
@@ -96,7 +112,7 @@ bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits o
 	@echo "== ftlab: studies"
 	@$(BIN)/python benches/study.py
 
-test-long: $(VENV)/.built $(VENV)/.dev ## all tests with many more random cases, in a release build
+test-long: $(VENV)/.built $(VENV)/.dev ## all tests with all seeds and many more random cases, in a release build
 	@PROPTEST_CASES=20000 FTLAB_LONG=1 cargo test --workspace --locked --release --quiet
 	@FTLAB_LONG=1 $(BIN)/pytest
 

@@ -41,7 +41,7 @@ def test_numbers_of_a_console_cannot_go_stale() -> None:
 
 def test_every_command_has_a_page_with_all_its_options() -> None:
     for name, command in GENERATE["_commands"](GENERATE["cli"], "ftlab").items():
-        page = (ROOT / "docs" / "commands" / f"{name.split()[1]}.md").read_text()
+        page = (ROOT / "docs" / "reference" / "commands" / f"{name.split()[1]}.md").read_text()
         for parameter in command.params:
             for option in parameter.opts:
                 if option.startswith("--"):
@@ -68,16 +68,45 @@ def test_every_key_of_a_summary_is_explained() -> None:
     for key in ("windows", "scores", "content_bytes"):
         assert summary["map_cache"].pop(key), key
     summary["map_cache"].update(windows={}, scores={}, content_bytes={})
-    page = (ROOT / "docs" / "summary.md").read_text()
+    page = (ROOT / "docs" / "reference" / "summary.md").read_text()
     missing = sorted(key for key in flat(summary) if not re.search(rf"`(\w+\.)?{key}[`.]", page))
     assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) + re.findall(r'src="([^"]+)"', text):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link into a page may name: its headings, as they are shown on the web."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text()):
+        if "://" not in target:
+            assert anchor in anchors(page.parent / target if target else page), (target, anchor)
+
+
+def test_the_readme_is_short_and_shows_a_run() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 65
+    [picture] = re.findall(r'<img src="([^"]+)"', text)
+    assert (ROOT / picture).stat().st_size < 100_000
+
+
+def test_pages_are_of_one_kind() -> None:
+    """A guide stops early; what is long is a concept, a note, or generated."""
+    kinds = {path.parent.name for path in (ROOT / "docs").rglob("*.md")}
+    assert kinds == {"docs", "guides", "concepts", "reference", "commands", "notes"}
+    for page in (ROOT / "docs" / "guides").glob("*.md"):
+        assert page.name.startswith("add-a-") or len(page.read_text().splitlines()) <= 150, page.name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -121,7 +150,7 @@ def test_examples_run(program: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_tests_that_pages_name_exist() -> None:
-    page = (ROOT / "docs" / "pitfalls.md").read_text()
+    page = (ROOT / "docs" / "notes" / "pitfalls.md").read_text()
     sources = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("crates/*/tests/*.rs"), *ROOT.glob("tests/*.py")]
     file, found = "", 0
     for named, test in re.findall(r"`([\w./-]*)::(\w+)`", page):

@@ -670,7 +670,7 @@ def test_the_command_draws_studies(
     ("options", "message"),
     [
         (["--y", "host.iops"], "--kind line needs --x"),
-        (["--x", "seed", "--y", "host.iops", "--bins", "4"], "--bins makes no sense with --kind line"),
+        (["--x", "seed", "--y", "host.iops", "--bins", "4"], "--bins does not go with --kind line"),
         (["--kind", "heatmap", "--x", "seed", "--y", "a", "--y", "b", "--value", "c"], "one --y"),
         (["--x", "seed", "--y", "iops"], "did you mean 'host.iops'"),
         (["--x", "seed", "--y", "host.iops", "--where", "sed == 1"], "--where 'sed == 1', column 1"),

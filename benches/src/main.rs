@@ -10,9 +10,10 @@ mod limit;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_validation::{load, load_source, settings};
 use limit::Limit;
 
@@ -82,7 +83,7 @@ enum Clock {
 }
 
 /// Run a preset device on a preset workload; returns the seconds that the requests took.
-fn run(device: &str, changes: &[String], workload: &str, keys: &[String], clock: Clock) -> (f64, Outcome) {
+fn run(device: &str, changes: &[String], workload: &str, keys: &[String], clock: Clock) -> (f64, RunOutcome) {
     let device = load(device, changes);
     let start = Arc::new(OnceLock::new());
     let source = Noting { inner: load_source(&device, workload, keys), start: start.clone() };
@@ -98,7 +99,7 @@ fn run(device: &str, changes: &[String], workload: &str, keys: &[String], clock:
 }
 
 /// The fastest of several runs: noise only ever adds.
-fn best(scale: &Scale, mut once: impl FnMut() -> (f64, Outcome)) -> (f64, Outcome) {
+fn best(scale: &Scale, mut once: impl FnMut() -> (f64, RunOutcome)) -> (f64, RunOutcome) {
     let mut best = once();
     for _ in 1..scale.repeats {
         let next = once();
@@ -111,13 +112,13 @@ fn best(scale: &Scale, mut once: impl FnMut() -> (f64, Outcome)) -> (f64, Outcom
 }
 
 /// FNV-1a over the summary document without its wall time.
-fn hash(outcome: &Outcome) -> u64 {
+fn hash(outcome: &RunOutcome) -> u64 {
     let text = serde_json::to_string(&outcome.summary).unwrap_or_default();
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-fn commands(outcome: &Outcome) -> u64 {
+fn commands(outcome: &RunOutcome) -> u64 {
     let flash = &outcome.summary.flash;
     [&flash.reads, &flash.programs, &flash.erases, &flash.copybacks].iter().map(|by| by.total).sum()
 }
@@ -225,7 +226,7 @@ fn mapping_caches(scale: &Scale) {
             let device = settings(&[("map_cache.kind", &kind.name()), ("map_cache.bytes", &(256 << 10))]);
             let (seconds, outcome) =
                 best(scale, || run("map-cache-model", &device, workload, &keys, Clock::None));
-            let cache = outcome.summary.map_cache.as_ref();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>();
             let (lookups, hit_ratio) = cache.map_or((0, 0.0), |cache| (cache.lookups, cache.hit_ratio));
             println!(
                 "    {workload}, {}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",

@@ -1,9 +1,9 @@
-"""A telephone in use, in a minute: chats, contacts, settings, a browser, photos, videos and updates of apps.
+"""A smartphone in use, in a minute: chats, contacts, settings, a browser, photos, videos and updates of apps.
 
-`phone.py FOLDER [STEPS]` works in FOLDER, which must be empty or absent. Recorded with
-`ftlab trace record` it gives a trace with the habits of such a device: many small durable writes of SQLite (with
-rollback journals and with write-ahead logs), files that are written once in order, and a lot that is deleted. The same
-seed makes the same calls, but for their times.
+`phone.py FOLDER [STEPS]` works in FOLDER, which must be empty or absent. Recorded with `ftlab trace record` it gives a
+trace with the habits of such a device. SQLite makes many small durable writes, with rollback journals and with
+write-ahead logs. Files are written once in order, and a lot is deleted. The same seed makes the same calls, except for
+their times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Phone:
     """What is stored, and what is done with it."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        """Set the telephone up, with its databases and some content."""
+        """Set the smartphone up, with its databases and some content."""
         self.folder = folder
         self.random = random.Random(seed)  # noqa: S311 - a workload, not a secret
         for name in ("cache", "photos", "apps", "settings"):
@@ -46,7 +46,7 @@ class Phone:
             self.take_photo()
 
     def database(self, name: str, journal: str) -> sqlite3.Connection:
-        """Open a database as telephones do: small cache, every transaction durable."""
+        """Open a database as smartphones do: small cache, every transaction durable."""
         connection = sqlite3.connect(self.folder / name)
         connection.execute(f"pragma journal_mode = {journal}")
         connection.execute("pragma synchronous = full")
@@ -138,7 +138,7 @@ class Phone:
 
 
 def main() -> None:
-    """Use the telephone."""
+    """Use the smartphone."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("steps", type=int, nargs="?", default=6000)

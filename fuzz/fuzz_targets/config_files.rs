@@ -15,7 +15,7 @@ fn complain(problems: &Problems) {
 
 fn device(text: &str) -> Result<(), Problems> {
     let config = read_device(&Document::parse(Kind::Device, text, "fuzz.toml")?)?;
-    let geometry = Geometry::new(&config);
+    let geometry = config.to_geometry();
     assert!(geometry.logical_units > 0 && geometry.logical_units < geometry.physical_units());
     let again = read_device(&Document::parse(Kind::Device, &to_toml(&config)?, "fuzz.toml")?);
     assert_eq!(again.unwrap_or_else(|problems| panic!("{problems}")), config);

@@ -94,7 +94,7 @@ def convert(
         trace: The trace, or its file.
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         format: Its format. Default: by the extension of ``target``.
-        requests: Stop after so many. Default: all.
+        requests: Stop after this many. Default: all.
         progress: Called now and then with the share of the input that is read, if known, and the requests so far.
 
     Raises:
@@ -128,7 +128,7 @@ def merge(
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         format: Its format. Default: by the extension of ``target``.
         keep_streams: Keep the numbers of volumes: those of the same number become one. Default: each volume of each
-            file gets a number of its own, which ``streams`` of the result tells.
+            file gets a number of its own, which is in ``streams`` of the result.
         progress: As for :func:`convert`.
 
     Raises:
@@ -156,7 +156,7 @@ def split(
     """Write a trace as one file for each volume, called by its number: ``disk-0.parquet``, ``disk-3.parquet``.
 
     Requests keep their volume, so that :func:`merge` with ``keep_streams=True`` makes the trace whole
-    again, but for the order of equal times.
+    again, except for the order of equal times.
 
     Args:
         trace: The trace, or its file.

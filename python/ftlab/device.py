@@ -39,7 +39,7 @@ class Device:
             overrides: Changes such as ``"ftl.gc=fifo"``, as ``--set`` of the command line.
 
         Raises:
-            ConfigError: The device cannot be read or makes no sense; the message names every place.
+            ConfigError: The device cannot be read or is wrong; the message names every place.
         """
         return cls(_native.Device.load(os.fspath(source), list(overrides)))
 
@@ -52,7 +52,7 @@ class Device:
             name: What errors call it.
 
         Raises:
-            ConfigError: The device makes no sense.
+            ConfigError: The device is wrong.
         """
         return cls(_native.Device.parse(text, name))
 
@@ -64,7 +64,7 @@ class Device:
                 ``ftl.over_provisioning``, ``ftl.logical_bytes`` and ``ftl.logical_pages`` replaces the others.
 
         Raises:
-            ConfigError: A change makes no sense.
+            ConfigError: A change is wrong.
         """
         return Device(self._native.set(list(overrides)))
 
@@ -75,7 +75,7 @@ class Device:
             sections: Sections of the device file, such as ``ftl={"gc": "fifo"}``; also ``name`` and ``description``.
 
         Raises:
-            ConfigError: A change makes no sense.
+            ConfigError: A change is wrong.
         """
         return Device(self._native.merge(to_json(sections), "with_(...)"))
 

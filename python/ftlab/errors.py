@@ -19,7 +19,7 @@ class FtlabError(Exception):
 
 
 class ConfigError(FtlabError, ValueError):
-    """A device, a workload or an option makes no sense. The message names file, line, key and nearest name."""
+    """A device, a workload or an option is wrong. The message names file, line, key and nearest name."""
 
 
 class InputError(FtlabError, ValueError):

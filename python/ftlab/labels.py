@@ -52,7 +52,7 @@ _NAMES = {
     "ftl.logical_bytes": "capacity",
     "ftl.logical_pages": "capacity",
     "ftl.over_provisioning": "over-provisioning",
-    "gc.collections": "collections",
+    "gc.collections": "GC victims",
     "gc.pages_copied": "pages copied by GC",
     "gc.pages_skipped": "pages skipped by GC",
     "geometry.mapping_unit_bytes": "mapping unit",

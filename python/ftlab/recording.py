@@ -100,7 +100,7 @@ def record(
 ) -> Recording:
     """Run a command and record what it and all that it starts do to files, as a trace. Linux only.
 
-    What is seen are system calls, by ``ptrace``; ``docs/recording.md`` says what that means. Ctrl-C ends the command,
+    It sees system calls, by ``ptrace``; ``docs/concepts/recording.md`` says what that means. Ctrl-C ends the command,
     and what was recorded until then is kept; SIGTERM and SIGHUP are passed on to it, to the same end.
 
     Args:
@@ -114,7 +114,7 @@ def record(
         output_to_stderr: Send the standard output of the command to standard error.
 
     Raises:
-        ConfigError: An argument makes no sense.
+        ConfigError: An argument is wrong.
         InputError: The command cannot be started, watching it is not allowed, or the trace cannot be written.
     """
     words = [command] if isinstance(command, str) else list(command)

@@ -62,7 +62,7 @@ class Result:
     Attributes:
         device: The device that was run.
         workload: The workload that was run: a trace, a workload, or a table.
-        summary: The summary document (schema 1, see ``docs/summary.md``).
+        summary: The summary document (schema 1, see ``docs/reference/summary.md``).
         interrupted: Whether Ctrl-C ended the run.
     """
 
@@ -145,8 +145,8 @@ class Result:
         """What the run was and what it measured, as text files by name.
 
         ``summary.json``, ``run.json`` (seed and options), ``device.toml`` (every parameter, so that the run can be
-        repeated), ``workload.toml`` or ``trace.txt`` (the trace's path; with ``workload.toml`` if there is more to say
-        about reading it).
+        repeated), and ``workload.toml`` or ``trace.txt``. The last has the trace's path; ``workload.toml`` stands
+        beside it if there is more to say about reading the trace.
         """
         files = {
             "summary.json": json.dumps(self.summary, indent=2) + "\n",

@@ -66,7 +66,7 @@ def memory_bytes(device: Device, *, verify: bool) -> int:
 
 
 def machine_bytes() -> int | None:
-    """Memory of this machine; `None` where it cannot be told."""
+    """Memory of this machine; `None` where it is not known."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -148,14 +148,14 @@ def run(
     """Run a workload on a device.
 
     The interpreter lock is released meanwhile: runs in several threads go in parallel. The same arguments give the
-    same result on every machine, but for ``wall_seconds``. Ctrl-C ends the run: the result holds what was measured
+    same result on every machine, except ``wall_seconds``. Ctrl-C ends the run: the result holds what was measured
     until then and is marked partial.
 
     Args:
         device: A device, a preset's name, or the path of a device file.
-        workload: A trace, a generated workload, or a table of requests (a structured NumPy array, a dictionary of
-            arrays, a Polars, pandas or Arrow table) with the columns ``op``, ``lba`` and ``sectors`` of 512 bytes,
-            and optionally ``arrival_ns`` and ``stream``.
+        workload: A trace, a generated workload, or a table of requests: a structured NumPy array, a dictionary of
+            arrays, a Polars, pandas or Arrow table. Its columns are ``op``, ``lba`` and ``sectors`` of 512 bytes, and
+            optionally ``arrival_ns`` and ``stream``.
         seed: Seed of every random choice of the drive and of the workload. Default: 1, or what the workload states.
         requests: Stop after this many requests. Default: all.
         verify: Keep a version of every sector and check every read against it.
@@ -168,11 +168,11 @@ def run(
         out: Write summary, series, device, workload and a plot into this directory.
         progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
             or ``None``, and the number of requests taken.
-        traces: A folder of recordings. When it has the one that a stand-in stands for, that one runs instead. Default:
+        traces: A folder of recordings. When the trace that a stand-in imitates is there, it runs instead. Default:
             the folder that the environment variable ``FTLAB_TRACES`` names.
 
     Raises:
-        ConfigError: The device, the workload or an option makes no sense.
+        ConfigError: The device, the workload or an option is wrong.
         InputError: The requests cannot be read or the drive cannot take them. Its ``result`` holds what was
             measured before.
         RunError: The run failed: the drive is full, a rule of flash was broken, or verification found a mismatch.

@@ -123,7 +123,7 @@ class TraceStats:
         """The statistics that the workload must have: ``statistic``, ``expected``, ``measured`` and ``met``.
 
         ``expected`` is a number or a range; ``measured`` and ``met`` are ``None`` for what these statistics do not
-        tell. Empty when the workload states none.
+        have. Empty when the workload states none.
         """
         return list((self._document.get("calibration") or {}).get("targets", ()))
 
@@ -359,7 +359,7 @@ def trace_stats(
 
     Args:
         workload: What to describe: a trace or its path, a workload, or a table of requests.
-        requests: Look at the first so many requests only.
+        requests: Look at the first requests only, this many.
         capacity: The drive of a workload that says no footprint.
         seed: In place of the workload's.
         page_bytes: Logical page of the drive, for FTL requests and translation pages.
@@ -369,7 +369,7 @@ def trace_stats(
         progress: Called with ``""``, the fraction done or ``None``, and the number of requests.
 
     Raises:
-        ConfigError: An option makes no sense.
+        ConfigError: An option is wrong.
         InputError: The trace cannot be read.
     """
     seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
@@ -399,7 +399,7 @@ def fit(
 
     Args:
         trace: A trace or its path, a table of requests, or a workload.
-        requests: Fit the first so many requests only.
+        requests: Fit the first requests only, this many.
         capacity: The drive of a workload that says no footprint.
         description: What the workload file says it is; the name of the trace when absent.
         progress: As for :func:`trace_stats`.

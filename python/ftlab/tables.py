@@ -77,9 +77,9 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
     """Make a source of requests from a table.
 
     Args:
-        table: A structured NumPy array, a dictionary of arrays, or a Polars, pandas or Arrow table with the columns
-            ``op`` (names, or codes 0 read, 1 write, 2 trim, 3 flush), ``lba`` and ``sectors`` of 512 bytes, and
-            optionally ``arrival_ns`` (default 0) and ``stream`` (default 0). Rows are in order of arrival.
+        table: A structured NumPy array, a dictionary of arrays, or a Polars, pandas or Arrow table. Its columns are
+            ``op`` (names, or codes 0 read, 1 write, 2 trim, 3 flush), ``lba`` and ``sectors`` of 512 bytes. Optional
+            are ``arrival_ns`` (default 0) and ``stream`` (default 0). Rows are in order of arrival.
         name: Its name in reports.
 
     Raises:

@@ -19,7 +19,7 @@ class Transformable(ABC):
     """Requests that go through an ordered list of steps, each of which is applied as they are read.
 
     Every method gives a new object with one more step at the end. Sizes are bytes or strings such as ``"64KiB"``, times
-    are microseconds or strings such as ``"1.5ms"``. ``docs/transformations.md`` has what each step does in full.
+    are microseconds or strings such as ``"1.5ms"``. ``docs/reference/transformations.md`` has each step in full.
     """
 
     __slots__ = ()
@@ -32,11 +32,11 @@ class Transformable(ABC):
         """Add a step by name and keys, or as text: ``"scale_time factor=0.5"``.
 
         Args:
-            step: Its name (``docs/transformations.md`` lists them), or with keys as on the command line.
+            step: Its name (``docs/reference/transformations.md`` lists them), or with keys as on the command line.
             keys: The keys of the step; those that are ``None`` are left out.
 
         Raises:
-            ConfigError: There is no such step, or its keys make no sense.
+            ConfigError: There is no such step, or its keys are wrong.
         """
         text = to_json({"step": step, **keys}) if keys else step
         return self._with_step(_native.transform_step(text))

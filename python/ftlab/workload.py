@@ -57,7 +57,7 @@ class Trace(Transformable):
             path: The file.
             format: Its format (``ftlab trace info`` lists them); recognised by content when absent.
             volume: Take only the requests of this volume (ASU, disk or device number), or of these.
-            volumes: Where volumes lie: on top of each other, or one behind the other.
+            volumes: Where volumes lie: on top of each other, or concatenated.
             volume_bytes: With ``volumes="concat"``: size of the region of each, such as ``"64GiB"``. When absent, the
                 trace is read once more to find how far each volume reaches.
             skip_bad: How many bad records are left out; the next one is an error.
@@ -140,7 +140,7 @@ class Workload(Transformable):
             keys: ``kind`` and the keys of that kind, as ``ftlab config schema --workload`` documents them.
 
         Raises:
-            ConfigError: The keys make no sense.
+            ConfigError: The keys are wrong.
         """
         self._native = _native.Workload.from_json(to_json(keys), "Workload(...)")
         self._changes: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Workload(Transformable):
             overrides: Changes such as ``"requests=1000"``.
 
         Raises:
-            ConfigError: The workload cannot be read or makes no sense; the message names every place.
+            ConfigError: The workload cannot be read or is wrong; the message names every place.
         """
         return cls._of(_native.Workload.load(os.fspath(source), list(overrides)), overrides)
 
@@ -176,7 +176,7 @@ class Workload(Transformable):
             name: What errors call it, and its name in reports when the text has none.
 
         Raises:
-            ConfigError: The workload makes no sense.
+            ConfigError: The workload is wrong.
         """
         return cls._of(_native.Workload.parse(text, name))
 
@@ -184,7 +184,7 @@ class Workload(Transformable):
         """Give a workload with single values changed: ``"requests=1000"``.
 
         Raises:
-            ConfigError: A change makes no sense.
+            ConfigError: A change is wrong.
         """
         return Workload._of(self._native.set(list(overrides)), (*self._changes, *overrides), self._steps)
 
@@ -229,8 +229,8 @@ class Workload(Transformable):
     def uncalibrated(self) -> str | None:
         """Why it need not have the statistics that ftlab's tests hold it to: what differs from the preset.
 
-        ``None`` when it is as the preset, but for the seed, when it is no stand-in and has no calibration, and when it
-        has one that is no preset's.
+        ``None`` when it is as the preset, except for the seed. Also when it is no stand-in and has no calibration, and
+        when it has one that is no preset's.
         """
         # A calibration of the user's own is held against what is measured, and against nothing else.
         own = self.calibration is not None and all(held_as != self.held_as for _, held_as, _ in _calibrated())
@@ -254,8 +254,8 @@ class Workload(Transformable):
                 ``FTLAB_TRACES`` names.
 
         Returns:
-            The trace, compressed or not, after the steps that make of it what the paper made of it, and those that
-            were added to the workload; ``None`` when there is none, or the workload is no stand-in.
+            The trace, compressed or not, after the steps of the paper and those that were added to the workload.
+            ``None`` when there is none, or the workload is no stand-in.
 
         Raises:
             ConfigError: ``traces`` is no folder, or keys of the workload were changed, which the recording has not.
@@ -332,7 +332,7 @@ def reading_options(
 
     Raises:
         ConfigError: A number is out of range.
-        InputError: The layout of volumes makes no sense.
+        InputError: The layout of volumes is wrong.
     """
     each = [] if volume is None else list(volume) if isinstance(volume, Iterable) else [volume]
     if volume is not None and not each:

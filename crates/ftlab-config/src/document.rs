@@ -5,8 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ftlab_core::config::{ConfigError, DeviceConfig};
-use ftlab_core::config_notes::{ConfigNote, without_effect};
+use ftlab_core::config::{ConfigError, ConfigNote, DeviceConfig};
 use ftlab_trace::transform::Step as TransformStep;
 use ftlab_workload::WorkloadFile;
 use ftlab_workload::stand_in::{Calibration, StandIn};
@@ -16,8 +15,8 @@ use serde::de::DeserializeOwned;
 use crate::de::{Error, Found, Kind as Wrong, NodeDeserializer, Step, at, dotted, path_of, table_at};
 use crate::node::{self, Entry, Node, Origin, Table, Value, merge};
 use crate::presets::{Kind, presets};
-use crate::problem::{MISSING, Problem, Problems, UNKNOWN, nearest};
-use crate::workload_kinds;
+use crate::problem::{MISSING, Problem, Problems, UNKNOWN, nearest, one_of};
+use crate::schemes;
 
 /// Longest chain of `extends`; nobody needs it, and a limit beats a stack overflow.
 const DEEPEST_EXTENDS: usize = 16;
@@ -63,33 +62,33 @@ impl Document {
         self.folder.as_deref()
     }
 
-    /// Override one value: `ftl.gc=fifo`. The value is TOML, or a bare string when it is no TOML.
+    /// Override values: `ftl.gc=fifo`. The value is TOML, or a bare string when it is no TOML.
     ///
-    /// A key that says the same in another way (`ftl.logical_pages` for `ftl.over_provisioning`) replaces it.
-    /// `within` is put before the key without showing in errors: `"workload"` for `seed=3` of a workload file.
+    /// All of them are one layer, laid on top as a file that extends this one would be: a scheme that they choose drops the
+    /// keys of the one below. A key that says the same in another way (`ftl.logical_pages` for `ftl.over_provisioning`)
+    /// replaces it. With each goes what is put before its key without showing in errors: `"workload"` for `seed=3` of a
+    /// workload file.
     ///
     /// # Errors
-    /// When the text is no assignment.
-    pub fn set(&mut self, assignment: &str, within: Option<&str>) -> Result<(), Problems> {
-        let layer = assigned(assignment, within)?;
-        lay_over(&mut self.root, layer);
+    /// When a text is no assignment.
+    pub fn set<'a>(
+        &mut self,
+        assignments: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+    ) -> Result<(), Problems> {
+        let mut layer = Table::new();
+        for (assignment, within) in assignments {
+            merge(&mut layer, assigned(assignment, within)?);
+        }
+        schemes::lay_over(&mut self.root, layer);
         Ok(())
     }
 
-    /// Override values of a workload, all of them as one layer: a kind that one of them chooses drops the keys of the layers
-    /// below, and none that another one gives.
+    /// Merge a JSON object on top, as a file that extends this one would be; `label` is its place in errors.
     ///
     /// # Errors
-    /// As [`set`](Self::set).
-    pub fn set_workload(&mut self, assignments: &[String]) -> Result<(), Problems> {
-        let mut layer = Table::new();
-        for assignment in assignments {
-            let within =
-                if assignment.trim_start().starts_with("workload.") { None } else { Some("workload") };
-            merge(&mut layer, assigned(assignment, within)?);
-        }
-        lay_over(&mut self.root, layer);
-        Ok(())
+    /// When `json` is no object.
+    pub fn merge_json(&mut self, label: &str, json: &serde_json::Value) -> Result<(), Problems> {
+        self.merge_layer([(label, json)])
     }
 
     /// Merge several JSON objects on top as one layer, each with its place in errors.
@@ -108,16 +107,8 @@ impl Document {
                 _ => return Err(Problem::at(origin, "expected a table of keys and values").into()),
             }
         }
-        lay_over(&mut self.root, layer);
+        schemes::lay_over(&mut self.root, layer);
         Ok(())
-    }
-
-    /// Merge a JSON object on top, as a file that extends this one would be; `label` is its place in errors.
-    ///
-    /// # Errors
-    /// When `json` is no object.
-    pub fn merge_json(&mut self, label: &str, json: &serde_json::Value) -> Result<(), Problems> {
-        self.merge_layer([(label, json)])
     }
 
     /// Where a dotted key was written; `None` when it was left at its default.
@@ -138,8 +129,15 @@ impl Document {
     /// # Errors
     /// Every unknown key, unknown name and wrong type that can be told apart, in the order of the file.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problems> {
-        let mut root = self.root.clone();
-        let mut problems: Vec<Problem> = Vec::new();
+        self.read_rest(self.root.clone(), Vec::new())
+    }
+
+    /// Read what is left of the tree, when some of it is wrong already.
+    fn read_rest<T: DeserializeOwned>(
+        &self,
+        mut root: Table,
+        mut problems: Vec<Problem>,
+    ) -> Result<T, Problems> {
         let mut given_up = BTreeSet::new();
         loop {
             let error = match attempt::<T>(&root) {
@@ -186,7 +184,7 @@ impl Document {
                 nearest: None,
             })
         };
-        without_effect(config).into_iter().filter_map(note).collect()
+        config.notes().into_iter().filter_map(note).collect()
     }
 
     fn describe(&self, root: &Table, error: &Error) -> Problem {
@@ -246,30 +244,14 @@ fn assigned(assignment: &str, within: Option<&str>) -> Result<Table, Problems> {
         Problem::at(origin.clone(), format!("{:?} is no dotted key such as ftl.gc", key.trim()))
     })?;
     let mut node = Node { origin: origin.clone(), value: parse_value(value.trim(), &origin)? };
-    let mut path: Vec<&str> = within.into_iter().collect();
-    path.extend(keys.iter().map(toml_edit::Key::get));
-    let mut root = Table::new();
-    for (depth, key) in path.iter().enumerate().rev() {
-        let table = Table::from([((*key).to_owned(), Entry { origin: origin.clone(), node })]);
-        if depth == 0 {
-            root = table;
-            break;
-        }
+    let path: Vec<&str> = within.into_iter().chain(keys.iter().map(toml_edit::Key::get)).collect();
+    for key in path.into_iter().rev() {
+        let table = Table::from([(key.to_owned(), Entry { origin: origin.clone(), node })]);
         node = Node { origin: origin.clone(), value: Value::Table(table) };
     }
-    Ok(root)
-}
-
-/// Lay the layer `over` on top of `base`. What the kind of workload that it chooses does not have is dropped from `base`.
-fn lay_over(base: &mut Table, over: Table) {
-    workload_kinds::drop_keys(base, &over);
-    merge(base, over);
-}
-
-fn one_of(names: &[&str]) -> String {
-    match names {
-        [name] => (*name).to_owned(),
-        _ => format!("one of {}", names.join(", ")),
+    match node.value {
+        Value::Table(table) => Ok(table),
+        _ => unreachable!("a dotted key has a part"),
     }
 }
 
@@ -316,7 +298,7 @@ fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
     let mut without = root.clone();
     let Some(table) = table_at(&mut without, &error.path) else { return error };
     for (key, entry) in table.clone() {
-        if is_tag::<T>(root, &error.path, &key) {
+        if is_tag::<T>(root, &error.path, &key) || chooses(&error.path, &key) {
             continue;
         }
         table_at(&mut without, &error.path).expect("it was there").remove(&key);
@@ -328,10 +310,37 @@ fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
         if changed {
             let mut path = error.path.clone();
             path.insert(0, Step::Key(key));
-            return Error { path, kind: error.kind };
+            return in_array::<T>(root, &error, path);
         }
     }
     error
+}
+
+/// The element at fault of the value at `path`, when it is an array.
+fn in_array<T: DeserializeOwned>(root: &Table, error: &Error, path: Vec<Step>) -> Error {
+    let items = match at(root, &path).map(|found| &found.node.value) {
+        Some(Value::Array(items)) => items.len(),
+        _ => 0,
+    };
+    for index in 0..items {
+        let mut without = root.clone();
+        let (last, parent) = path.split_first().expect("a key was found");
+        let Step::Key(key) = last else { break };
+        let entry = table_at(&mut without, parent).and_then(|table| table.get_mut(key));
+        if let Some(Entry { node: Node { value: Value::Array(items), .. }, .. }) = entry {
+            items.remove(index);
+        }
+        if attempt::<T>(&without).map_or_else(|other| other != *error, |_| true) {
+            let path = std::iter::once(Step::Index(index)).chain(path).collect();
+            return Error { path, kind: error.kind.clone() };
+        }
+    }
+    Error { path, kind: error.kind.clone() }
+}
+
+/// Whether a key chooses the scheme whose keys stand beside it.
+fn chooses(path: &[Step], key: &str) -> bool {
+    matches!(path, [Step::Key(section)] if schemes::is_choice(section, key))
 }
 
 /// Whether a key says which kind of table this is: without it, everything else there is in question.
@@ -492,7 +501,7 @@ fn extend(
         }
     };
     let mut merged = base;
-    lay_over(&mut merged, root);
+    schemes::lay_over(&mut merged, root);
     chain.pop();
     Ok(Document { root: merged, name: name.into(), folder: folder.map(Into::into) })
 }
@@ -536,9 +545,7 @@ pub fn places(text: &str, name: &str) -> Result<Vec<(String, Origin)>, Problems>
 /// Every mistake in the file, or the first value that makes no sense.
 pub fn load_device(source: &str, overrides: &[String]) -> Result<(Document, DeviceConfig), Problems> {
     let mut document = Document::load(Kind::Device, source)?;
-    for assignment in overrides {
-        document.set(assignment, None)?;
-    }
+    document.set(overrides.iter().map(|assignment| (assignment.as_str(), None)))?;
     let config = read_device(&document)?;
     Ok((document, config))
 }
@@ -548,7 +555,9 @@ pub fn load_device(source: &str, overrides: &[String]) -> Result<(Document, Devi
 /// # Errors
 /// As [`load_device`].
 pub fn read_device(document: &Document) -> Result<DeviceConfig, Problems> {
-    let mut config: DeviceConfig = document.read()?;
+    let mut root = document.root.clone();
+    let problems = schemes::check(&mut root);
+    let mut config: DeviceConfig = document.read_rest(root, problems)?;
     config.validate().map_err(|error| document.explain(&error))?;
     name_after_file(&mut config.name, document);
     Ok(config)
@@ -560,9 +569,14 @@ pub fn read_device(document: &Document) -> Result<DeviceConfig, Problems> {
 /// Every mistake in the file, or the first value that makes no sense.
 pub fn load_workload(source: &str, overrides: &[String]) -> Result<(Document, WorkloadFile), Problems> {
     let mut document = Document::load(Kind::Workload, source)?;
-    document.set_workload(overrides)?;
+    document.set(overrides.iter().map(|assignment| (assignment.as_str(), within_workload(assignment))))?;
     let file = read_workload(&document)?;
     Ok((document, file))
+}
+
+/// What stands before the key of an override of a workload.
+pub fn within_workload(assignment: &str) -> Option<&'static str> {
+    if assignment.trim_start().starts_with("workload.") { None } else { Some("workload") }
 }
 
 /// Read a workload and validate what can be checked without a drive. One without a name is called after its file.

@@ -10,11 +10,12 @@ mod node;
 mod presets;
 mod problem;
 mod schema;
+mod schemes;
 mod workload_kinds;
 
 pub use document::{
     Document, load_device, load_workload, places, read_device, read_step, read_workload, step_from_json,
-    to_toml,
+    to_toml, within_workload,
 };
 pub use node::Origin;
 pub use presets::{Kind, Preset, presets};

@@ -115,3 +115,11 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
+
+/// The names as a choice.
+pub(crate) fn one_of(names: &[&str]) -> String {
+    match names {
+        [name] => (*name).to_owned(),
+        _ => format!("one of {}", names.join(", ")),
+    }
+}

@@ -1,6 +1,6 @@
 //! The stand-in for Financial1 beside the first requests of the trace: hit ratios of an LRU cache of 4 KiB pages. The trace
 //! is no part of the project: its folder is named by FTLAB_TRACES or lies beside the checkout as ../shared/traces; without
-//! it this test says so and passes. `docs/stand-ins.md` has the table.
+//! it this test says so and passes. `docs/notes/stand-ins.md` has the table.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

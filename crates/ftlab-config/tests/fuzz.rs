@@ -4,15 +4,14 @@
 use ftlab_config::{
     Document, Kind, Problems, load_device, presets, read_device, read_step, read_workload, to_toml,
 };
-use ftlab_core::config::FtlKind;
-use ftlab_core::geometry::Geometry;
+use ftlab_core::config::Model;
 use ftlab_trace::transform::STEPS;
 use proptest::prelude::*;
 
 fn device(text: &str) -> Result<(), Problems> {
     let config = read_device(&Document::parse(Kind::Device, text, "fuzz.toml")?)?;
-    let geometry = Geometry::new(&config);
-    let without_flash = config.ftl.kind == FtlKind::MapOnly;
+    let geometry = config.to_geometry();
+    let without_flash = config.model == Model::MappingCache;
     assert!(geometry.logical_units > 0);
     assert!(without_flash || geometry.logical_units < geometry.physical_units());
     let again = read_device(&Document::parse(Kind::Device, &to_toml(&config)?, "fuzz.toml")?);

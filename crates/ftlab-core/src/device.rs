@@ -1,275 +1,138 @@
 //! Composition: a described drive, put together and run.
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-
-use crate::config::{ConfigError, DeviceConfig, FtlKind, Stop};
+use crate::config::{DeviceConfig, Model, Stop};
+use crate::error::ConfigError;
+pub use crate::error::RunError;
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
 use crate::flash::direct::Direct;
-use crate::flash::port::{Count, FlashPort};
+use crate::flash::port::Count;
 use crate::flash::timeline::Timeline;
-use crate::ftl::Ftl;
-use crate::ftl::gc::Victims;
-use crate::ftl::map_only::MapOnlyFtl;
-use crate::ftl::page::PageFtl;
+use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
-use crate::host::intake::Intake;
-use crate::host::request::{SourceError, SourceFactory};
+use crate::host::admission::Admission;
+use crate::host::request::SourceFactory;
+use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
-use crate::mapcache::MapCacheKind;
+use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
-use crate::metrics::books::{Books, BusyTimes};
-use crate::metrics::series::{Series, SeriesEvery};
-use crate::metrics::summary::{Summary, VerifySummary};
-use crate::verify::Oracle;
-
-/// What a run does beyond what the device says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunOptions {
-    /// Seed of every random choice inside the drive.
-    pub seed: u64,
-    /// Stop after this many requests.
-    pub requests: Option<u64>,
-    /// Keep a version for every sector and check every read against it.
-    pub verify: bool,
-    /// Keep simulated time. Without it nothing is timed and write amplification comes out fastest.
-    pub timing: bool,
-    /// Collect a time series.
-    pub series: Option<SeriesEvery>,
-    /// Keep time event by event even where a faster port tells the same: to compare the two.
-    pub event_by_event: bool,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        Self { seed: 1, requests: None, verify: false, timing: true, series: None, event_by_event: false }
-    }
-}
-
-/// Shared with a thread that watches a run: progress out, interruption in.
-#[derive(Debug, Default)]
-pub struct RunControl {
-    cancelled: AtomicBool,
-    preconditioning: AtomicU8,
-    completed: AtomicU64,
-    /// Share of the input consumed, in millionths; `u64::MAX` while unknown.
-    millionths: AtomicU64,
-}
-
-impl RunControl {
-    /// Ask the run to end soon; it returns what it has measured, marked partial.
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
-    /// Whether [`cancel`](Self::cancel) was called.
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-    /// Whether the drive is being preconditioned.
-    pub fn is_preconditioning(&self) -> bool {
-        self.preconditioning.load(Ordering::Relaxed) != 0
-    }
-    /// Requests taken from the workload so far.
-    pub fn completed(&self) -> u64 {
-        self.completed.load(Ordering::Relaxed)
-    }
-    /// Share of the phase done, 0 to 1, when it can be told.
-    pub fn fraction(&self) -> Option<f64> {
-        match self.millionths.load(Ordering::Relaxed) {
-            u64::MAX => None,
-            millionths => Some(millionths as f64 / 1e6),
-        }
-    }
-    pub(crate) fn report(&self, preconditioning: bool, completed: u64, fraction: Option<f64>) {
-        self.preconditioning.store(preconditioning.into(), Ordering::Relaxed);
-        self.completed.store(completed, Ordering::Relaxed);
-        let millionths = fraction.map_or(u64::MAX, |fraction| (fraction.clamp(0.0, 1.0) * 1e6) as u64);
-        self.millionths.store(millionths, Ordering::Relaxed);
-    }
-}
-
-/// Why a run ended before its workload did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunError {
-    /// The device makes no sense. Nothing was run.
-    Config(ConfigError),
-    /// The workload could not be read on. The message names the place.
-    Source(SourceError),
-    /// A request that the device cannot take: beyond its end, empty, or out of order.
-    Request(String),
-    /// The drive has no space left to collect.
-    Full(String),
-    /// The translation layer broke a rule of flash: a defect of ftlab. Names command, address and cause.
-    Rule(String),
-    /// Verification found data that is not the newest write: a defect of ftlab.
-    Mismatch(String),
-    /// The power was cut.
-    PowerCut,
-}
-
-impl RunError {
-    /// Whether the input is at fault (exit status 2) rather than the run (exit status 1).
-    pub fn is_input(&self) -> bool {
-        matches!(self, RunError::Config(_) | RunError::Source(_) | RunError::Request(_))
-    }
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Config(error) => error.fmt(f),
-            RunError::Source(error) => error.fmt(f),
-            RunError::Request(text)
-            | RunError::Full(text)
-            | RunError::Rule(text)
-            | RunError::Mismatch(text) => f.write_str(text),
-            RunError::PowerCut => f.write_str("the power was cut"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-/// What a run leaves.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// Everything measured until the end, or until `error`.
-    pub summary: Summary,
-    /// Time series, when asked for.
-    pub series: Option<Series>,
-    /// Why the run ended early, if it did. Interruption is no error: `summary.partial` tells.
-    pub error: Option<RunError>,
-}
+pub use crate::run::{RunControl, RunOptions, RunOutcome};
+use crate::verify::ShadowStore;
 
 /// Put the drive together, precondition it, run the workload, and report.
 ///
 /// # Errors
 /// Only when nothing could be run: the device makes no sense or the workload cannot be opened. Later errors come
-/// inside the [`Outcome`], beside what was measured.
+/// inside the [`RunOutcome`], beside what was measured.
 pub fn simulate(
     config: &DeviceConfig,
     workload: &dyn SourceFactory,
     options: &RunOptions,
     control: &RunControl,
     observer: &mut dyn Observer,
-) -> Result<Outcome, RunError> {
-    config.validate().map_err(RunError::Config)?;
-    match config.ftl.kind {
-        FtlKind::Page => {
-            let geometry = Geometry::new(config);
-            let (seed, verify) = (options.seed, options.verify);
-            if config.map_cache.kind == MapCacheKind::Ideal {
-                let ftl = PageFtl::<Victims, false>::new(config, &geometry, seed, verify);
-                run(config, &geometry, ftl, workload, options, control, observer)
-            } else {
-                let ftl = PageFtl::<Victims, true>::new(config, &geometry, seed, verify);
-                run(config, &geometry, ftl, workload, options, control, observer)
-            }
-        }
-        FtlKind::MapOnly => {
-            if options.verify {
-                return Err(RunError::Config(ConfigError {
-                    key: "ftl.kind".into(),
-                    found: "\"map_only\"".into(),
-                    expected: "holds no data that could be verified: run it without, or choose \"page\""
-                        .into(),
-                }));
-            }
-            let geometry = Geometry::new(config).without_flash();
-            let ftl = MapOnlyFtl::new(config, &geometry).expect("validated: there is a mapping cache");
-            let options = RunOptions { timing: false, ..options.clone() };
-            run(config, &geometry, ftl, workload, &options, control, observer)
-        }
-    }
+) -> Result<RunOutcome, RunError> {
+    simulate_layered(config, &Bare, workload, options, control, observer)
 }
 
-fn run<F: Ftl>(
+/// As [`simulate`], with layers of one's own on top of the translation layer.
+///
+/// # Errors
+/// As `simulate`.
+pub fn simulate_layered<B: Layering>(
     config: &DeviceConfig,
-    geometry: &Geometry,
-    ftl: F,
+    layering: &B,
     workload: &dyn SourceFactory,
     options: &RunOptions,
     control: &RunControl,
     observer: &mut dyn Observer,
-) -> Result<Outcome, RunError> {
-    let sectors = Splitter::new(geometry).sectors();
-    let source = workload.open(0).map_err(RunError::Source)?;
-    let mut drive = Drive {
-        ftl,
-        flash: Flash::new(config, geometry, options.verify, Count),
-        oracle: options.verify.then(|| Oracle::new(sectors)),
-        control,
-    };
-    let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed);
-    let interrupted = control.is_cancelled() || failed.is_some();
-    drive.ftl.reset_counters();
-    let Drive { ftl, flash, oracle, .. } = drive;
-    let limit = if interrupted { Some(0) } else { options.requests };
-    let mut intake = Intake::new(source, config, sectors, limit);
-    let mut books = Books::new(options.series);
-    let log = observer.wants_commands();
-    let parts = (ftl, flash, oracle, control);
-    let mut outcome = if !options.timing {
-        let mut drive = Drive { ftl: parts.0, flash: parts.1.with_port(Count), oracle: parts.2, control };
-        let result = untimed::run(config, &mut drive, &mut intake, &mut books, options, observer);
-        close(config, drive, &intake, books, None, result)
-    } else if Direct::suits(config, geometry) && config.host.stop == Stop::Drained && !options.event_by_event
-    {
-        run_timed(config, parts, Direct::new(config, geometry, log), intake, books, options, observer)
-    } else {
-        run_timed(config, parts, Timeline::new(config, geometry, log), intake, books, options, observer)
-    };
-    outcome.summary.seed = options.seed;
-    outcome.summary.precondition = precondition;
-    outcome.error = failed.or(outcome.error);
-    outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
-    Ok(outcome)
+) -> Result<RunOutcome, RunError> {
+    config.validate().map_err(RunError::Config)?;
+    let (mut geometry, mut options) = (config.to_geometry(), options.clone());
+    if config.model == Model::MappingCache {
+        if options.verify {
+            return Err(RunError::Config(ConfigError {
+                key: "model".into(),
+                found: "\"mapping_cache\"".into(),
+                expected: "holds no data that could be verified: run it without, or choose \"drive\"".into(),
+            }));
+        }
+        geometry = geometry.without_flash();
+        options.timing = false;
+    }
+    let (seed, verify) = (options.seed, options.verify);
+    let run = Run { config, geometry: &geometry, layering, workload, options: &options, control, observer };
+    ftl::build(config, &geometry, seed, verify, run)
+}
+
+/// A run, as soon as its translation layer is known.
+struct Run<'a, B> {
+    config: &'a DeviceConfig,
+    geometry: &'a Geometry,
+    layering: &'a B,
+    workload: &'a dyn SourceFactory,
+    options: &'a RunOptions,
+    control: &'a RunControl,
+    observer: &'a mut dyn Observer,
+}
+
+impl<B: Layering> FtlVisitor for Run<'_, B> {
+    type Output = Result<RunOutcome, RunError>;
+
+    fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output {
+        let Run { config, geometry, layering, workload, options, control, observer } = self;
+        let sectors = Splitter::new(geometry).sectors();
+        let source = workload.open(0).map_err(RunError::Source)?;
+        let flash = Flash::new(config, geometry, options.verify, Count);
+        let shadow = options.verify.then(|| ShadowStore::new(sectors));
+        let mut drive = Drive::new(ftl, flash, shadow);
+        let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed, control);
+        let interrupted = control.is_cancelled() || failed.is_some();
+        drive.top.reset_counters();
+        let limit = if interrupted { Some(0) } else { options.requests };
+        let mut admission = Admission::new(source, config, sectors, limit);
+        let mut metrics = RunMetrics::new(options.series);
+        let log = observer.wants_commands();
+        let mut outcome = if !options.timing {
+            let mut drive = drive.behind(layering, Count);
+            let result =
+                untimed::run(config, &mut drive, &mut admission, &mut metrics, options, control, observer);
+            let error = result.err();
+            audited(config, &drive, admission.counts(), &mut metrics, None, error)
+        } else if Direct::suits(config, geometry)
+            && config.host.stop() == Stop::Drained
+            && !options.event_by_event
+        {
+            let drive = drive.behind(layering, Direct::new(config, geometry, log));
+            run_timed(config, drive, admission, metrics, options, control, observer)
+        } else {
+            let drive = drive.behind(layering, Timeline::new(config, geometry, log));
+            run_timed(config, drive, admission, metrics, options, control, observer)
+        };
+        outcome.summary.seed = options.seed;
+        outcome.summary.precondition = precondition;
+        outcome.error = failed.or(outcome.error);
+        outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
+        Ok(outcome)
+    }
 }
 
 /// Run against a clock.
 ///
-/// A function of its own: where the compiler melts it into its caller, requests take a tenth longer.
+/// Kept out of line: inlining costs 10 % per request.
 #[inline(never)]
-fn run_timed<F: Ftl, C: Clock>(
+fn run_timed<L: Layer<C>, C: Clock>(
     config: &DeviceConfig,
-    (ftl, flash, oracle, control): (F, Flash<Count>, Option<Oracle>, &RunControl),
-    port: C,
-    mut intake: Intake,
-    mut books: Books,
+    drive: Drive<L, C>,
+    admission: Admission,
+    metrics: RunMetrics,
     options: &RunOptions,
+    control: &RunControl,
     observer: &mut dyn Observer,
-) -> Outcome {
-    let mut drive = Drive { ftl, flash: flash.with_port(port), oracle, control };
-    let result = timed::run(config, &mut drive, &mut intake, &mut books, options, observer);
-    let port = &mut drive.flash.port;
-    let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
-    let ledger = port.ledger();
-    let (units_ps, channels_ps) =
-        (std::mem::take(&mut ledger.busy_ps), std::mem::take(&mut ledger.channel_busy_ps));
-    let busy = BusyTimes { units_ps, channels_ps, port_bytes, idle_from };
-    close(config, drive, &intake, books, Some(&busy), result)
-}
-
-/// Audit the drive and write its summary.
-fn close<F: Ftl, P: FlashPort>(
-    config: &DeviceConfig,
-    drive: Drive<'_, F, P>,
-    intake: &Intake,
-    mut books: Books,
-    busy: Option<&BusyTimes>,
-    result: Result<(), RunError>,
-) -> Outcome {
-    let Drive { ftl, flash, oracle, .. } = drive;
-    let mut error = result.err();
-    let mut summary = books.summary(config, &ftl, &flash, intake.counts(), busy);
-    if let Some(oracle) = oracle {
-        let audit = ftl.verify(&flash.nand);
-        summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..oracle.counts() });
-        error = error.or(audit.err().map(RunError::Mismatch));
-    }
-    Outcome { summary, series: books.series(&ftl, &flash), error }
+) -> RunOutcome {
+    let (mut model, result) = timed::run(config, drive, admission, metrics, options, control, observer);
+    let counts = model.feeder.admission.counts();
+    measured(config, &mut model, counts, result.err())
 }
 
 #[cfg(test)]
@@ -291,23 +154,37 @@ mod tests {
         }
     }
 
+    struct OnClock<'a, M> {
+        config: &'a DeviceConfig,
+        requests: &'a [Request],
+        clock: M,
+    }
+
+    impl<C: Clock, M: Fn(&Geometry) -> C> FtlVisitor for OnClock<'_, M> {
+        type Output = (RunOutcome, Log);
+
+        fn visit<F: Ftl<Count>>(self, ftl: F) -> (RunOutcome, Log) {
+            let geometry = self.config.to_geometry();
+            let control = RunControl::default();
+            let source = Box::new(VecSource::new(self.requests.to_vec()));
+            let admission = Admission::new(source, self.config, Splitter::new(&geometry).sectors(), None);
+            let flash = Flash::new(self.config, &geometry, false, Count);
+            let drive = Drive::new(ftl, flash, None).behind(&Bare, (self.clock)(&geometry));
+            let (mut log, options) = (Log::default(), RunOptions::default());
+            let outcome = {
+                let metrics = RunMetrics::new(None);
+                run_timed(self.config, drive, admission, metrics, &options, &control, &mut log)
+            };
+            (outcome, log)
+        }
+    }
+
     fn run_on<C: Clock>(
         config: &DeviceConfig,
         requests: &[Request],
         clock: impl Fn(&Geometry) -> C,
-    ) -> (Outcome, Log) {
-        let geometry = Geometry::new(config);
-        let control = RunControl::default();
-        let source = Box::new(VecSource::new(requests.to_vec()));
-        let intake = Intake::new(source, config, Splitter::new(&geometry).sectors(), None);
-        let ftl = PageFtl::<Victims>::new(config, &geometry, 1, false);
-        let flash = Flash::new(config, &geometry, false, Count);
-        let mut log = Log::default();
-        let options = RunOptions::default();
-        let parts = (ftl, flash, None, &control);
-        let outcome =
-            run_timed(config, parts, clock(&geometry), intake, Books::new(None), &options, &mut log);
-        (outcome, log)
+    ) -> (RunOutcome, Log) {
+        ftl::build(config, &config.to_geometry(), 1, false, OnClock { config, requests, clock })
     }
 
     /// A drive with one unit on each channel and whole numbers of microseconds: many things happen at equal times.

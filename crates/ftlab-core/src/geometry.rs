@@ -4,8 +4,8 @@
 //! 4 in a drive that maps 4 KiB in 16 KiB pages. [`Lpn`] and [`Ppn`] count mapping units; [`PageId`] counts NAND
 //! pages; the types keep them apart.
 
-use crate::config::DeviceConfig;
-use crate::host::request::SECTOR_BYTES;
+/// Bytes of one host sector, the unit of addresses and lengths in every trace and device.
+pub const SECTOR_BYTES: u32 = 512;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -124,28 +124,54 @@ pub struct Geometry {
     dies_per_channel: Divider,
 }
 
+/// The numbers of a shape: channels, ways of each, dies of each, planes of each, blocks of each, and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeometryNumbers {
+    /// Channels.
+    pub channels: u32,
+    /// Ways of each channel.
+    pub ways: u32,
+    /// Dies of each way.
+    pub dies: u32,
+    /// Planes of each die.
+    pub planes: u32,
+    /// Blocks of each plane.
+    pub blocks_per_plane: u32,
+    /// Pages of each block.
+    pub pages_per_block: u32,
+    /// Those that may hold data: all, or all but the summary page.
+    pub data_pages_per_block: u32,
+    /// Data bytes of a page, a power of two.
+    pub page_bytes: u32,
+    /// Spare bytes of a page.
+    pub spare_bytes: u32,
+    /// Bytes of a mapping unit, a power of two that divides `page_bytes`.
+    pub unit_bytes: u32,
+    /// Mapping units that the host sees.
+    pub logical_units: u32,
+}
+
 impl Geometry {
-    /// The shape that a validated configuration describes.
-    pub fn new(config: &DeviceConfig) -> Self {
-        let g = &config.geometry;
-        let unit_bytes = config.unit_bytes();
-        let slots_per_page = (g.page_bytes / unit_bytes) as u32;
+    /// A shape from its numbers.
+    pub fn new(numbers: GeometryNumbers) -> Self {
+        let n = numbers;
+        let slots_per_page = n.page_bytes / n.unit_bytes;
         Self {
-            channels: g.channels,
-            ways: g.ways,
-            dies_per_way: g.dies,
+            channels: n.channels,
+            ways: n.ways,
+            dies_per_way: n.dies,
             slots_per_page,
-            unit_bytes: unit_bytes as u32,
-            sectors_per_unit: unit_bytes as u32 / SECTOR_BYTES,
-            page_bytes: g.page_bytes as u32,
-            spare_bytes: g.spare_bytes as u32,
-            data_pages_per_block: config.data_pages_per_block(),
-            logical_units: config.logical_pages() as u32,
-            planes_per_die: Divider::new(g.planes),
-            blocks_per_plane: Divider::new(g.blocks_per_plane),
-            pages_per_block: g.pages_per_block,
-            units_per_block: Divider::new(g.pages_per_block * slots_per_page),
-            dies_per_channel: Divider::new(g.ways * g.dies),
+            unit_bytes: n.unit_bytes,
+            sectors_per_unit: n.unit_bytes / SECTOR_BYTES,
+            page_bytes: n.page_bytes,
+            spare_bytes: n.spare_bytes,
+            data_pages_per_block: n.data_pages_per_block,
+            logical_units: n.logical_units,
+            planes_per_die: Divider::new(n.planes),
+            blocks_per_plane: Divider::new(n.blocks_per_plane),
+            pages_per_block: n.pages_per_block,
+            units_per_block: Divider::new(n.pages_per_block * slots_per_page),
+            dies_per_channel: Divider::new(n.ways * n.dies),
         }
     }
 

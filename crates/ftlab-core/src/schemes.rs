@@ -1,23 +1,43 @@
-//! The list of every scheme that a device file can name.
+//! The list of every axis: each key that chooses a scheme, and what it can choose.
 
-/// A scheme: one value of a key that chooses an algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scheme {
-    /// Dotted key, such as `ftl.gc`.
-    pub key: &'static str,
-    /// Its value, which is also its file name and its name in reports.
-    pub name: &'static str,
-    /// What it does, in a sentence or two.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
+use std::sync::LazyLock;
+
+use crate::config::{ArrivalChoice, Model, PreconditionChoice, WearLevelingChoice};
+use crate::flash::cell::CellChoice;
+use crate::ftl::gc::VictimChoice;
+use crate::ftl::kinds::FtlChoice;
+use crate::ftl::placement::PlacementChoice;
+use crate::mapcache::MapCacheChoice;
+use crate::scheme::{AxisInfo, NoKeys, SchemeInfo};
+
+static AXES: LazyLock<Vec<AxisInfo>> = LazyLock::new(|| {
+    vec![
+        model(),
+        AxisInfo::of::<FtlChoice>(),
+        AxisInfo::of::<PlacementChoice>(),
+        AxisInfo::of::<VictimChoice>(),
+        AxisInfo::of::<MapCacheChoice>(),
+        AxisInfo::of::<WearLevelingChoice>(),
+        AxisInfo::of::<CellChoice>(),
+        AxisInfo::of::<ArrivalChoice>(),
+        AxisInfo::of::<PreconditionChoice>(),
+    ]
+});
+
+/// Every axis of device files.
+pub fn axes() -> &'static [AxisInfo] {
+    &AXES
 }
 
-/// Every registered scheme.
-pub fn all() -> Vec<Scheme> {
-    let mut schemes = Vec::new();
-    schemes.extend(crate::ftl::SCHEMES);
-    schemes.extend(crate::ftl::gc::schemes());
-    schemes.extend(crate::mapcache::schemes());
-    schemes
+/// What is modelled. Which keys a model takes is a matter of sections: [`takes`](crate::config::takes).
+fn model() -> AxisInfo {
+    let scheme =
+        |model: Model, summary, source| SchemeInfo::new::<NoKeys>(model.name(), summary, source, &[]);
+    let whole = scheme(Model::Drive, "The whole drive.", "");
+    let alone = scheme(
+        Model::MappingCache,
+        "The mapping cache alone: what lookups cost, added up one after the other. No data, no collection, no clock.",
+        "the model of the IEEK paper 2012-50-3-10",
+    );
+    AxisInfo { section: "", key: "model", schemes: vec![whole, alone] }
 }

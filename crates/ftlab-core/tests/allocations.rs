@@ -157,18 +157,19 @@ impl SourceFactory for OnUnits {
 fn a_drive_takes_no_more_memory_than_it_announces() {
     let _alone = ALONE.lock().unwrap();
     for kind in MapCacheKind::ALL {
-        for ftl in ["page", "map_only"] {
+        for model in ["drive", "mapping_cache"] {
             for bytes in [48 << 10, 1 << 20] {
                 let cached = *kind != MapCacheKind::Ideal;
-                if !cached && (ftl == "map_only" || bytes > 48 << 10) {
+                if !cached && (model == "mapping_cache" || bytes > 48 << 10) {
                     continue;
                 }
                 let text = json!({
                     "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 128,
                         "page_bytes": 4096 },
-                    "ftl": { "kind": ftl, "over_provisioning": 0.3 },
+                    "model": model,
+                    "ftl": { "over_provisioning": 0.3 },
                     "host": { "arrival": "closed" },
-                    "map_cache": { "kind": kind.name(), "bytes": if cached { bytes } else { 0 } },
+                    "map_cache": if cached { json!({ "kind": kind.name(), "bytes": bytes }) } else { json!({}) },
                 });
                 let config: DeviceConfig = serde_json::from_value(text).unwrap();
                 config.validate().unwrap();
@@ -180,7 +181,7 @@ fn a_drive_takes_no_more_memory_than_it_announces() {
                 // Of tables only: on a drive as small as this, histograms and buffers take more.
                 let taken = outcome.summary.memory.table_bytes as f64 / units;
                 let announced = bytes_at_most(&config, false) as f64 / units;
-                let case = format!("{} of {bytes} bytes, {ftl}", kind.name());
+                let case = format!("{} of {bytes} bytes, {model}", kind.name());
                 println!("{case}: {taken:.1} of {announced:.1} bytes a unit");
                 assert!(taken <= announced, "{case}: took {taken} of {announced} bytes a unit");
                 assert!(announced < 80.0, "{case}: announced {announced} bytes a unit");

@@ -1,14 +1,12 @@
 //! What mapping caches are charged for: what was done, in the summary as in the series, whatever the scheme.
 
-mod common;
-
-use common::{device, request, run_with};
-use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{Outcome, RunOptions};
+use crate::common::{device, request, run_with};
+use ftlab_core::config::{DeviceConfig, Model};
+use ftlab_core::device::{RunOptions, RunOutcome};
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::mapcache::translation::{MapCacheSummary, MapPenalty};
 use ftlab_core::metrics::series::{Series, SeriesEvery};
-use ftlab_core::metrics::summary::{MapCacheSummary, MapPenalty};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -23,7 +21,7 @@ fn config(kind: MapCacheKind, changes: Value) -> DeviceConfig {
     } else {
         json!({ "kind": kind.name(), "bytes": "10KiB" })
     };
-    device(common::merged(
+    device(crate::common::merged(
         json!({
             "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 64, "pages_per_block": 64, "page_bytes": 4096,
                 "spare_bytes": 1024 },
@@ -35,16 +33,16 @@ fn config(kind: MapCacheKind, changes: Value) -> DeviceConfig {
     ))
 }
 
-fn run(config: &DeviceConfig, requests: &[Request]) -> (Outcome, MapCacheSummary) {
+fn run(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, MapCacheSummary) {
     let options = RunOptions {
-        verify: config.ftl.kind != ftlab_core::config::FtlKind::MapOnly,
+        verify: config.model == Model::Drive,
         timing: false,
         series: Some(SeriesEvery::Requests(700)),
         ..RunOptions::default()
     };
     let (outcome, _) = run_with(config, requests, &options);
     assert_eq!(outcome.error, None);
-    let cache = outcome.summary.map_cache.clone().unwrap();
+    let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
     (outcome, cache)
 }
 
@@ -70,8 +68,7 @@ fn pages_that_were_never_written_cost_no_fetch() {
         assert_eq!((cache.fetches, cache.fetch_bytes, cache.flash_reads), (0, 0, 0), "{kind:?}");
         assert_eq!(cache.penalty_ns, MapPenalty::default(), "{kind:?}");
         assert_eq!(outcome.summary.flash.reads.total, 0, "{kind:?}");
-        let (_, cache) =
-            run(&config(kind, json!({ "ftl": { "kind": "map_only" } })), &accesses(8000, 5000, 100));
+        let (_, cache) = run(&config(kind, json!({ "model": "mapping_cache" })), &accesses(8000, 5000, 100));
         assert!(
             cache.fetches > 0 && cache.penalty_ns.fetch > 0.0,
             "{kind:?}: in the model all of them exist"
@@ -130,15 +127,15 @@ fn added_up(series: &Series, name: &str) -> f64 {
 fn the_series_adds_up_to_the_summary() {
     let mut probed = 0;
     for kind in schemes() {
-        for layer in ["page", "map_only"] {
-            let config = config(kind, json!({ "ftl": { "kind": layer } }));
+        for model in ["drive", "mapping_cache"] {
+            let config = config(kind, json!({ "model": model }));
             let (outcome, cache) = run(&config, &accesses(config.logical_pages(), 12_000, 60));
             let series = outcome.series.unwrap();
             let near = |name: &str, right: f64| {
                 let found = added_up(&series, name);
                 assert!(
                     (found - right).abs() <= 1e-9 * cache.penalty_ns.total,
-                    "{kind:?}, {layer}, {name}: {found}, {right}"
+                    "{kind:?}, {model}, {name}: {found}, {right}"
                 );
             };
             assert!(column(&series, "map_lookups").len() > 10);
@@ -155,7 +152,7 @@ fn the_series_adds_up_to_the_summary() {
             probed += cache.mispredictions;
             let parts = penalty.fetch + penalty.program + penalty.rest + penalty.probe;
             assert!((parts - penalty.total).abs() <= 1e-9 * penalty.total);
-            if layer == "map_only" {
+            if model == "mapping_cache" {
                 assert_eq!(cache.flash_reads, cache.fetches + cache.rest_reads, "{kind:?}: {cache:?}");
             }
         }
@@ -168,7 +165,7 @@ fn the_series_adds_up_to_the_summary() {
 fn the_model_alone_counts_its_memory_by_logical_pages() {
     let model = config(
         MapCacheKind::FullPage,
-        json!({ "ftl": { "kind": "map_only", "logical_bytes": "64GiB", "over_provisioning": null } }),
+        json!({ "model": "mapping_cache", "ftl": { "logical_bytes": "64GiB", "over_provisioning": null } }),
     );
     let (outcome, _) = run(&model, &accesses(8000, 100, 50));
     let memory = outcome.summary.memory;

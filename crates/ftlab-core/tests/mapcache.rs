@@ -1,14 +1,16 @@
 //! Mapping caches: hand-checked examples, what schemes have in common, and what must come out equal.
 
-mod common;
-
-use common::{device, latencies, request, run_with};
-use ftlab_core::config::{DeviceConfig, FtlKind, Striping};
+use crate::common::{device, latencies, request, run_with};
+use ftlab_core::config::{DeviceConfig, MapCacheConfig, Model, Striping};
 use ftlab_core::device::RunOptions;
+use ftlab_core::ftl::page::capacity::translation_layout;
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
-use ftlab_core::mapcache::{Intent, Lookup, MapCache, MapCacheKind, MapOp, Shape};
-use ftlab_core::metrics::summary::MapCacheSummary;
+use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
+use ftlab_core::mapcache::layout::TranslationLayout;
+use ftlab_core::mapcache::superblock_order::SuperblockOrder;
+use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::mapcache::{MapCacheChoice, MapCacheKind};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -17,7 +19,8 @@ fn chip(map_cache: &Value) -> DeviceConfig {
     device(json!({
         "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 64, "pages_per_block": 128, "page_bytes": 4096 },
         "timing": { "read_us": 200, "program_us": 1600, "bus_mb_per_s": 40 },
-        "ftl": { "kind": "map_only", "over_provisioning": 0.25 },
+        "model": "mapping_cache",
+        "ftl": { "over_provisioning": 0.25 },
         "map_cache": map_cache,
     }))
 }
@@ -36,7 +39,7 @@ fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
 fn cost(config: &DeviceConfig, requests: &[Request]) -> MapCacheSummary {
     let (outcome, _) = run_with(config, requests, &RunOptions::default());
     assert_eq!(outcome.error, None);
-    outcome.summary.map_cache.unwrap()
+    outcome.summary.parts.get::<MapCacheSummary>().unwrap()
 }
 
 /// The example of the specification, section 12: penalty of each access in microseconds, and hits.
@@ -195,10 +198,12 @@ fn a_board_of_one_window_is_that_window() {
     }
 }
 
-/// What every scheme needs beside its name, in a drive with `bytes` of memory for entries.
+/// A scheme in a drive with `bytes` of memory for entries, or a page more where that is too little.
 fn of_kind(kind: MapCacheKind, bytes: u64) -> Value {
-    // A whole page fits as well.
-    let page = if matches!(kind, MapCacheKind::Sftl | MapCacheKind::Cdftl) { 4096 } else { 0 };
+    let file = json!({ "kind": kind.name(), "bytes": bytes });
+    let section: MapCacheConfig = serde_json::from_value(file).unwrap();
+    let pages = TranslationLayout { logical_units: 1 << 20, shift: 10, slots: 1, planes: 1, block_units: 0 };
+    let page = if section.kind.least_bytes(pages) > bytes { 4096 } else { 0 };
     json!({ "kind": kind.name(), "bytes": bytes + page })
 }
 
@@ -206,27 +211,9 @@ fn schemes() -> impl Iterator<Item = MapCacheKind> {
     MapCacheKind::ALL.iter().copied().filter(|kind| *kind != MapCacheKind::Ideal)
 }
 
-/// Bytes of memory that hold the whole table, however it is fragmented, as `docs/mapping-caches.md` has them.
+/// Bytes of memory that hold the whole table, however it is fragmented, as `docs/concepts/mapping-caches.md` has them.
 fn whole_table(config: &DeviceConfig) -> u64 {
-    use MapCacheKind::{Bsb, Cdftl, Cftl, Dftl, FullPage, HalfPage, Ideal, Leaftl, Sftl, Tafp, Tpftl};
-    let (m, shape) = (&config.map_cache, Shape::new(config));
-    let [units, pages, blocks, entries] =
-        [shape.logical_units, shape.pages(), shape.blocks(), shape.entries()].map(u64::from);
-    let beside = |bytes: u64, fraction: f64| (bytes as f64 / (1.0 - fraction)).ceil() as u64;
-    match m.kind {
-        Ideal => 0,
-        Dftl => u64::from(m.entry_bytes) * units,
-        FullPage | HalfPage | Tafp | Bsb => 4 * units,
-        // A write makes three heads at most of one.
-        Sftl => beside(4 * units + pages * (entries / 4 + 4) + 3 * 4, m.sparse_fraction),
-        Tpftl => 6 * units + 4 * pages,
-        Cdftl => beside(pages * u64::from(shape.page_bytes()), m.entry_fraction),
-        Leaftl => {
-            let groups = units.next_multiple_of(entries.min(256)) * 10;
-            groups + groups.div_ceil(3).min(8 * u64::from(m.leaftl_batch_pages))
-        }
-        Cftl => 2048 + blocks.div_ceil(8) + 8 * blocks + 10 * units,
-    }
+    config.map_cache.kind.whole_table_bytes(translation_layout(config))
 }
 
 /// Every unit has been written by itself, in no order. Then it was read once: every entry has come.
@@ -234,9 +221,9 @@ fn whole_table(config: &DeviceConfig) -> u64 {
 fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
     for kind in schemes() {
         let mut config = chip(&of_kind(kind, 1 << 20));
-        if kind == MapCacheKind::Leaftl {
+        if let MapCacheChoice::Leaftl(keys) = &mut config.map_cache.kind {
             // A segment for each unit.
-            config.map_cache.leaftl_batch_pages = 1;
+            keys.own.leaftl_batch_pages = 1;
         }
         let (units, enough) = (config.logical_pages(), whole_table(&config));
         let request = |op| move |lpn: u64| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 };
@@ -250,7 +237,7 @@ fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
         requests.extend((0..units).map(|_| rng.below(units)).map(request(Op::Read)));
         requests.extend(mixed(5, 4000, 6000));
         let mut told = |bytes: u64| {
-            config.map_cache.bytes = bytes;
+            config.map_cache.kind = config.map_cache.kind.clone().with_bytes(bytes);
             let (first, all) = (cost(&config, &requests[..warm]), cost(&config, &requests));
             let misses = (all.lookups - all.hits) - (first.lookups - first.hits);
             (misses, all.write_backs - first.write_backs, all.penalty_ns.total - first.penalty_ns.total)
@@ -277,8 +264,7 @@ fn keys_belong_to_their_kinds() {
             let mut config = chip(&json!({ "kind": kind, "bytes": "64KiB" }));
             let mut map_cache = serde_json::to_value(&config.map_cache).unwrap();
             map_cache[key] = value.clone();
-            config.map_cache = serde_json::from_value(map_cache).unwrap();
-            config.validate().err().map(|error| error.to_string())
+            refused_in(&mut config, &map_cache)
         };
         assert_eq!(refused(kind, &good), None);
         assert!(refused("dftl", &good).unwrap().contains("has no effect"), "{key}");
@@ -291,7 +277,15 @@ fn keys_belong_to_their_kinds() {
 /// What is wrong with a mapping cache on the paper's chip.
 fn refusal(map_cache: &Value) -> Option<String> {
     let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
-    config.map_cache = serde_json::from_value(map_cache.clone()).unwrap();
+    refused_in(&mut config, map_cache)
+}
+
+/// Why a section cannot be read, or makes no sense in this drive.
+fn refused_in(config: &mut DeviceConfig, map_cache: &Value) -> Option<String> {
+    match serde_json::from_value(map_cache.clone()) {
+        Ok(section) => config.map_cache = section,
+        Err(error) => return Some(error.to_string()),
+    }
     config.validate().err().map(|error| error.to_string())
 }
 
@@ -386,6 +380,11 @@ fn the_least_memory_is_what_one_window_takes() {
     assert_eq!((window.hits, window.fetch_bytes), (1, 4096 + 24 * 4 + 4096));
 }
 
+fn order(config: &DeviceConfig) -> SuperblockOrder {
+    let dynamic = config.ftl.striping == Striping::Dynamic;
+    SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
+}
+
 /// The contract of the trait, step by step: bytes in use, hits, what is written back, against the plainest record.
 #[test]
 fn every_scheme_keeps_its_contract() {
@@ -396,13 +395,13 @@ fn every_scheme_keeps_its_contract() {
         for bytes in [4096_u64, 9000, 40_000] {
             let mut config = chip(&of_kind(kind, bytes));
             // With all that a whole drive asks of it.
-            config.ftl.kind = FtlKind::Page;
+            config.model = Model::Drive;
             config.ftl.striping = striping;
             config.ftl.logical_pages = Some(config.logical_pages());
             (config.geometry.channels, config.geometry.blocks_per_plane) = (channels, 512);
-            let bytes = config.map_cache.bytes;
-            let shape = Shape::new(&config);
-            let mut cache = MapCacheKind::build(&config, shape).unwrap();
+            let bytes = config.map_cache.kind.bytes();
+            let shape = translation_layout(&config);
+            let mut cache = config.map_cache.kind.build(shape, order(&config)).unwrap();
             // Places are given out once: round the planes from their first halves, or in order from the half of the last one.
             let units_per_plane = 512 * 128;
             let place = |at: u32| at % channels * units_per_plane + at / channels;
@@ -426,8 +425,8 @@ fn every_scheme_keeps_its_contract() {
                 };
                 if rng.below(20) == 0 {
                     // Collection moves some data, a unit or a logical block, or puts them in order.
-                    let gathered = cache.wants_gathered(lpn, &table);
-                    let whole = at.checked_div(blocks).is_some_and(|block| cache.is_block_mapped(block));
+                    let gathered = cache.wishes().and_then(|wishes| wishes.wants_gathered(lpn, &table));
+                    let whole = at.checked_div(blocks).is_some_and(|block| is_block_mapped(&*cache, block));
                     let moved = match &gathered {
                         Some(range) => range.clone(),
                         None if whole && rng.below(2) == 0 => at - at % blocks..at - at % blocks + blocks,
@@ -441,7 +440,7 @@ fn every_scheme_keeps_its_contract() {
                     }
                     if gathered.is_some() {
                         conversions += 1;
-                        cache.gathered(moved, &table);
+                        cache.wishes_mut().unwrap().gathered(moved, &table);
                     } else {
                         for lpn in moved.map(Lpn) {
                             if !cache.moved(lpn, &table) {
@@ -494,8 +493,8 @@ fn every_scheme_keeps_its_contract() {
                     cache.check().unwrap_or_else(|text| panic!("{kind:?}, {channels}, step {step}: {text}"));
                     for lpn in 0..units {
                         let found =
-                            match lpn.checked_div(blocks).filter(|block| cache.is_block_mapped(*block)) {
-                                Some(block) if cache.is_block_dirty(block) => continue,
+                            match lpn.checked_div(blocks).filter(|block| is_block_mapped(&*cache, *block)) {
+                                Some(block) if is_block_dirty(&*cache, block) => continue,
                                 Some(block) => persisted_blocks[block as usize] + lpn % blocks,
                                 None if cache.is_dirty(Lpn(lpn)) => continue,
                                 None => persisted[lpn as usize],
@@ -510,19 +509,27 @@ fn every_scheme_keeps_its_contract() {
     }
 }
 
+fn is_block_mapped(cache: &dyn MapCache, block: u32) -> bool {
+    cache.wishes().is_some_and(|wishes| wishes.is_block_mapped(block))
+}
+
+fn is_block_dirty(cache: &dyn MapCache, block: u32) -> bool {
+    cache.wishes().is_some_and(|wishes| wishes.is_block_dirty(block))
+}
+
 /// Translation page `tpn` is written: flash has what is not newer in memory, and of the page table what is looked at.
 fn write(
     persisted: &mut [u32],
     blocks: &mut [u32],
     cache: &dyn MapCache,
     table: &[u32],
-    shape: Shape,
+    shape: TranslationLayout,
     tpn: u32,
 ) {
     let units = shape.block_units;
     if tpn < shape.pages() {
         for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
-            let by_block = lpn.checked_div(units).is_some_and(|block| cache.is_block_mapped(block));
+            let by_block = lpn.checked_div(units).is_some_and(|block| is_block_mapped(cache, block));
             if !cache.is_dirty(Lpn(lpn)) && !by_block {
                 persisted[lpn as usize] = table[lpn as usize];
             }
@@ -532,9 +539,9 @@ fn write(
         for (block, entry) in
             (first..).zip(blocks.iter_mut().skip(first as usize).take(shape.entries() as usize))
         {
-            if !cache.is_block_dirty(block) {
+            if !is_block_dirty(cache, block) {
                 *entry =
-                    if cache.is_block_mapped(block) { table[(block * units) as usize] } else { u32::MAX };
+                    if is_block_mapped(cache, block) { table[(block * units) as usize] } else { u32::MAX };
             }
         }
     }
@@ -568,7 +575,8 @@ fn learned_segments_take_less_than_the_table_unless_writes_are_random() {
         let config = device(json!({
             "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 512, "pages_per_block": 128, "page_bytes": 4096,
                 "spare_bytes": 256 },
-            "ftl": { "kind": "map_only", "logical_pages": units },
+            "model": "mapping_cache",
+            "ftl": { "logical_pages": units },
             "map_cache": { "kind": "leaftl", "bytes": "8MiB", "leaftl_gamma": gamma, "leaftl_compaction_writes": units },
         }));
         let taken: u64 = (1..=5)
@@ -625,7 +633,7 @@ fn wrong_predictions_are_reads_of_data_pages() {
         let (outcome, _) = run_with(&config, &requests, &options);
         assert_eq!(outcome.error, None);
         assert!(outcome.summary.verify.as_ref().unwrap().tables_agree);
-        let map_cache = outcome.summary.map_cache.unwrap();
+        let map_cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
         (outcome.summary.flash.reads.map - map_cache.flash_reads, map_cache)
     };
     let (reads, exact) = of(0);
@@ -656,8 +664,7 @@ fn keys_of_learned_segments_and_block_entries_are_refused_where_they_cannot_hold
     ] {
         let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
         config.geometry.spare_bytes = 35;
-        config.map_cache = serde_json::from_value(map_cache.clone()).unwrap();
-        let refused = config.validate().expect_err("refused").to_string();
+        let refused = refused_in(&mut config, &map_cache).expect("refused");
         assert!(refused.contains(key), "{map_cache}: {refused}");
     }
 }
@@ -723,7 +730,7 @@ fn collection_gathers_what_is_read_often() {
             let (outcome, _) = run_with(&config, &read_mostly(pages, region_writes), &options);
             assert_eq!(outcome.error, None, "{changes}");
             assert!(outcome.summary.verify.as_ref().unwrap().tables_agree);
-            let cache = outcome.summary.map_cache.unwrap();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             (cache, outcome.summary.write_amplification.unwrap().total)
         };
         let (never, pages_only) = run(512, u64::MAX);
@@ -764,7 +771,7 @@ fn what_was_written_in_order_is_read_in_runs_on_any_planes() {
             let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
             let (outcome, _) = run_with(&config, &requests, &options);
             assert_eq!(outcome.error, None);
-            let cache = outcome.summary.map_cache.unwrap();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             let case = format!("{channels} channels, {planes} planes, {unit_bytes}, {striping}");
             assert_eq!(cache.lookups, 8000 * 4096 / unit_bytes, "{case}");
             assert_eq!(cache.hits, cache.lookups, "{case}");
@@ -798,7 +805,7 @@ fn gathering_never_fills_a_plane() {
     let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
     let (outcome, _) = run_with(&config, &requests, &options);
     assert_eq!(outcome.error, None);
-    assert!(outcome.summary.map_cache.unwrap().windows["block"] > 10_000);
+    assert!(outcome.summary.parts.get::<MapCacheSummary>().unwrap().windows["block"] > 10_000);
     let amplification = outcome.summary.write_amplification.unwrap().total;
     assert!(amplification < 250.0, "{amplification}");
 }
@@ -829,7 +836,7 @@ fn entries_over_pages_hit_as_memory_has_room_for_each() {
         let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
         let (outcome, _) = run_with(&config, &requests, &options);
         assert_eq!(outcome.error, None);
-        outcome.summary.map_cache.unwrap().hit_ratio
+        outcome.summary.parts.get::<MapCacheSummary>().unwrap().hit_ratio
     };
     for kind in ["none", "fill"] {
         for (entry_fraction, entry_bytes) in [(0.25, 4), (0.25, 8), (0.5, 4), (0.75, 4), (0.75, 8)] {
@@ -892,7 +899,7 @@ fn a_warm_cache_of_the_whole_table_reads_in_the_time_of_ideal() {
     let expected = times(&ideal);
     for kind in schemes() {
         let mut config = drive(&of_kind(kind, 1 << 20));
-        config.map_cache.bytes = whole_table(&config);
+        config.map_cache.kind = config.map_cache.kind.clone().with_bytes(whole_table(&config));
         assert_eq!(times(&config), expected, "{kind:?}");
     }
 }
@@ -914,7 +921,7 @@ fn a_hit_waits_for_the_fetch_that_brings_it_and_for_no_other() {
         let requests = [read(0.0, 902), read(5000.0, 901), read(5000.0, 901), read(5000.0, 902)];
         let (outcome, log) = run_with(&config, &requests, &RunOptions::default());
         assert_eq!(outcome.error, None);
-        let cache = outcome.summary.map_cache.unwrap();
+        let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
         let took = latencies(&log);
         let alone = 140.96;
         let fetch = took[1] - alone;

@@ -1,14 +1,15 @@
-//! Mistakes found in published simulators, where no other test holds them: `docs/pitfalls.md` has the whole list.
+//! Mistakes found in published simulators, where no other test holds them: `docs/notes/pitfalls.md` has the whole list.
 
-mod common;
-
-use common::{device, merged, request, run, run_with, small};
-use ftlab_core::device::{Outcome, RunControl, RunError, RunOptions, simulate};
+use crate::common::{device, merged, request, run, run_with, small};
+use ftlab_core::access::Access;
+use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::port::Count;
 use ftlab_core::flash::{Cause, Flash};
-use ftlab_core::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
+use ftlab_core::ftl::page::GcCounts;
+use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
 use ftlab_core::host::request::{Op, Request, VecSource};
-use ftlab_core::verify::Oracle;
+use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::verify::ShadowStore;
 use serde_json::json;
 
 /// 1: every request that enters a run leaves it, and the summary proves it, also where requests are turned away, wait,
@@ -39,7 +40,10 @@ fn requests_in_are_requests_out() {
             assert_eq!(log.requests.len() as u64, host.completed, "each completes once");
             assert!(host.rejected > 0 && host.out_of_range > host.rejected && host.flushes > 0, "{host:?}");
             assert_eq!(host.unfinished > 0, stop == "last_arrival", "{stop}: {host:?}");
-            assert!(outcome.summary.gc.collections > 100, "erases of delayed collections are in it");
+            assert!(
+                outcome.summary.parts.get::<GcCounts>().unwrap().collections > 100,
+                "erases of delayed collections are in it"
+            );
         }
     }
 }
@@ -65,7 +69,7 @@ fn the_host_link_bounds_bandwidth() {
     }
 }
 
-fn age(kind: &str, pattern: &str, bound: f64, rows: &[Request]) -> Outcome {
+fn age(kind: &str, pattern: &str, bound: f64, rows: &[Request]) -> RunOutcome {
     let config = device(merged(
         small(),
         json!({ "precondition": { "kind": kind, "pattern": pattern, "tolerance": 1e-9,
@@ -111,22 +115,24 @@ fn preconditioning_ends_and_reports() {
 #[test]
 fn a_wrong_translation_shows_in_what_is_read() {
     let config = device(small());
-    let mut flash = Flash::new(&config, &Geometry::new(&config), true, Count);
-    let mut oracle = Oracle::new(16);
+    let mut flash = Flash::new(&config, &config.to_geometry(), true, Count);
+    let mut shadow = ShadowStore::new(16);
+    let whole = |page| Access::span(Lpn(page), 1, 0, 8);
+    let (mut versions, mut found) = (Vec::new(), Vec::new());
     for page in 0..2 {
-        flash.write_version = oracle.write(u64::from(page) * 8..u64::from(page) * 8 + 8);
+        shadow.write(u64::from(page) * 8..u64::from(page) * 8 + 8, &mut versions);
         let at = PageAt { block: BlockId(0), index: page };
         flash.program(at, &[Lpn(page)], Cause::Host, ()).unwrap();
-        flash.store(Ppn(page), 0..8, None);
+        flash.store(Ppn(page), &Access { versions: &versions, ..whole(page) }, 0, None);
     }
     for (lpn, ppn) in [(0, Some(Ppn(0))), (1, Some(Ppn(1))), (0, Some(Ppn(1))), (1, Some(Ppn(0))), (0, None)]
     {
-        flash.delivered.clear();
-        flash.deliver(ppn, 0..8);
-        let checked = oracle.check(lpn * 8..lpn * 8 + 8, &flash.delivered);
+        found.clear();
+        flash.load(ppn, &whole(0), 0, &mut found);
+        let checked = shadow.check(lpn * 8..lpn * 8 + 8, &found);
         assert_eq!(checked.is_ok(), ppn == Some(Ppn(lpn as u32)), "{lpn} from {ppn:?}");
     }
-    assert_eq!((oracle.counts().reads_checked, oracle.counts().mismatches), (40, 24));
+    assert_eq!((shadow.counts().reads_checked, shadow.counts().mismatches), (40, 24));
 }
 
 /// 8: victims are blocks with something to gain: where whole blocks are stale, no page is ever copied.
@@ -139,8 +145,15 @@ fn nothing_is_copied_where_whole_blocks_are_stale() {
     let (outcome, _) = run_with(&config, &rows, &options);
     assert_eq!(outcome.error, None::<RunError>);
     let summary = &outcome.summary;
-    assert_eq!(summary.gc.pages_copied, 0, "sequential overwrites leave whole blocks stale");
-    assert!(summary.gc.collections > 400 && summary.gc.collections * 8 <= summary.flash.programs.total);
+    assert_eq!(
+        summary.parts.get::<GcCounts>().unwrap().pages_copied,
+        0,
+        "sequential overwrites leave whole blocks stale"
+    );
+    assert!(
+        summary.parts.get::<GcCounts>().unwrap().collections > 400
+            && summary.parts.get::<GcCounts>().unwrap().collections * 8 <= summary.flash.programs.total
+    );
 }
 
 /// 13: translation pages live in flash like any others. They are programmed, copied, erased, and counted as amplification.
@@ -158,7 +171,7 @@ fn translation_pages_cost_flash_and_not_time_alone() {
     let (outcome, _) = run_with(&config, &rows, &options);
     assert_eq!(outcome.error, None);
     let summary = &outcome.summary;
-    let (cache, flash) = (summary.map_cache.as_ref().unwrap(), &summary.flash);
+    let (cache, flash) = (summary.parts.get::<MapCacheSummary>().unwrap(), &summary.flash);
     assert_eq!(cache.flash_reads, flash.reads.map);
     assert_eq!(cache.flash_programs, flash.programs.map + flash.copybacks.map);
     assert!(flash.erases.map > 0 && cache.collections == flash.erases.map);

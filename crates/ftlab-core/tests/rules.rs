@@ -1,22 +1,22 @@
 //! The referee: what real flash refuses is refused, with the command, the address and the cause; and what a
 //! translation layer hands to a port is what physics needs.
 
-mod common;
-
-use common::{device, merged, request, run, run_with, small};
+use crate::common::{device, ftl_kinds, merged, request, run, run_with, small};
+use ftlab_core::access::Access;
+use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunError, RunOptions};
-use ftlab_core::flash::port::{Count, Cut, FlashPort, Record};
+use ftlab_core::flash::port::{Count, Cut, FlashPort, Record, Submission};
 use ftlab_core::flash::{Cause, Command, Flash};
-use ftlab_core::ftl::gc::{VictimKind, Victims};
-use ftlab_core::ftl::page::PageFtl;
-use ftlab_core::ftl::{Ftl, PageOp};
-use ftlab_core::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
+use ftlab_core::ftl::gc::VictimKind;
+use ftlab_core::ftl::{self, FtlVisitor};
+use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
 use ftlab_core::host::request::Op;
+use ftlab_core::layer::{Ftl, Layer};
 use serde_json::json;
 
 fn flash<P: FlashPort>(port: P) -> Flash<P> {
     let config = device(small());
-    Flash::new(&config, &Geometry::new(&config), false, port)
+    Flash::new(&config, &config.to_geometry(), false, port)
 }
 
 const fn at(block: u32, index: u32) -> PageAt {
@@ -72,7 +72,7 @@ fn live_data_are_neither_erased_nor_forgotten_twice() {
 #[test]
 fn copies_stay_in_their_plane_and_move_live_data_only() {
     let config = device(merged(small(), json!({ "geometry": { "planes": 2 } })));
-    let mut flash = Flash::new(&config, &Geometry::new(&config), false, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), false, Count);
     flash.program(at(0, 0), &[Lpn(4)], Cause::Host, ()).unwrap();
     assert!(why(flash.copyback(at(0, 0), at(32, 0), &[Lpn(4)], Cause::Gc, ())).contains("another plane"));
     assert!(
@@ -91,11 +91,11 @@ fn copies_stay_in_their_plane_and_move_live_data_only() {
 fn a_copy_in_bulk_is_the_same_as_one_by_one() {
     let config = device(small());
     let make = || {
-        let mut flash = Flash::new(&config, &Geometry::new(&config), true, Record::default());
+        let mut flash = Flash::new(&config, &config.to_geometry(), true, Record::default());
         for page in 0..8 {
-            flash.write_version = page + 1;
             flash.program(at(0, page), &[Lpn(page)], Cause::Host, 0).unwrap();
-            flash.store(Ppn(page), 0..8, None);
+            let versions = [page + 1; 8];
+            flash.store(Ppn(page), &Access { versions: &versions, ..whole(page) }, 0, None);
         }
         flash.invalidate(Ppn(3)).unwrap();
         flash
@@ -111,37 +111,52 @@ fn a_copy_in_bulk_is_the_same_as_one_by_one() {
     }
     assert_eq!(bulk.port.commands, single.port.commands);
     assert_eq!(bulk.counts, single.counts);
+    let (mut in_bulk, mut one_by_one) = (Vec::new(), Vec::new());
     for unit in (0..256).map(Ppn) {
         assert_eq!(bulk.nand.is_valid(unit), single.nand.is_valid(unit));
         if bulk.nand.is_valid(unit) {
-            bulk.deliver(Some(unit), 0..8);
-            single.deliver(Some(unit), 0..8);
+            bulk.load(Some(unit), &whole(0), 0, &mut in_bulk);
+            single.load(Some(unit), &whole(0), 0, &mut one_by_one);
         }
     }
-    assert_eq!(bulk.delivered, single.delivered);
+    assert_eq!(in_bulk.len(), 7 * 8);
+    assert_eq!(in_bulk, one_by_one);
     bulk.nand.verify().unwrap();
 }
 
-fn page_op(lpn: u32) -> PageOp {
-    PageOp { lpn: Lpn(lpn), units: 1, first_sector: 0, sectors: 8, stream: 0, rest: 0 }
+/// The whole unit `lpn`.
+fn whole(lpn: u32) -> Access<'static> {
+    Access::span(Lpn(lpn), 1, 0, 8)
 }
 
 /// Random overwrites by a deterministic walk over `pages` logical pages.
-fn walk(pages: u32, steps: u32) -> impl Iterator<Item = PageOp> {
-    (0..steps).map(move |step| page_op((step.wrapping_mul(2_654_435_761) >> 7) % pages))
+fn walk(pages: u32, steps: u32) -> impl Iterator<Item = Access<'static>> {
+    (0..steps).map(move |step| whole((step.wrapping_mul(2_654_435_761) >> 7) % pages))
+}
+
+/// 1,000 writes, behind a port that remembers what every command waits for.
+struct Waits<'a>(&'a DeviceConfig);
+
+impl FtlVisitor for Waits<'_> {
+    type Output = Vec<(Submission, Vec<usize>)>;
+
+    fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output {
+        let geometry = self.0.to_geometry();
+        let mut flash = Flash::new(self.0, &geometry, false, Record::default());
+        let mut ftl = ftl.with_port(&flash.port);
+        for access in walk(geometry.logical_units, 1000) {
+            ftl.write(&mut flash, &access, 0).unwrap();
+        }
+        flash.port.commands
+    }
 }
 
 #[test]
 fn an_erase_waits_for_every_copy_out_of_its_block() {
-    for copyback in [false, true] {
-        let config = device(merged(small(), json!({ "timing": { "copyback": copyback } })));
-        let geometry = Geometry::new(&config);
-        let mut flash = Flash::new(&config, &geometry, false, Record::default());
-        let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
-        for op in walk(geometry.logical_units, 1000) {
-            ftl.write(&mut flash, &op, 0).unwrap();
-        }
-        let commands = &flash.port.commands;
+    for (kind, copyback) in ftl_kinds().into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        let changes = json!({ "ftl": { "kind": kind }, "timing": { "copyback": copyback } });
+        let config = device(merged(small(), changes));
+        let commands = ftl::build(&config, &config.to_geometry(), 1, false, Waits(&config));
         let mut erases = 0;
         for (index, (erase, waits)) in commands.iter().enumerate() {
             if erase.command() != Command::Erase {
@@ -154,7 +169,7 @@ fn an_erase_waits_for_every_copy_out_of_its_block() {
                 commands[*at].0.cause() == Cause::Gc && commands[*at].0.command() != Command::Read
             });
             for copy in copies {
-                assert!(waits.contains(&copy), "erase {index} does not wait for copy {copy}");
+                assert!(waits.contains(&copy), "{kind}: erase {index} does not wait for copy {copy}");
             }
         }
         assert!(erases > 50);
@@ -171,49 +186,80 @@ fn an_erase_waits_for_every_copy_out_of_its_block() {
     }
 }
 
+/// Writes until the power goes after `commands`.
+struct CutAfter<'a> {
+    config: &'a DeviceConfig,
+    commands: u64,
+}
+
+impl FtlVisitor for CutAfter<'_> {
+    type Output = ();
+
+    fn visit<F: Ftl<Count>>(self, ftl: F) {
+        let CutAfter { config, commands: commands_left } = self;
+        let geometry = config.to_geometry();
+        let mut flash = Flash::new(config, &geometry, false, Cut { commands_left });
+        let mut ftl = ftl.with_port(&flash.port);
+        let stopped =
+            walk(geometry.logical_units, 4000).find_map(|access| ftl.write(&mut flash, &access, ()).err());
+        assert_eq!(stopped.map(|error| *error), Some(RunError::PowerCut));
+        assert_eq!(flash.counts.iter().flatten().sum::<u64>(), commands_left);
+        // Everything that the array holds is whole, and nothing that was written is lost: every logical unit
+        // written so far is live exactly once, but for the one under way, which may be live in both places.
+        flash.nand.verify().unwrap();
+        let mut live = vec![0; geometry.logical_units as usize];
+        for unit in (0..geometry.physical_units()).map(Ppn).filter(|unit| flash.nand.is_valid(*unit)) {
+            live[flash.nand.lpn(unit).unwrap().index()] += 1;
+        }
+        assert!(live.iter().all(|count| *count <= 2));
+        let twice = live.iter().filter(|count| **count == 2).count();
+        assert!(twice <= 1, "{:?} at {commands_left}", config.ftl);
+    }
+}
+
 #[test]
 fn a_power_cut_stops_at_its_command_and_leaves_the_array_as_it_was() {
-    for kind in VictimKind::ALL {
-        let config =
-            device(merged(small(), json!({ "ftl": { "gc": kind.name() }, "timing": { "copyback": true } })));
-        let geometry = Geometry::new(&config);
-        for cut in (0..3000).step_by(37) {
-            let mut flash = Flash::new(&config, &geometry, false, Cut { commands_left: cut });
-            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
-            let stopped =
-                walk(geometry.logical_units, 4000).find_map(|op| ftl.write(&mut flash, &op, ()).err());
-            assert_eq!(stopped.map(|error| *error), Some(RunError::PowerCut));
-            assert_eq!(flash.counts.iter().flatten().sum::<u64>(), cut);
-            // Everything that the array holds is whole, and nothing that was written is lost: every logical unit
-            // written so far is live exactly once, but for the one under way, which may be live in both places.
-            flash.nand.verify().unwrap();
-            let mut live = vec![0; geometry.logical_units as usize];
-            for unit in (0..geometry.physical_units()).map(Ppn).filter(|unit| flash.nand.is_valid(*unit)) {
-                live[flash.nand.lpn(unit).unwrap().index()] += 1;
+    for (kind, gc) in
+        ftl_kinds().into_iter().flat_map(|kind| VictimKind::ALL.iter().map(move |gc| (kind, gc)))
+    {
+        let changes = json!({ "ftl": { "kind": kind, "gc": gc.name() }, "timing": { "copyback": true } });
+        let config = device(merged(small(), changes));
+        for commands in (0..3000).step_by(37) {
+            let visitor = CutAfter { config: &config, commands };
+            ftl::build(&config, &config.to_geometry(), 1, false, visitor);
+        }
+    }
+}
+
+/// Writes and trims, and recounts every table after each.
+struct Recount<'a>(&'a DeviceConfig);
+
+impl FtlVisitor for Recount<'_> {
+    type Output = ();
+
+    fn visit<F: Ftl<Count>>(self, mut ftl: F) {
+        let geometry = self.0.to_geometry();
+        let mut flash = Flash::new(self.0, &geometry, false, Count);
+        for (step, access) in walk(geometry.logical_units, 1500).enumerate() {
+            if step % 7 == 3 {
+                ftl.trim(&mut flash, &access, ()).unwrap();
+            } else {
+                ftl.write(&mut flash, &access, ()).unwrap();
             }
-            assert!(live.iter().all(|count| *count <= 2));
-            assert!(live.iter().filter(|count| **count == 2).count() <= 1, "{} at {cut}", kind.name());
+            ftl.verify(&flash.nand).unwrap_or_else(|text| panic!("{:?} step {step}: {text}", self.0.ftl));
         }
     }
 }
 
 #[test]
 fn tables_agree_after_every_step() {
-    for kind in VictimKind::ALL {
-        for open_block in ["separate", "shared"] {
-            let changes = json!({ "ftl": { "gc": kind.name(), "gc_open_block": open_block, "wear_leveling": "static",
-                "wear_leveling_threshold": 2 } });
-            let config = device(merged(small(), changes));
-            let geometry = Geometry::new(&config);
-            let mut flash = Flash::new(&config, &geometry, false, Count);
-            let mut ftl = PageFtl::<Victims>::new(&config, &geometry, 1, false);
-            for (step, op) in walk(geometry.logical_units, 1500).enumerate() {
-                if step % 7 == 3 {
-                    ftl.trim(&mut flash, &op, ()).unwrap();
-                } else {
-                    ftl.write(&mut flash, &op, ()).unwrap();
-                }
-                ftl.verify(&flash.nand).unwrap_or_else(|text| panic!("{} step {step}: {text}", kind.name()));
+    for kind in ftl_kinds() {
+        for gc in VictimKind::ALL {
+            for open_block in ["separate", "shared"] {
+                let changes = json!({ "ftl": { "kind": kind, "gc": gc.name(), "gc_open_block": open_block,
+                    "wear_leveling": "static", "wear_leveling_threshold": 2 } });
+                let config = device(merged(small(), changes));
+                ftl::build(&config, &config.to_geometry(), 1, false, Recount(&config));
             }
         }
     }

@@ -1,11 +1,10 @@
 //! Time: sums of parts, what overlaps and what does not, and the physical bounds.
 #![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
-mod common;
-
-use common::{device, latencies, merged, request, run, run_with, small};
+use crate::common::{device, latencies, merged, request, run, run_with, small};
 use ftlab_core::device::RunOptions;
 use ftlab_core::flash::{Cause, Command};
+use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::host::request::{Op, Request};
 use serde_json::json;
 
@@ -252,7 +251,7 @@ fn events_change_nothing_and_tell_everything() {
     let options = RunOptions { verify: true, ..RunOptions::default() };
     let control = ftlab_core::device::RunControl::default();
     let silent = ftlab_core::device::simulate(&config, &source, &options, &control, &mut ()).unwrap();
-    let text = |outcome: &ftlab_core::device::Outcome| serde_json::to_string(&outcome.summary).unwrap();
+    let text = |outcome: &ftlab_core::device::RunOutcome| serde_json::to_string(&outcome.summary).unwrap();
     assert_eq!(text(&observed), text(&silent));
     let erases = log.commands.iter().filter(|record| record.command == Command::Erase).count() as u64;
     assert_eq!(erases, silent.summary.flash.erases.total);
@@ -409,7 +408,7 @@ fn collection_reads_a_page_of_its_victim_once() {
             _ => {}
         }
     }
-    let copied = outcome.summary.gc.pages_copied as f64;
+    let copied = outcome.summary.parts.get::<GcCounts>().unwrap().pages_copied as f64;
     assert!((units_read - copied).abs() < 1e-6 * copied, "{units_read} units cross the bus, {copied} move");
 }
 

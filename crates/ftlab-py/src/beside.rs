@@ -1,4 +1,4 @@
-//! Long work beside the interpreter.
+//! Long work without the lock of the interpreter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ const POLL: Duration = Duration::from_millis(100);
 /// Names the thread of the work, for [`keep_panics_quiet`].
 const WORKER: &str = "ftlab-work";
 
-/// Run `work` on a thread of its own, without the interpreter's lock, and meanwhile look after signals and call `look` now
-/// and then. When a signal or `look` raises, `stop` asks the work to end.
+/// Run `work` on a thread of its own, without the interpreter's lock (the GIL). Meanwhile it looks after signals and calls
+/// `look` about ten times a second. When a signal or `look` raises, `stop` asks the work to end.
 ///
 /// Returns what the work returned, and the exception that was raised first.
-pub(crate) fn beside_interpreter<T: Send>(
+pub(crate) fn run_without_gil<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,
     mut look: impl FnMut(Python<'_>) -> PyResult<()>,
@@ -69,12 +69,12 @@ impl<'py> Interruption<'py> {
         Self { py, stop: Arc::default() }
     }
 
-    /// Do `work` beside the interpreter, such as opening a source, whose first request may need all of a file.
+    /// Do `work` without the lock of the interpreter, such as opening a source, whose first request may need all of a file.
     pub(crate) fn watch<T: Send>(&self, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
         let stop = self.stop.clone();
         let work = || until(stop, work);
         let (done, raised) =
-            beside_interpreter(self.py, work, |_| Ok(()), || self.stop.store(true, Ordering::Relaxed))?;
+            run_without_gil(self.py, work, |_| Ok(()), || self.stop.store(true, Ordering::Relaxed))?;
         raised.map_or(done, Err)
     }
 }

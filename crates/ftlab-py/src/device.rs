@@ -3,6 +3,7 @@
 use ftlab_config::{Document, Kind, Problems, load_device, presets as preset_files, read_device, to_toml};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::memory::bytes_at_most;
+use ftlab_core::scheme::{AxisInfo, KeyInfo};
 use ftlab_workload::WorkloadFile;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -58,9 +59,8 @@ impl Device {
     /// A device with `overrides` (`"ftl.gc=fifo"`) laid over this one.
     fn set(&self, overrides: Vec<String>) -> PyResult<Self> {
         let mut document = self.document.clone();
-        for assignment in &overrides {
-            document.set(assignment, None).map_err(|problems| errors::config(&problems))?;
-        }
+        let layer = overrides.iter().map(|assignment| (assignment.as_str(), None));
+        document.set(layer).map_err(|problems| errors::config(&problems))?;
         Self::checked(document)
     }
 
@@ -71,13 +71,13 @@ impl Device {
         Self::checked(document)
     }
 
-    /// A device with several layers laid over this one and checked at the end: pairs of a JSON object and its place in
-    /// errors.
-    fn layered(&self, layers: Vec<(String, String)>) -> PyResult<Self> {
+    /// A device with one layer laid over this one, whose parts come from several places: pairs of a JSON object and its
+    /// place in errors.
+    fn layered(&self, parts: Vec<(String, String)>) -> PyResult<Self> {
         let mut document = self.document.clone();
-        for (json, label) in &layers {
-            document.merge_json(label, &parsed_json(json)?).map_err(|problems| errors::config(&problems))?;
-        }
+        let parsed: Vec<_> = parts.iter().map(|(json, _)| parsed_json(json)).collect::<PyResult<_>>()?;
+        let layer = parts.iter().map(|(_, label)| label.as_str()).zip(&parsed);
+        document.merge_layer(layer).map_err(|problems| errors::config(&problems))?;
         Self::checked(document)
     }
 
@@ -146,18 +146,43 @@ pub(crate) fn presets(kind: &str) -> PyResult<Vec<(&'static str, &'static str)>>
     Ok(preset_files(kind_of(kind)?).iter().map(|preset| (preset.name, preset.text)).collect())
 }
 
-/// Every scheme that a device file can name: dictionaries with `key`, `name`, `summary` and `source`.
+/// Every scheme that a device file can name: dictionaries with `key`, `name`, `summary`, `source`, `keys` (dictionaries with
+/// `name`, `doc` and the `default` as JSON) and `contrasts` (a key, another value, and assignments that make it matter).
 #[pyfunction]
 pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let describe = |scheme: ftlab_core::schemes::Scheme| {
-        let dict = PyDict::new(py);
-        dict.set_item("key", scheme.key)?;
-        dict.set_item("name", scheme.name)?;
-        dict.set_item("summary", scheme.summary)?;
-        dict.set_item("source", scheme.source)?;
-        Ok(dict)
-    };
-    ftlab_core::schemes::all().into_iter().map(describe).collect()
+    let mut rows = Vec::new();
+    for axis in ftlab_core::schemes::axes() {
+        for scheme in &axis.schemes {
+            let row = PyDict::new(py);
+            row.set_item("key", axis.dotted())?;
+            row.set_item("name", scheme.name)?;
+            row.set_item("summary", &scheme.summary)?;
+            row.set_item("source", scheme.source)?;
+            row.set_item(
+                "keys",
+                scheme.keys.iter().map(|key| key_of(py, axis, key)).collect::<PyResult<Vec<_>>>()?,
+            )?;
+            let contrasts = scheme
+                .contrasts
+                .iter()
+                .map(|contrast| (dotted(axis, contrast.key), contrast.value, contrast.with.to_vec()));
+            row.set_item("contrasts", contrasts.collect::<Vec<_>>())?;
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn dotted(axis: &AxisInfo, key: &str) -> String {
+    if axis.section.is_empty() { key.to_owned() } else { format!("{}.{key}", axis.section) }
+}
+
+fn key_of<'py>(py: Python<'py>, axis: &AxisInfo, key: &KeyInfo) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("name", dotted(axis, &key.name))?;
+    row.set_item("doc", &key.doc)?;
+    row.set_item("default", key.default.to_string())?;
+    Ok(row)
 }
 
 /// The JSON schema of files of a kind (`"device"` or `"workload"`).

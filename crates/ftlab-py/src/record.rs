@@ -9,17 +9,18 @@ use ftlab_trace::create;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::beside::beside_interpreter;
+use crate::beside::run_without_gil;
 use crate::errors;
 
 /// SIGTERM.
 const TERMINATE: i32 = 15;
 
 /// Run `command` and write what it does to files as the trace `target`. `cache` is the size of a page cache in between, 0
-/// for none. `asked` is called now and then, and tells the number of a signal that the command shall have. Returns a
-/// dictionary: `status` of the command, `reads`, `writes`, `trims`, `flushes`, `calls`, `files`, `space_bytes`,
-/// `duration_ns`, what could not be seen (`shared_mappings`, `asynchronous_calls`), and sentences that say what the
-/// format could not hold (`lost`). Linux only.
+/// for none. `asked` is called about ten times a second, and gives the number of a signal for the command. Linux only.
+///
+/// Returns a dictionary: `status` of the command, `reads`, `writes`, `trims`, `flushes`, `calls`, `files`, `space_bytes`
+/// and `duration_ns`. `shared_mappings` and `asynchronous_calls` count what could not be seen. `lost` has sentences that
+/// say what the format could not hold.
 #[pyfunction]
 #[pyo3(signature = (command, target, target_format, *, cache = "0", include = Vec::new(), exclude = Vec::new(),
     output_to_stderr = false, asked = None))]
@@ -54,7 +55,7 @@ pub(crate) fn record<'py>(
         Ok(())
     };
     // On a thread of its own also because recording waits for all children of its thread, and the interpreter may have others.
-    let (recorded, stopped) = beside_interpreter(py, work, look, || processes.signal(TERMINATE))?;
+    let (recorded, stopped) = run_without_gil(py, work, look, || processes.signal(TERMINATE))?;
     if let Some(error) = stopped {
         return Err(error);
     }

@@ -17,7 +17,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::beside::beside_interpreter;
+use crate::beside::run_without_gil;
 use crate::device::Device;
 use crate::errors;
 use crate::source::Source;
@@ -85,7 +85,7 @@ fn series_every(series: Option<(&str, u64)>) -> PyResult<Option<SeriesEvery>> {
     })
 }
 
-type Finished = (Result<device::Outcome, device::RunError>, Duration);
+type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 
 /// Run `source` on `device` on a thread of its own, with the interpreter lock released.
 ///
@@ -143,7 +143,7 @@ pub(crate) fn run(
         Some(call) if !control.is_cancelled() => tell(py, call, &control),
         _ => Ok(()),
     };
-    let (finished, stopped) = beside_interpreter(py, work, look, || {
+    let (finished, stopped) = run_without_gil(py, work, look, || {
         control.cancel();
         stop.store(true, Ordering::Relaxed);
     })?;

@@ -38,9 +38,9 @@ pub(crate) struct ReadOptions {
 
 #[pymethods]
 impl ReadOptions {
-    /// `format` is recognised by content when `None`; `volume` lists the volumes to take, all when empty; `volumes` says
-    /// where they lie, "overlay" or "concat", and `volume_bytes` how large the region of each is; `skip_bad` bad
-    /// records are left out; `transform` has the steps of a pipeline.
+    /// `format` is recognised by content when `None`. `volume` lists the volumes to take, all when empty. `volumes` says
+    /// where they lie, "overlay" or "concat", and `volume_bytes` how large the region of each is. `skip_bad` bad records
+    /// are left out. `transform` has the steps of a pipeline.
     #[staticmethod]
     #[pyo3(signature = (format = None, volume = Vec::new(), volumes = "overlay", volume_bytes = None, skip_bad = 0, transform = Vec::new()))]
     fn of(
@@ -115,7 +115,7 @@ fn write_all(
     let mut output = None;
     let count = each_batch_with_contents(interruption, reader, progress, limit, |requests, contents| {
         if output.is_none() {
-            // Only the requests tell whether their contents are known.
+            // Only the requests show whether their contents are known.
             output = Some(made(!contents.is_empty())?);
         }
         let written = output.as_mut().map_or(Ok(()), |output| output.write_with_contents(requests, contents));

@@ -1,6 +1,6 @@
 //! Generated workloads.
 
-use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml};
+use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml, within_workload};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_workload::stand_in::{Expected, Target};
 use ftlab_workload::{GenerateOptions, KindInfo, WorkloadError, WorkloadFile, kinds};
@@ -95,7 +95,8 @@ impl Workload {
     /// A workload with `overrides` (`"requests=10"`) laid over this one.
     fn set(&self, overrides: Vec<String>) -> PyResult<Self> {
         let mut document = self.document.clone();
-        document.set_workload(&overrides).map_err(|problems| errors::config(&problems))?;
+        let layer = overrides.iter().map(|assignment| (assignment.as_str(), within_workload(assignment)));
+        document.set(layer).map_err(|problems| errors::config(&problems))?;
         let name = self.file.name.clone();
         let mut workload = Self::checked(document)?;
         workload.file.name = name;

@@ -33,7 +33,7 @@ struct Cached {
     dirty: Option<(u64, u64)>,
 }
 
-/// Pages in memory: the least recently used leaves first; reads in order read ahead; what is written stays until it is
+/// Pages in memory. The least recently used leaves first, and reads in order read ahead. What is written stays until it is
 /// synchronised, 30 s old, one of too many, or leaves. Pages that leave or are written take their dirty neighbours along.
 #[derive(Debug)]
 pub struct Cache {
@@ -47,7 +47,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache of so many bytes, at least 64 pages.
+    /// A cache of this many bytes, at least 64 pages.
     pub fn new(bytes: u64) -> Self {
         Self {
             capacity: (bytes / PAGE).max(64),

@@ -31,12 +31,12 @@ pub struct Run {
 struct File {
     /// By first page of the file; never empty, never overlapping.
     extents: BTreeMap<u64, Run>,
-    /// Pages from the begin to the last one that was used or there at first.
+    /// Pages from the first to the last one that was used or there at first.
     end: u64,
 }
 
-/// The flat address space. A file that is there already lies in one piece; a file that grows gets pieces that double with
-/// it, next to what it has where that is free; what is deleted is given again, lowest address first.
+/// The flat address space. A file that exists already lies in one piece. A file that grows gets pieces that double with
+/// it, next to what it has where that is free. What is deleted is given again, lowest address first.
 #[derive(Debug, Default)]
 pub struct Layout {
     files: HashMap<FileId, File>,
@@ -56,7 +56,7 @@ impl Layout {
         self.files.contains_key(&file)
     }
 
-    /// Meet a file that has so many pages already.
+    /// Meet a file that has this many pages already.
     pub fn meet(&mut self, file: FileId, pages: u64) {
         if self.knows(file) {
             return;

@@ -1,8 +1,8 @@
 //! Recording: the file accesses of a command and of all that it starts, as requests to one flat address space.
 //!
-//! What is seen are system calls, by `ptrace`: no kernel module and no privileges are needed. What becomes of them below
-//! (the page cache, the file system's own data, the scheduler of the block layer) is not seen; [`Cache`] stands for the
-//! first of these when it is asked for.
+//! It sees system calls, by `ptrace`: no kernel module and no privileges are needed. It does not see what becomes of them
+//! below: the page cache, the file system's own data, the scheduler of the block layer. [`Cache`] stands for the first of
+//! these on request.
 
 mod cache;
 mod layout;

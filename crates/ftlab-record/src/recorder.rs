@@ -33,7 +33,7 @@ pub struct Counts {
 }
 
 /// Turns accesses to files into requests. Times are nanoseconds and never go back: a call that began before one that
-/// was told already arrives with it.
+/// was recorded already arrives with it.
 #[derive(Debug, Default)]
 pub struct Recorder {
     layout: Layout,
@@ -45,7 +45,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder with a page cache of so many bytes in between, or none if that is 0.
+    /// A recorder with a page cache of this many bytes in between, or none if that is 0.
     pub fn new(cache_bytes: u64) -> Self {
         Self { cache: (cache_bytes > 0).then(|| Cache::new(cache_bytes)), ..Self::default() }
     }
@@ -70,7 +70,7 @@ impl Recorder {
         self.layout.knows(file)
     }
 
-    /// Meet a file that has so many bytes.
+    /// Meet a file that has this many bytes.
     pub fn meet(&mut self, file: FileId, bytes: u64) {
         if !self.layout.knows(file) {
             self.counts.files += 1;
@@ -269,7 +269,7 @@ mod tests {
     const FILE: FileId = FileId { device: 1, inode: 1 };
     const DIRECT: Mode = Mode { direct: true, sync: false };
 
-    fn told(recorder: &mut Recorder) -> Vec<(u64, Op, u64, u32)> {
+    fn drained(recorder: &mut Recorder) -> Vec<(u64, Op, u64, u32)> {
         recorder.take().map(|r| (r.arrival_ns, r.op, r.lba, r.sectors)).collect()
     }
 
@@ -284,7 +284,7 @@ mod tests {
         recorder.delete(21, FILE);
         recorder.finish(30);
         assert_eq!(
-            told(&mut recorder),
+            drained(&mut recorder),
             [
                 (5, Op::Read, 1, 3),
                 (9, Op::Write, 17, 11),
@@ -307,17 +307,17 @@ mod tests {
         // A page that is written in part is read first, unless it is new.
         recorder.write(3, FILE, 100, 10, Mode::default());
         recorder.write(4, FILE, 81_920, 10, Mode::default());
-        assert_eq!(told(&mut recorder), [(1, Op::Read, 40, 8), (3, Op::Read, 0, 8)]);
+        assert_eq!(drained(&mut recorder), [(1, Op::Read, 40, 8), (3, Op::Read, 0, 8)]);
         recorder.sync(5, FILE);
-        let forced = told(&mut recorder);
+        let forced = drained(&mut recorder);
         assert_eq!(forced[0], (5, Op::Write, 0, 8));
         assert_eq!((forced[1].1, forced[1].3, forced[2]), (Op::Write, 8, (5, Op::Flush, 0, 0)));
         recorder.write(6, FILE, 4096, 4096, DIRECT);
-        assert_eq!(told(&mut recorder), [(6, Op::Write, 8, 8)]);
+        assert_eq!(drained(&mut recorder), [(6, Op::Write, 8, 8)]);
         recorder.write(7, FILE, 8192, 4096, Mode::default());
         recorder.punch(8, FILE, 8192, 4096);
         recorder.finish(9);
-        assert_eq!(told(&mut recorder), [(8, Op::Trim, 16, 8)]);
+        assert_eq!(drained(&mut recorder), [(8, Op::Trim, 16, 8)]);
     }
 
     #[test]
@@ -327,13 +327,13 @@ mod tests {
         recorder.meet(FILE, 0);
         recorder.write(1, FILE, 64 << 20, 4096, Mode::default());
         recorder.sync(2, FILE);
-        assert_eq!(told(&mut recorder), [(2, Op::Write, 0, 8), (2, Op::Flush, 0, 0)]);
+        assert_eq!(drained(&mut recorder), [(2, Op::Write, 0, 8), (2, Op::Flush, 0, 0)]);
         for offset in (0..size).step_by(1 << 20) {
             recorder.read(3, FILE, offset, (size - offset).min(1 << 20), size, Mode::default());
         }
-        assert_eq!(told(&mut recorder), []);
+        assert_eq!(drained(&mut recorder), []);
         recorder.truncate(4, FILE, 0);
-        assert_eq!(told(&mut recorder), [(4, Op::Trim, 0, 8)]);
+        assert_eq!(drained(&mut recorder), [(4, Op::Trim, 0, 8)]);
     }
 
     #[test]
@@ -343,6 +343,6 @@ mod tests {
         recorder.write(1, FILE, 0, 8192, Mode::default());
         recorder.delete(2, FILE);
         recorder.finish(3);
-        assert_eq!(told(&mut recorder), []);
+        assert_eq!(drained(&mut recorder), []);
     }
 }

@@ -34,7 +34,7 @@ fn within(folder: &Path) -> Options {
     Options { include: vec![folder.display().to_string()], ..Options::default() }
 }
 
-fn told(requests: &[Request]) -> Vec<(Op, u64, u32)> {
+fn access_list(requests: &[Request]) -> Vec<(Op, u64, u32)> {
     requests.iter().map(|request| (request.op, request.lba, request.sectors)).collect()
 }
 
@@ -51,7 +51,7 @@ fn reads_writes_and_deletions_of_a_shell_script() {
     let Some((result, requests)) = recorded(&["sh", "-c", &script], &within(folder.path())) else { return };
     assert_eq!(result.status, 3);
     assert_eq!(
-        told(&requests),
+        access_list(&requests),
         [
             (Op::Read, 0, 8),
             (Op::Write, 24, 8),
@@ -95,7 +95,7 @@ fn processes_that_share_a_position_write_each_its_own_part() {
         folder.path().display()
     );
     let Some((result, requests)) = recorded(&["sh", "-c", &script], &within(folder.path())) else { return };
-    let written = told(&requests);
+    let written = access_list(&requests);
     assert_eq!((result.status, written.len()), (0, 900));
     let expected: Vec<_> = (0..900).map(|page| (Op::Write, page * 8, 8)).collect();
     let mut sorted = written;
@@ -136,12 +136,12 @@ fn a_cache_holds_writes_back_until_they_are_synchronised() {
     );
     let options = Options { cache_bytes: 64 << 20, ..within(folder.path()) };
     let Some((result, requests)) = recorded(&["sh", "-c", &script], &options) else { return };
-    assert_eq!(told(&requests), [(Op::Write, 0, 128), (Op::Flush, 0, 0)]);
+    assert_eq!(access_list(&requests), [(Op::Write, 0, 128), (Op::Flush, 0, 0)]);
     assert!(result.counts.calls > 64);
 }
 
 #[test]
-fn what_ends_a_command_and_what_cannot_be_started_is_told() {
+fn what_ends_a_command_and_what_cannot_be_started_is_reported() {
     if let Some((result, _)) = recorded(&["sh", "-c", "kill -TERM $$"], &Options::default()) {
         assert_eq!(result.status, 128 + 15);
     }

@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// What docs/trace-statistics.md says.
+    /// What docs/notes/trace-statistics.md says.
     #[test]
     fn samples_are_near_the_whole() {
         const WRITES: u64 = 1_000_000;

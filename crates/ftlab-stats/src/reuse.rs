@@ -375,7 +375,7 @@ mod tests {
         collectors.map(|mut collector| collector.finish().reuse.unwrap())
     }
 
-    /// What docs/trace-statistics.md says.
+    /// What docs/notes/trace-statistics.md says.
     #[test]
     fn samples_are_near_the_exact_curve() {
         let config = |kind, read_fraction, requests, footprint_bytes| {

@@ -1,15 +1,12 @@
 //! Statistics of real traces against figures computed by others. The figures are read from the tables of the folder's
 //! CATALOG.md and must be met to their last printed digit. Without the folder these tests say so and pass.
 
-#[path = "../../ftlab-trace/tests/real/mod.rs"]
-mod real;
-
 use std::path::Path;
 
+use crate::real::{ROWS, Row, traces};
 use ftlab_core::host::request::SourceFactory;
 use ftlab_stats::{ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect, stats};
 use ftlab_trace::{OpenOptions, open};
-use real::{ROWS, Row, traces};
 
 /// A printed figure: its value, and half a unit of its last digit.
 struct Figure {
@@ -149,7 +146,7 @@ fn statistics_are_those_of_the_catalogue() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// What docs/trace-statistics.md says of the default curve, where there are more pages than are looked at one by one.
+/// What docs/notes/trace-statistics.md says of the default curve, where there are more pages than are looked at one by one.
 #[test]
 fn sampled_curves_of_real_traces_are_near_the_exact_ones() {
     let Some(folder) = traces() else { return };

@@ -417,7 +417,7 @@ mod tests {
             write_amplification: vec![f64::NAN, 1.25],
             erases: vec![0, 1],
             free_blocks: vec![9, 8],
-            map_cache: vec![("map_hit_ratio".into(), vec![0.5, 0.75])],
+            parts: vec![("map_hit_ratio".into(), vec![0.5, 0.75])],
         };
         write_series(&path, &series).unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();

@@ -1,15 +1,13 @@
 //! Binary formats: files made byte by byte, the requests that are in them, and where damage is found.
 
-mod samples;
-
 use std::path::Path;
 
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
-use ftlab_trace::{Format, Input, OpenOptions, open};
-use samples::{
+use crate::samples::{
     DISCARD, DISPATCH, EVENT, Event, FLUSH, NOTIFY, READ, SRT_HEADER, WRITE, oracle_record, srt_record,
     vscsi_record,
 };
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use ftlab_trace::{Format, Input, OpenOptions, open};
 
 fn drain(source: &mut dyn RequestSource) -> Result<Vec<Request>, SourceError> {
     let mut requests = Vec::new();
@@ -38,7 +36,7 @@ fn every_binary_format_is_recognised_and_only_as_what_it_is() {
     for name in ["vscsi", "blktrace", "hp_srt", "oracle_general"] {
         for extra in ["", ".zst"] {
             let path = folder.path().join(format!("{name}.trace{extra}"));
-            let bytes = samples::binary(name).unwrap();
+            let bytes = crate::samples::binary(name).unwrap();
             let bytes = if extra.is_empty() { bytes } else { zstd::encode_all(&bytes[..], 1).unwrap() };
             std::fs::write(&path, bytes).unwrap();
             let trace = open(&path, &OpenOptions::default()).unwrap();

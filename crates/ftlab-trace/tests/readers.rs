@@ -1,11 +1,10 @@
 //! Every format in the list: what is written is read back, what is malformed is named, and nothing panics.
 
-mod samples;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use crate::samples::{Change, damage};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
@@ -13,7 +12,6 @@ use ftlab_trace::{
     create, create_with_contents, open,
 };
 use proptest::prelude::*;
-use samples::{Change, damage};
 
 fn drain(source: &mut dyn RequestSource) -> Result<Vec<Request>, SourceError> {
     let mut requests = Vec::new();
@@ -44,7 +42,7 @@ fn sample(format: &Format) -> Vec<u8> {
     if !format.example.is_empty() {
         return format.example.into();
     }
-    if let Some(bytes) = samples::binary(format.name) {
+    if let Some(bytes) = crate::samples::binary(format.name) {
         return bytes;
     }
     let folder = folder();
@@ -82,8 +80,8 @@ fn some_requests(count: u64) -> Vec<Request> {
 }
 
 #[test]
-fn the_page_on_traces_names_every_format() {
-    let page = include_str!("../../../docs/traces.md");
+fn the_reference_names_every_format() {
+    let page = include_str!("../../../docs/reference/formats.md");
     for format in FORMATS {
         assert!(page.contains(&format!("\n| `{}` |", format.name)), "{}", format.name);
     }

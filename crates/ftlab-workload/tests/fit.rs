@@ -1,19 +1,17 @@
 //! Workloads fitted to traces resemble them.
 
-#[path = "../../ftlab-trace/tests/real/mod.rs"]
-mod real;
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::real::{ROWS, traces};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_stats::{LifetimeStats, ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
 use ftlab_workload::fit::{fit, to_toml};
 use ftlab_workload::{CommonKeys, FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
-use real::{ROWS, traces};
 
 fn stats(source: &mut dyn RequestSource) -> TraceStats {
     let options = StatsOptions { reuse: ReuseMethod::Exact, ..StatsOptions::default() };
@@ -100,7 +98,8 @@ fn misses(source: &VecSource, regions: u64, kind: &str) -> f64 {
             "page_bytes": 4096},
         "timing": {"read_us": 200, "program_us": 1600, "erase_us": 3000, "bus_mb_per_s": 40},
         "cell": {"kind": "slc"},
-        "ftl": {"kind": "map_only", "logical_bytes": (regions + 1) * (4 << 20)},
+        "model": "mapping_cache",
+        "ftl": {"logical_bytes": (regions + 1) * (4 << 20)},
         "map_cache": {"kind": kind, "bytes": "64KiB"},
         "host": {"arrival": "closed"},
     });
@@ -108,7 +107,7 @@ fn misses(source: &VecSource, regions: u64, kind: &str) -> f64 {
     let run = simulate(&device, source, &RunOptions::default(), &RunControl::default(), &mut ());
     let outcome = run.unwrap_or_else(|error| panic!("{error}"));
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
-    1.0 - outcome.summary.map_cache.unwrap().hit_ratio
+    1.0 - outcome.summary.parts.get::<MapCacheSummary>().unwrap().hit_ratio
 }
 
 fn misfits_of(name: &str, recorded: &TraceStats, config: &WorkloadConfig) -> Option<String> {
@@ -229,8 +228,7 @@ fn real_traces_are_fitted() {
             while source.fill(&mut all, 1 << 16).unwrap() > 0 {}
             // Time stamps of decades come from a clock that was set or wrapped around.
             all.retain(|request: &Request| request.arrival_ns < LONGEST_NS);
-            // Chance is largest where requests are few.
-            let seeds: &[u64] = if long || all.len() < 40_000 { &[1, 2, 3] } else { &[1] };
+            let seeds: &[u64] = if long { &[1, 2, 3] } else { &[1] };
             wrong.extend(misfits(row.file.split_once('/').unwrap().1, &VecSource::new(all), seeds));
         }
         wrong

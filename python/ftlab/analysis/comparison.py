@@ -89,7 +89,7 @@ def _grid(frame: Any, by: str | Sequence[str], at: Sequence[str] | None, over: s
         cell = rows.setdefault((scheme, point), {})
         if rep in cell:
             where = tables.named([one, *points_at, *repeated], [scheme, *point, *rep])
-            raise ConfigError(f"more than one run has {where}: name every axis that tells runs apart in `at`")
+            raise ConfigError(f"more than one run has {where}: name every axis that distinguishes runs in `at`")
         cell[rep] = row
     return _Grid(
         by=one,
@@ -157,10 +157,10 @@ def compare(
 ) -> pl.DataFrame:
     """Compare schemes at each point of the other axes, with confidence intervals over repetitions.
 
-    Runs of the same seed have the same requests, so schemes are compared seed by seed: the interval of a difference is
-    that of the paired differences, mostly much narrower than the intervals of the means suggest. Where two schemes have
-    not the same seeds, because runs failed, it is that of Welch. What no run of a scheme has (the hit ratio of a cache
-    that is not there) is null.
+    Runs of the same seed have the same requests, so schemes are compared seed by seed. The interval of a difference is
+    that of the paired differences, mostly much narrower than the intervals of the means suggest. Where two schemes do
+    not have the same seeds, because runs failed, it is that of Welch. What no run of a scheme has (the hit ratio of an
+    absent cache) is null.
 
     Args:
         frame: The table of a study; runs that are not done are left out.
@@ -173,23 +173,23 @@ def compare(
         confidence: Share of intervals that hold the truth.
         simultaneous: Widen the intervals of differences, by Bonferroni, so that the share is that of tables which are
             right in every difference. Without it, one of 20 true equalities is called a difference.
-        method: ``"t"`` (Student) or ``"bootstrap"`` (BCa, whose intervals are skewed as the values are; it needs 25
-            seeds or more, and with few it promises more than Student does).
+        method: ``"t"`` (Student) or ``"bootstrap"`` (BCa, whose intervals are skewed as the values are). The bootstrap
+            needs 25 seeds or more; with few it promises more than Student does.
         resamples: Of the bootstrap.
         seed: Of the bootstrap.
         better: ``"smaller"`` or ``"larger"``, or which by metric. Default: what is known of it
             (:func:`ftlab.analysis.better`).
 
     Returns:
-        A row for each metric, point and scheme: the axes; ``metric``; ``n`` (repetitions); ``mean``; ``stdev`` (of the
-        sample); ``half_width``, ``low`` and ``high`` of the interval, in the unit of the metric, null with one
+        A row for each metric, point and scheme: the axes, ``metric``, ``n`` (repetitions), ``mean``, and ``stdev`` (of
+        the sample). ``half_width``, ``low`` and ``high`` are the interval, in the unit of the metric, null with one
         repetition. With a baseline also ``difference`` (scheme minus baseline) with ``difference_low`` and
-        ``difference_high``; ``differs``, whether that interval excludes 0; ``paired``; and ``verdict``: ``better``,
-        ``worse``, ``undecided`` (the interval holds 0), ``same`` (equal in every repetition), or ``smaller`` and
+        ``difference_high``, ``paired``, and ``differs``, whether that interval excludes 0. ``verdict`` is ``better``,
+        ``worse``, ``undecided`` (the interval includes 0), ``same`` (equal in every repetition), or ``smaller`` and
         ``larger`` where neither way is better.
 
     Raises:
-        ConfigError: A name is none of the table, a point has two runs of one seed, or an option makes no sense.
+        ConfigError: A name is none of the table, a point has two runs of one seed, or an option is wrong.
 
     >>> runs = {"gc": ["greedy"] * 3 + ["fifo"] * 3, "seed": [1, 2, 3] * 2, "wa": [2.0, 2.5, 3.0, 3.0, 3.5, 4.0]}
     >>> table = ftlab.analysis.compare(runs, "gc", "wa", at=[], baseline="greedy", better="smaller")
@@ -299,8 +299,8 @@ def improvement(
     Returns:
         A row for each baseline, point and scheme: the axes, ``baseline``, ``metric``, ``n`` (repetitions; of the scheme
         that has fewer), ``improvement``, ``low``, ``high``, ``paired``. The interval is null with one repetition, and
-        where the baseline is so uncertain that no finite interval holds the ratio; all are null where the baseline is
-        0. ``table.pivot(on="ftl.gc", index=[...], values="improvement")`` is the table as papers print it.
+        where the baseline is so uncertain that no finite interval has the ratio. All are null where the baseline is 0.
+        ``table.pivot(on="ftl.gc", index=[...], values="improvement")`` is the table as papers print it.
 
     Raises:
         ConfigError: As :func:`ftlab.analysis.compare`; or it is not known which way the metric is better; or it is

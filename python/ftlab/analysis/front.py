@@ -63,17 +63,17 @@ def pareto(
         frame: The table of a study; runs that are not done are left out.
         minimize: Columns of which less is better.
         maximize: Columns of which more is better.
-        axes: What tells points apart. Default: the axes of the study that have more than one value.
+        axes: What distinguishes points. Default: the axes of the study that have more than one value.
         at: Axes whose values have a front each. Default: what the host asks for, that is ``workload``, ``trace`` and
             the keys of workloads.
         over: What repeats a point, which then counts with its means. ``None``: every row is a point by itself.
 
     Returns:
         A row for each point, in the order of the table: ``point`` (its number), the axes, ``n``, the means of the
-        metrics, ``front``, ``dominated_by`` (the ``point`` of the front that comes first among those which dominate it;
-        null on the front), and ``front_share``: for what share of the repetitions the point is on the front of that
-        repetition alone. A front whose shares are near 1 is not one of chance; it is null with one repetition, or where
-        points have not the same ones. A point without all of its metrics is not compared: its ``front`` is null.
+        metrics, and ``front``. ``dominated_by`` is the first ``point`` of the front that dominates it, and null on the
+        front. ``front_share`` is the share of repetitions for which the point is on the front of that repetition alone.
+        A front whose shares are near 1 is not one of chance. The share is null with one repetition, or where points
+        do not have the same ones. A point without all of its metrics is not compared: its ``front`` is null.
 
     Raises:
         ConfigError: A name is none of the table, or fewer than two metrics are named.
@@ -150,7 +150,7 @@ def _cells(
         cell = cells.setdefault(point, {})
         if rep in cell:
             where = tables.named([*shown, *repeated], [*point, *rep])
-            raise ConfigError(f"more than one run has {where}: name every axis that tells points apart in `axes`")
+            raise ConfigError(f"more than one run has {where}: name every axis that distinguishes points in `axes`")
         cell[rep] = row
     return list(cells), list(cells.values())
 

@@ -3,8 +3,8 @@
 Two methods. ``"t"``: Student's t for means and paired differences; Welch's approximation where the repetitions are not
 the same ones; Fieller's theorem for ratios (E. C. Fieller, Some problems in interval estimation, JRSS B 16, 1954).
 ``"bootstrap"``: bias-corrected and accelerated (B. Efron, Better bootstrap confidence intervals, JASA 82, 1987). It
-follows skewed metrics, but needs many repetitions: of exponentially distributed values its 95 % intervals hold the mean
-in 79 % of cases with 5, 87 % with 10 and 91 % with 25; those of Student in 88 %, 90 % and 93 %.
+follows skewed metrics, but needs many repetitions. Of exponentially distributed values, its 95 % intervals contain the
+mean in 79 % of cases with 5, 87 % with 10 and 91 % with 25. Those of Student do in 88 %, 90 % and 93 %.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Estimator:
     seed: int
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Refuse what is wrong."""
         check_confidence(self.confidence)
         choice("method", self.method, ("t", "bootstrap"))
         if self.resamples < 100:  # noqa: PLR2004 - the tails would be a handful of values

@@ -50,8 +50,8 @@ class Steady:
         reason: Why it does not; empty otherwise.
         method: How that was found: ``"mser"`` or ``"snia"``.
         start: The interval with which steadiness begins, counted from 0; ``None`` when it is not reached.
-        requests: Completed requests before that, where the series tells.
-        simulated_ns: Simulated time before that, where the series tells.
+        requests: Completed requests before that, where the series has it.
+        simulated_ns: Simulated time before that, where the series has it.
         n: Intervals from there on.
         mean: Mean from there on, in the unit of the column.
         low: Lower end of the 95 % confidence interval of the mean (20 batch means); ``None`` for fewer than 40
@@ -81,16 +81,16 @@ def steady_state(
 ) -> Steady:
     """Say where a time series becomes steady, and its mean from there on.
 
-    ``"mser"`` is MSER-5, the truncation rule that simulation practice recommends: cut off what makes the standard error
-    of the mean of the rest smallest, in batches of five (K. P. White, An effective truncation heuristic for bias
+    ``"mser"`` is MSER-5, the truncation rule that simulation practice recommends. It cuts off what makes the standard
+    error of the mean of the rest smallest, in batches of five (K. P. White, An effective truncation heuristic for bias
     reduction in simulation output, 1997; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state
     truncation heuristics for simulation, 2000). Where that is more than half, the run was too short: not reached. Nor
-    is it where 20 means of the rest still have a trend (Mann and Kendall's test, 0.5 %), or the last of them is not
-    like the others (Student's test, 0.5 %): MSER-5 alone would take a long plateau with a rise at its end for steady.
+    is it where 20 means of the rest still have a trend (Mann and Kendall's test, 0.5 %). The last of them must be like
+    the others, too (Student's test, 0.5 %). MSER-5 alone would take a long plateau with a rise at its end for steady.
 
-    ``"snia"`` is how solid-state drives are tested (SNIA, Solid State Storage Performance Test Specification): in a
-    window of five rounds, the values span no more than 20 % of their average, and the line that fits them best changes
-    by no more than 10 % of it. The specification stops at the first such window. Here the run goes on, so every later
+    ``"snia"`` is how solid-state drives are tested (SNIA, Solid State Storage Performance Test Specification). In a
+    window of five rounds, the values span no more than 20 % of their average. The line that fits them best changes by
+    no more than 10 % of it. The specification stops at the first such window. Here the run goes on, so every later
     window must meet it too: a plateau before the first collection is none.
 
     Args:
@@ -108,7 +108,7 @@ def steady_state(
         not reached it. Intervals without a value, such as write amplification without writes, are passed over.
 
     Raises:
-        ConfigError: There is no such column, the run kept no series, or an option makes no sense.
+        ConfigError: There is no such column, the run kept no series, or an option is wrong.
 
     >>> warming = [5.0 + (i % 3) for i in range(40)] + [1.0 + 0.5 * (i % 2) for i in range(160)]
     >>> steady = ftlab.analysis.steady_state(warming)

@@ -110,7 +110,7 @@ def columns(frame: pl.DataFrame, names: Iterable[str], what: str) -> None:
     """Refuse names that are no columns.
 
     Raises:
-        ConfigError: One is none; the nearest name is told.
+        ConfigError: One is none; the message has the nearest name.
     """
     for name in names:
         if name not in frame.columns:
@@ -138,7 +138,7 @@ def axes_of(frame: pl.DataFrame, over: Sequence[str], named: Sequence[str] | Non
     """Give the axes: those named, else the columns of a study's table that stand before ``status``.
 
     Raises:
-        ConfigError: They are not columns, or cannot be told from the results.
+        ConfigError: They are not columns, or the results do not show them.
     """
     if named is not None:
         columns(frame, named, "axis")

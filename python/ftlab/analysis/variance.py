@@ -82,10 +82,10 @@ def sensitivity(
     estimates for nonlinear mathematical models, 1993; total effects: T. Homma and A. Saltelli, Importance measures in
     global sensitivity analysis of nonlinear models, 1996).
 
-    ``"regression"`` takes any grid, also with holes: shares are the gain in R² of an additive model by each axis,
+    ``"regression"`` takes any grid, also with holes. Shares are the gain in R² of an additive model by each axis,
     averaged over all orders in which axes can be added (R. H. Lindeman, P. F. Merenda and R. Z. Gold, Introduction to
     bivariate and multivariate analysis, 1980). What no additive model explains is one row, ``interactions``. Where
-    holes make axes go together, they share what cannot be told apart.
+    holes make axes go together, they share what cannot be separated.
 
     Args:
         frame: The table of a study; runs that are not done are left out.
@@ -97,18 +97,19 @@ def sensitivity(
         method: See above.
 
     Returns:
-        A row for each effect: ``effect`` (the axis; axes of an interaction are joined by `` x ``, axes that move
-        together by ``, ``), ``order`` (1 an axis, 2 or more an interaction, 0 noise), ``share`` of the variance; the
-        shares sum to 1. For axes also ``total``, the share with all interactions that it is in; ``lowest`` and
-        ``highest``, the least and the greatest mean over the runs of one value of the axis, in the unit of the metric
-        (with ``log`` geometric means), with these values in ``lowest_at`` and ``highest_at``. ``df`` are the degrees of
-        freedom and ``p`` is how likely such a share is by noise alone (F test; in blocks where every point has the same
-        seeds; not with ``"regression"``). With one run a point, noise cannot be told from the interaction of all axes:
-        its ``share`` is null, and so is ``p``. Axes come first, by total; then interactions, by share; then noise.
+        A row for each effect. ``effect`` is the axis; axes of an interaction are joined by `` x ``, axes that move
+        together by ``, ``. ``order`` is 1 for an axis, 2 or more for an interaction, 0 for noise. ``share`` is that of
+        the variance; shares sum to 1. For axes also ``total``, the share with all interactions that the axis is in.
+        ``lowest`` and ``highest`` are the least and the greatest mean over the runs of one value of the axis. They are
+        in the unit of the metric (with ``log`` geometric means), and the values are ``lowest_at`` and ``highest_at``.
+        ``df`` are the degrees of freedom. ``p`` is how likely such a share is by noise alone: an F test, in blocks
+        where every point has the same seeds; not with ``"regression"``. With one run a point, noise cannot be separated
+        from the interaction of all axes: its ``share`` is null, and so is ``p``.
+        Axes come first, by total; then interactions, by share; then noise.
 
     Raises:
         ConfigError: A name is none of the table, the grid has holes, the metric is the same everywhere, or an option
-            makes no sense.
+            is wrong.
 
     >>> runs = {"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "seed": [1] * 4, "y": [0.0, 1.0, 3.0, 4.0]}
     >>> ftlab.analysis.sensitivity(runs, "y", ["a", "b"]).select("effect", "share", "total").rows()

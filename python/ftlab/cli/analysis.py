@@ -169,7 +169,7 @@ def compare(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compare schemes of a study with confidence intervals over seeds (docs/analysis.md).
+    """Compare schemes of a study with confidence intervals over seeds (docs/guides/analysis.md).
 
     With a baseline, also differences: runs with the same seed have the same requests and are compared pair by pair.
     """
@@ -214,7 +214,7 @@ def _print_comparison(metric: str, axes: Sequence[str], rows: list[dict[str, Any
 
 def _hint(found: pl.DataFrame) -> None:
     if found["n"].max() == 1:
-        click.echo("hint: one seed tells nothing about noise; give the study repetitions", err=True)
+        click.echo("hint: one seed says nothing about noise; give the study repetitions", err=True)
 
 
 def _one(names: Sequence[str]) -> str | Sequence[str]:
@@ -294,8 +294,8 @@ def sensitivity(
 ) -> None:
     """Say which axis of a study matters: the share of a metric's variance that each causes.
 
-    Shares of axes, of interactions and of the noise over seeds sum to 100 %; the total of an axis is with all
-    interactions that it is in. The short table leaves out interactions of less than 0.1 %.
+    Shares of axes, of interactions and of the noise over seeds sum to 100 %. The total of an axis includes all its
+    interactions. The short table leaves out interactions of less than 0.1 %.
     """
     _check(as_json=as_json, as_csv=as_csv)
     found = analysis.sensitivity(_frame(folder, name), axes=axes or None, **options)
@@ -334,7 +334,7 @@ def sensitivity(
 @_store
 @click.option("--minimize", multiple=True, metavar="KEY", help="A column of which less is better. May be repeated.")
 @click.option("--maximize", multiple=True, metavar="KEY", help="A column of which more is better. May be repeated.")
-@click.option("--axis", "axes", multiple=True, metavar="KEY", help="What tells points apart. Default: all that vary.")
+@click.option("--axis", "axes", multiple=True, metavar="KEY", help="What distinguishes points. Default: all that vary.")
 @click.option(
     "--at",
     multiple=True,
@@ -359,7 +359,7 @@ def pareto(
     """Say which points of a study are on the Pareto front, and what dominates the others.
 
     Points count with their means over seeds. "of seeds" is the share of seeds for which the point is on the front of
-    that seed alone: near 100 %, the front is not one of chance.
+    that seed alone. Near 100 %, the front is not one of chance.
     """
     _check(as_json=as_json, as_csv=as_csv)
     found = analysis.pareto(

@@ -50,7 +50,7 @@ def _notes_of(workload: Workload) -> tuple[str, ...]:
 def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) -> int:
     """Check FILE (a device or workload file, or a preset's name).
 
-    Errors name line, column, key and the nearest valid name; exit status 2 when there are any. Notes tell values that
+    Errors name line, column, key and the nearest valid name; exit status 2 when there are any. Notes name values that
     have no effect because of others, and a trace that is not there.
     """
     kind = _kind_of(file)

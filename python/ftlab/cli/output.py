@@ -35,7 +35,8 @@ transform_option = click.option(
     "transforms",
     multiple=True,
     metavar="STEP",
-    help="Change the requests, such as 'scale_time factor=0.5' (docs/transformations.md). May be repeated; in order.",
+    help="Change the requests, such as 'scale_time factor=0.5'. May be repeated; in order. "
+    "docs/reference/transformations.md has all steps.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 

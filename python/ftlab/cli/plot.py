@@ -95,7 +95,7 @@ def plot(
     named: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Draw a figure of a study in the store DIR: docs/figures.md.
+    """Draw a figure of a study in the store DIR: docs/reference/figures.md.
 
     Such as: --x ftl.over_provisioning --y write_amplification.total --color ftl.gc --out figure
     """
@@ -104,7 +104,7 @@ def plot(
     taken = inspect.signature(draw).parameters
     for name in options:
         if name not in taken:
-            raise click.UsageError(f"--{name} makes no sense with --kind {kind}")
+            raise click.UsageError(f"--{name} does not go with --kind {kind}")
     for name, parameter in taken.items():
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty and name not in options:
             raise click.UsageError(f"--kind {kind} needs --{name}")

@@ -61,7 +61,7 @@ _OPTIONS = (
         type=click.Choice(["overlay", "concat"]),
         default="overlay",
         show_default=True,
-        help="Where volumes lie: on top of each other, or one behind the other.",
+        help="Where volumes lie: on top of each other, or concatenated.",
     ),
     click.option(
         "--volume-bytes",

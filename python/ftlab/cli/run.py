@@ -40,14 +40,15 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     "--trace-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where recordings are that stand-ins stand for; they run instead. Default: $FTLAB_TRACES.",
+    help="Directory of original traces; if the trace a stand-in imitates is found here, it runs instead. "
+    "Default: $FTLAB_TRACES.",
 )
 @click.option("--format", "trace_format", metavar="FMT", help="Format of the trace. Default: recognised by content.")
 @click.option("--volume", type=Volumes(), metavar="N[,N...]", help="Take only these volumes of the trace.")
 @click.option(
     "--volumes",
     type=click.Choice(["overlay", "concat"]),
-    help="Where the volumes of the trace lie: on top of each other (default), or one behind the other.",
+    help="Where the volumes of the trace lie: on top of each other (default), or concatenated.",
 )
 @click.option("--volume-bytes", metavar="SIZE", help="With --volumes concat: size of the region of each volume.")
 @click.option("--skip-bad", type=SKIPPED, metavar="N", help="Leave out up to N bad records of the trace.")

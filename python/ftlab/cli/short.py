@@ -23,7 +23,7 @@ _EXPLANATIONS = {
         "gathers old copies and must move what is still valid (gc) before it can erase a block. A host share above 1 "
         "comes from requests smaller than a flash page: without a write buffer each programs a page of its own."
     ),
-    "collections": "Blocks cleaned, and the valid pages that had to be copied out of each of them first.",
+    "GC victims": "Blocks that garbage collection emptied, and the valid pages that had to be copied out of each.",
     "mapping cache": (
         "The table of where data lies is in flash, and memory holds a part of it: what is missing is read first, and "
         "changed parts are written back. The time is what that takes on an idle drive, for each lookup."
@@ -31,7 +31,7 @@ _EXPLANATIONS = {
     "wear": "How often blocks were erased; flash endures a limited number of erases.",
     "die time": "What the flash dies were busy with: the share that is not the host's is the price of the above.",
     "parallelism": "How many channels (buses) and dies worked at the same time, on average.",
-    "preconditioning": "What the drive lived through before measuring: an empty drive would look far too good.",
+    "preconditioning": "State of the drive before the measured run: an empty drive would look far too good.",
     "verified": "Every sector read was compared with the newest data written to it.",
 }
 
@@ -55,11 +55,11 @@ def _latency(summary: dict[str, Any]) -> Any:
 def _flash(summary: dict[str, Any]) -> list[tuple[str, str]]:
     gc, wear = summary["gc"], summary["wear"]
     copied = gc["pages_copied"] / gc["collections"] if gc["collections"] else 0
-    collections = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
+    victims = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
     share = wear.get("rated_share_used")
     erases = f"erases per block: mean {wear['erase_mean']:.2f}, min {wear['erase_min']}, max {wear['erase_max']}"
     rated = f" ({100 * share:.3g} % of the rated cycles)" if share is not None else ""
-    return [("collections", collections if gc["collections"] else "none"), ("wear", erases + rated)]
+    return [("GC victims", victims if gc["collections"] else "none"), ("wear", erases + rated)]
 
 
 def facts(result: Result) -> list[tuple[str, str]]:

@@ -161,7 +161,7 @@ for command in (*ANALYSES, plot):
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time. Default: one for every core.")
 @click.option("--retry", is_flag=True, help="Execute runs again that ended with an error.")
-@click.option("--dry-run", is_flag=True, help="Only tell how many runs there are, and how many are missing.")
+@click.option("--dry-run", is_flag=True, help="Only say how many runs there are, and how many are missing.")
 @click.option(
     "--trace-memory",
     type=click.FloatRange(0, 2**40),
@@ -174,7 +174,7 @@ for command in (*ANALYSES, plot):
 def run(
     file: Path, out: Path | None, jobs: int | None, retry: bool, dry_run: bool, trace_memory: float, as_json: bool
 ) -> int:
-    """Run the study in FILE (docs/studies.md), or what is missing of it.
+    """Run the study in FILE (docs/reference/studies.md), or what is missing of it.
 
     Every run is in the store as soon as it has ended: after Ctrl-C or a crash, the same command goes on. Prints a short
     table, or with --json all rows. Exit status 1 when runs failed; the others are done all the same.

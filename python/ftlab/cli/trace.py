@@ -166,7 +166,7 @@ def convert(
 
 
 def _beside(target: Path) -> AbstractContextManager[Any]:
-    """Say what is said about a trace on standard error if the trace itself is standard output."""
+    """Print messages to stderr when the trace goes to stdout."""
     try:
         same = os.path.samestat(target.stat(), os.fstat(1))
     except OSError:
@@ -243,7 +243,7 @@ def merge(
 def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_json: bool) -> None:
     """Write one file into FOLDER for each volume of FILE, called by its number.
 
-    Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again, but for the
+    Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again, except for the
     order of equal times.
     """
     with orderly(), progress_bar(f"splitting {file.name}") as progress:

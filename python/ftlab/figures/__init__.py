@@ -1,4 +1,4 @@
-"""Figures for papers, each from a tidy frame in one call (docs/figures.md).
+"""Figures for papers, each from a tidy frame in one call (docs/guides/figures.md).
 
 >>> figure = ftlab.figures.line(
 ...     {"ftl.over_provisioning": [0.1, 0.2, 0.3], "write_amplification.total": [4.1, 2.6, 1.9]},

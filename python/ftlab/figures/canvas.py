@@ -153,7 +153,7 @@ def series_colors(values: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Look:
-    """What all kinds of figures can be told.
+    """The options of all kinds of figures.
 
     Attributes:
         title: In place of the one that is made; empty for none.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Columns of a study's frame that stand right of its axes.
 _STATUS = "status"
-# Series or panels beyond this cannot be told apart.
+# Series or panels beyond this cannot be distinguished.
 MOST_GROUPS = 24
 _SIZES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -61,8 +61,8 @@ def _size_of(text: str) -> float | None:
 def in_order(values: Sequence[Any]) -> list[Any]:
     """Put distinct values in the order in which people look for them.
 
-    Numbers by size; texts with sizes or times by these, and texts that differ in numbers only by the numbers; all
-    others as they come, which in the frame of a study is the order of its axes.
+    Numbers go by size, texts with sizes or times by these, and texts that differ in numbers only by the numbers. All
+    others stay as they come, which in the frame of a study is the order of its axes.
 
     >>> in_order([8, 2, 4]), in_order(["128KiB", "32KiB", "1 MiB"]), in_order(["qd16", "qd2"])
     ([2, 4, 8], ['32KiB', '128KiB', '1 MiB'], ['qd2', 'qd16'])
@@ -188,14 +188,14 @@ class Table:
         """Give the distinct values of a column in their order.
 
         Raises:
-            ConfigError: There is no such column, it has no value, or more of them than can be told apart.
+            ConfigError: There is no such column, it has no value, or more of them than can be distinguished.
         """
         found = self.column(name, role).drop_nulls().unique(maintain_order=True).to_list()
         if not found:
             raise ConfigError(f"{role}: no row has a value of {name!r}{self._failures()}")
         if most is not None and len(found) > most:
             raise ConfigError(
-                f"{role}: {name!r} has {len(found)} values, more than the {most} that can be told apart; "
+                f"{role}: {name!r} has {len(found)} values, more than the {most} that can be distinguished; "
                 "filter the frame, or put it on an axis"
             )
         wanted = list(self._order.get(name, ()))

@@ -73,7 +73,7 @@ def heatmap(
         height: Of a panel, in inches.
 
     Raises:
-        ConfigError: A column is missing, has no values or none that can be drawn, or an option makes no sense.
+        ConfigError: A column is missing, has no values or none that can be drawn, or an option is wrong.
     """
     from ftlab.figures.canvas import Canvas, Look, styled
 

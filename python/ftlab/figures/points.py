@@ -67,7 +67,7 @@ def melted(
     if not columns:
         raise ConfigError("y: no column is named")
     if color is not None:
-        raise ConfigError("y: several columns are told apart by colour; give color or several y")
+        raise ConfigError("y: several columns need colour to distinguish them; give color or several y")
     table = Table(frame, order)
     for each in columns:
         table.numbers(each, "y")
@@ -200,7 +200,7 @@ def line(
 ) -> Figure:
     """Draw a line of means for each colour, with error bars or bands.
 
-    Rows that have the same place, colour and facet are repetitions: their mean is drawn, with a confidence interval by
+    Rows that have the same place, colour and facet are repetitions. Their mean is drawn, with a confidence interval by
     Student's t, and the note under the figure says so. They may differ in ``over`` only.
 
     Args:
@@ -215,8 +215,8 @@ def line(
         over: Columns that repetitions differ in.
         confidence: Of the intervals.
         error: How intervals are drawn: ``"bars"``, ``"band"``, ``"none"``; ``"auto"``: bars on fewer than 25 places.
-        log: Logarithmic axes: ``"x"``, ``"y"``, ``"xy"``, ``"none"``. Default: ``x`` where its values are powers (each
-            the smallest times a power of two, or growing by a constant factor), ``y`` where the largest value is at
+        log: Logarithmic axes: ``"x"``, ``"y"``, ``"xy"``, ``"none"``. Default: ``x`` where its values are powers
+            (the smallest times powers of two, or growing by a constant factor). ``y`` where the largest value is at
             least 100 times the smallest.
         order: The order of a column's values, in place of the natural one.
         names: Names of keys and values, in place of those that ftlab gives: ``{"cost_benefit": "CB"}``.
@@ -226,7 +226,7 @@ def line(
         height: Of a panel, in inches.
 
     Raises:
-        ConfigError: A column is missing, has no values or none that can be drawn, or an option makes no sense.
+        ConfigError: A column is missing, has no values or none that can be drawn, or an option is wrong.
     """
     from ftlab.figures.canvas import Canvas, Look, styled
 
@@ -445,7 +445,7 @@ def bar(
         height: Of a panel, in inches.
 
     Raises:
-        ConfigError: A column is missing, has no values or none that can be drawn, or an option makes no sense.
+        ConfigError: A column is missing, has no values or none that can be drawn, or an option is wrong.
     """
     from ftlab.figures.canvas import Canvas, Look, styled
 

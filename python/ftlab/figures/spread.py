@@ -174,7 +174,7 @@ def cdf(
         height: Of a panel, in inches.
 
     Raises:
-        ConfigError: A column is missing, has no values or none that can be drawn, or an option makes no sense.
+        ConfigError: A column is missing, has no values or none that can be drawn, or an option is wrong.
     """
     from ftlab.figures.canvas import MARKERS, Canvas, Look, styled
 
@@ -289,8 +289,8 @@ def histogram(
         weight: Column that says how often a value occurs.
         color: Column whose values have an outline (or, for names, a bar) each.
         facet: Column whose values have a panel each.
-        bins: How many bins. Default: one for each whole number where these are at most 16 far from each other or span
-            at most 60, else by the number of values, at most 60; on a logarithmic axis ten for each factor of ten.
+        bins: How many bins. Default: one for each whole number where these are at most 16 apart or span at most 60.
+            Else by the number of values, at most 60; on a logarithmic axis ten for each factor of ten.
         counts: Draw how many there are. Default: their share of the colour's.
         log: Logarithmic axes. Default: ``x`` where the largest value is at least 100 times the smallest, ``y`` where
             bins differ by a factor of 1,000.
@@ -302,7 +302,7 @@ def histogram(
         height: Of a panel, in inches.
 
     Raises:
-        ConfigError: A column is missing, has no values or none that can be drawn, or an option makes no sense.
+        ConfigError: A column is missing, has no values or none that can be drawn, or an option is wrong.
     """
     from ftlab.figures.canvas import Canvas, Look, styled
 

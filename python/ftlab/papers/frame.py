@@ -105,7 +105,7 @@ class Paper:
         source: Where the claims are published.
         setup: How its experiments are repeated here.
         assumed: What the source leaves open, and what is taken instead.
-        studies: Its studies (``docs/studies.md``), each with a name of its own.
+        studies: Its studies (``docs/reference/studies.md``), each with a name of its own.
         claims: Its claims, judged.
         tables: Further tables of its report.
         figures: Figures of its report, by file name.
@@ -210,7 +210,7 @@ def run_paper(paper: Paper, home: Path, size: Size = "full", *, watch: Watch | N
         home: The folder of reports. Results are kept in ``store`` inside the paper's own folder: running it again goes
             on from there.
         size: How much is run.
-        watch: Is told how its studies go.
+        watch: Hears how its studies go.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; runs that had ended are in the store.

@@ -90,7 +90,7 @@ FIXED = [
 ]
 BSB = _scheme("BSB", kind="bsb")
 _FIXED_NAMES: list[str] = [scheme["label"] for scheme in FIXED]
-# What the board calls its candidates.
+# What BSB calls its candidates.
 CANDIDATES = {**{f"tafp_{window}": f"TaFP {window}" for window in WINDOWS}, "half_page": "Half", "full_page": "Full"}
 _WEIGHT = 0.999
 _NAMES = {"sftl": "S-FTL", "tpftl": "TPFTL", "cdftl": "CDFTL", "leaftl": "LeaFTL", "cftl": "CFTL"}
@@ -113,7 +113,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ranks by runs": {"rank": "units"},
     "not balanced": {"balanced": False},
 }
-# These concern what the board is compared with too.
+# These concern what BSB is compared with too.
 SHARED_VARIANTS: dict[str, dict[str, Any]] = {
     "headers charged": {"charge_headers": True},
     "all changes of a page written": {"flush_coalesce": True},
@@ -346,7 +346,7 @@ def _missing(results: Results) -> str:
 
 
 def _windows(results: Results, workload: str, kib: int) -> dict[str, float]:
-    """Shares of the misses at which the board chose each window."""
+    """Shares of the misses at which BSB chose each window."""
     counts = {
         name: _Measured(results, "sweep", f"map_cache.windows.{window}").at(workload, "BSB", kib) or 0.0
         for window, name in CANDIDATES.items()
@@ -360,7 +360,7 @@ def _chosen(results: Results, workload: str, kib: int) -> str:
     if not shares:
         return "nothing was chosen"
     most = max(shares, key=shares.__getitem__)
-    return f"the board chose {most} at {shares[most]:.1%} of the misses"
+    return f"BSB chose {most} at {shares[most]:.1%} of the misses"
 
 
 # Claims -----------------------------------------------------------------------------------------------------------
@@ -454,7 +454,7 @@ def _headline(results: Results) -> list[Claim]:
                 direction=positive,
                 otherwise="lower or higher by more than the tolerance"
                 if positive
-                else (_missing(results) if measured is None else "on a workload the board does what Full does"),
+                else (_missing(results) if measured is None else "on a workload BSB does what Full does"),
             )
         )
     return claims
@@ -594,7 +594,7 @@ def _text_claims(results: Results) -> list[Claim]:
     return [
         judge(
             "text-64",
-            "At 64 KiB, BSB costs more than Full, but for Financial (workloads of four)",
+            "At 64 KiB, BSB costs more than Full, except on Financial (workloads of four)",
             4,
             as_told if whole else None,
             holds=as_told == len(TABLE_2),
@@ -827,7 +827,7 @@ def _windows_table(results: Results) -> Table:
         for kib in SIZES_KIB:
             shares = [round(100 * share, 1) for share in _windows(results, name, kib).values()]
             rows += [[name, f"{kib} KiB", *shares]] if shares else []
-    return Table("What the board chose (% of misses)", ("workload", "cache", *CANDIDATES.values()), rows)
+    return Table("What BSB chose (% of misses)", ("workload", "cache", *CANDIDATES.values()), rows)
 
 
 def _board_table(results: Results) -> Table:
@@ -843,7 +843,7 @@ def _board_table(results: Results) -> Table:
             alone = [hits.at(name, window, kib) for window in CANDIDATES.values()]
             rows.append([name, f"{kib} KiB", "believed", *shares])
             rows.append(["", "", "alone", *(None if ratio is None else round(100 * ratio, 1) for ratio in alone)])
-    title = "What the board believes of each window at the end (% of accesses served), and what each does alone (%)"
+    title = "What BSB believes of each window at the end (% of accesses served), and what each does alone (%)"
     return Table(title, ("workload", "cache", "", *CANDIDATES.values()), rows)
 
 
@@ -879,7 +879,7 @@ def _parameters_table(results: Results) -> Table:
 
 
 def _best_table(results: Results) -> Table:
-    """How far the board is from the best of its own candidates, and of all schemes."""
+    """How far BSB is from the best of its own candidates, and of all schemes."""
     rows: list[list[str | float | None]] = []
     for study, source in (("sweep", "workload"), ("recorded", "trace")):
         penalty = _Measured(results, study, _PENALTY, source)
@@ -957,7 +957,7 @@ def _within(said: str, values: Sequence[float | None], low: float, high: float, 
 
 
 def _cheaper(penalty: _Measured, scheme: str, names: Iterable[str]) -> list[bool]:
-    """At each workload and size, whether a scheme costs less than the board."""
+    """At each workload and size, whether a scheme costs less than BSB."""
     return [
         penalty.values[name, scheme, kib] < cost
         for (name, ours, kib), cost in penalty.values.items()
@@ -1001,7 +1001,7 @@ def _parameter_findings(results: Results) -> list[Finding]:
             "on PC and TPC-C, points by which weights 0.99 and 0.9999 move the cells of Table 3: 0.5 at most",
             moved(("weight 0.99", "weight 0.9999"), others), 0, 0.5,
         ),
-        # With weight 0.99 the board is caught out late: over the first requests it gains what it gains with 0.999.
+        # With weight 0.99 BSB is caught out late: over the first requests it gains what it gains with 0.999.
         *(
             _within(
                 "on Financial at 64 KiB, weight 0.99: BSB costs 10 % less than Half at most",
@@ -1223,7 +1223,7 @@ def _figures(results: Results) -> dict[str, Figure]:
 _SETUP = (
     "Model: preset map-cache-model, the study's own: the cache, and what its misses cost, one access after the other.",
     "Penalty: equations 1 to 4 of the study, as a mean over all FTL requests, hits included.",
-    "Workloads: stand-ins with the statistics of Table 2 (docs/stand-ins.md), not the recordings of the study.",
+    "Workloads: stand-ins (docs/concepts/stand-ins.md) with the statistics of Table 2, not the study's recordings.",
     "Financial1 itself is run where the folder of traces has all of it; all its accesses as writes.",
     "Figure 2: hits in a cache of 4 MiB of whole translation pages, from ftlab trace stats.",
     "BSB, the balanced score board, chooses among TaFP 8 to 256, Half and Full.",

@@ -145,7 +145,7 @@ PAPER = Paper(
     source="DiskSim 4.0 with the Microsoft SSD extension, its validation configuration and printed results "
     "(Agrawal et al., Design tradeoffs for SSD performance, USENIX ATC 2008)",
     setup=(
-        "Drive: preset msr-ssd, whose keys are those of the reference's configuration (docs/reference-drive.md).",
+        "Drive: preset msr-ssd, whose keys are those of the reference's configuration (docs/notes/reference-drive.md).",
         "Workloads: presets disksim-*, the reference's requests one by one; IOzone where the folder of traces has it.",
         "Runs end at the arrival of the last request, which is not served (host.stop = last_arrival), as there.",
     ),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PACKAGE = "ftlab.reporting"
-# More points than this cannot be told apart on a screen, and make the page heavy.
+# More points than this cannot be distinguished on a screen, and make the page heavy.
 MOST_POINTS = 2_000
 
 

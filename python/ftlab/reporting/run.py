@@ -80,7 +80,7 @@ _PENALTY_PARTS = {
 }
 _SECTION_NOTES = {
     "wear": "Erases of blocks, preconditioning included.",
-    "precondition": "What the drive lived through before the first request.",
+    "precondition": "State of the drive before the measured run.",
     "verify": "Every sector read was compared with the newest data written to it.",
 }
 
@@ -365,7 +365,7 @@ _LEVELS = np.concatenate([
 
 
 def _last_level(count: int) -> float:
-    """Where the largest of so many is drawn: on an axis that never reaches 1, half a request before it."""
+    """Where the largest of a number of requests is drawn: on an axis that never reaches 1, half a request before it."""
     return 1 - 0.5 / max(count, 1)
 
 

@@ -1,7 +1,7 @@
 """Studies: grids of runs, executed in parallel, stored, resumed, and read as one tidy table.
 
-``spec`` turns a description into fully determined runs, ``description`` is what such a run is, ``executor`` runs them
-(behind an interface that a cluster can stand behind too), ``store`` keeps what they measured, ``drive`` puts these
+``spec`` turns a description into fully determined runs, and ``description`` is what such a run is. ``executor`` runs
+them, behind an interface that a cluster can have too. ``store`` keeps what they measured, ``drive`` puts these
 together, and ``frame`` makes tables of it.
 """
 

@@ -30,7 +30,7 @@ _LOOSE_RUNS = 2000
 
 
 class Watch:
-    """What is told while a study goes on; every method may be left as it is."""
+    """Hears how a study goes on; every method may be left as it is."""
 
     def begin(self, study: Study, runs: list[Run], found: Mapping[str, Record]) -> None:
         """Runs are known, and what the store has of them."""
@@ -98,10 +98,10 @@ def run_study(
         workers: Runs at a time, without an executor. Default: one for every core.
         trace_memory_bytes: Memory for decoded traces, without an executor.
         retry: Execute runs again that ended with an error.
-        watch: Is told how it goes.
+        watch: Hears how it goes.
 
     Raises:
-        ConfigError: The study or an argument makes no sense.
+        ConfigError: The study or an argument is wrong.
         InputError: A trace cannot be read.
         KeyboardInterrupt: Ctrl-C; what had ended is in the store.
     """
@@ -208,15 +208,15 @@ def study(
     and seeds faster. The table does not depend on the number of workers.
 
     Args:
-        spec: A study, a dictionary, or the path of a study file (``docs/studies.md``).
+        spec: A study, a dictionary, or the path of a study file (``docs/reference/studies.md``).
         out: Where results are kept, so that no run is ever run twice: a store, or its directory. Default: nowhere.
         workers: Runs at a time. Default: one for every core.
         executor: Where runs are executed. Default: threads of this process.
         retry: Execute runs again that ended with an error.
-        watch: Is told how it goes.
+        watch: Hears how it goes.
 
     Raises:
-        ConfigError: The study makes no sense.
+        ConfigError: The study is wrong.
         InputError: A trace cannot be read.
         KeyboardInterrupt: Ctrl-C; what had ended is in the store.
     """

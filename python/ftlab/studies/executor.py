@@ -25,7 +25,7 @@ class Executor(ABC):
     """Executes runs, somewhere.
 
     A description is plain data that refers to nothing in this process, and so is an outcome. An executor on other
-    machines sends the one, calls :func:`ftlab.studies.execute` there, and returns the other; the files of traces must
+    machines sends the one, calls :func:`ftlab.studies.execute` there, and returns the other. The files of traces must
     lie at their paths there (their content is checked).
     """
 

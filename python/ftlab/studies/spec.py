@@ -170,11 +170,11 @@ class Study:
         Devices, workloads and traces may be objects of this package. Paths are taken from the current folder.
 
         Args:
-            spec: The description (``docs/studies.md``).
+            spec: The description (``docs/reference/studies.md``).
             name: What errors call it, and its name if it has none.
 
         Raises:
-            ConfigError: It makes no sense.
+            ConfigError: It is wrong.
         """
         self._read(_Spec(name, Path()), _plain(spec))
 
@@ -183,7 +183,7 @@ class Study:
         """Read a study file. Paths in it are taken from its folder.
 
         Raises:
-            ConfigError: It cannot be read or makes no sense; the message has line, column and key.
+            ConfigError: It cannot be read or is wrong; the message has line, column and key.
         """
         path = Path(path)
         try:
@@ -407,14 +407,14 @@ class Study:
     def runs(self, contents: Contents | None = None) -> list[Run]:
         """Give its runs, in the order of the table.
 
-        A value that fits no run is a mistake. Values that make no sense only together with others give a run with an
+        A value that fits no run is a mistake. Values that contradict each other in some runs only give a run with an
         error.
 
         Args:
             contents: Remembers hashes of traces.
 
         Raises:
-            ConfigError: A value makes no sense.
+            ConfigError: A value is wrong.
             InputError: A trace cannot be read.
         """
         points = self._points()

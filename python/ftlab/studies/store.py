@@ -1,9 +1,9 @@
 """The store of results: a directory of files that are only ever added or replaced as a whole.
 
-``store.json`` marks it; ``runs/KEY.json`` is a finished run, written by one rename; ``tables/*.parquet`` hold finished
-runs together; ``series/KEY.parquet`` is the time series of a run; ``studies/NAME.json`` says which runs a study has;
-``traces/`` remembers hashes of traces. No file is ever changed, so that several processes may write at a time and any
-of them may die at any moment: what was renamed into place is whole, and what was not is swept up later.
+``store.json`` marks it. ``runs/KEY.json`` is a finished run, written by one rename; ``tables/*.parquet`` hold finished
+runs together. ``series/KEY.parquet`` is the time series of a run. ``studies/NAME.json`` says which runs a study has;
+``traces/`` remembers hashes of traces. No file is ever changed, so several processes may write at a time, and any of
+them may die at any moment. What was renamed into place is whole, and what was not is swept up later.
 """
 
 from __future__ import annotations
@@ -382,10 +382,10 @@ class Store:
         """Ask DuckDB.
 
         Args:
-            query: SQL over these views: ``runs``, every finished run of the store with ``key``, ``status``, ``error``,
+            query: SQL over these views. ``runs`` has every finished run of the store: ``key``, ``status``, ``error``,
                 ``engine``, ``description`` (JSON) and the summary by dotted key in double quotes, such as
-                ``"write_amplification.total"``; ``study``, the tidy table of the study asked for; and each study under
-                its own name.
+                ``"write_amplification.total"``. ``study`` is the tidy table of the requested study, and each study has
+                a view of its own name.
             name: Which study is ``study``. Default: the newest.
 
         Raises:

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ftlab_config::{load_device, load_workload};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::geometry::Geometry;
 use ftlab_core::host::request::SourceFactory;
 
@@ -21,11 +21,11 @@ pub fn run(
     workload: &str,
     workload_changes: &[String],
     timing: bool,
-) -> Outcome {
+) -> RunOutcome {
     let device = load(device, changes);
     let (_, workload) =
         load_workload(workload, workload_changes).unwrap_or_else(|problems| panic!("{problems}"));
-    let capacity = Geometry::new(&device).logical_bytes();
+    let capacity = device.to_geometry().logical_bytes();
     let source = workload.workload.factory(capacity, None, None).unwrap_or_else(|error| panic!("{error}"));
     let options = RunOptions { timing, ..RunOptions::default() };
     let outcome = simulate(&device, &*source, &options, &RunControl::default(), &mut ())
@@ -40,7 +40,7 @@ pub fn run(
 /// When the preset or a change makes no sense.
 pub fn load_source(device: &DeviceConfig, workload: &str, changes: &[String]) -> Arc<dyn SourceFactory> {
     let (_, workload) = load_workload(workload, changes).unwrap_or_else(|problems| panic!("{problems}"));
-    let capacity = Geometry::new(device).logical_bytes();
+    let capacity = device.to_geometry().logical_bytes();
     workload.workload.factory(capacity, None, None).unwrap_or_else(|error| panic!("{error}"))
 }
 

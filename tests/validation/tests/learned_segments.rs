@@ -13,8 +13,10 @@ use ftlab_core::config::AllocationOrder;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
-use ftlab_core::mapcache::{Intent, Lookup, MapCacheKind, Shape};
-use ftlab_core::metrics::summary::MapCacheSummary;
+use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::mapcache::cache::{Intent, Lookup};
+use ftlab_core::mapcache::layout::TranslationLayout;
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_validation::{load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
@@ -141,7 +143,8 @@ fn sorted(kind: &str, gamma: u32, batches: &[Vec<u32>]) -> (u64, u64) {
     let config = load("map-cache-model", &scheme(kind, gamma, changes));
     let last = batches.iter().flatten().max().unwrap();
     let logical_units = (last + 1).next_multiple_of(ENTRIES as u32);
-    let shape = Shape { logical_units, shift: ENTRIES.ilog2(), slots: 1, planes: 1, block_units: 0 };
+    let shape =
+        TranslationLayout { logical_units, shift: ENTRIES.ilog2(), slots: 1, planes: 1, block_units: 0 };
     let mut cache = MapCacheKind::build(&config, shape).unwrap();
     let mut table = vec![u32::MAX; logical_units as usize];
     let mut ops = Vec::new();
@@ -165,7 +168,7 @@ fn drive(preset: &str, changes: &[String], writes: &Writes) -> MapCacheSummary {
     let options = RunOptions { timing: false, ..RunOptions::default() };
     let outcome = simulate(&load(preset, &keys), writes, &options, &RunControl::default(), &mut ()).unwrap();
     assert_eq!(outcome.error, None);
-    outcome.summary.map_cache.unwrap()
+    outcome.summary.parts.get::<MapCacheSummary>().unwrap()
 }
 
 /// Bytes of what was learned, or of S-FTL's pages.

@@ -3,6 +3,7 @@
 
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, SourceFactory};
+use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_validation::{load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
@@ -94,7 +95,7 @@ fn compare(name: &str, source: &dyn SourceFactory) {
             let options = RunOptions { requests: Some(REQUESTS), ..RunOptions::default() };
             let outcome = simulate(&device, source, &options, &RunControl::default(), &mut ()).unwrap();
             assert_eq!(outcome.error, None);
-            let cache = outcome.summary.map_cache.unwrap();
+            let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             let counted: u64 = distances.iter().take(held as usize + 1).sum();
             println!(
                 "{name}, {kind} {}, {held} held: hit ratio {:.6}",

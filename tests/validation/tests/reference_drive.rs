@@ -5,8 +5,9 @@
 #![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
 use ftlab_config::load_workload;
-use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::Command;
+use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::geometry::Geometry;
 use ftlab_core::metrics::{CommandRecord, Observer};
 use ftlab_validation::{load, run, settings};
@@ -42,7 +43,7 @@ const RUNS: [Published; 6] = [
     row("disksim-rw5m", [0.593_438, 0.970_446, 6.518_651], 4_999_999, 143_179, 1_929_239),
 ];
 
-fn assert_every_digit(outcome: &Outcome, published: &Published) {
+fn assert_every_digit(outcome: &RunOutcome, published: &Published) {
     let summary = &outcome.summary;
     let latency = &summary.latency_ns.as_ref().unwrap().all;
     let name = published.name;
@@ -56,8 +57,12 @@ fn assert_every_digit(outcome: &Outcome, published: &Published) {
     assert_eq!(latency.count, published.handled, "{name}");
     // Collections are decided when a request is handed out, the reference's when it is served: those for requests still
     // waiting at the end are counted here and not there.
-    assert!(summary.gc.collections - published.collections <= summary.host.unfinished, "{name}");
-    assert_eq!(summary.gc.pages_copied, published.moved, "{name}");
+    assert!(
+        summary.parts.get::<GcCounts>().unwrap().collections - published.collections
+            <= summary.host.unfinished,
+        "{name}"
+    );
+    assert_eq!(summary.parts.get::<GcCounts>().unwrap().pages_copied, published.moved, "{name}");
 }
 
 fn assert_run(published: &Published) {
@@ -98,7 +103,7 @@ impl Observer for Erases {
 fn collections_and_wear_are_those_of_each_element_and_plane() {
     let config = load("msr-ssd", &settings(&[("host.stop", &"last_arrival")]));
     let (_, workload) = load_workload("disksim-rw5m", &[]).unwrap();
-    let capacity = Geometry::new(&config).logical_bytes();
+    let capacity = config.to_geometry().logical_bytes();
     let source = workload.workload.factory(capacity, None, None).unwrap();
     let mut erases = Erases(vec![0; 8 * 8 * 2048]);
     let options = RunOptions::default();

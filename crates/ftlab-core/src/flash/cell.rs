@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::scheme::{NoKeys, axis};
+
 /// The class of a page: which bit of its cells it holds. Latency tables have one entry per class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
@@ -17,19 +19,26 @@ pub enum PageClass {
     Tsb = 3,
 }
 
-/// Bits per cell.
+axis! {
+    /// Bits per cell.
+    "kind" in "cell": CellKind, CellChoice {
+        /// One bit: every page is LSB.
+        "slc" Slc(NoKeys);
+        /// Two bits: LSB and MSB pages.
+        "mlc" Mlc(PageOrderKeys);
+        /// Three bits: LSB, CSB and MSB pages.
+        "tlc" Tlc(PageOrderKeys);
+        /// Four bits: LSB, CSB, MSB and TSB pages.
+        "qlc" Qlc(PageOrderKeys);
+    }
+}
+
+/// Keys of cells with several bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CellKind {
-    /// One bit: every page is LSB.
-    #[default]
-    Slc,
-    /// Two bits: LSB and MSB pages.
-    Mlc,
-    /// Three bits: LSB, CSB and MSB pages.
-    Tlc,
-    /// Four bits: LSB, CSB, MSB and TSB pages.
-    Qlc,
+#[serde(deny_unknown_fields, default)]
+pub struct PageOrderKeys {
+    /// Which page of a block has which class.
+    pub page_order: PageOrder,
 }
 
 impl CellKind {

@@ -1,16 +1,16 @@
 //! Ports that keep time, as the host drives them: its own timers ring among the events of flash.
 
+use crate::cause::{CAUSES, Command};
 use crate::config::{ClassTimes, DeviceConfig};
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Submission};
-use crate::flash::{CAUSES, Command};
 use crate::metrics::CommandRecord;
 use crate::time::{Rate, Time};
 
 /// Timers of the host.
 pub const TIMERS: u32 = 3;
 
-/// What [`Clock::step`] met.
+/// What [`Clock::step_before`] met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A timer of the host.
@@ -23,10 +23,10 @@ pub enum Step {
 
 /// A port that keeps time.
 ///
-/// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step`.
+/// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`.
 /// Of equal times, the unit goes first that has been busy longest, counted from the number of the command with which it began
 /// to work without a pause; commands are numbered as they are submitted, and timers of the host among them as they are set.
-/// All methods but `finished` are required.
+/// All methods but `set_timer` and `finished` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -34,13 +34,24 @@ pub trait Clock: FlashPort {
     /// The present.
     fn now(&self) -> Time;
 
-    /// Ring timer `timer` (below [`TIMERS`]) at `at`, which must not have passed. A timer rings once.
-    fn set_timer(&mut self, timer: u32, at: Time);
+    /// A number of the order in which commands are submitted and timers set.
+    fn draw_number(&mut self) -> u64;
+
+    /// Ring timer `timer` (below [`TIMERS`]) at `at`, which must not have passed, as if it had been set when `number` was
+    /// drawn. A timer rings once.
+    fn set_timer_as(&mut self, timer: u32, at: Time, number: u64);
+
+    /// Ring timer `timer` at `at`; it is set now.
+    #[inline(always)]
+    fn set_timer(&mut self, timer: u32, at: Time) {
+        let number = self.draw_number();
+        self.set_timer_as(timer, at, number);
+    }
 
     /// Let `watcher` wait for `ticket` too.
     fn watch(&mut self, watch: &mut Self::Watch, ticket: Self::Ticket, watcher: u32);
 
-    /// All tickets of `watcher` are in `watch`: how many times [`step`](Self::step) will report it. 0 when all have ended
+    /// All tickets of `watcher` are in `watch`: how many times [`step_before`](Self::step_before) will report it. 0 when all have ended
     /// already.
     fn arm(&mut self, watch: Self::Watch, watcher: u32) -> u32;
 
@@ -49,9 +60,12 @@ pub trait Clock: FlashPort {
         debug_assert!(list.is_empty());
     }
 
-    /// Start what has become able to start, go to the next event that concerns the host, and let it happen. `None` when
-    /// there is none.
-    fn step(&mut self) -> Option<Step>;
+    /// Start what has become able to start, go to the next event before `until` that concerns the host, and let it happen.
+    /// `None` when there is none: all that comes before `until` has happened.
+    fn step_before(&mut self, until: Time) -> Option<Step>;
+
+    /// Go on to `at`, before which nothing happens any more: [`step_before`](Self::step_before) has said so.
+    fn move_to(&mut self, at: Time);
 
     /// When all that was submitted has ended.
     fn idle_from(&self) -> Time;
@@ -64,7 +78,7 @@ pub trait Clock: FlashPort {
 }
 
 /// What commands have cost.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Ledger {
     /// Time of each unit by cause, in picoseconds.
     pub busy_ps: Vec<[u64; CAUSES]>,
@@ -85,7 +99,7 @@ impl Ledger {
 }
 
 /// How long the parts of commands take.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Spans {
     read: [Time; 4],
     program: [Time; 4],

@@ -24,7 +24,7 @@ pub struct End {
 ///
 /// Ends and watchers stand in arrays of their own: an entry written word by word and then moved as a whole would wait
 /// for every store ahead of it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Ends {
     /// [`Time::NEVER`] when there is none.
     first: Time,
@@ -138,7 +138,7 @@ impl Ends {
 }
 
 /// Keeps simulated time for drives with one unit on each channel.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Direct {
     now: Time,
     /// When the last command that each unit was given ends.
@@ -256,10 +256,15 @@ impl Clock for Direct {
     }
 
     #[inline]
-    fn set_timer(&mut self, timer: u32, at: Time) {
-        debug_assert!(self.timers[timer as usize].0 == Time::NEVER, "a timer is set once");
+    fn draw_number(&mut self) -> u64 {
         self.numbers += 1;
-        let ring = (at, self.numbers);
+        self.numbers
+    }
+
+    #[inline]
+    fn set_timer_as(&mut self, timer: u32, at: Time, number: u64) {
+        debug_assert!(self.timers[timer as usize].0 == Time::NEVER, "a timer is set once");
+        let ring = (at, number);
         self.timers[timer as usize] = ring;
         if ring < self.timers[self.next_timer] {
             self.next_timer = timer as usize;
@@ -284,15 +289,15 @@ impl Clock for Direct {
     }
 
     #[inline]
-    fn step(&mut self) -> Option<Step> {
+    fn step_before(&mut self, until: Time) -> Option<Step> {
         let (rings, number) = self.timers[self.next_timer];
         let end = self.ends.first;
-        if end < rings || (end == rings && end < Time::NEVER && self.ends.first_number() < number) {
+        if end.min(rings) >= until {
+            return None;
+        }
+        if end < rings || (end == rings && self.ends.first_number() < number) {
             self.now = end;
             return Some(Step::Ended(self.ends.pop()));
-        }
-        if rings == Time::NEVER {
-            return None;
         }
         let timer = self.next_timer;
         self.timers[timer] = (Time::NEVER, 0);
@@ -304,6 +309,10 @@ impl Clock for Direct {
         }
         self.now = rings;
         Some(Step::Timer(timer as u32))
+    }
+
+    fn move_to(&mut self, at: Time) {
+        self.now = at;
     }
 
     fn idle_from(&self) -> Time {

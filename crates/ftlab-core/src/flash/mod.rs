@@ -1,6 +1,5 @@
 //! Flash: the array that refuses what real flash refuses, and the ports that say when commands run.
 
-mod arrivals;
 pub mod cell;
 pub mod clock;
 pub mod direct;
@@ -8,113 +7,22 @@ pub mod nand;
 pub mod port;
 pub mod timeline;
 
-use std::ops::Range;
+pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 
+use crate::access::Access;
 use crate::config::DeviceConfig;
-use crate::device::RunError;
-use crate::flash::arrivals::Arrivals;
+use crate::error::{FlashResult, RunError};
 use crate::flash::cell::{PageClass, page_classes};
-use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Submission};
-use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
-use crate::host::request::SECTOR_BYTES;
-use crate::mapcache::{MapCacheKind, Shape};
-
-/// Why a command runs. Every command carries one, so that work and time decompose without remainder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// A host read or write.
-    Host,
-    /// Eviction from a write buffer.
-    CacheFlush,
-    /// Garbage collection.
-    Gc,
-    /// Merge of log blocks.
-    Merge,
-    /// Translation pages.
-    Map,
-    /// Summary pages and other metadata.
-    Metadata,
-    /// Backup of an LSB page.
-    LsbBackup,
-    /// Wear levelling.
-    WearLevel,
-    /// Recovery after a power cut.
-    Recovery,
-}
-
-/// Number of causes.
-pub const CAUSES: usize = 9;
-
-impl Cause {
-    /// All causes, in the order of their codes.
-    pub const ALL: [Cause; CAUSES] = [
-        Cause::Host,
-        Cause::CacheFlush,
-        Cause::Gc,
-        Cause::Merge,
-        Cause::Map,
-        Cause::Metadata,
-        Cause::LsbBackup,
-        Cause::WearLevel,
-        Cause::Recovery,
-    ];
-
-    /// The name used in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cause::Host => "host",
-            Cause::CacheFlush => "cache_flush",
-            Cause::Gc => "gc",
-            Cause::Merge => "merge",
-            Cause::Map => "map",
-            Cause::Metadata => "metadata",
-            Cause::LsbBackup => "lsb_backup",
-            Cause::WearLevel => "wear_level",
-            Cause::Recovery => "recovery",
-        }
-    }
-}
-
-/// What flash can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Command {
-    /// Read a page.
-    Read,
-    /// Program a page.
-    Program,
-    /// Erase a block.
-    Erase,
-    /// Copy a page inside its plane.
-    Copyback,
-}
-
-impl Command {
-    /// Number of commands.
-    pub const COUNT: usize = 4;
-
-    /// The name used in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Command::Read => "read",
-            Command::Program => "program",
-            Command::Erase => "erase",
-            Command::Copyback => "copyback",
-        }
-    }
-}
-
-/// Commands so far, by command and cause.
-pub type CommandCounts = [[u64; CAUSES]; Command::COUNT];
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
 
 /// The flash of a drive as a translation layer sees it: the array, and a port to it.
 ///
 /// Every method that runs a command checks it against the array first, counts it by cause, and hands it to the
 /// port. The translation layer tells the array what is stale ([`invalidate`](Self::invalidate)), and with
 /// verification also what data it moved where; both cost nothing else.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Flash<P: FlashPort> {
     /// What the flash holds.
     pub nand: NandArray,
@@ -122,37 +30,25 @@ pub struct Flash<P: FlashPort> {
     pub port: P,
     /// Commands so far.
     pub counts: CommandCounts,
-    /// Version that the host write under way gives its sectors (verification).
-    pub write_version: u32,
-    /// Versions of the sectors that the host read under way has brought, in order (verification).
-    pub delivered: Vec<u32>,
     classes: Vec<PageClass>,
     /// All pages are of one class.
     one_class: bool,
     /// Planes that share a unit of work: those of a die, or one where planes work independently.
     independent_planes: bool,
     spare_per_sector: u32,
-    /// How the table in flash is divided, if there is one.
-    table: Option<Shape>,
-    /// With a port that keeps time and a table in flash.
-    arrivals: Option<Arrivals<P::Ticket>>,
 }
 
 impl<P: FlashPort> Flash<P> {
     /// Erased flash of a validated configuration.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
-        let classes = page_classes(config.cell.kind, config.cell.page_order, config.geometry.pages_per_block);
+        let classes =
+            page_classes(config.cell.kind.kind(), config.cell.page_order(), config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
-        let table = (config.map_cache.kind != MapCacheKind::Ideal).then(|| Shape::new(config));
         Self {
             nand: NandArray::new(geometry, verify),
-            table,
-            arrivals: Self::arrivals(table, &port),
             port,
             counts: CommandCounts::default(),
-            write_version: 0,
-            delivered: Vec::new(),
             one_class: classes.iter().all(|class| *class == classes[0]),
             classes,
             independent_planes: config.timing.independent_planes,
@@ -164,20 +60,12 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    fn arrivals(table: Option<Shape>, port: &P) -> Option<Arrivals<P::Ticket>> {
-        table.filter(|_| P::LISTENS).map(|table| Arrivals::new(table, port.ready()))
-    }
-
     /// The same flash behind another port, with the counts at zero.
     pub fn with_port<Q: FlashPort>(self, port: Q) -> Flash<Q> {
         Flash {
             nand: self.nand,
-            table: self.table,
-            arrivals: Flash::arrivals(self.table, &port),
             port,
             counts: CommandCounts::default(),
-            write_version: self.write_version,
-            delivered: self.delivered,
             classes: self.classes,
             one_class: self.one_class,
             independent_planes: self.independent_planes,
@@ -185,9 +73,9 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    /// Bytes of the tables of the array and of what is under way.
+    /// Bytes of the tables of the array.
     pub fn table_bytes(&self) -> u64 {
-        self.nand.table_bytes() + self.arrivals.as_ref().map_or(0, Arrivals::table_bytes)
+        self.nand.table_bytes()
     }
 
     /// The shape of the drive.
@@ -203,7 +91,7 @@ impl<P: FlashPort> Flash<P> {
     }
 
     #[inline(always)]
-    fn admit(&mut self, command: Command, cause: Cause) -> Outcome<()> {
+    fn admit(&mut self, command: Command, cause: Cause) -> FlashResult<()> {
         if !self.port.admit(command) {
             return Err(Box::new(RunError::PowerCut));
         }
@@ -238,7 +126,13 @@ impl<P: FlashPort> Flash<P> {
     /// # Errors
     /// When the page was never written.
     #[inline]
-    pub fn read(&mut self, page: PageAt, sectors: u32, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn read(
+        &mut self,
+        page: PageAt,
+        sectors: u32,
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         self.nand.check_read(page, cause)?;
         self.admit(Command::Read, cause)?;
         let submission = self.submission(Command::Read, cause, page, self.bus_bytes(sectors));
@@ -249,29 +143,13 @@ impl<P: FlashPort> Flash<P> {
     ///
     /// # Errors
     /// When the page was never written.
-    pub fn read_translation(&mut self, page: PageAt, bytes: u32, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn read_translation(&mut self, page: PageAt, bytes: u32, after: P::Ticket) -> FlashResult<P::Ticket> {
         let cause = Cause::Map;
         self.nand.check_read(page, cause)?;
         self.admit(Command::Read, cause)?;
         let spare = bytes.div_ceil(SECTOR_BYTES) * self.spare_per_sector;
         let submission = self.submission(Command::Read, cause, page, bytes + spare);
         Ok(self.port.submit(submission, after))
-    }
-
-    /// The entries of the table for logical units `units`, the first and the last, are in memory when `done` has ended.
-    #[inline]
-    pub fn entries_come(&mut self, units: (Lpn, Lpn), done: P::Ticket) {
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.add(units, done);
-        }
-    }
-
-    /// The moment, not before `after`, when the entry of `lpn` is there, which memory has or is to have.
-    #[inline]
-    pub fn entry_is_there(&mut self, lpn: Lpn, after: P::Ticket) -> P::Ticket {
-        let Some(arrivals) = &self.arrivals else { return after };
-        let fetches = arrivals.of(lpn).into_iter().flatten();
-        fetches.fold(after, |done, fetch| self.port.join(done, fetch))
     }
 
     /// Program `units` into the first slots of a page; the rest of the page stays without data.
@@ -285,7 +163,7 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         cause: Cause,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         self.admit(Command::Program, cause)?;
         self.nand.program(page, units, cause)?;
         let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
@@ -305,7 +183,7 @@ impl<P: FlashPort> Flash<P> {
         units: impl Iterator<Item = Lpn>,
         cause: Cause,
         after: P::Ticket,
-    ) -> Outcome<Ppn> {
+    ) -> FlashResult<Ppn> {
         let mut admitted = 0;
         while admitted < count && self.port.admit(Command::Program) {
             admitted += 1;
@@ -329,7 +207,7 @@ impl<P: FlashPort> Flash<P> {
     ///
     /// # Errors
     /// As [`program`](Self::program).
-    pub fn program_metadata(&mut self, page: PageAt, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn program_metadata(&mut self, page: PageAt, after: P::Ticket) -> FlashResult<P::Ticket> {
         let cause = Cause::Metadata;
         self.admit(Command::Program, cause)?;
         self.nand.program_metadata(page, cause)?;
@@ -349,7 +227,7 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         cause: Cause,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         self.nand.check_read(from, cause)?;
         let geometry = self.nand.geometry();
         if geometry.plane_of(from.block) != geometry.plane_of(to.block) {
@@ -376,7 +254,7 @@ impl<P: FlashPort> Flash<P> {
         cause: Cause,
         after: P::Ticket,
         remap: impl FnMut(Lpn, Ppn),
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let Some(&start) = from.first() else { return Ok(after) };
         let geometry = self.nand.geometry();
         let source = geometry.page_of(start);
@@ -420,7 +298,7 @@ impl<P: FlashPort> Flash<P> {
     ///
     /// # Errors
     /// When it holds live data.
-    pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+    pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         self.admit(Command::Erase, cause)?;
         self.nand.erase(block, cause)?;
         let page = PageAt { block, index: 0 };
@@ -433,15 +311,30 @@ impl<P: FlashPort> Flash<P> {
     /// # Errors
     /// When they were stale already.
     #[inline(always)]
-    pub fn invalidate(&mut self, ppn: Ppn) -> Outcome<(BlockId, u32)> {
+    pub fn invalidate(&mut self, ppn: Ppn) -> FlashResult<(BlockId, u32)> {
         self.nand.invalidate(ppn)
     }
 
-    /// The host's data went to `ppn`: `sectors` of it are new, the others come from `merged`, or are empty.
+    /// What `access` writes of its `index`-th unit went to `ppn`; its other sectors come from `merged`, or are empty.
     #[inline]
-    pub fn store(&mut self, ppn: Ppn, sectors: Range<u32>, merged: Option<Ppn>) {
+    pub fn store(&mut self, ppn: Ppn, access: &Access<'_>, index: u32, merged: Option<Ppn>) {
         if self.nand.verifies() {
-            self.nand.store(ppn, sectors, self.write_version, merged);
+            let per_unit = self.geometry().sectors_per_unit;
+            self.nand.store(ppn, &access.unit(index, per_unit), merged);
+        }
+    }
+
+    /// The whole unit `lpn` went to `ppn`; `versions` are those of all logical sectors.
+    #[inline]
+    pub fn store_unit(&mut self, ppn: Ppn, lpn: Lpn, versions: &[u32]) {
+        if self.nand.verifies() {
+            let per_unit = self.geometry().sectors_per_unit;
+            let start = lpn.index() * per_unit as usize;
+            let access = Access {
+                versions: &versions[start..start + per_unit as usize],
+                ..Access::span(lpn, 1, 0, per_unit)
+            };
+            self.nand.store(ppn, &access.unit(0, per_unit), None);
         }
     }
 
@@ -451,13 +344,16 @@ impl<P: FlashPort> Flash<P> {
         self.nand.store_copy(from, to);
     }
 
-    /// `sectors` of `ppn` (or of a unit that is not mapped) go to the host.
+    /// What `access` reads of its `index`-th unit came from `ppn`, or from nowhere: append its versions to `found`.
     #[inline]
-    pub fn deliver(&mut self, ppn: Option<Ppn>, sectors: Range<u32>) {
+    pub fn load(&self, ppn: Option<Ppn>, access: &Access<'_>, index: u32, found: &mut Vec<u32>) {
         if self.nand.verifies() {
+            let unit = access.unit(index, self.geometry().sectors_per_unit);
             match ppn {
-                Some(ppn) => self.delivered.extend_from_slice(self.nand.load(ppn, sectors)),
-                None => self.delivered.extend(sectors.map(|_| 0)),
+                Some(ppn) => {
+                    unit.ranges().for_each(|range| found.extend_from_slice(self.nand.load(ppn, range)))
+                }
+                None => found.extend(std::iter::repeat_n(0, unit.sectors as usize)),
             }
         }
     }

@@ -2,13 +2,11 @@
 
 use std::cell::Cell;
 
-use crate::device::RunError;
-use crate::flash::{Cause, Command};
+use crate::access::UnitAccess;
+use crate::cause::{Cause, Command};
+use crate::error::{FlashResult, RunError};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table;
-
-/// What a command answers: a broken rule stops the run.
-pub type Outcome<T> = Result<T, Box<RunError>>;
 
 /// Spare area of a mapping unit that was never written since its block was erased.
 const UNWRITTEN: u32 = u32::MAX;
@@ -160,7 +158,7 @@ impl NandArray {
     /// # Errors
     /// When they were not live.
     #[inline(always)]
-    pub fn invalidate(&mut self, ppn: Ppn) -> Outcome<(BlockId, u32)> {
+    pub fn invalidate(&mut self, ppn: Ppn) -> FlashResult<(BlockId, u32)> {
         let (word, bit) = (&mut self.valid[ppn.index() / 64], 1_u64 << (ppn.0 % 64));
         if *word & bit == 0 {
             return Err(broken(format!("physical unit {} was invalidated twice", ppn.0)));
@@ -210,7 +208,7 @@ impl NandArray {
 
     /// Check that `page` may be read.
     #[inline]
-    pub(super) fn check_read(&self, page: PageAt, cause: Cause) -> Outcome<()> {
+    pub(super) fn check_read(&self, page: PageAt, cause: Cause) -> FlashResult<()> {
         if !self.is_written(page) {
             return Err(self.refuse(Command::Read, page, cause, "the page was never written"));
         }
@@ -219,7 +217,7 @@ impl NandArray {
 
     /// Program a page with `units` live logical units in its first slots; the other slots stay without data.
     #[inline(always)]
-    pub(super) fn program(&mut self, page: PageAt, units: &[Lpn], cause: Cause) -> Outcome<()> {
+    pub(super) fn program(&mut self, page: PageAt, units: &[Lpn], cause: Cause) -> FlashResult<()> {
         let slots = self.geometry.slots_per_page as usize;
         let first = self.take_pages(page, 1, Command::Program, cause)?;
         debug_assert!(units.len() <= slots);
@@ -242,7 +240,7 @@ impl NandArray {
         count: u32,
         units: impl Iterator<Item = Lpn>,
         cause: Cause,
-    ) -> Outcome<usize> {
+    ) -> FlashResult<usize> {
         let first = self.take_pages(page, count, Command::Program, cause)?;
         for (spare, lpn) in self.spare[first..first + count as usize].iter_mut().zip(units) {
             *spare = lpn.0;
@@ -253,7 +251,7 @@ impl NandArray {
     }
 
     /// Program a page that holds no host data.
-    pub(super) fn program_metadata(&mut self, page: PageAt, cause: Cause) -> Outcome<()> {
+    pub(super) fn program_metadata(&mut self, page: PageAt, cause: Cause) -> FlashResult<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
         self.spare[first..first + self.geometry.slots_per_page as usize].fill(METADATA);
         Ok(())
@@ -269,7 +267,7 @@ impl NandArray {
         to: PageAt,
         cause: Cause,
         mut remap: impl FnMut(Lpn, Ppn),
-    ) -> Outcome<()> {
+    ) -> FlashResult<()> {
         debug_assert_eq!(self.geometry.slots_per_page, 1, "pages of several units are moved one by one");
         let (Some(&start), Some(&last)) = (from.first(), from.last()) else { return Ok(()) };
         let count = from.len();
@@ -302,7 +300,7 @@ impl NandArray {
 
     /// The live units from `start` to `last` are stale from now on; they must be `count`.
     #[inline]
-    fn clear_valid(&mut self, start: Ppn, last: Ppn, count: usize) -> Outcome<()> {
+    fn clear_valid(&mut self, start: Ppn, last: Ppn, count: usize) -> FlashResult<()> {
         let (mut at, mut live) = (start.index(), 0);
         while at <= last.index() {
             let span = (64 - at % 64).min(last.index() + 1 - at);
@@ -334,7 +332,7 @@ impl NandArray {
 
     /// Check that `count` pages from `page` on may be programmed and count them; returns the first unit.
     #[inline(always)]
-    fn take_pages(&mut self, page: PageAt, count: u32, command: Command, cause: Cause) -> Outcome<usize> {
+    fn take_pages(&mut self, page: PageAt, count: u32, command: Command, cause: Cause) -> FlashResult<usize> {
         let state = &mut self.blocks[page.block.index()];
         let next = u32::from(state.next_page);
         let end = page.index + count;
@@ -366,7 +364,7 @@ impl NandArray {
     }
 
     /// Erase a block.
-    pub(super) fn erase(&mut self, block: BlockId, cause: Cause) -> Outcome<()> {
+    pub(super) fn erase(&mut self, block: BlockId, cause: Cause) -> FlashResult<()> {
         let state = &mut self.blocks[block.index()];
         if state.valid != 0 {
             let why = format!("{} live units would be lost", state.valid);
@@ -377,9 +375,9 @@ impl NandArray {
         Ok(())
     }
 
-    /// With verification: what a host write leaves in `ppn`. Sectors `range` hold `version`, the others what
-    /// `merged` holds, or nothing.
-    pub(super) fn store(&mut self, ppn: Ppn, range: std::ops::Range<u32>, version: u32, merged: Option<Ppn>) {
+    /// With verification: what a write leaves in `ppn`. The sectors of `unit` hold its versions, the others what `merged`
+    /// holds, or nothing.
+    pub(super) fn store(&mut self, ppn: Ppn, unit: &UnitAccess<'_>, merged: Option<Ppn>) {
         let per_unit = self.geometry.sectors_per_unit as usize;
         let Some(contents) = &mut self.contents else { return };
         let at = ppn.index() * per_unit;
@@ -387,7 +385,12 @@ impl NandArray {
             Some(old) => contents.copy_within(old.index() * per_unit..(old.index() + 1) * per_unit, at),
             None => contents[at..at + per_unit].fill(0),
         }
-        contents[at + range.start as usize..at + range.end as usize].fill(version);
+        let mut versions = unit.versions;
+        for range in unit.ranges() {
+            let here;
+            (here, versions) = versions.split_at(range.len());
+            contents[at + range.start as usize..at + range.end as usize].copy_from_slice(here);
+        }
     }
 
     /// With verification: `to` holds what `from` holds.

@@ -1,7 +1,7 @@
 //! The way to flash: the translation layer says *what* happens and *after what*; a port says *when*.
 
+use crate::cause::{Cause, Command};
 use crate::flash::cell::PageClass;
-use crate::flash::{Cause, Command};
 use crate::geometry::PageId;
 
 /// A command on its way to flash. The array has accepted it already.
@@ -107,6 +107,11 @@ impl std::fmt::Debug for Submission {
     }
 }
 
+/// Stands for the moment when a command, or several, have ended. It may be kept for ever and copied.
+pub trait Ticket: Copy + Send + std::fmt::Debug + 'static {}
+
+impl<T: Copy + Send + std::fmt::Debug + 'static> Ticket for T {}
+
 /// Decides when commands run.
 ///
 /// Order of calls: [`admit`](Self::admit) before the array changes, then [`submit`](Self::submit) at once. Commands
@@ -117,7 +122,7 @@ pub trait FlashPort {
     const LISTENS: bool = true;
 
     /// Stands for the moment when a command, or several, have ended.
-    type Ticket: Copy + std::fmt::Debug;
+    type Ticket: Ticket;
 
     /// A moment that has passed already.
     fn ready(&self) -> Self::Ticket;

@@ -21,11 +21,11 @@
 //! A bus that is used before the array works is free at a time that is known, and the end of the array's work is, too: there
 //! is an event for the first only when somebody waits for the bus.
 
+use crate::cause::{Cause, Command};
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
 use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
 use crate::flash::port::{FlashPort, Submission};
-use crate::flash::{Cause, Command};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
 use crate::time::Time;
@@ -129,7 +129,7 @@ enum Phase {
     BusOut,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Unit {
     /// Nodes of commands that have not started.
     queue: Line,
@@ -149,7 +149,7 @@ struct Unit {
     marked: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Channel {
     /// The last transfer ends then, by the number of its unit among equal times.
     until: Time,
@@ -176,7 +176,7 @@ impl Channel {
 }
 
 /// Keeps simulated time, for drives whose units share channels or not.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Timeline {
     now: Time,
     events: EventTree,
@@ -735,9 +735,14 @@ impl Clock for Timeline {
     }
 
     #[inline]
-    fn set_timer(&mut self, timer: u32, at: Time) {
+    fn draw_number(&mut self) -> u64 {
         self.numbers += 1;
-        self.events.schedule(timer, at, self.numbers);
+        self.numbers
+    }
+
+    #[inline]
+    fn set_timer_as(&mut self, timer: u32, at: Time, number: u64) {
+        self.events.schedule(timer, at, number);
     }
 
     #[inline]
@@ -759,10 +764,13 @@ impl Clock for Timeline {
 
     /// Goes on until a timer rings or somebody's ticket ends: nothing else concerns the host.
     #[inline]
-    fn step(&mut self) -> Option<Step> {
+    fn step_before(&mut self, until: Time) -> Option<Step> {
         loop {
             self.settle();
             let (time, number, source) = self.events.next()?;
+            if time >= until {
+                return None;
+            }
             debug_assert!(time >= self.now, "time never goes back");
             self.events.consume(source);
             self.now = time;
@@ -785,6 +793,12 @@ impl Clock for Timeline {
                 _ => return Some(Step::Several),
             }
         }
+    }
+
+    fn move_to(&mut self, at: Time) {
+        self.now = at;
+        // Nothing of this time has happened yet.
+        self.number = 0;
     }
 
     /// The last event is the end of the last command.
@@ -810,7 +824,7 @@ impl Clock for Timeline {
 
 /// The next event of each source, as a tournament: a source has at most one event at a time, so the winner is found
 /// and replaced in log2(sources) steps without moving anything.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct EventTree {
     /// Earlier than all in the tree, or empty. An event that is the next one when it is scheduled never enters the tree.
     front: Key,

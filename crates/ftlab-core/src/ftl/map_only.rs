@@ -6,18 +6,23 @@
 //! write goes to the next place. Where a scheme wants batches sorted, as many writes as it says wait, and then take
 //! their places in order of logical numbers.
 
+use crate::access::Access;
+use crate::cause::Cause;
 use crate::config::DeviceConfig;
-use crate::device::RunError;
+use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
-use crate::flash::nand::{NandArray, Outcome};
+use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
-use crate::ftl::{Ftl, FtlCounters, PageOp};
+use crate::ftl::page::GcCounts;
 use crate::geometry::{Geometry, Lpn};
+use crate::layer::{Ftl, Layer};
+use crate::mapcache::cache::{Intent, Lookup};
 use crate::mapcache::translation::Translation;
-use crate::mapcache::{Intent, Lookup};
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MapOnlyFtl {
     translation: Translation,
     /// Physical addresses, for schemes that look at them, of the translation pages that are `laid_out`: what is never
@@ -31,7 +36,6 @@ pub struct MapOnlyFtl {
     batched: Vec<(bool, bool)>,
     batch_size: usize,
     sectors_per_unit: u32,
-    counters: FtlCounters,
 }
 
 impl MapOnlyFtl {
@@ -39,9 +43,9 @@ impl MapOnlyFtl {
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Option<Self> {
         let translation = Translation::new(config, false)?;
         let units = geometry.logical_units;
-        let table = vec![0; if translation.cache.wants_table() { units as usize } else { 0 }];
-        let laid_out = vec![false; translation.shape.pages() as usize];
-        let batch_size = translation.cache.sorts_batches().unwrap_or(0);
+        let table = vec![0; if translation.cache.wishes().is_some() { units as usize } else { 0 }];
+        let laid_out = vec![false; translation.layout.pages() as usize];
+        let batch_size = translation.cache.wishes().and_then(|wishes| wishes.sorts_batches()).unwrap_or(0);
         Some(Self {
             translation,
             table,
@@ -51,16 +55,15 @@ impl MapOnlyFtl {
             batched: vec![(false, false); if batch_size > 0 { units as usize } else { 0 }],
             batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
-            counters: FtlCounters::default(),
         })
     }
 
     #[inline]
-    fn look_up(&mut self, op: &PageOp, index: u32, intent: Intent) {
-        let lpn = Lpn(op.lpn.0 + index);
-        let rest = op.rest + op.units - 1 - index;
+    fn look_up(&mut self, access: &Access<'_>, index: u32, intent: Intent) {
+        let lpn = access.lpn_at(index);
+        let rest = access.rest + access.units - 1 - index;
         if !self.table.is_empty() {
-            self.lay_out(self.translation.shape.tpn(lpn));
+            self.lay_out(self.translation.layout.tpn(lpn));
         }
         self.translation.lookup(Lookup { lpn, intent, rest }, &self.table);
         self.translation.account_all();
@@ -79,8 +82,8 @@ impl MapOnlyFtl {
     #[inline]
     fn lay_out(&mut self, tpn: u32) {
         if !std::mem::replace(&mut self.laid_out[tpn as usize], true) {
-            let shape = self.translation.shape;
-            for lpn in shape.first(tpn).0..=shape.last(tpn).0 {
+            let layout = self.translation.layout;
+            for lpn in layout.first(tpn).0..=layout.last(tpn).0 {
                 self.table[lpn as usize] = lpn;
             }
         }
@@ -117,49 +120,51 @@ impl MapOnlyFtl {
     }
 }
 
-impl Ftl for MapOnlyFtl {
-    fn read<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
-        for index in 0..op.units {
-            self.look_up(op, index, Intent::Read);
+impl<P: FlashPort> Layer<P> for MapOnlyFtl {
+    fn read(
+        &mut self,
+        _: &mut Flash<P>,
+        access: &Access<'_>,
+        _: &mut Vec<u32>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        for index in 0..access.units {
+            self.look_up(access, index, Intent::Read);
         }
         Ok(after)
     }
 
-    fn write<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
-        for index in 0..op.units {
-            self.look_up(op, index, Intent::Write);
+    fn write(&mut self, _: &mut Flash<P>, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        for index in 0..access.units {
+            self.look_up(access, index, Intent::Write);
         }
         Ok(after)
     }
 
-    fn trim<P: FlashPort>(&mut self, _: &mut Flash<P>, op: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
-        for index in 0..op.units {
-            if op.sectors_of(index, self.sectors_per_unit).len() as u32 == self.sectors_per_unit {
-                self.look_up(op, index, Intent::Trim);
+    fn trim(&mut self, _: &mut Flash<P>, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        for index in 0..access.units {
+            if access.sectors_of(index, self.sectors_per_unit) == self.sectors_per_unit {
+                self.look_up(access, index, Intent::Trim);
             }
         }
         Ok(after)
     }
 
-    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn flush(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
         Ok(after)
     }
 
-    /// There is no flash to fill.
-    fn fill_blocks<P: FlashPort>(&mut self, _: &mut Flash<P>) -> Outcome<()> {
-        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
-    }
-
-    fn map_cache(&self) -> Option<&Translation> {
-        Some(&self.translation)
-    }
-
-    fn counters(&self) -> FtlCounters {
+    fn report(&self, report: &mut Report) {
         let mut cache = self.translation.summary();
         // What would have gone to flash; wrong predictions read data.
         cache.flash_reads = cache.fetches + cache.rest_reads;
         cache.flash_programs = cache.write_backs;
-        FtlCounters { map_cache: Some(cache), ..self.counters.clone() }
+        report.add(&GcCounts::default());
+        report.add(&cache);
+    }
+
+    fn sample(&self, readings: &mut Readings) {
+        self.translation.sample(readings);
     }
 
     fn reset_counters(&mut self) {
@@ -167,10 +172,6 @@ impl Ftl for MapOnlyFtl {
     }
 
     fn free_blocks(&self) -> u64 {
-        0
-    }
-
-    fn most_free_blocks(&self) -> u32 {
         0
     }
 
@@ -183,5 +184,25 @@ impl Ftl for MapOnlyFtl {
             + (self.table.capacity() + self.batch.capacity()) as u64 * 4
             + self.batched.capacity() as u64 * 2
             + self.laid_out.capacity() as u64
+    }
+}
+
+impl<P: FlashPort> Ftl<P> for MapOnlyFtl {
+    type On<Q: FlashPort> = Self;
+
+    fn with_port<Q: FlashPort>(self, _: &Q) -> Self {
+        self
+    }
+
+    fn fill_blocks(&mut self, _: &mut Flash<P>, _: Cause, _: &[u32]) -> FlashResult<()> {
+        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
+    }
+
+    fn mount(self, _: &DeviceConfig, _: u64, _: &mut Flash<P>) -> FlashResult<Self> {
+        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no flash to mount".into())))
+    }
+
+    fn most_free_blocks(&self) -> u32 {
+        0
     }
 }

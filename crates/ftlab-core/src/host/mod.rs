@@ -1,31 +1,38 @@
 //! The host: requests, and how they reach the drive.
 
-pub mod intake;
+pub mod admission;
+pub(crate) mod model;
 pub(crate) mod precondition;
 pub mod request;
+pub(crate) mod run_metrics;
+pub mod session;
 pub mod split;
 pub(crate) mod timed;
 pub(crate) mod untimed;
 
-use crate::device::{RunControl, RunError};
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
-use crate::flash::nand::Outcome;
-use crate::flash::port::FlashPort;
-use crate::ftl::{Ftl, PageOp};
-use crate::host::intake::Intake;
+use crate::flash::port::{Count, FlashPort};
+use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
 use crate::host::split::Splitter;
-use crate::verify::Oracle;
+use crate::layer::Ftl;
+use crate::layer::{Layer, Layering};
+use crate::verify::ShadowStore;
 
 /// Requests between two looks at the control of a run.
 const CONTROL_INTERVAL: u64 = 4096;
 
 /// A drive under way: the parts that every way of driving it shares.
-pub(crate) struct Drive<'a, F, P: FlashPort> {
-    pub(crate) ftl: F,
+#[derive(Clone)]
+pub(crate) struct Drive<L, P: FlashPort> {
+    pub(crate) top: L,
     pub(crate) flash: Flash<P>,
-    pub(crate) oracle: Option<Oracle>,
-    pub(crate) control: &'a RunControl,
+    pub(crate) shadow: Option<ShadowStore>,
+    /// With verification, the versions of the access under way.
+    versions: Vec<u32>,
 }
 
 /// How many requests ahead of an access each stage of [`Ftl::prefetch`] is, at least.
@@ -34,14 +41,21 @@ const AHEAD: [usize; 3] = [24, 16, 8];
 /// Requests looked at together: every so many, the next ones of each stage.
 const GROUP: usize = 4;
 
-impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
+impl<L, P: FlashPort> Drive<L, P> {
+    /// A drive whose topmost layer is `top`.
+    pub(crate) fn new(top: L, flash: Flash<P>, shadow: Option<ShadowStore>) -> Self {
+        Self { top, flash, shadow, versions: Vec::new() }
+    }
+}
+
+impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
     /// A workload tells the future: ask the processor for what its next requests will touch.
     #[inline(always)]
-    pub(crate) fn look_ahead(&self, intake: &Intake, splitter: &Splitter) {
-        if intake.position().is_multiple_of(GROUP) {
-            self.look_at(intake.peek::<GROUP>(AHEAD[0]), splitter, 0);
-            self.look_at(intake.peek::<GROUP>(AHEAD[1]), splitter, 1);
-            self.look_at(intake.peek::<GROUP>(AHEAD[2]), splitter, 2);
+    pub(crate) fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
+        if admission.position().is_multiple_of(GROUP) {
+            self.look_at(admission.peek::<GROUP>(AHEAD[0]), splitter, 0);
+            self.look_at(admission.peek::<GROUP>(AHEAD[1]), splitter, 1);
+            self.look_at(admission.peek::<GROUP>(AHEAD[2]), splitter, 2);
         }
     }
 
@@ -49,60 +63,93 @@ impl<F: Ftl, P: FlashPort> Drive<'_, F, P> {
     fn look_at(&self, requests: &[Request], splitter: &Splitter, stage: u32) {
         for request in requests {
             if request.lba < splitter.sectors() {
-                self.ftl.prefetch(&self.flash.nand, splitter.unit(request.lba), stage);
+                self.top.prefetch(&self.flash.nand, splitter.unit(request.lba), stage);
             }
         }
     }
 
-    /// Let the translation layer do one access that starts at sector `lba`, and verify what a read brings.
+    /// Let the topmost layer do one access that starts at sector `lba`, and verify what a read brings.
     #[inline(always)]
-    pub(crate) fn access(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
-        if self.oracle.is_some() {
-            return self.witnessed(op, lba, page, after);
+    pub(crate) fn access(
+        &mut self,
+        op: Op,
+        lba: u64,
+        access: &Access<'_>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        if self.shadow.is_some() {
+            return self.access_checked(op, lba, access, after);
         }
         // Most are writes, or what they do takes longer: a comparison is cheaper than a jump through a table.
         if op == Op::Write {
-            return self.ftl.write(&mut self.flash, page, after);
+            return self.top.write(&mut self.flash, access, after);
         }
-        self.other_access(op, page, after)
+        self.access_other(op, access, after)
     }
 
-    fn other_access(&mut self, op: Op, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn access_other(&mut self, op: Op, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
         match op {
-            Op::Write => self.ftl.write(&mut self.flash, page, after),
-            Op::Read => self.ftl.read(&mut self.flash, page, after),
-            Op::Trim => self.ftl.trim(&mut self.flash, page, after),
-            Op::Flush => self.ftl.flush(&mut self.flash, after),
+            Op::Write => self.top.write(&mut self.flash, access, after),
+            Op::Read => self.top.read(&mut self.flash, access, &mut self.versions, after),
+            Op::Trim => self.top.trim(&mut self.flash, access, after),
+            Op::Flush => self.top.flush(&mut self.flash, after),
         }
     }
 
-    fn witnessed(&mut self, op: Op, lba: u64, page: &PageOp, after: P::Ticket) -> Outcome<P::Ticket> {
-        let Some(oracle) = &mut self.oracle else { return Ok(after) };
-        let range = lba..lba + u64::from(page.sectors);
+    fn access_checked(
+        &mut self,
+        op: Op,
+        lba: u64,
+        access: &Access<'_>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let Some(shadow) = &mut self.shadow else { return Ok(after) };
+        let range = lba..lba + u64::from(access.sectors);
+        self.versions.clear();
         match op {
             Op::Write => {
-                self.flash.write_version = oracle.write(range);
-                self.ftl.write(&mut self.flash, page, after)
+                shadow.write(range, &mut self.versions);
+                let access = Access { versions: &self.versions, ..*access };
+                self.top.write(&mut self.flash, &access, after)
             }
             Op::Read => {
-                self.flash.delivered.clear();
-                let done = self.ftl.read(&mut self.flash, page, after)?;
-                let checked = oracle.check(range, &self.flash.delivered);
+                let done = self.top.read(&mut self.flash, access, &mut self.versions, after)?;
+                let checked = shadow.check(range, &self.versions);
                 checked.map_err(|text| Box::new(RunError::Mismatch(text)))?;
                 Ok(done)
             }
             Op::Trim => {
                 let per_unit = self.flash.geometry().sectors_per_unit;
-                for index in 0..page.units {
-                    let covered = page.sectors_of(index, per_unit);
-                    if covered.len() as u32 == per_unit {
-                        let start = (u64::from(page.lpn.0) + u64::from(index)) * u64::from(per_unit);
-                        oracle.trim(start..start + u64::from(per_unit));
+                for index in 0..access.units {
+                    if access.sectors_of(index, per_unit) == per_unit {
+                        let start = u64::from(access.lpn_at(index).0) * u64::from(per_unit);
+                        shadow.trim(start..start + u64::from(per_unit));
                     }
                 }
-                self.ftl.trim(&mut self.flash, page, after)
+                self.top.trim(&mut self.flash, access, after)
             }
-            Op::Flush => self.ftl.flush(&mut self.flash, after),
+            Op::Flush => self.top.flush(&mut self.flash, after),
         }
+    }
+}
+
+impl<F: Ftl<Count>> Drive<F, Count> {
+    /// The preconditioned drive with its layers, behind another port.
+    pub(crate) fn behind<B: Layering, P: FlashPort>(
+        self,
+        layering: &B,
+        port: P,
+    ) -> Drive<B::Top<P, F::On<P>>, P> {
+        let ftl = self.top.with_port(&port);
+        let flash = self.flash.with_port(port);
+        Drive::new(layering.build(ftl, &flash), flash, self.shadow)
+    }
+
+    /// Write every logical page once, block after block.
+    pub(crate) fn fill_blocks(&mut self, cause: Cause) -> FlashResult<()> {
+        if let Some(shadow) = &mut self.shadow {
+            shadow.write(0..shadow.sectors(), &mut self.versions);
+        }
+        self.top.fill_blocks(&mut self.flash, cause, &self.versions)
     }
 }

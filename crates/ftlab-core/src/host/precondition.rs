@@ -1,20 +1,24 @@
 //! What a drive has lived through before the first request: written without a clock, and not measured.
 
-use crate::config::{Arrival, DeviceConfig, FillLayout, PreconditionKind, PreconditionPattern};
-use crate::device::RunError;
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
+use crate::error::RunError;
 use crate::flash::port::Count;
-use crate::ftl::{Ftl, PageOp};
 use crate::geometry::Lpn;
-use crate::host::intake::Intake;
+use crate::host::admission::Admission;
 use crate::host::request::{Op, SourceFactory};
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
+use crate::layer::Ftl;
 use crate::metrics::summary::PreconditionSummary;
 use crate::rng::Rng;
+use crate::run::RunControl;
 
 /// Ages a drive, and reports how far it got.
-struct Aging<'r, 'a, F> {
-    drive: &'r mut Drive<'a, F, Count>,
+struct Aging<'r, F> {
+    drive: &'r mut Drive<F, Count>,
+    control: &'r RunControl,
     splitter: Splitter,
     /// Units written, the fill included.
     written: u64,
@@ -25,50 +29,52 @@ struct Aging<'r, 'a, F> {
 
 /// Precondition `drive` as `config` says. Returns how far it got (`None` when nothing is asked for), and what ended it
 /// early: the workload could not be read, or the drive filled up.
-pub(crate) fn run<F: Ftl>(
+pub(crate) fn run<F: Ftl<Count>>(
     config: &DeviceConfig,
-    drive: &mut Drive<'_, F, Count>,
+    drive: &mut Drive<F, Count>,
     workload: &dyn SourceFactory,
     seed: u64,
+    control: &RunControl,
 ) -> (Option<PreconditionSummary>, Option<RunError>) {
     let wanted = &config.precondition;
-    if wanted.kind == PreconditionKind::None {
-        return (None, None);
-    }
-    let kind = wanted.kind.name();
+    let Some(layout) = wanted.layout() else { return (None, None) };
+    let kind = wanted.kind.kind().name();
     let logical = u64::from(drive.flash.geometry().logical_units);
     let splitter = Splitter::new(drive.flash.geometry());
+    let wear = wanted.aging();
     let mut aging = Aging {
         splitter,
         written: 0,
-        bound: (wanted.max_drive_writes * logical as f64) as u64,
+        bound: wear.map_or(u64::MAX, |wear| (wear.max_drive_writes * logical as f64) as u64),
         until_control: CONTROL_INTERVAL,
         interrupted: false,
         drive,
+        control,
     };
-    let free_blocks = if wanted.free_blocks == 0 { config.ftl.gc_high() } else { wanted.free_blocks };
-    let mut goal = Goal::new(wanted.kind, free_blocks, wanted.tolerance, logical);
-    let mut result = aging.fill(wanted.layout);
-    goal.reached = wanted.kind == PreconditionKind::Fill && result.is_ok() && !aging.interrupted;
-    if result.is_ok() && !goal.reached && !aging.interrupted {
+    let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.gc_high(), logical);
+    let mut result = aging.fill(layout);
+    goal.reached = wear.is_none() && result.is_ok() && !aging.interrupted;
+    if let Some(Wear { pattern, .. }) = wear
+        && result.is_ok()
+        && !aging.interrupted
+    {
         goal.start(aging.drive);
-        result = aging.age(config, wanted.pattern, workload, seed, &mut goal);
+        result = aging.age(config, pattern, workload, seed, &mut goal);
     }
     let summary = PreconditionSummary {
         kind: kind.into(),
         reached: goal.reached && result.is_ok(),
         pages_written: aging.written,
         write_amplification: goal.write_amplification(),
-        free_blocks_max: aging.drive.ftl.most_free_blocks(),
+        free_blocks_max: aging.drive.top.most_free_blocks(),
     };
     (Some(summary), result.err())
 }
 
 /// When aging is enough.
 struct Goal {
-    kind: PreconditionKind,
-    free_blocks: u32,
-    tolerance: f64,
+    /// `None`: after the fill.
+    until: Option<AgedWhen>,
     window: u64,
     /// Units written and programmed at the start of the window.
     window_start: (u64, u64),
@@ -78,40 +84,37 @@ struct Goal {
 }
 
 impl Goal {
-    fn new(kind: PreconditionKind, free_blocks: u32, tolerance: f64, window: u64) -> Self {
-        Self {
-            kind,
-            free_blocks,
-            tolerance,
-            window,
-            window_start: (0, 0),
-            windows: Vec::new(),
-            reached: false,
-        }
+    fn new(until: Option<AgedWhen>, least_free: u32, window: u64) -> Self {
+        let until = match until {
+            Some(AgedWhen::FreeBlocks(0)) => Some(AgedWhen::FreeBlocks(least_free)),
+            other => other,
+        };
+        Self { until, window, window_start: (0, 0), windows: Vec::new(), reached: false }
     }
 
-    fn start<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>) {
+    fn start<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>) {
         self.window_start = (0, programmed(drive));
     }
 
     /// `written` units have been written since the fill.
     #[inline]
-    fn look<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+    fn look<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>, written: u64) {
         if written - self.window_start.0 >= self.window {
             self.close_window(drive, written);
         }
     }
 
     #[cold]
-    fn close_window<F: Ftl>(&mut self, drive: &Drive<'_, F, Count>, written: u64) {
+    fn close_window<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>, written: u64) {
         let programmed = programmed(drive);
         let (written_before, programmed_before) = self.window_start;
         self.windows.push((programmed - programmed_before) as f64 / (written - written_before) as f64);
         self.window_start = (written, programmed);
         if let [.., a, b, c, d] = self.windows[..] {
             let (before, now) = (a + b, c + d);
-            self.reached |=
-                self.kind == PreconditionKind::Steady && ((now - before) / before).abs() <= self.tolerance;
+            if let Some(AgedWhen::Steady(tolerance)) = self.until {
+                self.reached |= ((now - before) / before).abs() <= tolerance;
+            }
         }
     }
 
@@ -121,21 +124,18 @@ impl Goal {
     }
 }
 
-fn programmed<F: Ftl>(drive: &Drive<'_, F, Count>) -> u64 {
+fn programmed<F: Ftl<Count>>(drive: &Drive<F, Count>) -> u64 {
     drive.flash.pages_programmed() * u64::from(drive.flash.geometry().slots_per_page)
 }
 
-impl<F: Ftl> Aging<'_, '_, F> {
+impl<F: Ftl<Count>> Aging<'_, F> {
     fn fill(&mut self, layout: FillLayout) -> Result<(), RunError> {
         let geometry = self.drive.flash.geometry();
         let (logical, slots, per_unit) =
             (geometry.logical_units, geometry.slots_per_page, geometry.sectors_per_unit);
         if layout == FillLayout::Blocks {
-            if let Some(oracle) = &mut self.drive.oracle {
-                self.drive.flash.write_version = oracle.write(0..self.splitter.sectors());
-            }
             self.written += u64::from(logical);
-            return self.drive.ftl.fill_blocks(&mut self.drive.flash).map_err(|error| *error);
+            return self.drive.fill_blocks(Cause::Host).map_err(|error| *error);
         }
         let mut lpn = 0;
         while lpn < logical && !self.interrupted {
@@ -148,9 +148,9 @@ impl<F: Ftl> Aging<'_, '_, F> {
     }
 
     fn write(&mut self, lpn: Lpn, units: u32, sectors: u32) -> Result<(), RunError> {
-        let page = PageOp { lpn, units, first_sector: 0, sectors, stream: 0, rest: 0 };
+        let access = Access::span(lpn, units, 0, sectors);
         let lba = u64::from(lpn.0) * u64::from(self.drive.flash.geometry().sectors_per_unit);
-        self.drive.access(Op::Write, lba, &page, ()).map_err(|error| *error)?;
+        self.drive.access(Op::Write, lba, &access, ()).map_err(|error| *error)?;
         self.written += u64::from(units);
         Ok(())
     }
@@ -159,8 +159,8 @@ impl<F: Ftl> Aging<'_, '_, F> {
         self.until_control -= 1;
         if self.until_control == 0 {
             self.until_control = CONTROL_INTERVAL;
-            self.drive.control.report(true, self.written, fraction);
-            self.interrupted |= self.drive.control.is_cancelled();
+            self.control.report(true, self.written, fraction);
+            self.interrupted |= self.control.is_cancelled();
         }
     }
 
@@ -203,18 +203,18 @@ impl<F: Ftl> Aging<'_, '_, F> {
     ) -> Result<(), RunError> {
         // Aging takes no time, so times do not matter.
         let mut config = config.clone();
-        config.host.arrival = Arrival::Closed;
+        config.host.arrival = Arrival::Closed.into();
         for pass in 1.. {
             let source = workload.open(pass).map_err(RunError::Source)?;
-            let mut intake = Intake::new(source, &config, self.splitter.sectors(), None);
+            let mut admission = Admission::new(source, &config, self.splitter.sectors(), None);
             let before = self.written;
-            while intake.take()? {
-                let request = *intake.request();
+            while admission.take()? {
+                let request = *admission.request();
                 if matches!(request.op, Op::Write | Op::Trim) {
-                    for (lba, page) in self.splitter.split(&request) {
-                        self.drive.access(request.op, lba, &page, ()).map_err(|error| *error)?;
+                    for (lba, access) in self.splitter.split(&request, admission.index() as u32) {
+                        self.drive.access(request.op, lba, &access, ()).map_err(|error| *error)?;
                         if request.op == Op::Write {
-                            self.written += u64::from(page.units);
+                            self.written += u64::from(access.units);
                         }
                     }
                 }
@@ -225,7 +225,7 @@ impl<F: Ftl> Aging<'_, '_, F> {
             }
             if self.written == before {
                 // A workload that writes nothing leaves the drive as it is: that state is steady.
-                goal.reached = goal.kind == PreconditionKind::Steady;
+                goal.reached = matches!(goal.until, Some(AgedWhen::Steady(_)));
                 return Ok(());
             }
         }
@@ -235,8 +235,8 @@ impl<F: Ftl> Aging<'_, '_, F> {
     #[inline]
     fn is_over(&mut self, goal: &mut Goal, filled: u64) -> bool {
         goal.look(self.drive, self.written - filled);
-        if goal.kind == PreconditionKind::FreeBlocks {
-            goal.reached = self.drive.ftl.most_free_blocks() <= goal.free_blocks;
+        if let Some(AgedWhen::FreeBlocks(free_blocks)) = goal.until {
+            goal.reached = self.drive.top.most_free_blocks() <= free_blocks;
         }
         goal.reached || self.written >= self.bound || self.interrupted
     }

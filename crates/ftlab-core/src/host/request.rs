@@ -1,11 +1,9 @@
 //! What a host asks of a drive, and where requests come from.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one host sector: the unit of [`Request::lba`] and [`Request::sectors`], in every trace and device.
-pub const SECTOR_BYTES: u32 = 512;
+pub use crate::error::SourceError;
+pub use crate::geometry::SECTOR_BYTES;
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,40 +109,6 @@ pub trait SourceFactory: Send + Sync {
     /// When the input cannot be opened.
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError>;
 }
-
-/// Why a source of requests cannot go on. `Display` names file, line, column, what was found and expected.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SourceError {
-    /// The file or generator.
-    pub origin: String,
-    /// 1-based line (text) or record (binary), when there is one.
-    pub line: Option<u64>,
-    /// 1-based column in characters, when there is one.
-    pub column: Option<u64>,
-    /// The offending text, shortened to 80 characters.
-    pub found: String,
-    /// What was expected, or the whole message when nothing was found.
-    pub expected: String,
-}
-
-impl fmt::Display for SourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.origin)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        if let Some(column) = self.column {
-            write!(f, ":{column}")?;
-        }
-        if self.found.is_empty() {
-            write!(f, ": {}", self.expected)
-        } else {
-            write!(f, ": found {:?}, expected {}", self.found, self.expected)
-        }
-    }
-}
-
-impl std::error::Error for SourceError {}
 
 /// Requests already in memory, as a source: tables given from Python, and tests.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! Requests to page accesses: the host layer cuts at the boundaries of NAND pages.
 
-use crate::ftl::PageOp;
+use crate::access::{Access, Group};
+use crate::cause::Cause;
 use crate::geometry::{Geometry, Lpn};
 use crate::host::request::Request;
 
@@ -33,10 +34,10 @@ impl Splitter {
         Lpn((lba >> self.unit_shift) as u32)
     }
 
-    /// The access of `request` when it is a single one, as most are where pages are large: the same as the only item of
+    /// The access of `request`, group number `group`, when it is a single one, as most are where pages are large: the same as the only item of
     /// [`split`](Self::split).
     #[inline(always)]
-    pub fn single(&self, request: &Request) -> Option<PageOp> {
+    pub fn single(&self, request: &Request, group: u32) -> Option<Access<'static>> {
         let Request { lba, sectors, stream, .. } = *request;
         let within = lba as u32 & (self.page_sectors - 1);
         if sectors == 0 || sectors > self.page_sectors - within || lba + u64::from(sectors) > self.sectors {
@@ -45,14 +46,33 @@ impl Splitter {
         let unit_mask = (1 << self.unit_shift) - 1;
         let first_sector = lba as u32 & unit_mask;
         let units = (first_sector + sectors + unit_mask) >> self.unit_shift;
-        Some(PageOp { lpn: self.unit(lba), units, first_sector, sectors, stream, rest: 0 })
+        Some(Access {
+            lpn: self.unit(lba),
+            units,
+            first_sector,
+            sectors,
+            rest: 0,
+            group: Group { id: group, units },
+            stream,
+            cause: Cause::Host,
+            parts: &[],
+            versions: &[],
+        })
     }
 
-    /// The accesses of `request` in ascending order, each with its first sector. A request that reaches the end of
+    /// The accesses of `request`, group number `group`, in ascending order, each with its first sector. A request that reaches the end of
     /// the drive goes on at its start; the host has dealt with it if that is not wanted.
     #[inline(always)]
-    pub fn split(&self, request: &Request) -> Pages {
-        Pages { splitter: *self, lba: request.lba, left: request.sectors, stream: request.stream }
+    pub fn split(&self, request: &Request, group: u32) -> Pages {
+        let unit_mask = (1 << self.unit_shift) - 1;
+        let units = (request.lba as u32 & unit_mask) + request.sectors;
+        Pages {
+            splitter: *self,
+            lba: request.lba,
+            left: request.sectors,
+            stream: request.stream,
+            group: Group { id: group, units: units.div_ceil(1 << self.unit_shift) },
+        }
     }
 }
 
@@ -63,13 +83,14 @@ pub struct Pages {
     lba: u64,
     left: u32,
     stream: u16,
+    group: Group,
 }
 
 impl Iterator for Pages {
-    type Item = (u64, PageOp);
+    type Item = (u64, Access<'static>);
 
     #[inline]
-    fn next(&mut self) -> Option<(u64, PageOp)> {
+    fn next(&mut self) -> Option<(u64, Access<'static>)> {
         if self.left == 0 {
             return None;
         }
@@ -84,17 +105,21 @@ impl Iterator for Pages {
         }
         let unit_mask = (1 << unit_shift) - 1;
         let first_sector = self.lba as u32 & unit_mask;
-        let op = PageOp {
+        let access = Access {
             lpn: self.splitter.unit(self.lba),
             units: (first_sector + sectors + unit_mask) >> unit_shift,
             first_sector,
             sectors,
             stream: self.stream,
             rest: (self.left - sectors).div_ceil(1 << unit_shift),
+            group: self.group,
+            cause: Cause::Host,
+            parts: &[],
+            versions: &[],
         };
         let at = self.lba;
         self.lba += u64::from(sectors);
         self.left -= sectors;
-        Some((at, op))
+        Some((at, access))
     }
 }

@@ -1,53 +1,55 @@
 //! Driving without a clock: requests one after the other, as fast as they can be decided.
 
 use crate::config::{DeviceConfig, Stop};
-use crate::device::{RunError, RunOptions};
-use crate::flash::nand::Outcome;
+use crate::error::{FlashResult, RunError};
 use crate::flash::port::Count;
-use crate::ftl::Ftl;
-use crate::host::intake::Intake;
+use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
+use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
-use crate::metrics::books::Books;
+use crate::layer::Layer;
 use crate::metrics::{Observer, RequestRecord};
+use crate::run::{RunControl, RunOptions};
 use crate::time::Time;
 
-/// Run all requests of `intake`. What was counted stays in `books` whether or not this ends in an error.
+/// Run all requests of `admission`. What was counted stays in `metrics` whether or not this ends in an error.
 ///
 /// # Errors
 /// When a request, the source or the drive is at fault.
-pub(crate) fn run<F: Ftl>(
+pub(crate) fn run<L: Layer<Count>>(
     config: &DeviceConfig,
-    drive: &mut Drive<'_, F, Count>,
-    intake: &mut Intake,
-    books: &mut Books,
+    drive: &mut Drive<L, Count>,
+    admission: &mut Admission,
+    metrics: &mut RunMetrics,
     options: &RunOptions,
+    control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
     let splitter = Splitter::new(drive.flash.geometry());
     let wants_requests = observer.wants_requests();
     let samples = options.series.is_some();
-    let last_arrival = config.host.stop == Stop::LastArrival;
+    let last_arrival = config.host.stop() == Stop::LastArrival;
     let mut until_control = CONTROL_INTERVAL;
     loop {
-        drive.look_ahead(intake, &splitter);
-        if !intake.take()? || (last_arrival && !intake.has_more()?) {
+        drive.look_ahead(admission, &splitter);
+        if !admission.take()? || (last_arrival && !admission.has_more()?) {
             return Ok(());
         }
-        let request = *intake.request();
-        if let Some(page) = splitter.single(&request) {
-            drive.access(request.op, request.lba, &page, ()).map_err(|error| *error)?;
-            books.accessed(request.op, page.units);
+        let request = *admission.request();
+        let group = admission.index() as u32;
+        if let Some(access) = splitter.single(&request, group) {
+            drive.access(request.op, request.lba, &access, ()).map_err(|error| *error)?;
+            metrics.accessed(request.op, access.units);
         } else {
-            several(drive, &request, &splitter, books).map_err(|error| *error)?;
+            several(drive, &request, group, &splitter, metrics).map_err(|error| *error)?;
         }
-        books.completed(request.op, request.sectors);
+        metrics.completed(request.op, request.sectors);
         if samples {
-            books.sample(&drive.ftl, &drive.flash, Time::ZERO);
+            metrics.sample(&drive.top, &drive.flash, Time::ZERO);
         }
         if wants_requests {
-            let (index, arrival) = (intake.index(), intake.arrival());
+            let (index, arrival) = (admission.index(), admission.arrival());
             observer.on_request(&RequestRecord {
                 index,
                 request,
@@ -59,8 +61,8 @@ pub(crate) fn run<F: Ftl>(
         until_control -= 1;
         if until_control == 0 {
             until_control = CONTROL_INTERVAL;
-            drive.control.report(false, intake.counts().requests, intake.fraction());
-            if drive.control.is_cancelled() {
+            control.report(false, admission.counts().requests, admission.fraction());
+            if control.is_cancelled() {
                 return Ok(());
             }
         }
@@ -68,18 +70,19 @@ pub(crate) fn run<F: Ftl>(
 }
 
 /// A request that is not one access.
-fn several<F: Ftl>(
-    drive: &mut Drive<'_, F, Count>,
+fn several<L: Layer<Count>>(
+    drive: &mut Drive<L, Count>,
     request: &Request,
+    group: u32,
     splitter: &Splitter,
-    books: &mut Books,
-) -> Outcome<()> {
+    metrics: &mut RunMetrics,
+) -> FlashResult<()> {
     if request.op == Op::Flush {
-        drive.ftl.flush(&mut drive.flash, ())?;
+        drive.top.flush(&mut drive.flash, ())?;
     }
-    for (lba, page) in splitter.split(request) {
-        drive.access(request.op, lba, &page, ())?;
-        books.accessed(request.op, page.units);
+    for (lba, access) in splitter.split(request, group) {
+        drive.access(request.op, lba, &access, ())?;
+        metrics.accessed(request.op, access.units);
     }
     Ok(())
 }

@@ -13,10 +13,17 @@
 //! that leaves unchanged is dropped even if changes of its entries are in the first level. With `flush_coalesce` those go
 //! along also when the second level or collection writes the page.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::dftl::check_entry_bytes;
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, List, NONE};
-use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::scheme::{Contrast, Scheme};
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -31,10 +38,41 @@ struct Page {
     dirty: bool,
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CdftlKeys {
+    /// Bytes of memory that an entry takes: 4 for the physical address alone, 8 with the logical one.
+    pub entry_bytes: u32,
+    /// Share of memory for single entries, the rest being for whole pages. A quarter leaves room for several pages in the
+    /// smallest memories of the mapping-cache paper (16 KiB).
+    pub entry_fraction: f64,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+}
+
+impl Default for CdftlKeys {
+    fn default() -> Self {
+        Self { entry_bytes: ENTRY_BYTES, entry_fraction: 0.25, flush_coalesce: false }
+    }
+}
+
+impl Scheme for Cdftl {
+    const SUMMARY: &'static str =
+        "Single entries over whole translation pages, which take the changes of entries that leave.";
+    const SOURCE: &'static str = "Qin, Wang, Liu, Shao, RTAS 2011";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "entry_bytes", value: "8", with: &["map_cache.bytes=24000"] },
+        Contrast { key: "entry_fraction", value: "0.7", with: &["map_cache.bytes=24000"] },
+        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=24000"] },
+    ];
+    type Keys = CdftlKeys;
+}
+
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cdftl {
-    shape: Shape,
+    layout: TranslationLayout,
     entry_bytes: u32,
     coalesce: bool,
     /// Entries that the first level takes.
@@ -53,35 +91,57 @@ pub struct Cdftl {
     recent: List,
 }
 
-impl Cdftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let page_bytes = u64::from(shape.page_bytes());
+impl MapCacheScheme for Cdftl {
+    fn new(keys: &CdftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
+        let page_bytes = u64::from(layout.page_bytes());
         // One entry at least has room.
-        let for_pages = ((config.bytes as f64 * (1.0 - config.entry_fraction)) as u64)
-            .min(config.bytes - u64::from(config.entry_bytes));
-        let page_capacity = (for_pages / page_bytes).clamp(1, shape.pages().into());
-        let for_entries = config.bytes - page_capacity * page_bytes;
+        let for_pages =
+            ((bytes as f64 * (1.0 - keys.entry_fraction)) as u64).min(bytes - u64::from(keys.entry_bytes));
+        let page_capacity = (for_pages / page_bytes).clamp(1, layout.pages().into());
+        let for_entries = bytes - page_capacity * page_bytes;
         let mut page_links = Links::default();
-        page_links.reach(shape.pages() - 1);
+        page_links.reach(layout.pages() - 1);
         Self {
-            shape,
-            entry_bytes: config.entry_bytes,
-            coalesce: config.flush_coalesce,
-            entry_capacity: (for_entries / u64::from(config.entry_bytes)).min(shape.logical_units.into())
+            layout,
+            entry_bytes: keys.entry_bytes,
+            coalesce: keys.flush_coalesce,
+            entry_capacity: (for_entries / u64::from(keys.entry_bytes)).min(layout.logical_units.into())
                 as u32,
             entries: Vec::new(),
             entry_links: Links::default(),
             order: List::new(),
-            entry_of: vec![0; shape.logical_units as usize],
-            changed: Groups::new(shape.pages()),
+            entry_of: vec![0; layout.logical_units as usize],
+            changed: Groups::new(layout.pages()),
             page_capacity: page_capacity as u32,
-            pages: vec![Page { in_memory: false, dirty: false }; shape.pages() as usize],
+            pages: vec![Page { in_memory: false, dirty: false }; layout.pages() as usize],
             page_links,
             recent: List::new(),
         }
     }
 
+    fn check_keys(keys: &CdftlKeys, _: PageSizes) -> Result<(), ConfigError> {
+        check_entry_bytes(keys.entry_bytes)?;
+        if !(keys.entry_fraction > 0.0 && keys.entry_fraction < 1.0) {
+            return refuse("entry_fraction", keys.entry_fraction, "must be above 0 and below 1");
+        }
+        Ok(())
+    }
+
+    fn least_bytes(keys: &CdftlKeys, _: u64, layout: TranslationLayout) -> u64 {
+        u64::from(layout.page_bytes()) + u64::from(keys.entry_bytes)
+    }
+
+    fn whole_table_bytes(keys: &CdftlKeys, layout: TranslationLayout) -> u64 {
+        let bytes = u64::from(layout.pages()) * u64::from(layout.page_bytes());
+        (bytes as f64 / (1.0 - keys.entry_fraction)).ceil() as u64
+    }
+
+    fn table_bytes_at_most(keys: &CdftlKeys, _: TranslationLayout) -> TableBytes {
+        TableBytes { per_unit: 4, per_node: 24, node_bytes: keys.entry_bytes.into(), per_page: 24, more: 0 }
+    }
+}
+
+impl Cdftl {
     #[inline]
     fn find(&self, lpn: Lpn) -> u32 {
         self.entry_of[lpn.index()].wrapping_sub(1)
@@ -89,20 +149,20 @@ impl Cdftl {
 
     #[inline]
     fn tpn_of(&self, entry: u32) -> u32 {
-        self.shape.tpn(Lpn(self.entries[entry as usize].lpn))
+        self.layout.tpn(Lpn(self.entries[entry as usize].lpn))
     }
 
     #[inline]
     fn set_dirty(&mut self, node: u32) {
         let Entry { lpn, dirty } = self.entries[node as usize];
         if !dirty {
-            self.changed.enter(self.shape.tpn(Lpn(lpn)), node);
+            self.changed.enter(self.layout.tpn(Lpn(lpn)), node);
             self.entries[node as usize].dirty = true;
         }
     }
 
     fn set_clean(&mut self, node: u32) {
-        let tpn = self.shape.tpn(Lpn(self.entries[node as usize].lpn));
+        let tpn = self.layout.tpn(Lpn(self.entries[node as usize].lpn));
         self.changed.leave(tpn, node);
         self.entries[node as usize].dirty = false;
     }
@@ -127,7 +187,7 @@ impl Cdftl {
             node
         } else {
             let node = self.order.oldest;
-            self.let_go(node, self.shape.tpn(lpn), ops);
+            self.let_go(node, self.layout.tpn(lpn), ops);
             node
         };
         self.entries[node as usize].lpn = lpn.0;
@@ -140,13 +200,13 @@ impl Cdftl {
     fn let_go(&mut self, node: u32, coming: u32, ops: &mut Vec<MapOp>) {
         let Entry { lpn, dirty } = self.entries[node as usize];
         if dirty {
-            let tpn = self.shape.tpn(Lpn(lpn));
+            let tpn = self.layout.tpn(Lpn(lpn));
             let page = &mut self.pages[tpn as usize];
             if page.in_memory || tpn == coming {
                 page.dirty = true;
                 self.set_clean(node);
             } else {
-                let rest_bytes = self.shape.page_bytes() - self.clean(tpn) * ENTRY_BYTES;
+                let rest_bytes = self.layout.page_bytes() - self.clean(tpn) * ENTRY_BYTES;
                 ops.push(MapOp::WriteBack { tpn, rest_bytes });
             }
         }
@@ -183,7 +243,7 @@ impl MapCache for Cdftl {
             }
             return true;
         }
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         // First, so that a page that is about to leave can take the change of the entry that does.
         let node = self.admit(lookup.lpn, ops);
         let hit = self.pages[tpn as usize].in_memory;
@@ -196,7 +256,7 @@ impl MapCache for Cdftl {
             self.set_dirty(node);
         }
         if !hit {
-            ops.push(self.shape.fetch_all(tpn));
+            ops.push(MapOp::fetch_page(self.layout, tpn));
         }
         hit
     }
@@ -207,7 +267,7 @@ impl MapCache for Cdftl {
             self.set_dirty(found);
             return true;
         }
-        let page = &mut self.pages[self.shape.tpn(lpn) as usize];
+        let page = &mut self.pages[self.layout.tpn(lpn) as usize];
         page.dirty |= page.in_memory;
         page.in_memory
     }
@@ -222,20 +282,20 @@ impl MapCache for Cdftl {
     fn is_dirty(&self, lpn: Lpn) -> bool {
         let found = self.find(lpn);
         // A change may be in the page alone, with an equal entry in the first level.
-        self.pages[self.shape.tpn(lpn) as usize].dirty || found != NONE && self.entries[found as usize].dirty
+        self.pages[self.layout.tpn(lpn) as usize].dirty || found != NONE && self.entries[found as usize].dirty
     }
 
     fn used_bytes(&self) -> u64 {
         u64::from(self.order.len) * u64::from(self.entry_bytes)
-            + u64::from(self.recent.len) * u64::from(self.shape.page_bytes())
+            + u64::from(self.recent.len) * u64::from(self.layout.page_bytes())
     }
 
-    fn insight(&self) -> Insight {
-        let pages = u64::from(self.recent.len) * u64::from(self.shape.page_bytes());
+    fn report(&self) -> CacheReport {
+        let pages = u64::from(self.recent.len) * u64::from(self.layout.page_bytes());
         let content = [("entries", self.used_bytes() - pages), ("full_page", pages)];
-        Insight {
+        CacheReport {
             content_bytes: content.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
-            ..Insight::default()
+            ..CacheReport::default()
         }
     }
 
@@ -251,7 +311,7 @@ impl MapCache for Cdftl {
             dirty += usize::from(entry.dirty);
         }
         let mut chained = 0;
-        for tpn in 0..self.shape.pages() {
+        for tpn in 0..self.layout.pages() {
             let mut node = self.changed.first(tpn);
             while node != NONE {
                 if !self.entries[node as usize].dirty || self.tpn_of(node) != tpn {
@@ -305,18 +365,13 @@ impl MapCache for Cdftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapcache::Intent::{self, Read, Write};
+    use crate::mapcache::cache::Intent::{self, Read, Write};
 
     /// Pages of 128 entries; memory for one page and three entries.
     fn cache(flush_coalesce: bool) -> Cdftl {
-        let shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
-        let config = MapCacheConfig {
-            bytes: 512 + 12,
-            entry_fraction: 0.02,
-            flush_coalesce,
-            ..MapCacheConfig::default()
-        };
-        Cdftl::new(&config, shape)
+        let layout = TranslationLayout { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
+        let keys = CdftlKeys { entry_fraction: 0.02, flush_coalesce, ..CdftlKeys::default() };
+        Cdftl::new(&keys, 512 + 12, layout)
     }
 
     fn access(cache: &mut Cdftl, lpn: u32, intent: Intent) -> (bool, Vec<MapOp>) {

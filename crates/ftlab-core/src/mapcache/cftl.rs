@@ -4,7 +4,7 @@
 //! unit 4, and how many of the units that follow lie in the places that follow, 2. A miss scans its translation page for
 //! them: what crosses the bus is the run and the entry that ends it. A change within a run splits it; a changed unit that
 //! follows a changed run joins it. Where there are several planes, the places that follow are either those in the order in
-//! which planes are written ([`Stripe`]) or those in one plane: a bit of the entry says which, and a miss takes the longer run.
+//! which planes are written ([`SuperblockOrder`]) or those in one plane: a bit of the entry says which, and a miss takes the longer run.
 //!
 //! A logical block of `cftl_block_pages` units becomes *block-mapped* when collection finds it read-hot and write-cold and
 //! has put it in order. From then on one entry of the block table in flash, the place of its first unit, stands for all of
@@ -33,10 +33,17 @@
 
 use std::ops::Range;
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
+use crate::mapcache::cache::{CacheReport, Intent, Lookup, MapCache, MapOp, PlacementWishes};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, NONE, TailedList};
-use crate::mapcache::{ENTRY_BYTES, Insight, Intent, Lookup, MapCache, MapOp, Shape, Stripe};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::scheme::{Contrast, Scheme};
 
 /// The parts of memory: page entries and block entries.
 const PAGES: usize = 0;
@@ -58,13 +65,8 @@ const BORDER_PERIOD: u32 = 1024;
 /// The border moves by this part of the memory for entries.
 const BORDER_STEPS: u64 = 16;
 
-/// The least memory that will do: filters, bits of blocks, and what a change in the middle of a block makes of it.
-pub fn least_bytes(shape: Shape) -> u64 {
-    fixed_bytes(shape) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
-}
-
-fn fixed_bytes(shape: Shape) -> u64 {
-    2 * Heat::BYTES + u64::from(shape.blocks().div_ceil(8))
+fn fixed_bytes(layout: TranslationLayout) -> u64 {
+    2 * Heat::BYTES + u64::from(layout.blocks().div_ceil(8))
 }
 
 /// How often logical blocks were accessed of late.
@@ -152,10 +154,38 @@ struct Entry {
     dirty: bool,
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CftlKeys {
+    /// Units that a block entry answers for, a power of two: the pages of a block of the paper's flash. Where they do not
+    /// fit in a block of the drive, or do not fill a page, there are no block entries.
+    pub cftl_block_pages: u32,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+}
+
+impl Default for CftlKeys {
+    fn default() -> Self {
+        Self { cftl_block_pages: 64, flush_coalesce: false }
+    }
+}
+
+impl Scheme for Cftl {
+    const SUMMARY: &'static str = "Entries for runs of units, and for blocks that are read often and written rarely, \
+                                   which collection puts in order.";
+    const SOURCE: &'static str = "CFTL: Park, Debnath, Du, SIGMETRICS 2010";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "cftl_block_pages", value: "2", with: &["map_cache.bytes=3072"] },
+        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=3072"] },
+    ];
+    type Keys = CftlKeys;
+}
+
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cftl {
-    shape: Shape,
+    layout: TranslationLayout,
     block_shift: u32,
     fixed_bytes: u64,
     /// For entries.
@@ -183,47 +213,75 @@ pub struct Cftl {
     reads: Heat,
     writes: Heat,
     /// Where there are several planes.
-    stripe: Option<Stripe>,
+    plane_order: Option<SuperblockOrder>,
     /// Misses that brought an entry of each part.
     fetched: [u64; 2],
     /// A unit that was not where its entry says.
     wrong: Option<u32>,
 }
 
-impl Cftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let fixed_bytes = fixed_bytes(shape);
-        let memory = config.bytes - fixed_bytes;
+impl MapCacheScheme for Cftl {
+    fn new(keys: &CftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
+        let fixed_bytes = fixed_bytes(layout);
+        let memory = bytes - fixed_bytes;
         let step = (memory / BORDER_STEPS).max(BYTES[PAGES]);
-        let blocks = shape.logical_units.div_ceil(config.cftl_block_pages) as usize;
+        let blocks = layout.logical_units.div_ceil(keys.cftl_block_pages) as usize;
         Self {
-            shape,
-            block_shift: config.cftl_block_pages.trailing_zeros(),
+            layout,
+            block_shift: keys.cftl_block_pages.trailing_zeros(),
             fixed_bytes,
             memory,
             border: memory / 2,
             step,
-            coalesce: config.flush_coalesce,
+            coalesce: keys.flush_coalesce,
             entries: Vec::new(),
             unused: Vec::new(),
             links: Links::default(),
             parts: BYTES.map(|bytes| TailedList::new((step / bytes) as u32)),
             tail_hits: [0; 2],
             lookups: 0,
-            page_entry_of: vec![0; shape.logical_units as usize],
+            page_entry_of: vec![0; layout.logical_units as usize],
             block_entry_of: vec![0; blocks],
             mapped: vec![0; blocks.div_ceil(64)],
             mapped_blocks: 0,
-            changed: Groups::new(shape.all_pages()),
+            changed: Groups::new(layout.all_pages()),
             reads: Heat::new(),
             writes: Heat::new(),
-            stripe: None,
+            plane_order: None,
             fetched: [0; 2],
             wrong: None,
         }
     }
 
+    fn check_keys(keys: &CftlKeys, page: PageSizes) -> Result<(), ConfigError> {
+        let (entries, units) = (page.page_bytes / u64::from(ENTRY_BYTES), keys.cftl_block_pages);
+        if !units.is_power_of_two() || units == 1 || u64::from(units) > entries {
+            let expected = format!("must be a power of two, from 2 to the entries of a page ({entries})");
+            return refuse("cftl_block_pages", units, expected);
+        }
+        Ok(())
+    }
+
+    /// Filters, bits of blocks, and what a change in the middle of a block makes of it.
+    fn least_bytes(_: &CftlKeys, _: u64, layout: TranslationLayout) -> u64 {
+        fixed_bytes(layout) + 3 * BYTES[PAGES] + BYTES[BLOCKS]
+    }
+
+    fn whole_table_bytes(_: &CftlKeys, layout: TranslationLayout) -> u64 {
+        let [units, blocks] = [layout.logical_units, layout.blocks()].map(u64::from);
+        2048 + blocks.div_ceil(8) + 8 * blocks + 10 * units
+    }
+
+    fn table_bytes_at_most(_: &CftlKeys, _: TranslationLayout) -> TableBytes {
+        TableBytes { per_unit: 5, per_node: 56, node_bytes: 8, per_page: 8, more: 0 }
+    }
+
+    fn block_units(keys: &CftlKeys) -> u32 {
+        keys.cftl_block_pages
+    }
+}
+
+impl Cftl {
     /// Bytes of the entries of a part.
     #[inline]
     fn bytes(&self, part: usize) -> u64 {
@@ -253,17 +311,17 @@ impl Cftl {
     #[inline]
     fn page_of(&self, entry: &Entry) -> u32 {
         if entry.part == PAGES {
-            self.shape.tpn(Lpn(entry.low))
+            self.layout.tpn(Lpn(entry.low))
         } else {
-            self.shape.pages() + (entry.low >> self.block_shift >> self.shape.shift)
+            self.layout.pages() + (entry.low >> self.block_shift >> self.layout.shift)
         }
     }
 
     /// The place of a physical unit, in the one order or the other.
     #[inline]
     fn place(&self, ppn: u32, striped: bool) -> u32 {
-        match &self.stripe {
-            Some(stripe) if striped && ppn != UNMAPPED => stripe.number(ppn),
+        match &self.plane_order {
+            Some(plane_order) if striped && ppn != UNMAPPED => plane_order.number(ppn),
             _ => ppn,
         }
     }
@@ -292,7 +350,7 @@ impl Cftl {
             Entry { low, high, place, striped, part: PAGES, dirty: false }
         };
         let run = of_order(false);
-        if self.stripe.is_none() || run.high == last {
+        if self.plane_order.is_none() || run.high == last {
             return run;
         }
         let striped = of_order(true);
@@ -436,7 +494,7 @@ impl Cftl {
             if entry.dirty {
                 let tpn = self.page_of(&entry);
                 let known = if from == PAGES { entry.high - entry.low + 1 } else { 1 };
-                let rest_bytes = self.shape.page_bytes() - known * ENTRY_BYTES;
+                let rest_bytes = self.layout.page_bytes() - known * ENTRY_BYTES;
                 ops.push(MapOp::WriteBack { tpn, rest_bytes });
                 if self.coalesce {
                     self.clean(tpn);
@@ -460,8 +518,8 @@ impl Cftl {
 
     /// Serve a miss of a unit that is page-mapped.
     fn fetch(&mut self, lpn: Lpn, table: &[u32], ops: &mut Vec<MapOp>) {
-        let tpn = self.shape.tpn(lpn);
-        let last = self.shape.last(tpn).0;
+        let tpn = self.layout.tpn(lpn);
+        let last = self.layout.last(tpn).0;
         let is_other = |unit: u32| self.find(unit) != NONE || self.is_mapped(unit >> self.block_shift);
         let run = self.run(lpn.0, last, table, |unit| !is_other(unit));
         self.make_room(PAGES, BYTES[PAGES], ops);
@@ -538,7 +596,7 @@ impl MapCache for Cftl {
         self.change(lpn.0, ppn);
         // A changed run that ends here goes on.
         let before =
-            if lpn.0 > self.shape.first(self.shape.tpn(lpn)).0 { self.find(lpn.0 - 1) } else { NONE };
+            if lpn.0 > self.layout.first(self.layout.tpn(lpn)).0 { self.find(lpn.0 - 1) } else { NONE };
         if before == NONE || ppn == UNMAPPED {
             return;
         }
@@ -546,7 +604,7 @@ impl MapCache for Cftl {
         let last = table[lpn.index() - 1];
         if run.low == run.high {
             // In either order.
-            run.striped = self.stripe.is_some() && self.follow(last, ppn, true);
+            run.striped = self.plane_order.is_some() && self.follow(last, ppn, true);
             run.place = self.place(last, run.striped);
         }
         if run.dirty && self.follow(last, ppn, run.striped) {
@@ -595,11 +653,106 @@ impl MapCache for Cftl {
         self.fixed_bytes + self.bytes(PAGES) + self.bytes(BLOCKS)
     }
 
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
+        Some(self)
+    }
+
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
+        Some(self)
+    }
+
+    fn reset_counts(&mut self) {
+        self.fetched = [0; 2];
+    }
+
+    fn report(&self) -> CacheReport {
+        let content_bytes = [
+            ("bitmap", self.fixed_bytes - 2 * Heat::BYTES),
+            ("block_entries", self.bytes(BLOCKS)),
+            ("filters", 2 * Heat::BYTES),
+            ("page_entries", self.bytes(PAGES)),
+        ];
+        let windows = [("block", self.fetched[BLOCKS]), ("run", self.fetched[PAGES])];
+        let scores =
+            [("block_mapped", f64::from(self.mapped_blocks)), ("block_part_bytes", self.border as f64)];
+        CacheReport {
+            windows: windows.map(|(name, count)| (name.into(), count)).into(),
+            scores: scores.map(|(name, score)| (name.into(), score)).into(),
+            content_bytes: content_bytes.map(|(name, bytes)| (name.into(), bytes)).into(),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(lpn) = self.wrong {
+            return Err(format!("logical unit {lpn} was not where its entry says"));
+        }
+        let (mut units, mut blocks, mut dirty) = (0, 0, 0);
+        for node in self.parts.iter().flat_map(|order| order.iter(&self.links)) {
+            let entry = self.entries[node as usize];
+            let Entry { low, high, part, .. } = entry;
+            dirty += usize::from(entry.dirty);
+            let right = if part == PAGES {
+                units += (high - low) as usize + 1;
+                self.layout.tpn(Lpn(low)) == self.layout.tpn(Lpn(high))
+                    && (low..=high)
+                        .all(|lpn| self.find(lpn) == node && !self.is_mapped(lpn >> self.block_shift))
+            } else {
+                blocks += 1;
+                let block = low >> self.block_shift;
+                self.find_block(block) == node
+                    && self.units_of(block) == (low..high + 1)
+                    && self.is_mapped(block) == (entry.place != UNMAPPED)
+                    && (entry.dirty || entry.place != UNMAPPED)
+            };
+            if !right {
+                return Err(format!("{entry:?} is not found, or not what it should be"));
+            }
+        }
+        let found = |entries: &[u32]| entries.iter().filter(|entry| **entry != 0).count();
+        let told = (found(&self.page_entry_of), found(&self.block_entry_of));
+        if told != (units, blocks) {
+            return Err(format!("{units} units and {blocks} blocks in entries, {told:?} found"));
+        }
+        let mapped: u32 = self.mapped.iter().map(|bits| bits.count_ones()).sum();
+        if mapped != self.mapped_blocks {
+            return Err(format!("{mapped} blocks are block-mapped, {} counted", self.mapped_blocks));
+        }
+        let mut changed = 0;
+        for tpn in 0..self.layout.all_pages() {
+            let mut node = self.changed.first(tpn);
+            while node != NONE {
+                changed += 1;
+                node = self.changed.next(node);
+            }
+        }
+        if changed != dirty {
+            return Err(format!("{dirty} entries have changed, {changed} are known to have"));
+        }
+        if self.border < self.step || self.border + self.step > self.memory {
+            return Err(format!("the border is at {} of {} bytes", self.border, self.memory));
+        }
+        Ok(())
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.links.table_bytes()
+            + self.parts.iter().map(TailedList::table_bytes).sum::<u64>()
+            + (self.entries.capacity() * size_of::<Entry>()) as u64
+            + (self.page_entry_of.capacity() + self.block_entry_of.capacity() + self.unused.capacity()) as u64
+                * 4
+            + self.mapped.capacity() as u64 * 8
+            + self.changed.table_bytes()
+            + self.plane_order.as_ref().map_or(0, SuperblockOrder::table_bytes)
+            + 2 * size_of::<Heat>() as u64
+    }
+}
+
+impl PlacementWishes for Cftl {
     fn wants_gathered(&self, lpn: Lpn, table: &[u32]) -> Option<Range<u32>> {
         let block = lpn.0 >> self.block_shift;
         let units = self.units_of(block);
-        if self.shape.block_units == 0
-            || units.end > self.shape.logical_units
+        if self.layout.block_units == 0
+            || units.end > self.layout.logical_units
             || self.is_mapped(block)
             || !self.reads.is_hot(block)
             || !self.writes.is_cold(block)
@@ -631,109 +784,21 @@ impl MapCache for Cftl {
         node != NONE && self.entries[node as usize].dirty
     }
 
-    fn lay_out(&mut self, stripe: Stripe) {
-        self.stripe = (stripe.planes() > 1).then_some(stripe);
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = (plane_order.planes() > 1).then_some(plane_order);
     }
 
     fn opened(&mut self, block: BlockId, by_host: bool) {
-        if let Some(stripe) = &mut self.stripe {
-            stripe.opened(block, by_host);
+        if let Some(plane_order) = &mut self.plane_order {
+            plane_order.opened(block, by_host);
         }
-    }
-
-    fn wants_table(&self) -> bool {
-        true
-    }
-
-    fn reset_counts(&mut self) {
-        self.fetched = [0; 2];
-    }
-
-    fn insight(&self) -> Insight {
-        let content_bytes = [
-            ("bitmap", self.fixed_bytes - 2 * Heat::BYTES),
-            ("block_entries", self.bytes(BLOCKS)),
-            ("filters", 2 * Heat::BYTES),
-            ("page_entries", self.bytes(PAGES)),
-        ];
-        let windows = [("block", self.fetched[BLOCKS]), ("run", self.fetched[PAGES])];
-        let scores =
-            [("block_mapped", f64::from(self.mapped_blocks)), ("block_part_bytes", self.border as f64)];
-        Insight {
-            windows: windows.map(|(name, count)| (name.into(), count)).into(),
-            scores: scores.map(|(name, score)| (name.into(), score)).into(),
-            content_bytes: content_bytes.map(|(name, bytes)| (name.into(), bytes)).into(),
-        }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        if let Some(lpn) = self.wrong {
-            return Err(format!("logical unit {lpn} was not where its entry says"));
-        }
-        let (mut units, mut blocks, mut dirty) = (0, 0, 0);
-        for node in self.parts.iter().flat_map(|order| order.iter(&self.links)) {
-            let entry = self.entries[node as usize];
-            let Entry { low, high, part, .. } = entry;
-            dirty += usize::from(entry.dirty);
-            let right = if part == PAGES {
-                units += (high - low) as usize + 1;
-                self.shape.tpn(Lpn(low)) == self.shape.tpn(Lpn(high))
-                    && (low..=high)
-                        .all(|lpn| self.find(lpn) == node && !self.is_mapped(lpn >> self.block_shift))
-            } else {
-                blocks += 1;
-                let block = low >> self.block_shift;
-                self.find_block(block) == node
-                    && self.units_of(block) == (low..high + 1)
-                    && self.is_mapped(block) == (entry.place != UNMAPPED)
-                    && (entry.dirty || entry.place != UNMAPPED)
-            };
-            if !right {
-                return Err(format!("{entry:?} is not found, or not what it should be"));
-            }
-        }
-        let found = |entries: &[u32]| entries.iter().filter(|entry| **entry != 0).count();
-        let told = (found(&self.page_entry_of), found(&self.block_entry_of));
-        if told != (units, blocks) {
-            return Err(format!("{units} units and {blocks} blocks in entries, {told:?} found"));
-        }
-        let mapped: u32 = self.mapped.iter().map(|bits| bits.count_ones()).sum();
-        if mapped != self.mapped_blocks {
-            return Err(format!("{mapped} blocks are block-mapped, {} counted", self.mapped_blocks));
-        }
-        let mut changed = 0;
-        for tpn in 0..self.shape.all_pages() {
-            let mut node = self.changed.first(tpn);
-            while node != NONE {
-                changed += 1;
-                node = self.changed.next(node);
-            }
-        }
-        if changed != dirty {
-            return Err(format!("{dirty} entries have changed, {changed} are known to have"));
-        }
-        if self.border < self.step || self.border + self.step > self.memory {
-            return Err(format!("the border is at {} of {} bytes", self.border, self.memory));
-        }
-        Ok(())
-    }
-
-    fn table_bytes(&self) -> u64 {
-        self.links.table_bytes()
-            + self.parts.iter().map(TailedList::table_bytes).sum::<u64>()
-            + (self.entries.capacity() * size_of::<Entry>()) as u64
-            + (self.page_entry_of.capacity() + self.block_entry_of.capacity() + self.unused.capacity()) as u64
-                * 4
-            + self.mapped.capacity() as u64 * 8
-            + self.changed.table_bytes()
-            + self.stripe.as_ref().map_or(0, Stripe::table_bytes)
-            + 2 * size_of::<Heat>() as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapcache::superblock_order::superblock_order;
     use crate::rng::Rng;
 
     /// Filters, and a bit for each of 256 blocks.
@@ -741,9 +806,13 @@ mod tests {
 
     /// Two translation pages, and one of the block table.
     fn cache(bytes: u64) -> (Cftl, Vec<u32>) {
-        let config = MapCacheConfig { bytes, cftl_block_pages: 8, ..MapCacheConfig::default() };
+        let keys = CftlKeys { cftl_block_pages: 8, ..CftlKeys::default() };
         (
-            Cftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 8 }),
+            Cftl::new(
+                &keys,
+                bytes,
+                TranslationLayout { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 8 },
+            ),
             (0..2048).collect(),
         )
     }
@@ -825,7 +894,7 @@ mod tests {
         let text = r#"{ "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 256,
             "page_bytes": 4096 }, "ftl": { "over_provisioning": 0.7 } }"#;
         let (mut cache, mut table) = cache(1 << 16);
-        cache.lay_out(Stripe::new(&serde_json::from_str(text).unwrap()));
+        cache.set_plane_order(superblock_order(text));
         // The first 512 units go round the planes, in blocks that were opened one after the other.
         let rows = [3, 5, 0, 7];
         let block = |plane: u32| plane * 8 + rows[plane as usize];

@@ -4,10 +4,16 @@
 //! makes room for it by going back. The least recent probationary entry leaves. With `protected_fraction = 0` the order
 //! is plain LRU.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{Lookup, MapCache, MapOp};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Groups, Links, List, NONE};
-use crate::mapcache::{ENTRY_BYTES, Lookup, MapCache, MapOp, Shape};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::scheme::{Contrast, Scheme};
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -16,10 +22,47 @@ struct Entry {
     dirty: bool,
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DftlKeys {
+    /// Bytes of memory that an entry takes: 4 for the physical address alone, 8 with the logical one.
+    pub entry_bytes: u32,
+    /// Share of the entries in the protected segment; 0 is plain LRU.
+    pub protected_fraction: f64,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+}
+
+impl Default for DftlKeys {
+    fn default() -> Self {
+        Self { entry_bytes: ENTRY_BYTES, protected_fraction: 0.8, flush_coalesce: false }
+    }
+}
+
+/// Refuse sizes of an entry that no table has.
+pub(super) fn check_entry_bytes(entry_bytes: u32) -> Result<(), ConfigError> {
+    match entry_bytes {
+        4 | 8 => Ok(()),
+        _ => refuse("entry_bytes", entry_bytes, "must be 4 or 8"),
+    }
+}
+
+impl Scheme for Dftl {
+    const SUMMARY: &'static str = "Single entries on demand, in a segmented LRU order.";
+    const SOURCE: &'static str = "Gupta, Kim, Urgaonkar, ASPLOS 2009";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "entry_bytes", value: "8", with: &["map_cache.bytes=4096"] },
+        Contrast { key: "protected_fraction", value: "0.5", with: &["map_cache.bytes=4096"] },
+        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=4096"] },
+    ];
+    type Keys = DftlKeys;
+}
+
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dftl {
-    shape: Shape,
+    layout: TranslationLayout,
     entry_bytes: u32,
     capacity: u32,
     protected_capacity: u32,
@@ -34,27 +77,47 @@ pub struct Dftl {
     changed: Groups,
 }
 
-impl Dftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let capacity =
-            (config.bytes / u64::from(config.entry_bytes)).min(u64::from(shape.logical_units)) as u32;
+impl MapCacheScheme for Dftl {
+    fn new(keys: &DftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
+        let capacity = (bytes / u64::from(keys.entry_bytes)).min(u64::from(layout.logical_units)) as u32;
         Self {
-            shape,
-            entry_bytes: config.entry_bytes,
+            layout,
+            entry_bytes: keys.entry_bytes,
             capacity,
             // One entry at least can leave.
-            protected_capacity: ((f64::from(capacity) * config.protected_fraction) as u32).min(capacity - 1),
-            coalesce: config.flush_coalesce,
+            protected_capacity: ((f64::from(capacity) * keys.protected_fraction) as u32).min(capacity - 1),
+            coalesce: keys.flush_coalesce,
             entries: Vec::new(),
             links: Links::default(),
             protected: List::new(),
             probationary: List::new(),
-            entry_of: vec![0; shape.logical_units as usize],
-            changed: Groups::new(shape.pages()),
+            entry_of: vec![0; layout.logical_units as usize],
+            changed: Groups::new(layout.pages()),
         }
     }
 
+    fn check_keys(keys: &DftlKeys, _: PageSizes) -> Result<(), ConfigError> {
+        check_entry_bytes(keys.entry_bytes)?;
+        if !(0.0..1.0).contains(&keys.protected_fraction) {
+            return refuse("protected_fraction", keys.protected_fraction, "must be from 0 to below 1");
+        }
+        Ok(())
+    }
+
+    fn least_bytes(keys: &DftlKeys, _: u64, _: TranslationLayout) -> u64 {
+        keys.entry_bytes.into()
+    }
+
+    fn whole_table_bytes(keys: &DftlKeys, layout: TranslationLayout) -> u64 {
+        u64::from(keys.entry_bytes) * u64::from(layout.logical_units)
+    }
+
+    fn table_bytes_at_most(keys: &DftlKeys, _: TranslationLayout) -> TableBytes {
+        TableBytes { per_unit: 4, per_node: 24, node_bytes: keys.entry_bytes.into(), per_page: 8, more: 0 }
+    }
+}
+
+impl Dftl {
     #[inline]
     fn find(&self, lpn: Lpn) -> u32 {
         self.entry_of[lpn.index()].wrapping_sub(1)
@@ -85,13 +148,13 @@ impl Dftl {
     fn set_dirty(&mut self, node: u32) {
         let Entry { lpn, dirty, .. } = self.entries[node as usize];
         if !dirty {
-            self.changed.enter(self.shape.tpn(Lpn(lpn)), node);
+            self.changed.enter(self.layout.tpn(Lpn(lpn)), node);
             self.entries[node as usize].dirty = true;
         }
     }
 
     fn set_clean(&mut self, node: u32) {
-        let tpn = self.shape.tpn(Lpn(self.entries[node as usize].lpn));
+        let tpn = self.layout.tpn(Lpn(self.entries[node as usize].lpn));
         self.changed.leave(tpn, node);
         self.entries[node as usize].dirty = false;
     }
@@ -115,8 +178,8 @@ impl Dftl {
         let node = self.probationary.oldest;
         let Entry { lpn, dirty, .. } = self.entries[node as usize];
         if dirty {
-            let tpn = self.shape.tpn(Lpn(lpn));
-            ops.push(MapOp::WriteBack { tpn, rest_bytes: self.shape.page_bytes() - ENTRY_BYTES });
+            let tpn = self.layout.tpn(Lpn(lpn));
+            ops.push(MapOp::WriteBack { tpn, rest_bytes: self.layout.page_bytes() - ENTRY_BYTES });
             if self.coalesce {
                 self.clean(tpn);
             } else {
@@ -141,7 +204,7 @@ impl MapCache for Dftl {
         }
         let node = self.make_room(ops);
         ops.push(MapOp::Fetch {
-            tpn: self.shape.tpn(lookup.lpn),
+            tpn: self.layout.tpn(lookup.lpn),
             bytes: ENTRY_BYTES,
             units: (lookup.lpn, lookup.lpn),
         });

@@ -21,7 +21,7 @@
 //!   (`sorts_batches`). The page mapping writes data as they come, and sorts only the survivors of collection: physical
 //!   numbers follow arrival there, so that random writes make single units.
 //! - LeaFTL fills one block after the other. Where planes take turns, accurate segments may be lines in the order of turns
-//!   ([`Stripe`]), for units at equal distances, or for those that the line puts into the plane of the first one. The changes of
+//!   ([`SuperblockOrder`]), for units at equal distances, or for those that the line puts into the plane of the first one. The changes of
 //!   a group that are learned together are all of one of the three kinds: of that with which they take the fewest bytes. A
 //!   wrong prediction is always one of physical units, which have their neighbours in their own block.
 //! - Changes of groups that are not in memory when their batch is learned are merged with what flash has at once.
@@ -32,10 +32,17 @@
 //! - Looking up for a write costs as for a read: a wrong prediction is paid for, a right one is believed.
 //! - Groups have fewer units where a translation page has.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
-use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape, Stripe};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::scheme::{Contrast, Scheme};
 
 /// Bytes of a segment.
 const SEGMENT_BYTES: u32 = 8;
@@ -63,11 +70,6 @@ const UNMAPPED: u32 = u32::MAX;
 
 /// Base-2 logarithm of the units in a group, where a translation page has as many.
 const GROUP_SHIFT: u32 = 8;
-
-/// The least memory that will do on a drive of this shape: for a group at its largest, and a batch.
-pub fn least_bytes(shape: Shape) -> u64 {
-    16 << shape.shift.min(GROUP_SHIFT)
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -178,14 +180,14 @@ impl Fit {
     }
 
     /// The exact segment that the first points make without a list. Places of kinds other than `Accurate` are numbers of
-    /// `stripe`.
-    fn exact(points: &[Point], kind: Kind, stripe: &Stripe) -> Self {
+    /// `plane_order`.
+    fn exact(points: &[Point], kind: Kind, plane_order: &SuperblockOrder) -> Self {
         if let Some(unmapped) = Self::unmapped(points) {
             return unmapped;
         }
         let line = Self::new(points, 0);
         let count = if kind == Kind::InPlane {
-            line.of_plane(&points[..line.count], stripe)
+            line.of_plane(&points[..line.count], plane_order)
         } else {
             regular(&points[..line.count], line.slope)
         };
@@ -193,10 +195,11 @@ impl Fit {
     }
 
     /// How many of the first points are all that the line puts into their plane.
-    fn of_plane(&self, points: &[Point], stripe: &Stripe) -> usize {
-        let plane = stripe.plane(points[0].ppn);
-        let is_other =
-            |offset: u8| stripe.plane(self.intercept.wrapping_add(round(self.slope, offset.into()))) != plane;
+    fn of_plane(&self, points: &[Point], plane_order: &SuperblockOrder) -> usize {
+        let plane = plane_order.plane(points[0].ppn);
+        let is_other = |offset: u8| {
+            plane_order.plane(self.intercept.wrapping_add(round(self.slope, offset.into()))) != plane
+        };
         let next = |pair: &[Point]| (pair[0].offset + 1..pair[1].offset).all(is_other);
         1 + points.windows(2).take_while(|pair| next(pair)).count()
     }
@@ -221,7 +224,7 @@ fn two_bytes(slope: f64) -> f32 {
 }
 
 /// Changes of a group, one run of points for each segment.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Plan {
     points: Vec<Point>,
     fits: Vec<Fit>,
@@ -238,10 +241,10 @@ impl Plan {
     }
 
     /// Make exact segments of the points from `from` on.
-    fn fit_exact(&mut self, from: usize, kind: Kind, stripe: &Stripe) {
+    fn fit_exact(&mut self, from: usize, kind: Kind, plane_order: &SuperblockOrder) {
         let mut rest = &self.points[from..];
         while !rest.is_empty() {
-            let fit = Fit::exact(rest, kind, stripe);
+            let fit = Fit::exact(rest, kind, plane_order);
             self.bytes += fit.bytes();
             rest = &rest[fit.count..];
             self.fits.push(fit);
@@ -250,7 +253,7 @@ impl Plan {
 
     /// Make those segments of the points from `from` on that take the fewest bytes: exact ones, and lists of units within
     /// `gamma` of a line.
-    fn fit(&mut self, from: usize, gamma: u32, stripe: &Stripe) {
+    fn fit(&mut self, from: usize, gamma: u32, plane_order: &SuperblockOrder) {
         let points = &self.points[from..];
         let ways = &mut self.ways;
         ways.clear();
@@ -269,7 +272,7 @@ impl Plan {
                     *way = (bytes, Some(fit));
                 }
             };
-            let exact = Fit::exact(&points[at..], Kind::Accurate, stripe);
+            let exact = Fit::exact(&points[at..], Kind::Accurate, plane_order);
             reach(exact);
             // A list takes a byte a unit: no less than a segment for as many units as it has bytes.
             if exact.kind == Kind::Accurate && exact.count < SEGMENT_BYTES as usize {
@@ -290,7 +293,7 @@ impl Plan {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Group {
     segments: Vec<Segment>,
     unused: Vec<u16>,
@@ -442,10 +445,49 @@ impl Group {
     }
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LeaftlKeys {
+    /// How far from the right physical unit a prediction may be. The spare area of a page names as many neighbours on each
+    /// side, at 4 bytes each.
+    pub leaftl_gamma: u32,
+    /// Changes that are learned together: those of 8 MB of data of 4 KiB pages in the paper. They never take more than a
+    /// quarter of the memory.
+    pub leaftl_batch_pages: u32,
+    /// Changes learned from one compaction of the groups in memory to the next.
+    pub leaftl_compaction_writes: u64,
+    /// Whether all changed entries of a translation page are written when it is.
+    pub flush_coalesce: bool,
+}
+
+impl Default for LeaftlKeys {
+    fn default() -> Self {
+        Self {
+            leaftl_gamma: 0,
+            leaftl_batch_pages: 2048,
+            leaftl_compaction_writes: 1_000_000,
+            flush_coalesce: false,
+        }
+    }
+}
+
+impl Scheme for Leaftl {
+    const SUMMARY: &'static str = "Segments learned by linear regression, groups of 256 units in LRU order.";
+    const SOURCE: &'static str = "LeaFTL: Sun et al., ASPLOS 2023";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "leaftl_gamma", value: "8", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "leaftl_batch_pages", value: "20", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "leaftl_compaction_writes", value: "50", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=16384"] },
+    ];
+    type Keys = LeaftlKeys;
+}
+
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Leaftl {
-    shape: Shape,
+    layout: TranslationLayout,
     shift: u32,
     gamma: u32,
     capacity: u64,
@@ -470,8 +512,8 @@ pub struct Leaftl {
     /// A batch by place, then by group, cluster and unit.
     by_place: Vec<(u32, u32)>,
     by_unit: Vec<(u64, u32)>,
-    stripe: Stripe,
-    /// Numbers of `stripe`, then by cluster and unit.
+    plane_order: SuperblockOrder,
+    /// Numbers of `plane_order`, then by cluster and unit.
     by_number: Vec<(u32, Point)>,
     /// Ways to learn the changes of a group.
     plans: [Plan; 3],
@@ -479,42 +521,78 @@ pub struct Leaftl {
     wrong: Option<u32>,
 }
 
-impl Leaftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let shift = shape.shift.min(GROUP_SHIFT);
-        let groups = shape.logical_units.div_ceil(1 << shift);
-        let most = (config.bytes / 4 / WAITING_BYTES).max(1);
-        let batch = u64::from(config.leaftl_batch_pages).min(most) as usize;
+impl MapCacheScheme for Leaftl {
+    fn new(keys: &LeaftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
+        let shift = layout.shift.min(GROUP_SHIFT);
+        let groups = layout.logical_units.div_ceil(1 << shift);
+        let most = (bytes / 4 / WAITING_BYTES).max(1);
+        let batch = u64::from(keys.leaftl_batch_pages).min(most) as usize;
         let mut links = Links::default();
         links.reach(groups);
         Self {
-            shape,
+            layout,
             shift,
-            gamma: config.leaftl_gamma,
-            capacity: config.bytes,
-            coalesce: config.flush_coalesce,
+            gamma: keys.leaftl_gamma,
+            capacity: bytes,
+            coalesce: keys.flush_coalesce,
             batch,
-            compaction_writes: config.leaftl_compaction_writes,
-            until_compaction: config.leaftl_compaction_writes,
+            compaction_writes: keys.leaftl_compaction_writes,
+            until_compaction: keys.leaftl_compaction_writes,
             groups: (0..groups).map(|_| Group::default()).collect(),
-            known: vec![false; shape.pages() as usize],
+            known: vec![false; layout.pages() as usize],
             owner: vec![0; (groups as usize) << shift],
             links,
             order: List::new(),
             group_bytes: 0,
             waiting: Vec::with_capacity(batch),
-            is_waiting: vec![0; shape.logical_units.div_ceil(64) as usize],
+            is_waiting: vec![0; layout.logical_units.div_ceil(64) as usize],
             moved: Vec::new(),
             by_place: Vec::with_capacity(batch),
             by_unit: Vec::with_capacity(batch),
-            stripe: Stripe::default(),
+            plane_order: SuperblockOrder::default(),
             by_number: Vec::with_capacity(1 << shift),
             plans: Default::default(),
             wrong: None,
         }
     }
 
+    fn check_keys(keys: &LeaftlKeys, page: PageSizes) -> Result<(), ConfigError> {
+        let named = (2 * u64::from(keys.leaftl_gamma) + 1) * u64::from(ENTRY_BYTES);
+        if keys.leaftl_gamma > 0 && named > page.spare_bytes {
+            let expected = format!(
+                "needs {named} bytes for the logical numbers of neighbours, but geometry.spare_bytes is {}",
+                page.spare_bytes
+            );
+            return refuse("leaftl_gamma", keys.leaftl_gamma, expected);
+        }
+        if keys.leaftl_batch_pages == 0 {
+            return refuse("leaftl_batch_pages", 0, "must be at least 1");
+        }
+        if keys.leaftl_compaction_writes == 0 {
+            return refuse("leaftl_compaction_writes", 0, "must be at least 1");
+        }
+        Ok(())
+    }
+
+    /// For a group at its largest, and a batch.
+    fn least_bytes(_: &LeaftlKeys, _: u64, layout: TranslationLayout) -> u64 {
+        16 << layout.shift.min(GROUP_SHIFT)
+    }
+
+    fn whole_table_bytes(keys: &LeaftlKeys, layout: TranslationLayout) -> u64 {
+        let [units, entries] = [layout.logical_units, layout.entries()].map(u64::from);
+        let groups = units.next_multiple_of(entries.min(256)) * 10;
+        groups + groups.div_ceil(3).min(8 * u64::from(keys.leaftl_batch_pages))
+    }
+
+    /// All segments stay in the tables, in memory of the drive or not: one for each unit, at worst.
+    fn table_bytes_at_most(keys: &LeaftlKeys, layout: TranslationLayout) -> TableBytes {
+        let more = 64 * u64::from(keys.leaftl_batch_pages.min(layout.logical_units));
+        TableBytes { per_unit: 48, per_node: 0, node_bytes: 1, per_page: 64, more }
+    }
+}
+
+impl Leaftl {
     #[inline]
     fn waits(&self, lpn: Lpn) -> bool {
         self.is_waiting[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
@@ -534,11 +612,11 @@ impl Leaftl {
     }
 
     fn tpn_of(&self, group: u32) -> u32 {
-        group >> (self.shape.shift - self.shift)
+        group >> (self.layout.shift - self.shift)
     }
 
     fn groups_of(&self, tpn: u32) -> std::ops::Range<u32> {
-        let shift = self.shape.shift - self.shift;
+        let shift = self.layout.shift - self.shift;
         (tpn << shift)..((tpn + 1) << shift).min(self.groups.len() as u32)
     }
 
@@ -552,7 +630,7 @@ impl Leaftl {
             !group.cached || (group.dirty && !self.coalesce)
         });
         let bytes: u32 = read.map(|group| group.stored_bytes(units)).sum();
-        bytes.min(self.shape.page_bytes() - ENTRY_BYTES)
+        bytes.min(self.layout.page_bytes() - ENTRY_BYTES)
     }
 
     /// All groups of the translation page in memory are as in flash.
@@ -570,7 +648,7 @@ impl Leaftl {
         }
         self.known[tpn as usize] = true;
         self.by_place.clear();
-        for lpn in self.shape.first(tpn).0..=self.shape.last(tpn).0 {
+        for lpn in self.layout.first(tpn).0..=self.layout.last(tpn).0 {
             let ppn = table[lpn as usize];
             if ppn != UNMAPPED {
                 self.by_place.push((ppn, lpn));
@@ -610,12 +688,12 @@ impl Leaftl {
         for near in changes.chunk_by(|a, b| a.0 >> 8 == b.0 >> 8) {
             let from = plain.points.len();
             plain.points.extend(near.iter().map(|&(key, ppn)| Point { offset: key as u8, ppn }));
-            plain.fit(from, self.gamma, &self.stripe);
+            plain.fit(from, self.gamma, &self.plane_order);
         }
         let mut best = &*plain;
-        if self.stripe.planes() > 1 && plain.fits.len() > 1 {
+        if self.plane_order.planes() > 1 && plain.fits.len() > 1 {
             for (plan, kind) in [(striped, Kind::Striped), (in_plane, Kind::InPlane)] {
-                Self::plan_in_stripe(plan, &mut self.by_number, changes, &self.stripe, kind);
+                Self::plan_in_plane_order(plan, &mut self.by_number, changes, &self.plane_order, kind);
                 if plan.bytes < best.bytes {
                     best = plan;
                 }
@@ -643,21 +721,21 @@ impl Leaftl {
     }
 
     /// Segments of `kind` for the changes of a group; `by_number` is for work.
-    fn plan_in_stripe(
+    fn plan_in_plane_order(
         plan: &mut Plan,
         by_number: &mut Vec<(u32, Point)>,
         changes: &[(u64, u32)],
-        stripe: &Stripe,
+        plane_order: &SuperblockOrder,
         kind: Kind,
     ) {
         // Clusters: what is near in the whole drive, or in each plane.
         let (near, plane): (u32, &dyn Fn(u32) -> u32) = if kind == Kind::Striped {
             (NEAR, &|_| 0)
         } else {
-            (NEAR * stripe.planes(), &|number| stripe.plane(number))
+            (NEAR * plane_order.planes(), &|number| plane_order.plane(number))
         };
         let point = |&(key, ppn): &(u64, u32)| {
-            let number = if ppn == UNMAPPED { UNMAPPED } else { stripe.number(ppn) };
+            let number = if ppn == UNMAPPED { UNMAPPED } else { plane_order.number(ppn) };
             (plane(number), Point { offset: key as u8, ppn: number })
         };
         by_number.clear();
@@ -674,7 +752,7 @@ impl Leaftl {
         for near in by_number.chunk_by(|a, b| a.0 == b.0) {
             let from = plan.points.len();
             plan.points.extend(near.iter().map(|(_, point)| *point));
-            plan.fit_exact(from, kind, stripe);
+            plan.fit_exact(from, kind, plane_order);
         }
     }
 
@@ -684,7 +762,7 @@ impl Leaftl {
         let learned = waiting.len() as u64;
         for lpn in &waiting {
             self.is_waiting[*lpn as usize / 64] = 0;
-            self.know(self.shape.tpn(Lpn(*lpn)), table);
+            self.know(self.layout.tpn(Lpn(*lpn)), table);
         }
         self.by_place.clear();
         self.by_place.extend(waiting.iter().map(|lpn| (table[*lpn as usize], *lpn)));
@@ -756,7 +834,7 @@ impl Leaftl {
             }
             _ => (UNMAPPED, false),
         };
-        if predicted == if numbered { self.stripe.number(actual) } else { actual } {
+        if predicted == if numbered { self.plane_order.number(actual) } else { actual } {
             return;
         }
         let told = found.is_some_and(|segment| segment.kind == Kind::Approximate);
@@ -782,7 +860,7 @@ impl MapCache for Leaftl {
         if cached {
             self.order.touch(&mut self.links, number);
         } else if !hit {
-            self.know(self.shape.tpn(lpn), table);
+            self.know(self.layout.tpn(lpn), table);
             need += u64::from(self.groups[number as usize].bytes);
         }
         if self.used() + need > self.capacity {
@@ -800,8 +878,8 @@ impl MapCache for Leaftl {
             // Nothing mapped takes the header of the group.
             let bytes = group.stored_bytes(1 << self.shift).max(ENTRY_BYTES);
             let first = number << self.shift;
-            let last = (first + (1 << self.shift) - 1).min(self.shape.logical_units - 1);
-            ops.push(MapOp::Fetch { tpn: self.shape.tpn(lpn), bytes, units: (Lpn(first), Lpn(last)) });
+            let last = (first + (1 << self.shift) - 1).min(self.layout.logical_units - 1);
+            ops.push(MapOp::Fetch { tpn: self.layout.tpn(lpn), bytes, units: (Lpn(first), Lpn(last)) });
         }
         if !waits {
             self.predict(lpn, table[lpn.index()], ops);
@@ -822,7 +900,7 @@ impl MapCache for Leaftl {
             self.wait(lpn);
             return true;
         }
-        if self.known[self.shape.tpn(lpn) as usize] {
+        if self.known[self.layout.tpn(lpn) as usize] {
             self.moved.push((lpn.0, table[lpn.index()]));
         }
         false
@@ -830,7 +908,7 @@ impl MapCache for Leaftl {
 
     fn rewritten(&mut self, tpn: u32) {
         self.by_place.clear();
-        let (first, last) = (self.shape.first(tpn).0, self.shape.last(tpn).0);
+        let (first, last) = (self.layout.first(tpn).0, self.layout.last(tpn).0);
         // The last move of each unit counts.
         for &(lpn, ppn) in self.moved.iter().rev().filter(|(lpn, _)| (first..=last).contains(lpn)) {
             let word = &mut self.is_waiting[lpn as usize / 64];
@@ -858,27 +936,15 @@ impl MapCache for Leaftl {
         self.used()
     }
 
-    fn lay_out(&mut self, stripe: Stripe) {
-        self.stripe = stripe;
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn opened(&mut self, block: BlockId, by_host: bool) {
-        self.stripe.opened(block, by_host);
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn wants_table(&self) -> bool {
-        true
-    }
-
-    fn wants_sorted_copies(&self) -> bool {
-        true
-    }
-
-    fn sorts_batches(&self) -> Option<usize> {
-        Some(self.batch)
-    }
-
-    fn insight(&self) -> Insight {
+    fn report(&self) -> CacheReport {
         let (mut accurate, mut approximate, mut lists, mut trimmed) = (0, 0, 0, 0);
         let cached = self.order.iter(&self.links).map(|number| &self.groups[number as usize]);
         for segment in cached.flat_map(|group| &group.segments) {
@@ -899,9 +965,9 @@ impl MapCache for Leaftl {
             ("trimmed_segments", trimmed),
             ("waiting_changes", self.waiting.len() as u64 * WAITING_BYTES),
         ];
-        Insight {
+        CacheReport {
             content_bytes: content_bytes.map(|(name, bytes)| (name.into(), bytes)).into(),
-            ..Insight::default()
+            ..CacheReport::default()
         }
     }
 
@@ -959,7 +1025,7 @@ impl MapCache for Leaftl {
         let lists = |group: &Group| group.top.capacity() + group.second.capacity() + group.unused.capacity();
         let lists: usize = self.groups.iter().map(lists).sum();
         self.links.table_bytes()
-            + self.stripe.table_bytes()
+            + self.plane_order.table_bytes()
             + (segments * size_of::<Segment>() + self.groups.capacity() * size_of::<Group>()) as u64
             + (self.owner.capacity() + lists) as u64 * 2
             + self.known.capacity() as u64
@@ -969,10 +1035,29 @@ impl MapCache for Leaftl {
     }
 }
 
+impl PlacementWishes for Leaftl {
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = plane_order;
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        self.plane_order.opened(block, by_host);
+    }
+
+    fn wants_sorted_copies(&self) -> bool {
+        true
+    }
+
+    fn sorts_batches(&self) -> Option<usize> {
+        Some(self.batch)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapcache::Intent;
+    use crate::mapcache::cache::Intent;
+    use crate::mapcache::superblock_order::superblock_order;
 
     fn points(points: &[(u8, u32)]) -> Vec<Point> {
         points.iter().map(|&(offset, ppn)| Point { offset, ppn }).collect()
@@ -987,7 +1072,7 @@ mod tests {
     /// The first segment made of the points.
     fn first_of(list: &[(u8, u32)], gamma: u32) -> (usize, Kind, Vec<u32>) {
         let mut plan = Plan { points: points(list), ..Plan::default() };
-        plan.fit(0, gamma, &Stripe::default());
+        plan.fit(0, gamma, &SuperblockOrder::default());
         assert_eq!(plan.fits.iter().map(|fit| fit.count).sum::<usize>(), list.len());
         assert_eq!(plan.fits.iter().map(Fit::bytes).sum::<usize>(), plan.bytes);
         told_of(plan.fits[0], &plan.points)
@@ -1037,37 +1122,37 @@ mod tests {
     }
 
     /// Four planes of eight blocks with four pages of two units.
-    fn striped(striping: &str) -> Stripe {
+    fn striped(striping: &str) -> SuperblockOrder {
         let text = format!(
             r#"{{ "geometry": {{ "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 4, "page_bytes": 8192,
                 "mapping_unit_bytes": 4096 }}, "ftl": {{ "striping": "{striping}" }} }}"#
         );
-        Stripe::new(&serde_json::from_str(&text).unwrap())
+        superblock_order(&text)
     }
 
     #[test]
     fn numbers_follow_the_turns_of_planes() {
-        let mut stripe = striped("dynamic");
+        let mut plane_order = striped("dynamic");
         let ppn = |plane, row, unit| (plane * 8 + row) * 8 + unit;
         let order = [ppn(0, 0, 0), ppn(0, 0, 1), ppn(1, 0, 0), ppn(1, 0, 1), ppn(2, 0, 0), ppn(2, 0, 1)];
         for (number, ppn) in order.iter().enumerate() {
-            assert_eq!(stripe.number(*ppn), number as u32);
-            assert_eq!(stripe.plane(number as u32), number as u32 / 2);
+            assert_eq!(plane_order.number(*ppn), number as u32);
+            assert_eq!(plane_order.plane(number as u32), number as u32 / 2);
         }
-        assert_eq!(stripe.number(ppn(0, 0, 2)), 8);
+        assert_eq!(plane_order.number(ppn(0, 0, 2)), 8);
         // Blocks of other rows that are opened one after the other stand side by side; copies do not come in between.
         let opened = [(0, 5), (1, 2), (2, 7), (3, 0)];
         for (plane, row) in opened {
-            stripe.opened(BlockId(plane * 8 + row), true);
-            stripe.opened(BlockId(plane * 8 + 6), false);
+            plane_order.opened(BlockId(plane * 8 + row), true);
+            plane_order.opened(BlockId(plane * 8 + 6), false);
         }
-        let first = stripe.number(ppn(0, 5, 0));
+        let first = plane_order.number(ppn(0, 5, 0));
         for (plane, row) in opened {
-            assert_eq!(stripe.number(ppn(plane, row, 0)), first + 2 * plane);
-            assert_eq!(stripe.number(ppn(plane, row, 7)), first + 2 * plane + 3 * 8 + 1);
+            assert_eq!(plane_order.number(ppn(plane, row, 0)), first + 2 * plane);
+            assert_eq!(plane_order.number(ppn(plane, row, 7)), first + 2 * plane + 3 * 8 + 1);
         }
         // No two units have the same.
-        let mut numbers: Vec<u32> = (0..256).map(|ppn| stripe.number(ppn)).collect();
+        let mut numbers: Vec<u32> = (0..256).map(|ppn| plane_order.number(ppn)).collect();
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), 256);
@@ -1075,29 +1160,32 @@ mod tests {
 
     #[test]
     fn lines_go_round_the_planes_or_follow_one() {
-        let stripe = striped("static");
+        let plane_order = striped("static");
         // Units 10 and 11 of each 16 places, 8 apart: those that come to lie in plane 1.
         let plane: Vec<Point> =
             points(&[(10, 102), (11, 103), (18, 110), (19, 111), (26, 118), (27, 119), (34, 130)]);
-        let fit = Fit::exact(&plane, Kind::InPlane, &stripe);
+        let fit = Fit::exact(&plane, Kind::InPlane, &plane_order);
         assert_eq!(told_of(fit, &plane), (6, Kind::InPlane, vec![102, 103, 110, 111, 118, 119]));
         // Without unit 18 the line would say too much.
         let gap = [&plane[..2], &plane[3..]].concat();
-        assert_eq!(Fit::exact(&gap, Kind::InPlane, &stripe).count, 2);
+        assert_eq!(Fit::exact(&gap, Kind::InPlane, &plane_order).count, 2);
         let round = points(&[(10, 102), (11, 103), (12, 104), (14, 106)]);
-        let fit = Fit::exact(&round, Kind::Striped, &stripe);
+        let fit = Fit::exact(&round, Kind::Striped, &plane_order);
         assert_eq!(told_of(fit, &round), (3, Kind::Striped, vec![102, 103, 104]));
     }
 
     fn cache(gamma: u32, bytes: u64) -> Leaftl {
-        let config = MapCacheConfig {
-            bytes,
+        let keys = LeaftlKeys {
             leaftl_gamma: gamma,
             leaftl_batch_pages: 8,
             leaftl_compaction_writes: 1000,
-            ..MapCacheConfig::default()
+            ..LeaftlKeys::default()
         };
-        Leaftl::new(&config, Shape { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 0 })
+        Leaftl::new(
+            &keys,
+            bytes,
+            TranslationLayout { logical_units: 2048, shift: 10, planes: 1, slots: 1, block_units: 0 },
+        )
     }
 
     /// Bytes and segments as (start, end, units, level) of the first group, after learning that `lpns` lie from `ppn` on.

@@ -4,7 +4,7 @@
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The neighbours of every node. Several lists may share them: a node is in one list at a time.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Links {
     /// Towards the most recent, towards the least recent.
     of: Vec<(u32, u32)>,
@@ -24,7 +24,7 @@ impl Links {
 }
 
 /// Nodes from the most to the least recent.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct List {
     pub(super) newest: u32,
     pub(super) oldest: u32,
@@ -98,7 +98,7 @@ impl List {
 }
 
 /// Nodes by the group that each is in, in no order: such as the changed entries of each translation page.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Groups {
     first: Vec<u32>,
     links: Links,
@@ -155,7 +155,7 @@ impl Groups {
 }
 
 /// A list that knows for each node between which of a few fixed ranks it stands.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RankedList {
     pub(super) list: List,
     /// Ascending, each at least 1.
@@ -258,7 +258,7 @@ impl RankedList {
 }
 
 /// A list that knows which nodes are its last few: what would leave if it had to be shorter by that number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct TailedList {
     first: List,
     last: List,
@@ -340,7 +340,7 @@ impl TailedList {
 }
 
 /// The most recent keys, up to a number of them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Recent {
     capacity: u32,
     links: Links,

@@ -8,15 +8,22 @@
 //!
 //! Interpretation: the size of a page (4 bytes for each head, 2 bits for each entry, 4 bytes) is that of a public
 //! implementation. Unmapped entries that follow each other are a run. On a drive whose planes take turns
-//! (`ftl.striping = "dynamic"`), addresses are consecutive in the order of turns ([`Stripe`]). Where the address names the
+//! (`ftl.striping = "dynamic"`), addresses are consecutive in the order of turns ([`SuperblockOrder`]). Where the address names the
 //! plane, an entry continues the run of the entry that was the turn before in its plane (the paper has one plane, where
 //! that is the entry before); the units of a NAND page continue each other. The write buffer is a fixed share of memory, and pages
 //! with at most `sparse_entries` changes go there: the paper fixes neither.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
-use crate::mapcache::{ENTRY_BYTES, Insight, Lookup, MapCache, MapOp, Shape, Stripe};
+use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::scheme::{Contrast, Scheme};
 
 /// Bytes of an entry in the write buffer: both addresses.
 const BUFFERED_BYTES: u32 = 8;
@@ -30,10 +37,45 @@ struct Page {
     in_memory: bool,
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SftlKeys {
+    /// Share of memory for the write buffer of single entries, from 0 (none) to 0.5. It is described as small: a tenth.
+    pub sparse_fraction: f64,
+    /// A page that leaves memory with at most this many changed entries leaves them in the write buffer. 32 take as much
+    /// there as the bit maps of a page of 4 KiB.
+    pub sparse_entries: u32,
+}
+
+impl Default for SftlKeys {
+    fn default() -> Self {
+        Self { sparse_fraction: 0.1, sparse_entries: 32 }
+    }
+}
+
+impl SftlKeys {
+    /// Entries that the write buffer takes, out of `bytes` of memory.
+    fn buffered_at_most(&self, bytes: u64) -> u32 {
+        (bytes as f64 * self.sparse_fraction / f64::from(BUFFERED_BYTES)).min(f64::from(1 << 28)) as u32
+    }
+}
+
+impl Scheme for Sftl {
+    const SUMMARY: &'static str = "Whole translation pages, compressed by runs of consecutive physical addresses; few \
+                                   changes wait in a buffer.";
+    const SOURCE: &'static str = "Jiang, Zhang, Yuan, Hu, Chen, MSST 2011";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "sparse_fraction", value: "0.2", with: &["map_cache.bytes=16384"] },
+        Contrast { key: "sparse_entries", value: "4", with: &["map_cache.bytes=16384"] },
+    ];
+    type Keys = SftlKeys;
+}
+
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sftl {
-    shape: Shape,
+    layout: TranslationLayout,
     /// Bytes for pages, and those in use.
     capacity: u64,
     used: u64,
@@ -42,7 +84,7 @@ pub struct Sftl {
     buffered: u32,
     sparse_entries: u32,
     /// Where planes take turns.
-    stripe: Option<Stripe>,
+    plane_order: Option<SuperblockOrder>,
     pages: Vec<Page>,
     links: Links,
     /// Pages in memory.
@@ -58,22 +100,21 @@ pub struct Sftl {
     words: usize,
 }
 
-impl Sftl {
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
-        let (pages, words) = (shape.pages() as usize, (shape.entries() as usize).div_ceil(64));
-        let buffer_capacity = Self::buffered_at_most(config);
-        let sparse_entries = config.sparse_entries.min(shape.entries());
+impl MapCacheScheme for Sftl {
+    fn new(keys: &SftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
+        let (pages, words) = (layout.pages() as usize, (layout.entries() as usize).div_ceil(64));
+        let buffer_capacity = keys.buffered_at_most(bytes);
+        let sparse_entries = keys.sparse_entries.min(layout.entries());
         let mut links = Links::default();
-        links.reach(shape.pages() - 1);
+        links.reach(layout.pages() - 1);
         Self {
-            shape,
-            capacity: config.bytes - u64::from(buffer_capacity * BUFFERED_BYTES),
+            layout,
+            capacity: bytes - u64::from(buffer_capacity * BUFFERED_BYTES),
             used: 0,
             buffer_capacity,
             buffered: 0,
             sparse_entries,
-            stripe: None,
+            plane_order: None,
             pages: vec![Page { heads: 0, changed: 0, in_memory: false }; pages],
             links,
             recent: List::new(),
@@ -85,35 +126,60 @@ impl Sftl {
         }
     }
 
-    fn buffered_at_most(config: &MapCacheConfig) -> u32 {
-        (config.bytes as f64 * config.sparse_fraction / f64::from(BUFFERED_BYTES)).min(f64::from(1 << 28))
-            as u32
+    fn check_keys(keys: &SftlKeys, _: PageSizes) -> Result<(), ConfigError> {
+        if !(0.0..=0.5).contains(&keys.sparse_fraction) {
+            return refuse("sparse_fraction", keys.sparse_fraction, "must be from 0 to 0.5");
+        }
+        if keys.sparse_entries == 0 {
+            let expected = "must be at least 1 (sparse_fraction = 0: no buffer)";
+            return refuse("sparse_entries", 0, expected);
+        }
+        if keys.sparse_entries != SftlKeys::default().sparse_entries && keys.sparse_fraction == 0.0 {
+            let expected = "has no effect with map_cache.sparse_fraction = 0: there is no write buffer";
+            return refuse("sparse_entries", keys.sparse_entries, expected);
+        }
+        Ok(())
     }
 
-    /// The least memory with which a page fits that has no runs at all.
-    pub(crate) fn least_bytes(config: &MapCacheConfig, page_bytes: u64) -> u64 {
-        page_bytes + page_bytes / 16 + 4 + u64::from(Self::buffered_at_most(config) * BUFFERED_BYTES)
+    /// For a page that has no runs at all.
+    fn least_bytes(keys: &SftlKeys, bytes: u64, layout: TranslationLayout) -> u64 {
+        let page = u64::from(layout.page_bytes());
+        page + page / 16 + 4 + u64::from(keys.buffered_at_most(bytes) * BUFFERED_BYTES)
     }
 
+    fn whole_table_bytes(keys: &SftlKeys, layout: TranslationLayout) -> u64 {
+        let [units, pages, entries] = [layout.logical_units, layout.pages(), layout.entries()].map(u64::from);
+        // A write makes three heads at most of one.
+        let bytes = 4 * units + pages * (entries / 4 + 4) + 3 * 4;
+        (bytes as f64 / (1.0 - keys.sparse_fraction)).ceil() as u64
+    }
+
+    fn table_bytes_at_most(keys: &SftlKeys, _: TranslationLayout) -> TableBytes {
+        let more = 16 * u64::from(keys.sparse_entries);
+        TableBytes { per_unit: 1, per_node: 0, node_bytes: 1, per_page: 40, more }
+    }
+}
+
+impl Sftl {
     /// The word and the bit of an entry.
     #[inline]
     fn bit(&self, lpn: Lpn) -> (usize, u64) {
-        let offset = lpn.0 & (self.shape.entries() - 1);
-        (self.shape.tpn(lpn) as usize * self.words + offset as usize / 64, 1 << (offset % 64))
+        let offset = lpn.0 & (self.layout.entries() - 1);
+        (self.layout.tpn(lpn) as usize * self.words + offset as usize / 64, 1 << (offset % 64))
     }
 
     fn bytes(&self, tpn: u32) -> u64 {
-        u64::from(self.pages[tpn as usize].heads * ENTRY_BYTES + self.shape.entries() / 4 + 4)
+        u64::from(self.pages[tpn as usize].heads * ENTRY_BYTES + self.layout.entries() / 4 + 4)
     }
 
     /// Whether an entry is the head of a run, by the addresses of `table`.
     #[inline]
     fn starts_run(&self, lpn: u32, table: &[u32]) -> bool {
-        if let Some(stripe) = &self.stripe {
-            return self.starts_run_of_turns(lpn, table, stripe);
+        if let Some(plane_order) = &self.plane_order {
+            return self.starts_run_of_turns(lpn, table, plane_order);
         }
-        let Shape { slots, planes, .. } = self.shape;
-        let offset = lpn & (self.shape.entries() - 1);
+        let TranslationLayout { slots, planes, .. } = self.layout;
+        let offset = lpn & (self.layout.entries() - 1);
         // How far back the entry is that it may continue, and how far its address is on.
         let (back, step) = if offset & (slots - 1) == 0 { (slots * planes, slots) } else { (1, 1) };
         if offset < back {
@@ -128,14 +194,14 @@ impl Sftl {
     }
 
     /// The same where planes take turns.
-    fn starts_run_of_turns(&self, lpn: u32, table: &[u32], stripe: &Stripe) -> bool {
-        if lpn & (self.shape.entries() - 1) == 0 {
+    fn starts_run_of_turns(&self, lpn: u32, table: &[u32], plane_order: &SuperblockOrder) -> bool {
+        if lpn & (self.layout.entries() - 1) == 0 {
             return true;
         }
         match (table[lpn as usize - 1], table[lpn as usize]) {
             (u32::MAX, here) => here != u32::MAX,
             (_, u32::MAX) => true,
-            (before, here) => stripe.number(here) != stripe.number(before).wrapping_add(1),
+            (before, here) => plane_order.number(here) != plane_order.number(before).wrapping_add(1),
         }
     }
 
@@ -148,7 +214,7 @@ impl Sftl {
             return;
         }
         self.is_head[word] ^= bit;
-        let page = &mut self.pages[self.shape.tpn(Lpn(lpn)) as usize];
+        let page = &mut self.pages[self.layout.tpn(Lpn(lpn)) as usize];
         let bytes = u64::from(page.in_memory) * u64::from(ENTRY_BYTES);
         if head {
             page.heads += 1;
@@ -162,17 +228,17 @@ impl Sftl {
     /// The address of `lpn` is another: it and those that may continue it.
     #[inline]
     fn address_changed(&mut self, lpn: Lpn, table: &[u32]) {
-        let tpn = self.shape.tpn(lpn);
+        let tpn = self.layout.tpn(lpn);
         if self.pages[tpn as usize].heads == 0 {
             return;
         }
-        let Shape { slots, planes, .. } = self.shape;
+        let TranslationLayout { slots, planes, .. } = self.layout;
         self.judge(lpn.0, table);
-        let room = self.shape.last(tpn).0 - lpn.0;
-        if (self.stripe.is_some() || lpn.0 & (slots - 1) != slots - 1) && room > 0 {
+        let room = self.layout.last(tpn).0 - lpn.0;
+        if (self.plane_order.is_some() || lpn.0 & (slots - 1) != slots - 1) && room > 0 {
             self.judge(lpn.0 + 1, table);
         }
-        if self.stripe.is_none() && lpn.0 & (slots - 1) == 0 && room >= slots * planes {
+        if self.plane_order.is_none() && lpn.0 & (slots - 1) == 0 && room >= slots * planes {
             self.judge(lpn.0 + slots * planes, table);
         }
     }
@@ -180,7 +246,7 @@ impl Sftl {
     /// Count the runs of a page that comes into memory for the first time.
     fn count_heads(&mut self, tpn: u32, table: &[u32]) {
         if self.pages[tpn as usize].heads == 0 {
-            for lpn in self.shape.first(tpn).0..=self.shape.last(tpn).0 {
+            for lpn in self.layout.first(tpn).0..=self.layout.last(tpn).0 {
                 if self.starts_run(lpn, table) {
                     let (word, bit) = self.bit(Lpn(lpn));
                     self.is_head[word] |= bit;
@@ -193,7 +259,7 @@ impl Sftl {
     #[inline]
     fn set_newer(&mut self, lpn: Lpn) {
         let (word, bit) = self.bit(lpn);
-        let page = &mut self.pages[self.shape.tpn(lpn) as usize];
+        let page = &mut self.pages[self.layout.tpn(lpn) as usize];
         page.changed += u32::from(self.newer[word] & bit == 0);
         self.newer[word] |= bit;
     }
@@ -242,7 +308,7 @@ impl Sftl {
             let flushed = self.by_buffered[self.fullest as usize].oldest;
             ops.push(MapOp::WriteBack {
                 tpn: flushed,
-                rest_bytes: self.shape.page_bytes() - self.fullest * ENTRY_BYTES,
+                rest_bytes: self.layout.page_bytes() - self.fullest * ENTRY_BYTES,
             });
             self.leave_buffer(flushed);
             self.clean(flushed);
@@ -255,7 +321,7 @@ impl Sftl {
 
 impl MapCache for Sftl {
     fn lookup(&mut self, lookup: Lookup, table: &[u32], ops: &mut Vec<MapOp>) -> bool {
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         // A change makes heads of the entry and of the two at most that may have continued it.
         let growth = if lookup.changes() { 3 * u64::from(ENTRY_BYTES) } else { 0 };
         let in_memory = self.pages[tpn as usize].in_memory;
@@ -271,7 +337,7 @@ impl MapCache for Sftl {
             self.count_heads(tpn, table);
             let bytes = self.bytes(tpn);
             self.make_room(bytes + growth, NONE, ops);
-            ops.push(self.shape.fetch_all(tpn));
+            ops.push(MapOp::fetch_page(self.layout, tpn));
             self.pages[tpn as usize].in_memory = true;
             self.recent.enter(&mut self.links, tpn);
             self.used += bytes;
@@ -288,7 +354,7 @@ impl MapCache for Sftl {
 
     fn moved(&mut self, lpn: Lpn, table: &[u32]) -> bool {
         self.address_changed(lpn, table);
-        if self.pages[self.shape.tpn(lpn) as usize].in_memory {
+        if self.pages[self.layout.tpn(lpn) as usize].in_memory {
             self.set_newer(lpn);
             return true;
         }
@@ -311,25 +377,19 @@ impl MapCache for Sftl {
         self.used + u64::from(self.buffered * BUFFERED_BYTES)
     }
 
-    fn lay_out(&mut self, stripe: Stripe) {
-        self.stripe = stripe.dynamic.then_some(stripe);
+    fn wishes(&self) -> Option<&dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn opened(&mut self, block: BlockId, by_host: bool) {
-        if let Some(stripe) = &mut self.stripe {
-            stripe.opened(block, by_host);
-        }
+    fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
+        Some(self)
     }
 
-    fn wants_table(&self) -> bool {
-        true
-    }
-
-    fn insight(&self) -> Insight {
+    fn report(&self) -> CacheReport {
         let content = [("compressed_pages", self.used), ("write_buffer", self.used_bytes() - self.used)];
-        Insight {
+        CacheReport {
             content_bytes: content.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
-            ..Insight::default()
+            ..CacheReport::default()
         }
     }
 
@@ -380,20 +440,34 @@ impl MapCache for Sftl {
 
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
-            + self.stripe.as_ref().map_or(0, Stripe::table_bytes)
+            + self.plane_order.as_ref().map_or(0, SuperblockOrder::table_bytes)
             + (self.pages.capacity() * size_of::<Page>() + self.by_buffered.capacity() * size_of::<List>())
                 as u64
             + (self.newer.capacity() + self.is_head.capacity()) as u64 * 8
     }
 }
 
+impl PlacementWishes for Sftl {
+    fn set_plane_order(&mut self, plane_order: SuperblockOrder) {
+        self.plane_order = plane_order.dynamic.then_some(plane_order);
+    }
+
+    fn opened(&mut self, block: BlockId, by_host: bool) {
+        if let Some(plane_order) = &mut self.plane_order {
+            plane_order.opened(block, by_host);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapcache::Intent::{self, Read, Write};
+    use crate::mapcache::cache::Intent::{self, Read, Write};
+    use crate::mapcache::superblock_order::superblock_order;
 
     /// Pages of 128 entries: 36 bytes, and 4 for each run.
-    const SHAPE: Shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
+    const LAYOUT: TranslationLayout =
+        TranslationLayout { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
 
     struct Drive {
         cache: Sftl,
@@ -402,10 +476,13 @@ mod tests {
     }
 
     impl Drive {
-        fn new(bytes: u64, sparse_fraction: f64, shape: Shape) -> Self {
-            let config =
-                MapCacheConfig { bytes, sparse_fraction, sparse_entries: 2, ..MapCacheConfig::default() };
-            Self { cache: Sftl::new(&config, shape), table: (0..shape.logical_units).collect(), next: 5000 }
+        fn new(bytes: u64, sparse_fraction: f64, layout: TranslationLayout) -> Self {
+            let keys = SftlKeys { sparse_fraction, sparse_entries: 2 };
+            Self {
+                cache: Sftl::new(&keys, bytes, layout),
+                table: (0..layout.logical_units).collect(),
+                next: 5000,
+            }
         }
 
         fn access(&mut self, lpn: u32, intent: Intent) -> (bool, Vec<MapOp>) {
@@ -428,7 +505,7 @@ mod tests {
 
     #[test]
     fn runs_split_and_join() {
-        let mut drive = Drive::new(4096, 0.0, SHAPE);
+        let mut drive = Drive::new(4096, 0.0, LAYOUT);
         assert_eq!(drive.access(10, Read), (false, vec![fetch(0)]));
         // One run: 4 bytes, 2 bits for each of 128 entries, 4 bytes.
         assert_eq!(drive.cache.used_bytes(), 4 + 32 + 4);
@@ -451,8 +528,8 @@ mod tests {
     #[test]
     fn a_striped_drive_has_a_run_for_each_plane() {
         // Units of NAND pages of 2, which go round 4 planes of 1000 units each.
-        let shape = Shape { slots: 2, planes: 4, ..SHAPE };
-        let mut drive = Drive::new(4096, 0.0, shape);
+        let layout = TranslationLayout { slots: 2, planes: 4, ..LAYOUT };
+        let mut drive = Drive::new(4096, 0.0, layout);
         for (lpn, ppn) in (0..).zip(&mut drive.table) {
             *ppn = lpn / 2 % 4 * 1000 + lpn / 8 * 2 + lpn % 2;
         }
@@ -467,9 +544,9 @@ mod tests {
     fn planes_that_take_turns_have_one_run() {
         let text = r#"{ "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 128,
             "page_bytes": 8192, "mapping_unit_bytes": 4096 }, "ftl": { "striping": "dynamic" } }"#;
-        let stripe = Stripe::new(&serde_json::from_str(text).unwrap());
-        let mut drive = Drive::new(4096, 0.0, Shape { slots: 2, planes: 4, ..SHAPE });
-        drive.cache.lay_out(stripe);
+        let plane_order = superblock_order(text);
+        let mut drive = Drive::new(4096, 0.0, TranslationLayout { slots: 2, planes: 4, ..LAYOUT });
+        drive.cache.set_plane_order(plane_order);
         // Pages of 2 units go round from the second plane on, in blocks of another row each, opened one after the other.
         let rows = [3, 5, 0, 7];
         for plane in 0..4 {
@@ -489,7 +566,7 @@ mod tests {
     #[test]
     fn few_changes_wait_in_the_buffer_and_the_fullest_page_is_written() {
         // 36 bytes for 4 buffered entries, and 188 for pages: 4 of one run, or 3 with some room.
-        let mut drive = Drive::new(188 + 36, 36.0 / 224.0, SHAPE);
+        let mut drive = Drive::new(188 + 36, 36.0 / 224.0, LAYOUT);
         drive.access(0, Write);
         drive.access(128, Write);
         drive.access(129, Write);

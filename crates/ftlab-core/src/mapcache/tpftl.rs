@@ -16,10 +16,15 @@
 //! collection changes keeps its time, and leaves after the changed ones of its node. When collection writes a translation
 //! page, the changes of its node go along.
 
-use crate::config::MapCacheConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::geometry::Lpn;
+use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
-use crate::mapcache::{Insight, Lookup, MapCache, MapOp, Shape};
+use crate::mapcache::scheme::{MapCacheScheme, TableBytes};
+use crate::scheme::{Contrast, Scheme};
 
 /// What an entry and a node take.
 const CACHED_BYTES: u32 = 6;
@@ -34,7 +39,7 @@ struct Entry {
 }
 
 /// The entries of a translation page.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Node {
     clean: List,
     dirty: List,
@@ -54,10 +59,34 @@ impl Node {
     }
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TpftlKeys {
+    /// By how many translation pages memory must have fewer, or more again, for accesses to count as sequential, or not; 0
+    /// is without selective prefetching. 3 is the paper's.
+    pub selective_threshold: u32,
+}
+
+impl Default for TpftlKeys {
+    fn default() -> Self {
+        Self { selective_threshold: 3 }
+    }
+}
+
+impl Scheme for Tpftl {
+    const SUMMARY: &'static str = "Two-level LRU: entries clustered by translation page; request-level and selective \
+                                   prefetching; batch updates.";
+    const SOURCE: &'static str = "Zhou, Wu, Huang, He, Zhou, Xie, EuroSys 2015";
+    const CONTRASTS: &'static [Contrast] =
+        &[Contrast { key: "selective_threshold", value: "1", with: &["map_cache.bytes=600"] }];
+    type Keys = TpftlKeys;
+}
+
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tpftl {
-    shape: Shape,
+    layout: TranslationLayout,
     capacity: u64,
     used: u64,
     now: u64,
@@ -80,25 +109,21 @@ pub struct Tpftl {
     selective: u64,
 }
 
-impl Tpftl {
-    /// Memory for one entry.
-    pub(crate) const LEAST_BYTES: u32 = CACHED_BYTES + NODE_BYTES;
-
-    /// Empty, for a drive of this shape.
-    pub fn new(config: &MapCacheConfig, shape: Shape) -> Self {
+impl MapCacheScheme for Tpftl {
+    fn new(keys: &TpftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
         let node = |_| Node { clean: List::new(), dirty: List::new(), times: 0, place: NONE };
         Self {
-            shape,
-            capacity: config.bytes,
+            layout,
+            capacity: bytes,
             used: 0,
             now: 0,
             entries: Vec::new(),
             unused: Vec::new(),
             links: Links::default(),
-            entry_of: vec![0; shape.logical_units as usize],
-            nodes: (0..shape.pages()).map(node).collect(),
-            order: Vec::with_capacity(shape.pages() as usize),
-            selective_threshold: config.selective_threshold.into(),
+            entry_of: vec![0; layout.logical_units as usize],
+            nodes: (0..layout.pages()).map(node).collect(),
+            order: Vec::with_capacity(layout.pages() as usize),
+            selective_threshold: keys.selective_threshold.into(),
             nodes_change: 0,
             sequential: false,
             single: 0,
@@ -107,6 +132,20 @@ impl Tpftl {
         }
     }
 
+    fn least_bytes(_: &TpftlKeys, _: u64, _: TranslationLayout) -> u64 {
+        (CACHED_BYTES + NODE_BYTES).into()
+    }
+
+    fn whole_table_bytes(_: &TpftlKeys, layout: TranslationLayout) -> u64 {
+        6 * u64::from(layout.logical_units) + 4 * u64::from(layout.pages())
+    }
+
+    fn table_bytes_at_most(_: &TpftlKeys, _: TranslationLayout) -> TableBytes {
+        TableBytes { per_unit: 4, per_node: 28, node_bytes: ENTRY_BYTES.into(), per_page: 64, more: 0 }
+    }
+}
+
+impl Tpftl {
     #[inline]
     fn find(&self, lpn: Lpn) -> u32 {
         self.entry_of[lpn.index()].wrapping_sub(1)
@@ -180,7 +219,7 @@ impl Tpftl {
     fn set_dirty(&mut self, entry: u32) {
         let Entry { lpn, dirty, .. } = self.entries[entry as usize];
         if !dirty {
-            let node = &mut self.nodes[self.shape.tpn(Lpn(lpn)) as usize];
+            let node = &mut self.nodes[self.layout.tpn(Lpn(lpn)) as usize];
             node.clean.remove(&mut self.links, entry);
             node.dirty.enter(&mut self.links, entry);
             self.entries[entry as usize].dirty = true;
@@ -215,7 +254,7 @@ impl Tpftl {
     fn evict_from(&mut self, tpn: u32, ops: &mut Vec<MapOp>) {
         let node = &self.nodes[tpn as usize];
         if node.clean.len == 0 {
-            let rest_bytes = self.shape.page_bytes() - node.len() * super::ENTRY_BYTES;
+            let rest_bytes = self.layout.page_bytes() - node.len() * ENTRY_BYTES;
             ops.push(MapOp::WriteBack { tpn, rest_bytes });
             self.clean(tpn);
         }
@@ -245,7 +284,7 @@ impl Tpftl {
         }
         self.entry_of[lpn as usize] = entry + 1;
         self.used += u64::from(CACHED_BYTES);
-        let node = &mut self.nodes[self.shape.tpn(Lpn(lpn)) as usize];
+        let node = &mut self.nodes[self.layout.tpn(Lpn(lpn)) as usize];
         node.clean.enter(&mut self.links, entry);
         node.times += self.now;
     }
@@ -253,11 +292,11 @@ impl Tpftl {
     /// The last entry that a miss would like to have.
     fn window(&mut self, lookup: Lookup) -> u32 {
         let lpn = lookup.lpn.0;
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         let mut more = lookup.rest;
         let mut loads = if more > 0 { &mut self.by_request } else { &mut self.single };
         if self.sequential {
-            let first = self.shape.first(tpn).0;
+            let first = self.layout.first(tpn).0;
             let before = self.entry_of[first as usize..lpn as usize].iter().rev();
             let consecutive = before.take_while(|entry| **entry != 0).count() as u32;
             if consecutive > more {
@@ -266,12 +305,12 @@ impl Tpftl {
             }
         }
         *loads += 1;
-        lpn.saturating_add(more).min(self.shape.last(tpn).0)
+        lpn.saturating_add(more).min(self.layout.last(tpn).0)
     }
 
     fn miss(&mut self, lookup: Lookup, ops: &mut Vec<MapOp>) {
         let lpn = lookup.lpn.0;
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         let end = self.window(lookup);
         let is_known = self.nodes[tpn as usize].len() > 0;
         // As many as fit when no more than the coldest node goes.
@@ -303,11 +342,7 @@ impl Tpftl {
             }
             at += 1;
         }
-        ops.push(MapOp::Fetch {
-            tpn,
-            bytes: (at - lpn) * super::ENTRY_BYTES,
-            units: (Lpn(lpn), Lpn(at - 1)),
-        });
+        ops.push(MapOp::Fetch { tpn, bytes: (at - lpn) * ENTRY_BYTES, units: (Lpn(lpn), Lpn(at - 1)) });
         if self.nodes[tpn as usize].place == NONE {
             self.enter_node(tpn);
         } else {
@@ -330,7 +365,7 @@ impl MapCache for Tpftl {
             self.miss(lookup, ops);
             return false;
         }
-        let tpn = self.shape.tpn(lookup.lpn);
+        let tpn = self.layout.tpn(lookup.lpn);
         let entry = &mut self.entries[found as usize];
         let node = &mut self.nodes[tpn as usize];
         node.times += self.now - entry.time;
@@ -371,7 +406,7 @@ impl MapCache for Tpftl {
         (self.single, self.by_request, self.selective) = (0, 0, 0);
     }
 
-    fn insight(&self) -> Insight {
+    fn report(&self) -> CacheReport {
         let windows = [("entry", self.single), ("request", self.by_request), ("selective", self.selective)];
         let dirty: u64 =
             self.order.iter().map(|(_, tpn)| u64::from(self.nodes[*tpn as usize].dirty.len)).sum();
@@ -379,10 +414,10 @@ impl MapCache for Tpftl {
         let dirty = dirty * u64::from(CACHED_BYTES);
         let content =
             [("unchanged_entries", self.used - nodes - dirty), ("changed_entries", dirty), ("nodes", nodes)];
-        Insight {
+        CacheReport {
             windows: windows.map(|(name, count)| (name.to_owned(), count)).to_vec(),
             content_bytes: content.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
-            ..Insight::default()
+            ..CacheReport::default()
         }
     }
 
@@ -393,7 +428,7 @@ impl MapCache for Tpftl {
             for (list, dirty) in [(&node.clean, false), (&node.dirty, true)] {
                 for entry in list.iter(&self.links) {
                     let Entry { time, lpn, dirty: told } = self.entries[entry as usize];
-                    if self.find(Lpn(lpn)) != entry || told != dirty || self.shape.tpn(Lpn(lpn)) != tpn {
+                    if self.find(Lpn(lpn)) != entry || told != dirty || self.layout.tpn(Lpn(lpn)) != tpn {
                         return Err(format!("the entry of logical unit {lpn} is not in its place"));
                     }
                     times += time;
@@ -433,18 +468,14 @@ impl MapCache for Tpftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapcache::Intent::{self, Read, Write};
+    use crate::mapcache::cache::Intent::{self, Read, Write};
 
     /// Pages of 128 entries.
-    const SHAPE: Shape = Shape { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
+    const LAYOUT: TranslationLayout =
+        TranslationLayout { logical_units: 1024, shift: 7, slots: 1, planes: 1, block_units: 0 };
 
     fn cache(entries: u64, nodes: u64, selective_threshold: u32) -> Tpftl {
-        let config = MapCacheConfig {
-            bytes: entries * 6 + nodes * 4,
-            selective_threshold,
-            ..MapCacheConfig::default()
-        };
-        Tpftl::new(&config, SHAPE)
+        Tpftl::new(&TpftlKeys { selective_threshold }, entries * 6 + nodes * 4, LAYOUT)
     }
 
     fn access(cache: &mut Tpftl, lpn: u32, intent: Intent, rest: u32) -> (bool, Vec<MapOp>) {
@@ -468,7 +499,7 @@ mod tests {
         assert_eq!(access(&mut cache, 128, Read, 4), (false, vec![fetch(128, 5)]));
         assert_eq!(cache.used_bytes(), (8 + 5) * 6 + 2 * 4);
         assert_eq!(
-            cache.insight().windows,
+            cache.report().windows,
             [("entry".into(), 0), ("request".into(), 2), ("selective".into(), 0)]
         );
     }
@@ -527,7 +558,7 @@ mod tests {
         assert_eq!((cache.order.len(), at), (2, 3 * 128 + 15));
         // 15 predecessors are there: 16 entries are wanted, and 7 fit into those 8 bytes and the 34 of page 2.
         assert_eq!(access(&mut cache, at, Read, 0), (false, vec![fetch(at, 7)]));
-        assert_eq!(cache.insight().windows[2], ("selective".into(), 1));
+        assert_eq!(cache.report().windows[2], ("selective".into(), 1));
         for lpn in at + 1..at + 7 {
             assert_eq!(access(&mut cache, lpn, Read, 0), (true, vec![]));
         }

@@ -1,13 +1,108 @@
 //! The table in flash: a mapping cache, what its choices cost, and what translation pages hold.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::config::DeviceConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{DeviceConfig, Model};
+use crate::ftl::page::capacity::translation_layout;
 use crate::geometry::Lpn;
-use crate::mapcache::{Lookup, MapCache, MapCacheKind, MapOp, Shape};
-use crate::metrics::series::MapTotals;
-use crate::metrics::summary::{MapCacheSummary, MapPenalty};
+use crate::mapcache::MapCacheKind;
+use crate::mapcache::cache::{Lookup, MapCache, MapOp};
+use crate::mapcache::layout::TranslationLayout;
+use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::metrics::report::Counts;
+use crate::metrics::series::{Reading, Readings};
 use crate::time::{Rate, Time};
+
+/// The object `map_cache` of the summary. Penalties are what its steps take on an idle drive, added up (equations 1 to 4
+/// of the IEEK paper 2012-50-3-10); what they cost a request among others shows in its latency.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MapCacheSummary {
+    /// `map_cache.kind`.
+    pub kind: String,
+    /// Memory that it may use.
+    pub bytes: u64,
+    /// Memory in use at the end.
+    pub used_bytes: u64,
+    /// Translation pages of the drive.
+    pub translation_pages: u32,
+    /// Looks into the table: one for each mapping unit that the host reads, writes or trims.
+    pub lookups: u64,
+    /// Lookups for which nothing had to be fetched.
+    pub hits: u64,
+    /// `hits / lookups`.
+    pub hit_ratio: f64,
+    /// Reads of translation pages from flash, for whatever reason; those of data pages predicted wrongly are none.
+    pub flash_reads: u64,
+    /// Translation pages programmed, copies included.
+    pub flash_programs: u64,
+    /// `penalty_ns.total / lookups`.
+    pub mean_penalty_ns: f64,
+    /// `penalty_ns.total / (lookups - hits)`.
+    pub mean_miss_penalty_ns: f64,
+    /// Penalties in all, by part.
+    pub penalty_ns: MapPenalty,
+    /// Reads that answered misses. A translation page that was never written is not read.
+    pub fetches: u64,
+    /// Bytes that they brought.
+    pub fetch_bytes: u64,
+    /// Translation pages written because changed entries left memory.
+    pub write_backs: u64,
+    /// Of these, those of which a rest had to be read first.
+    pub rest_reads: u64,
+    /// Lookups whose prediction was wrong (`leaftl`).
+    #[serde(skip_serializing_if = "none_of")]
+    pub mispredictions: u64,
+    /// Translation pages written because collection moved data whose entries were not in memory.
+    pub gc_updates: u64,
+    /// Of `gc.collections`, those of blocks of translation pages.
+    pub collections: u64,
+    /// Translation pages that were copied out of them (`gc.pages_copied` counts mapping units).
+    pub pages_copied: u64,
+    /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub windows: BTreeMap<String, u64>,
+    /// Scores of the windows at the end (`bsb`); blocks that are block-mapped, and bytes that their entries may take (`cftl`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, f64>,
+    /// Memory in use at the end by kind of content, for schemes that have several.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub content_bytes: BTreeMap<String, u64>,
+}
+
+impl Counts for MapCacheSummary {
+    const NAME: &'static str = "map_cache";
+}
+
+/// Penalties by part; the parts sum to `total`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MapPenalty {
+    /// In all.
+    pub total: f64,
+    /// Fetching what is missing (T_rm).
+    pub fetch: f64,
+    /// Writing translation pages back (T_pf).
+    pub program: f64,
+    /// Reading what memory does not hold of them (T_rf).
+    pub rest: f64,
+    /// Reading data that were predicted wrongly (`leaftl`): one page for each, also where a drive reads two or none.
+    #[serde(skip_serializing_if = "nothing")]
+    pub probe: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn none_of(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn nothing(ns: &f64) -> bool {
+    *ns == 0.0
+}
 
 /// What steps on translation pages take where nothing else is going on (equations 2 to 4 of the IEEK paper
 /// 2012-50-3-10): command, array and transfer.
@@ -21,7 +116,7 @@ struct Prices {
 impl Prices {
     fn new(config: &DeviceConfig) -> Self {
         let timing = &config.timing;
-        let classes = config.cell.kind.classes();
+        let classes = config.cell.kind.kind().classes();
         // Translation pages come to lie on pages of every class.
         let mean = |times: &crate::config::ClassTimes| {
             let sum: f64 = classes.iter().filter_map(|class| times.get(*class)).sum();
@@ -69,17 +164,17 @@ pub(crate) struct MapCounts {
 }
 
 /// The entries of the page table and of the block table in flash.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Persisted {
     units: Vec<u32>,
     blocks: Vec<u32>,
 }
 
 /// A mapping cache over a table in flash.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Translation {
     pub(crate) cache: Box<dyn MapCache>,
-    pub(crate) shape: Shape,
+    pub(crate) layout: TranslationLayout,
     /// What the last lookup takes.
     pub(crate) ops: Vec<MapOp>,
     pub(crate) counts: MapCounts,
@@ -97,22 +192,29 @@ pub struct Translation {
 impl Translation {
     /// For a validated configuration; `None` when the table is in memory.
     pub(crate) fn new(config: &DeviceConfig, verify: bool) -> Option<Self> {
-        let shape = Shape::new(config);
-        let cache = MapCacheKind::build(config, shape)?;
-        let pages = shape.all_pages();
+        let layout = translation_layout(config);
+        let order = match config.model {
+            Model::Drive => {
+                let dynamic = config.ftl.placement.goes_by_turn();
+                SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
+            }
+            Model::MappingCache => SuperblockOrder::default(),
+        };
+        let cache = config.map_cache.kind.build(layout, order)?;
+        let pages = layout.all_pages();
         let unmapped = |entries: u32| vec![u32::MAX; entries as usize];
         Some(Self {
             cache,
-            shape,
+            layout,
             ops: Vec::with_capacity(64),
             counts: MapCounts::default(),
-            kind: config.map_cache.kind,
-            capacity_bytes: config.map_cache.bytes,
+            kind: config.map_cache.kind.kind(),
+            capacity_bytes: config.map_cache.kind.bytes(),
             unit_bytes: config.unit_bytes() as u32,
             prices: Prices::new(config),
             persisted: verify.then(|| Persisted {
-                units: unmapped(shape.logical_units),
-                blocks: unmapped(shape.blocks()),
+                units: unmapped(layout.logical_units),
+                blocks: unmapped(layout.blocks()),
             }),
             pending: Vec::with_capacity(pages as usize),
             is_pending: vec![false; pages as usize],
@@ -148,7 +250,7 @@ impl Translation {
             MapOp::Fetch { .. } => {}
             MapOp::WriteBack { rest_bytes, .. } => {
                 counts.write_backs += 1;
-                counts.program_ps += self.prices.program(self.shape.page_bytes());
+                counts.program_ps += self.prices.program(self.layout.page_bytes());
                 if existed && rest_bytes > 0 {
                     counts.rest_reads += 1;
                     counts.rest_ps += self.prices.read(rest_bytes);
@@ -188,7 +290,7 @@ impl Translation {
     #[inline]
     pub(crate) fn moved(&mut self, lpn: Lpn, table: &[u32]) {
         if !self.cache.moved(lpn, table) {
-            let tpn = self.shape.tpn(lpn);
+            let tpn = self.layout.tpn(lpn);
             if !std::mem::replace(&mut self.is_pending[tpn as usize], true) {
                 self.pending.push(tpn);
             }
@@ -211,37 +313,42 @@ impl Translation {
     /// Where the units of the logical block of `lpn` are found by one entry: those units.
     #[inline]
     pub(crate) fn block_of(&self, lpn: Lpn) -> Option<Range<u32>> {
-        let size = self.shape.block_units;
+        let size = self.layout.block_units;
         let block = lpn.0.checked_div(size)?;
         let units = block * size..(block + 1) * size;
-        self.cache.is_block_mapped(block).then_some(units)
+        self.cache.wishes()?.is_block_mapped(block).then_some(units)
+    }
+
+    /// Whether the entry of a logical block is newer in memory than in flash.
+    fn is_block_dirty(&self, block: u32) -> bool {
+        self.cache.wishes().is_some_and(|wishes| wishes.is_block_dirty(block))
     }
 
     /// What the entry of a logical block is.
     fn block_entry(&self, block: u32, table: &[u32]) -> u32 {
-        self.block_of(Lpn(block * self.shape.block_units))
+        self.block_of(Lpn(block * self.layout.block_units))
             .map_or(u32::MAX, |units| table[units.start as usize])
     }
 
     /// The logical blocks whose entries are in a translation page of the block table.
     fn blocks_in(&self, tpn: u32) -> Range<u32> {
-        let first = (tpn - self.shape.pages()) * self.shape.entries();
-        first..(first + self.shape.entries()).min(self.shape.blocks())
+        let first = (tpn - self.layout.pages()) * self.layout.entries();
+        first..(first + self.layout.entries()).min(self.layout.blocks())
     }
 
     /// A translation page was written: flash holds every entry of it that is not newer in memory. Those of the page table
     /// that are not looked at stay what they were.
     pub(crate) fn written(&mut self, tpn: u32, table: &[u32]) {
         let Some(mut persisted) = self.persisted.take() else { return };
-        if tpn < self.shape.pages() {
-            for lpn in (self.shape.first(tpn).0..=self.shape.last(tpn).0).map(Lpn) {
+        if tpn < self.layout.pages() {
+            for lpn in (self.layout.first(tpn).0..=self.layout.last(tpn).0).map(Lpn) {
                 if !self.cache.is_dirty(lpn) && self.block_of(lpn).is_none() {
                     persisted.units[lpn.index()] = table[lpn.index()];
                 }
             }
         } else {
             for block in self.blocks_in(tpn) {
-                if !self.cache.is_block_dirty(block) {
+                if !self.is_block_dirty(block) {
                     persisted.blocks[block as usize] = self.block_entry(block, table);
                 }
             }
@@ -257,9 +364,9 @@ impl Translation {
     /// After a power cut: translation pages that do not say what `table` says have to be written. No block is block-mapped.
     pub(crate) fn find_outdated(&mut self, table: &[u32]) {
         let Some(persisted) = &self.persisted else { return };
-        for tpn in 0..self.shape.all_pages() {
-            let agrees = if tpn < self.shape.pages() {
-                let entries = self.shape.first(tpn).index()..=self.shape.last(tpn).index();
+        for tpn in 0..self.layout.all_pages() {
+            let agrees = if tpn < self.layout.pages() {
+                let entries = self.layout.first(tpn).index()..=self.layout.last(tpn).index();
                 persisted.units[entries.clone()] == table[entries]
             } else {
                 let blocks = self.blocks_in(tpn);
@@ -293,10 +400,10 @@ impl Translation {
         }
         for (block, found) in (0..).zip(&persisted.blocks) {
             let right = self.block_entry(block, table);
-            if *found != right && !self.cache.is_block_dirty(block) {
+            if *found != right && !self.is_block_dirty(block) {
                 return differ("block", block, *found, right);
             }
-            let units = self.block_of(Lpn(block * self.shape.block_units)).unwrap_or(0..0);
+            let units = self.block_of(Lpn(block * self.layout.block_units)).unwrap_or(0..0);
             if let Some(lpn) = units.clone().find(|lpn| table[*lpn as usize] != right + (lpn - units.start)) {
                 return Err(format!(
                     "mapping cache {name}: logical block {block} is mapped to {right}, but its unit {lpn} is at {}",
@@ -307,16 +414,40 @@ impl Translation {
         Ok(())
     }
 
-    /// For time series.
-    pub(crate) fn totals(&self) -> MapTotals {
+    /// Columns of the time series:
+    ///
+    /// - `map_lookups`: lookups in the interval
+    /// - `map_hit_ratio`: hits / lookups in the interval; NaN when there were none
+    /// - `map_penalty_mean_ns`: mean penalty of a lookup in the interval; NaN when there were none
+    /// - `map_penalty_PART_mean_ns`: of it `fetch`, `program`, `rest`, and `probe` once data were predicted wrongly
+    /// - `map_fetch_mean_bytes`: mean size of a fetch in the interval; NaN when there were none
+    /// - `map_window_NAME`: misses in the interval for which the window was chosen
+    /// - `map_score_NAME`: score of the window at the end of the interval
+    /// - `map_content_bytes_NAME`: bytes of memory with that kind of content at the end of the interval
+    pub(crate) fn sample(&self, readings: &mut Readings) {
         let counts = &self.counts;
-        MapTotals {
-            lookups: counts.lookups,
-            hits: counts.hits,
-            fetches: counts.fetches,
-            fetch_bytes: counts.fetch_bytes,
-            penalty_ns: self.penalty(),
-            insight: self.cache.insight(),
+        let mean = |total: f64, count: u64| Reading::Mean { total, count: count as f64 };
+        let mut enter = |name: &str, reading| readings.push((name.to_owned(), reading));
+        enter("map_lookups", Reading::Count(counts.lookups as f64));
+        enter("map_hit_ratio", mean(counts.hits as f64, counts.lookups));
+        let penalty = self.penalty();
+        enter("map_penalty_mean_ns", mean(penalty.total, counts.lookups));
+        enter("map_penalty_fetch_mean_ns", mean(penalty.fetch, counts.lookups));
+        enter("map_penalty_program_mean_ns", mean(penalty.program, counts.lookups));
+        enter("map_penalty_rest_mean_ns", mean(penalty.rest, counts.lookups));
+        if penalty.probe > 0.0 {
+            enter("map_penalty_probe_mean_ns", mean(penalty.probe, counts.lookups));
+        }
+        enter("map_fetch_mean_bytes", mean(counts.fetch_bytes as f64, counts.fetches));
+        let report = self.cache.report();
+        for (name, chosen) in &report.windows {
+            enter(&format!("map_window_{name}"), Reading::Count(*chosen as f64));
+        }
+        for (name, score) in &report.scores {
+            enter(&format!("map_score_{name}"), Reading::Level(*score));
+        }
+        for (name, bytes) in &report.content_bytes {
+            enter(&format!("map_content_bytes_{name}"), Reading::Level(*bytes as f64));
         }
     }
 
@@ -324,12 +455,12 @@ impl Translation {
         let counts = &self.counts;
         let penalty_ns = self.penalty();
         let per = |count: u64| if count > 0 { penalty_ns.total / count as f64 } else { 0.0 };
-        let insight = self.cache.insight();
+        let insight = self.cache.report();
         MapCacheSummary {
-            kind: self.kind.name(),
+            kind: self.kind.name().to_owned(),
             bytes: self.capacity_bytes,
             used_bytes: self.cache.used_bytes(),
-            translation_pages: self.shape.all_pages(),
+            translation_pages: self.layout.all_pages(),
             lookups: counts.lookups,
             hits: counts.hits,
             hit_ratio: if counts.lookups > 0 { counts.hits as f64 / counts.lookups as f64 } else { 0.0 },

@@ -1,11 +1,11 @@
 //! What is measured: counters, latency, series over time, and the hooks of logs.
 
-pub(crate) mod books;
 pub mod latency;
+pub mod report;
 pub mod series;
 pub mod summary;
 
-use crate::flash::{Cause, Command};
+use crate::cause::{Cause, Command};
 use crate::host::request::Request;
 use crate::time::Time;
 

@@ -1,7 +1,5 @@
 //! Time series of a run: one row an interval.
 
-use crate::mapcache::Insight;
-use crate::metrics::summary::MapPenalty;
 use crate::time::Time;
 
 /// What an interval is counted in.
@@ -40,17 +38,8 @@ pub struct Series {
     pub erases: Vec<u64>,
     /// Free blocks of the whole drive at the end of the interval.
     pub free_blocks: Vec<u64>,
-    /// What a mapping cache tells, by name of the column; empty without one:
-    ///
-    /// - `map_lookups`: lookups in the interval
-    /// - `map_hit_ratio`: hits / lookups in the interval; NaN when there were none
-    /// - `map_penalty_mean_ns`: mean penalty of a lookup in the interval; NaN when there were none
-    /// - `map_penalty_PART_mean_ns`: of it `fetch`, `program`, `rest`, and `probe` once data were predicted wrongly
-    /// - `map_fetch_mean_bytes`: mean size of a fetch in the interval; NaN when there were none
-    /// - `map_window_NAME`: misses in the interval for which the window was chosen
-    /// - `map_score_NAME`: score of the window at the end of the interval
-    /// - `map_content_bytes_NAME`: bytes of memory with that kind of content at the end of the interval
-    pub map_cache: Vec<(String, Vec<f64>)>,
+    /// The columns that the parts of the drive have, by name: those of the mapping cache begin with `map_`.
+    pub parts: Vec<(String, Vec<f64>)>,
 }
 
 /// The values of a column.
@@ -78,21 +67,29 @@ impl Series {
             ("erases", Column::Whole(&self.erases)),
             ("free_blocks", Column::Whole(&self.free_blocks)),
         ];
-        columns.extend(self.map_cache.iter().map(|(name, values)| (name.as_str(), Column::Real(values))));
+        columns.extend(self.parts.iter().map(|(name, values)| (name.as_str(), Column::Real(values))));
         columns
     }
 }
 
-/// What a mapping cache has come to at the end of an interval.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct MapTotals {
-    pub(crate) lookups: u64,
-    pub(crate) hits: u64,
-    pub(crate) fetches: u64,
-    pub(crate) fetch_bytes: u64,
-    pub(crate) penalty_ns: MapPenalty,
-    pub(crate) insight: Insight,
+/// What a part of a drive has come to at the end of an interval: an entry of its column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reading {
+    /// So many until now; the column has those of the interval.
+    Count(f64),
+    /// The column has the value at the end of the interval.
+    Level(f64),
+    /// A sum and what it is the sum of, until now; the column has the mean over the interval, NaN when there was nothing.
+    Mean {
+        /// The sum.
+        total: f64,
+        /// How many it is the sum of.
+        count: f64,
+    },
 }
+
+/// The readings of all columns that parts have, by name.
+pub type Readings = Vec<(String, Reading)>;
 
 /// Running totals at the end of an interval.
 #[derive(Debug, Clone, Default)]
@@ -105,7 +102,7 @@ pub(crate) struct Totals {
     pub(crate) programmed_units: u64,
     pub(crate) erases: u64,
     pub(crate) free_blocks: u64,
-    pub(crate) map_cache: Option<MapTotals>,
+    pub(crate) parts: Readings,
 }
 
 /// What one interval added up to.
@@ -122,7 +119,7 @@ struct Row {
 const AUTO_ROWS: usize = 1000;
 
 /// Collects a series while a run goes on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Recorder {
     every: SeriesEvery,
     /// Interval in requests; doubles in automatic mode.
@@ -243,49 +240,31 @@ impl Recorder {
             series.free_blocks.push(now.free_blocks);
             (before, start) = (now, row.end);
         }
-        series.map_cache = self.map_columns();
+        series.parts = self.part_columns();
         series
     }
 
-    /// The columns of the mapping cache.
-    fn map_columns(&self) -> Vec<(String, Vec<f64>)> {
+    /// The columns of the parts of the drive.
+    fn part_columns(&self) -> Vec<(String, Vec<f64>)> {
         let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
-        let none = MapTotals::default();
+        let none = Readings::new();
         let mut before = &none;
-        for (row, now) in self.rows.iter().filter_map(|row| row.totals.map_cache.as_ref()).enumerate() {
-            let mut enter =
-                |name: String, value: f64| match columns.iter_mut().find(|column| column.0 == name) {
+        for (row, now) in self.rows.iter().map(|row| &row.totals.parts).enumerate() {
+            for (name, reading) in now {
+                let earlier = before.iter().find(|other| other.0 == *name).map(|other| other.1);
+                let value = match (*reading, earlier) {
+                    (Reading::Count(now), Some(Reading::Count(before))) => now - before,
+                    (Reading::Mean { total, count }, Some(Reading::Mean { total: sum, count: of })) => {
+                        mean(total - sum, count - of)
+                    }
+                    (Reading::Count(value) | Reading::Level(value), _) => value,
+                    (Reading::Mean { total, count }, _) => mean(total, count),
+                };
+                match columns.iter_mut().find(|column| column.0 == *name) {
                     Some(column) => column.1.push(value),
                     // What comes up later than the first row was nothing before.
-                    None => columns.push((name, [vec![0.0; row], vec![value]].concat())),
-                };
-            let ratio = |part: f64, whole: u64| if whole > 0 { part / whole as f64 } else { f64::NAN };
-            let lookups = now.lookups - before.lookups;
-            enter("map_lookups".into(), lookups as f64);
-            enter("map_hit_ratio".into(), ratio((now.hits - before.hits) as f64, lookups));
-            let (penalty, earlier) = (&now.penalty_ns, &before.penalty_ns);
-            enter("map_penalty_mean_ns".into(), ratio(penalty.total - earlier.total, lookups));
-            for (part, all, earlier) in [
-                ("fetch", penalty.fetch, earlier.fetch),
-                ("program", penalty.program, earlier.program),
-                ("rest", penalty.rest, earlier.rest),
-                ("probe", penalty.probe, earlier.probe),
-            ] {
-                if part != "probe" || all > 0.0 {
-                    enter(format!("map_penalty_{part}_mean_ns"), ratio(all - earlier, lookups));
+                    None => columns.push((name.clone(), [vec![0.0; row], vec![value]].concat())),
                 }
-            }
-            let bytes = (now.fetch_bytes - before.fetch_bytes) as f64;
-            enter("map_fetch_mean_bytes".into(), ratio(bytes, now.fetches - before.fetches));
-            for (name, chosen) in &now.insight.windows {
-                let earlier = before.insight.windows.iter().find(|window| window.0 == *name);
-                enter(format!("map_window_{name}"), (chosen - earlier.map_or(0, |window| window.1)) as f64);
-            }
-            for (name, score) in &now.insight.scores {
-                enter(format!("map_score_{name}"), *score);
-            }
-            for (name, bytes) in &now.insight.content_bytes {
-                enter(format!("map_content_bytes_{name}"), *bytes as f64);
             }
             // What is no longer there is nothing.
             for column in &mut columns {
@@ -295,6 +274,10 @@ impl Recorder {
         }
         columns
     }
+}
+
+fn mean(total: f64, count: f64) -> f64 {
+    if count > 0.0 { total / count } else { f64::NAN }
 }
 
 #[cfg(test)]

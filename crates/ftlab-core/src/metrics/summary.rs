@@ -3,11 +3,10 @@
 //! Keys are added freely and never renamed. Units stand last in a key; ratios are fractions. The object of a part
 //! that the device does not have is absent, and so is every time when the run kept no clock.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
-use crate::flash::{CAUSES, Cause, Command};
+use crate::cause::{CAUSES, Cause, Command};
+use crate::metrics::report::Report;
 
 /// Version of this document.
 pub const SCHEMA: u32 = 1;
@@ -50,11 +49,9 @@ pub struct Summary {
     /// Flash pages programmed / pages that the host wrote. Absent when the host wrote nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<WriteAmplification>,
-    /// Garbage collection.
-    pub gc: GcSummary,
-    /// The mapping cache. Absent when the whole table is in memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub map_cache: Option<MapCacheSummary>,
+    /// What the parts of the drive have counted, an object for each: `gc`, `map_cache` and those of other layers.
+    #[serde(flatten)]
+    pub parts: Report,
     /// Erase counts over all blocks.
     pub wear: WearSummary,
     /// How busy the parts were, on average. Absent without a clock.
@@ -269,99 +266,6 @@ pub struct WriteAmplification {
     pub wear_level: f64,
     /// Recovery after a power cut.
     pub recovery: f64,
-}
-
-/// Garbage collection.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct GcSummary {
-    /// Victims collected.
-    pub collections: u64,
-    /// Valid mapping units moved out of victims.
-    pub pages_copied: u64,
-    /// Valid mapping units that need not be moved because another copy exists.
-    pub pages_skipped: u64,
-}
-
-/// A mapping cache over a table in flash. Penalties are what its steps take on an idle drive, added up (equations 1 to 4
-/// of the IEEK paper 2012-50-3-10); what they cost a request among others shows in its latency.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct MapCacheSummary {
-    /// `map_cache.kind`.
-    pub kind: &'static str,
-    /// Memory that it may use.
-    pub bytes: u64,
-    /// Memory in use at the end.
-    pub used_bytes: u64,
-    /// Translation pages of the drive.
-    pub translation_pages: u32,
-    /// Looks into the table: one for each mapping unit that the host reads, writes or trims.
-    pub lookups: u64,
-    /// Lookups for which nothing had to be fetched.
-    pub hits: u64,
-    /// `hits / lookups`.
-    pub hit_ratio: f64,
-    /// Reads of translation pages from flash, for whatever reason; those of data pages predicted wrongly are none.
-    pub flash_reads: u64,
-    /// Translation pages programmed, copies included.
-    pub flash_programs: u64,
-    /// `penalty_ns.total / lookups`.
-    pub mean_penalty_ns: f64,
-    /// `penalty_ns.total / (lookups - hits)`.
-    pub mean_miss_penalty_ns: f64,
-    /// Penalties in all, by part.
-    pub penalty_ns: MapPenalty,
-    /// Reads that answered misses. A translation page that was never written is not read.
-    pub fetches: u64,
-    /// Bytes that they brought.
-    pub fetch_bytes: u64,
-    /// Translation pages written because changed entries left memory.
-    pub write_backs: u64,
-    /// Of these, those of which a rest had to be read first.
-    pub rest_reads: u64,
-    /// Lookups whose prediction was wrong (`leaftl`).
-    #[serde(skip_serializing_if = "none_of")]
-    pub mispredictions: u64,
-    /// Translation pages written because collection moved data whose entries were not in memory.
-    pub gc_updates: u64,
-    /// Of `gc.collections`, those of blocks of translation pages.
-    pub collections: u64,
-    /// Translation pages that were copied out of them (`gc.pages_copied` counts mapping units).
-    pub pages_copied: u64,
-    /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub windows: BTreeMap<String, u64>,
-    /// Scores of the windows at the end (`bsb`); blocks that are block-mapped, and bytes that their entries may take (`cftl`).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub scores: BTreeMap<String, f64>,
-    /// Memory in use at the end by kind of content, for schemes that have several.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub content_bytes: BTreeMap<String, u64>,
-}
-
-/// Penalties by part; the parts sum to `total`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct MapPenalty {
-    /// In all.
-    pub total: f64,
-    /// Fetching what is missing (T_rm).
-    pub fetch: f64,
-    /// Writing translation pages back (T_pf).
-    pub program: f64,
-    /// Reading what memory does not hold of them (T_rf).
-    pub rest: f64,
-    /// Reading data that were predicted wrongly (`leaftl`): one page for each, also where a drive reads two or none.
-    #[serde(skip_serializing_if = "nothing")]
-    pub probe: f64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn none_of(count: &u64) -> bool {
-    *count == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn nothing(ns: &f64) -> bool {
-    *ns == 0.0
 }
 
 /// Erase counts over all blocks, preconditioning included.

@@ -1,4 +1,4 @@
-//! The witness: what the host was promised, kept apart from the drive.
+//! The shadow model: what the host was promised, kept apart from the drive.
 
 use std::ops::Range;
 
@@ -7,25 +7,32 @@ use crate::metrics::summary::VerifySummary;
 /// The newest version of each logical sector, as the host knows it; 0 for a sector that holds nothing.
 ///
 /// It knows nothing of flash: what a read brings is compared with it sector by sector.
-#[derive(Debug)]
-pub struct Oracle {
+#[derive(Debug, Clone)]
+pub struct ShadowStore {
     newest: Vec<u32>,
     version: u32,
     counts: VerifySummary,
 }
 
-impl Oracle {
+impl ShadowStore {
     /// A drive of `sectors` sectors that hold nothing.
     pub fn new(sectors: u64) -> Self {
         Self { newest: vec![0; sectors as usize], version: 0, counts: VerifySummary::default() }
     }
 
-    /// The host writes `sectors`; returns their version.
-    pub fn write(&mut self, sectors: Range<u64>) -> u32 {
+    /// Sectors of the drive.
+    pub fn sectors(&self) -> u64 {
+        self.newest.len() as u64
+    }
+
+    /// The host writes `sectors`: their versions go to `versions`, one for each.
+    pub fn write(&mut self, sectors: Range<u64>, versions: &mut Vec<u32>) {
         // 0 means that there is nothing: the count skips it when it wraps.
         self.version = self.version.wrapping_add(1).max(1);
-        self.newest[sectors.start as usize..sectors.end as usize].fill(self.version);
-        self.version
+        let newest = &mut self.newest[sectors.start as usize..sectors.end as usize];
+        newest.fill(self.version);
+        versions.clear();
+        versions.extend_from_slice(newest);
     }
 
     /// The host gives up `sectors`.

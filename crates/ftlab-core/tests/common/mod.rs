@@ -1,8 +1,10 @@
 //! Drives and requests for tests.
-#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod drives;
 
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{Outcome, RunControl, RunOptions, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
+use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use serde_json::{Value, json};
@@ -39,6 +41,11 @@ pub fn small() -> Value {
     })
 }
 
+/// Every translation layer, as device files name them.
+pub fn ftl_kinds() -> Vec<&'static str> {
+    FtlKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
 /// A request of `sectors` at `lba` that arrives at `us`.
 pub fn request(us: f64, op: Op, lba: u64, sectors: u32) -> Request {
     Request { arrival_ns: (us * 1000.0).round() as u64, lba, sectors, op, stream: 0 }
@@ -67,7 +74,7 @@ impl Observer for Log {
 }
 
 /// Run `requests` with verification; the run must not fail.
-pub fn run(config: &DeviceConfig, requests: &[Request]) -> (Outcome, Log) {
+pub fn run(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, Log) {
     let options = RunOptions { verify: true, ..RunOptions::default() };
     let (outcome, log) = run_with(config, requests, &options);
     assert_eq!(outcome.error, None);
@@ -75,7 +82,7 @@ pub fn run(config: &DeviceConfig, requests: &[Request]) -> (Outcome, Log) {
 }
 
 /// Run `requests` as `options` say.
-pub fn run_with(config: &DeviceConfig, requests: &[Request], options: &RunOptions) -> (Outcome, Log) {
+pub fn run_with(config: &DeviceConfig, requests: &[Request], options: &RunOptions) -> (RunOutcome, Log) {
     let mut log = Log::default();
     let source = VecSource::new(requests.to_vec());
     let outcome = simulate(config, &source, options, &RunControl::default(), &mut log).unwrap();

@@ -1,4 +1,4 @@
-//! What a system call does to files: looked at before it happens, and told when it has.
+//! What a system call does to files: looked at before it happens, and recorded when it has.
 
 use std::collections::HashMap;
 use std::fs;

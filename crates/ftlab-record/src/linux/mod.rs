@@ -25,7 +25,7 @@ const BATCH: usize = 4096;
 const GET_SYSCALL_INFO: u32 = 0x420e;
 const EVENT_STOP: c_int = 128;
 
-/// What the kernel tells of a call: `struct ptrace_syscall_info`.
+/// What the kernel says of a call: `struct ptrace_syscall_info`.
 #[repr(C)]
 #[derive(Default)]
 struct CallInfo {
@@ -34,7 +34,7 @@ struct CallInfo {
     arch: u32,
     instruction_pointer: u64,
     stack_pointer: u64,
-    /// At the begin: number and arguments. At the end: result, and whether it is an error.
+    /// At the beginning: number and arguments. At the end: result, and whether it is an error.
     data: [u64; 8],
 }
 
@@ -64,8 +64,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// What the child does between its birth and the command: nothing that allocates.
-struct Birth<'a> {
+/// What the child does between `fork` and `exec`: nothing that allocates.
+struct ExecPlan<'a> {
     arguments: &'a [*const libc::c_char],
     filter: &'a sock_fprog,
     go: c_int,
@@ -73,16 +73,16 @@ struct Birth<'a> {
     output_to_stderr: bool,
 }
 
-/// Steps of the birth that can fail, as the child reports them.
+/// Steps of the plan that can fail, as the child reports them.
 const STEPS: [&str; 4] =
     ["wait to be traced", "give up new privileges", "install a filter of system calls", "be executed"];
 
-impl Birth<'_> {
-    /// Become the command. Returns the step that failed.
+impl ExecPlan<'_> {
+    /// Execute the command in place of the child. Returns the step that failed.
     ///
     /// # Safety
     /// Only in a child that was just forked.
-    unsafe fn become_the_command(&self) -> u8 {
+    unsafe fn exec(&self) -> u8 {
         // SAFETY: these calls may be made between `fork` and `exec`, and their arguments live in the memory of the parent.
         unsafe {
             let mut byte = 0_u8;
@@ -108,14 +108,14 @@ impl Birth<'_> {
     }
 }
 
-/// A process that waits to become the command until it is traced.
-struct Born {
+/// A forked child that waits to be traced before it executes the command.
+struct StoppedChild {
     pid: Pid,
     go: OwnedFd,
     report: OwnedFd,
 }
 
-fn fork(command: &[OsString], output_to_stderr: bool) -> Result<Born, RecordError> {
+fn fork(command: &[OsString], output_to_stderr: bool) -> Result<StoppedChild, RecordError> {
     let unable = |error: io::Error| RecordError::Unsupported(format!("cannot start a process: {error}"));
     let texts: Result<Vec<CString>, _> = command.iter().map(|text| CString::new(text.as_bytes())).collect();
     let texts =
@@ -126,7 +126,7 @@ fn fork(command: &[OsString], output_to_stderr: bool) -> Result<Born, RecordErro
     let filter = sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     let (go_read, go) = pipe().map_err(unable)?;
     let (report, report_write) = pipe().map_err(unable)?;
-    let birth = Birth {
+    let plan = ExecPlan {
         arguments: &arguments,
         filter: &filter,
         go: go_read.as_raw_fd(),
@@ -138,17 +138,17 @@ fn fork(command: &[OsString], output_to_stderr: bool) -> Result<Born, RecordErro
         -1 => Err(unable(io::Error::last_os_error())),
         // SAFETY: this is the child; it ends here, and its message is on its own stack.
         0 => unsafe {
-            let step = birth.become_the_command();
+            let step = plan.exec();
             let message = [step, *libc::__errno_location() as u8];
-            libc::write(birth.report, message.as_ptr().cast(), 2);
+            libc::write(plan.report, message.as_ptr().cast(), 2);
             libc::_exit(127);
         },
-        pid => Ok(Born { pid, go, report }),
+        pid => Ok(StoppedChild { pid, go, report }),
     }
 }
 
-/// Start what was born, and learn whether it became the command.
-fn start(born: Born, command: &OsString, loop_: &mut Loop<'_>) -> Result<(), RecordError> {
+/// Let the child go on, and learn whether it executed the command.
+fn start(child: StoppedChild, command: &OsString, loop_: &mut Loop<'_>) -> Result<(), RecordError> {
     let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACESECCOMP
         | libc::PTRACE_O_TRACEFORK
@@ -156,29 +156,29 @@ fn start(born: Born, command: &OsString, loop_: &mut Loop<'_>) -> Result<(), Rec
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_EXITKILL;
-    if let Err(error) = ptrace(libc::PTRACE_SEIZE, born.pid, 0, options as usize) {
+    if let Err(error) = ptrace(libc::PTRACE_SEIZE, child.pid, 0, options as usize) {
         // SAFETY: a child of this process, which waits for a word to go on and which nobody else waits for.
         unsafe {
-            libc::kill(born.pid, libc::SIGKILL);
-            libc::waitpid(born.pid, ptr::null_mut(), 0);
+            libc::kill(child.pid, libc::SIGKILL);
+            libc::waitpid(child.pid, ptr::null_mut(), 0);
         }
         return Err(RecordError::Unsupported(format!(
             "the system does not let one process watch another (ptrace: {error}); containers and hardened systems \
-             forbid it unless they are told otherwise (such as docker run --cap-add SYS_PTRACE, or kernel.yama.ptrace_scope = 1)"
+             forbid it unless they are configured otherwise (such as docker run --cap-add SYS_PTRACE, or kernel.yama.ptrace_scope = 1)"
         )));
     }
-    let mut go = fs::File::from(born.go);
+    let mut go = fs::File::from(child.go);
     io::Write::write_all(&mut go, &[1])
         .map_err(|error| RecordError::Unsupported(format!("cannot start the command: {error}")))?;
     drop(go);
-    loop_.root = born.pid;
-    loop_.tasks.insert(born.pid, None);
+    loop_.root = child.pid;
+    loop_.tasks.insert(child.pid, None);
     // The report ends without a word when the command has taken over; until then its calls need an answer.
-    let mut report = fs::File::from(born.report);
+    let mut report = fs::File::from(child.report);
     let mut message = Vec::new();
     loop_.until_executed()?;
     if loop_.executed {
-        loop_.processes.begun(born.pid);
+        loop_.processes.begun(child.pid);
         return Ok(());
     }
     let _ = report.read_to_end(&mut message);
@@ -197,8 +197,8 @@ struct Loop<'a> {
     begin: Instant,
     /// Threads, with the call that each is in.
     tasks: BTreeMap<Pid, Option<Pending>>,
-    /// Calls that wait for another one to move the position that they start from: as soon as both were under way, nobody
-    /// could tell who got which part of the file. The kernel lets them wait for each other as well.
+    /// Calls that wait for another one to move the position that they start from. If both were under way, nobody could
+    /// know which got which part of the file. The kernel lets them wait for each other as well.
     held: Vec<(Pid, Pending)>,
     calls: Calls,
     take: &'a mut dyn FnMut(&[Request]) -> Result<(), String>,
@@ -317,7 +317,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Let calls go on that waited for one that has ended, but for those of a thread that is gone.
+    /// Let calls go on that waited for one that has ended, except those of a thread that is gone.
     fn release(&mut self, gone: Option<Pid>) {
         for (pid, pending) in std::mem::take(&mut self.held) {
             if Some(pid) != gone {
@@ -345,8 +345,8 @@ impl Loop<'_> {
         while unsafe { libc::waitpid(-1, ptr::null_mut(), libc::__WALL | libc::__WNOTHREAD) } > 0 {}
     }
 
-    fn run(&mut self, born: Born, command: &OsString) -> Result<(), RecordError> {
-        start(born, command, self)?;
+    fn run(&mut self, child: StoppedChild, command: &OsString) -> Result<(), RecordError> {
+        start(child, command, self)?;
         while self.step()? {}
         let now = self.now();
         self.calls.finish(now);
@@ -369,9 +369,9 @@ pub(crate) fn record(
         texts.iter().map(pattern).collect()
     };
     let calls = Calls::new(options.cache_bytes, patterns(&options.include)?, patterns(&options.exclude)?);
-    let born = fork(command, options.output_to_stderr)?;
+    let child = fork(command, options.output_to_stderr)?;
     let mut work = Loop {
-        root: born.pid,
+        root: child.pid,
         begin: Instant::now(),
         tasks: BTreeMap::new(),
         held: Vec::new(),
@@ -382,7 +382,7 @@ pub(crate) fn record(
         status: 0,
         processes: options.processes.clone(),
     };
-    let done = work.run(born, name);
+    let done = work.run(child, name);
     if let Err(error) = done {
         work.end_all();
         return Err(error);

@@ -1,4 +1,4 @@
-//! What the system tells of a stopped process: its arguments in memory, and the files behind its descriptors.
+//! What the system says of a stopped process: its arguments in memory, and the files behind its descriptors.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -75,7 +75,7 @@ pub(super) fn position(pid: Pid, fd: u64) -> Option<(u64, Mode, bool)> {
 }
 
 /// Whether two descriptors of the same file share what one call of `open` gave, and so the position. If the system does
-/// not tell, they do.
+/// not say, they do.
 pub(super) fn same_opening(pid: Pid, fd: u64, other_pid: Pid, other_fd: u64) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     // SAFETY: all arguments are numbers.

@@ -3,8 +3,6 @@
 //!
 //! To add a file, add a row to [`ROWS`].
 
-#![allow(dead_code, reason = "no test uses all of it")]
-
 use std::path::{Path, PathBuf};
 
 use ftlab_core::host::request::SourceError;
@@ -30,6 +28,7 @@ pub struct Deviation {
     /// What ftlab finds, in the catalogue's digits.
     pub ours: f64,
     /// Why it differs.
+    #[expect(dead_code, reason = "for the reader")]
     pub why: &'static str,
 }
 

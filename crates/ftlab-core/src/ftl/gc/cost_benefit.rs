@@ -1,9 +1,9 @@
 //! Cost-benefit: old and empty.
 
-use super::VictimPolicy;
-use crate::config::FtlConfig;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::{NoKeys, Scheme};
 
 const NONE: u32 = u32::MAX;
 
@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 /// Age is counted in events of this policy (units that become stale, blocks that are sealed), since the block's own
 /// last one. A block that loses a unit moves to the end of the list of its level, so each list is in order of age and
 /// only the heads of the lists compete: as many as a block has units, however many blocks there are.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CostBenefit {
     geometry: Geometry,
     levels: u32,
@@ -61,8 +61,15 @@ impl CostBenefit {
     }
 }
 
+impl Scheme for CostBenefit {
+    const SUMMARY: &'static str = "The block with the largest age x (1 - u) / 2u: u its share of live units, age \
+                                   the writes since a unit of it last became stale.";
+    const SOURCE: &'static str = "A. Kawaguchi, S. Nishioka and H. Motoda, USENIX 1995";
+    type Keys = NoKeys;
+}
+
 impl VictimPolicy for CostBenefit {
-    fn new(geometry: &Geometry, _: &FtlConfig, _: Rng) -> Self {
+    fn new(geometry: &Geometry, _: &NoKeys, _: Rng) -> Self {
         let levels = geometry.data_units_per_block() + 1;
         Self {
             ends: vec![(NONE, NONE); (geometry.planes() * levels) as usize],

@@ -1,14 +1,18 @@
 //! d-choices: the best of a few blocks drawn at random.
 
-use super::VictimPolicy;
-use super::random::SealedSet;
-use crate::config::FtlConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::gc::random::SealedSet;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::{Contrast, Scheme};
 
 /// Draws with replacement, as the mean-field analysis assumes; the first of equally good draws wins. `d` = 1 is
 /// random, about 10 is close to greedy. MQSim calls it RGA.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DChoices {
     sealed: SealedSet,
     valid: Vec<u16>,
@@ -16,10 +20,38 @@ pub struct DChoices {
     rng: Rng,
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DChoicesKeys {
+    /// Candidates that are drawn.
+    pub gc_choices: u32,
+}
+
+impl Default for DChoicesKeys {
+    fn default() -> Self {
+        Self { gc_choices: 10 }
+    }
+}
+
+impl Scheme for DChoices {
+    const SUMMARY: &'static str = "The best of `gc_choices` sealed blocks drawn at random, with replacement.";
+    const SOURCE: &'static str = "B. Van Houdt, SIGMETRICS 2013, doi 10.1145/2494232.2465543";
+    const CONTRASTS: &'static [Contrast] = &[Contrast { key: "gc_choices", value: "2", with: &[] }];
+    type Keys = DChoicesKeys;
+}
+
 impl VictimPolicy for DChoices {
-    fn new(geometry: &Geometry, config: &FtlConfig, rng: Rng) -> Self {
+    fn new(geometry: &Geometry, keys: &DChoicesKeys, rng: Rng) -> Self {
         let valid = vec![0; geometry.blocks() as usize];
-        Self { sealed: SealedSet::new(geometry), valid, choices: config.gc_choices, rng }
+        Self { sealed: SealedSet::new(geometry), valid, choices: keys.gc_choices, rng }
+    }
+
+    fn check_keys(keys: &DChoicesKeys) -> Result<(), ConfigError> {
+        if keys.gc_choices == 0 {
+            return refuse("gc_choices", 0, "must be at least 1");
+        }
+        Ok(())
     }
 
     fn on_seal(&mut self, block: BlockId, valid: u32) {

@@ -2,20 +2,26 @@
 
 use std::collections::VecDeque;
 
-use super::VictimPolicy;
-use crate::config::FtlConfig;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::{NoKeys, Scheme};
 
 /// Also called LRU cleaning: the least recently written block goes first, whatever it holds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fifo {
     geometry: Geometry,
     sealed: Vec<VecDeque<BlockId>>,
 }
 
+impl Scheme for Fifo {
+    const SUMMARY: &'static str = "The block that was sealed first (LRU cleaning).";
+    const SOURCE: &'static str = "P. Desnoyers, SYSTOR 2012, as LRU cleaning";
+    type Keys = NoKeys;
+}
+
 impl VictimPolicy for Fifo {
-    fn new(geometry: &Geometry, _: &FtlConfig, _: Rng) -> Self {
+    fn new(geometry: &Geometry, _: &NoKeys, _: Rng) -> Self {
         let queue = || VecDeque::with_capacity(geometry.blocks_per_plane() as usize);
         Self { sealed: (0..geometry.planes()).map(|_| queue()).collect(), geometry: geometry.clone() }
     }

@@ -1,20 +1,38 @@
 //! Greedy: the fewest live units.
 
-use super::VictimPolicy;
-use super::level_index::LevelIndex;
-use crate::config::FtlConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ftl::gc::level_index::{LevelIndex, TieBreak};
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::{Contrast, Scheme};
 
 /// Optimal for memoryless uniform traffic (Yang, Misra and Rubenstein, 2015).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Greedy {
     sealed: LevelIndex,
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GreedyKeys {
+    /// Which of equally good victims is taken.
+    pub gc_tie: TieBreak,
+}
+
+impl Scheme for Greedy {
+    const SUMMARY: &'static str = "The sealed block with the fewest live units; ties by `gc_tie`.";
+    const SOURCE: &'static str = "M. Rosenblum and J. Ousterhout, ACM TOCS 10(1), 1992";
+    const CONTRASTS: &'static [Contrast] = &[Contrast { key: "gc_tie", value: "\"highest\"", with: &[] }];
+    type Keys = GreedyKeys;
+}
+
 impl VictimPolicy for Greedy {
-    fn new(geometry: &Geometry, config: &FtlConfig, _: Rng) -> Self {
-        Self { sealed: LevelIndex::new(geometry, config.gc_tie) }
+    fn new(geometry: &Geometry, keys: &GreedyKeys, _: Rng) -> Self {
+        Self { sealed: LevelIndex::new(geometry, keys.gc_tie) }
     }
 
     fn on_seal(&mut self, block: BlockId, valid: u32) {

@@ -1,14 +1,29 @@
 //! Blocks of a plane by their number of live units: the lowest level, and the lowest or highest block in it, in a
 //! few steps however many blocks there are.
 
-use crate::config::TieBreak;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::table;
+
+/// Which of the victims that a policy likes equally is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TieBreak {
+    /// The next higher block number after the victim before, cyclically: all blocks of a level get their turn.
+    #[default]
+    Next,
+    /// The lowest block number.
+    Lowest,
+    /// The highest block number.
+    Highest,
+}
 
 /// One bitmap of rows a level, with two summaries above it. A bit for each mapping unit of the drive in all.
 ///
 /// The words of 64 rows stand together for all levels, so that a block that loses a unit stays in its cache line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LevelIndex {
     geometry: Geometry,
     levels: u32,

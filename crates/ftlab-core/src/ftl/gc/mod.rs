@@ -1,102 +1,46 @@
 //! Garbage collection: which block is the victim.
 //!
-//! A policy is one file with one type that implements [`VictimPolicy`], and one line in the list at the end of
-//! [`victim_policies`] (and `mod`, as for every Rust file). From that line come its name in device files, its row in `ftlab schemes`, and its place in
-//! every test that loops over the list.
+//! A policy is one file with one type that implements [`VictimPolicy`](policy::VictimPolicy) and
+//! [`Scheme`](crate::scheme::Scheme), and one line in the list at the end of this file. From that line come its module, its
+//! name and keys in device files, its row in `ftlab schemes`, and its place in every test that loops over the list.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::config::FtlConfig;
+use crate::error::ConfigError;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
-use crate::schemes::Scheme;
+use crate::scheme::{Scheme, axis};
 
-mod cost_benefit;
-mod d_choices;
-mod fifo;
-mod greedy;
 pub mod level_index;
-mod random;
-mod windowed_greedy;
-
-/// Chooses which block of a plane is collected.
-///
-/// Candidates are the sealed blocks: those that are written full. Order of calls for a block: `on_seal` once, then
-/// `on_invalidate` for each unit that becomes stale, then it leaves by `pick` or `remove`, and may be sealed again
-/// in its next life. All methods but `prefetch`,
-/// `picks_emptiest` and `likely_next` are required. A policy keeps its own tables and never changes anything else; each call should be O(1)
-/// on average, because `on_invalidate` runs for every page that the host overwrites.
-pub trait VictimPolicy: Sized {
-    /// A policy without candidates for drives of shape `geometry`; `rng` is its own generator.
-    fn new(geometry: &Geometry, config: &FtlConfig, rng: Rng) -> Self;
-
-    /// `block` is full now, with `valid` live units.
-    fn on_seal(&mut self, block: BlockId, valid: u32);
-
-    /// A unit of the sealed `block` became stale; `valid` live ones remain.
-    fn on_invalidate(&mut self, block: BlockId, valid: u32);
-
-    /// Choose a victim among the sealed blocks of `plane` and forget it. `None` when there are none.
-    fn pick(&mut self, plane: PlaneId) -> Option<BlockId>;
-
-    /// Forget the sealed `block`, which has `valid` live units: something else empties it.
-    fn remove(&mut self, block: BlockId, valid: u32);
-
-    /// A unit of `block`, which has `valid` live ones, will become stale soon: ask the processor for the place.
-    #[inline]
-    fn prefetch(&self, block: BlockId, valid: u32) {
-        let _ = (block, valid);
-    }
-
-    /// Whether `pick` always gives the block with the fewest live units: when that one is wholly live, nothing can be
-    /// gained, and it is left where it is.
-    fn picks_emptiest(&self) -> bool {
-        false
-    }
-
-    /// The block that `pick` would give now, if that is cheap to tell: what it holds is asked for ahead of time.
-    fn likely_next(&self, plane: PlaneId) -> Option<BlockId> {
-        let _ = plane;
-        None
-    }
-
-    /// Bytes of the tables.
-    fn table_bytes(&self) -> u64;
-}
+pub mod policy;
 
 macro_rules! victim_policies {
-    ($($(#[doc = $doc:literal])+ $file:ident :: $kind:ident, $source:literal;)+) => {
-        /// The victim policies that a device file can name.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum VictimKind {
-            $($(#[doc = $doc])+ $kind,)+
-        }
+    ($($file:ident :: $kind:ident;)+) => {
+        $(pub mod $file;)+
 
-        impl VictimKind {
-            /// Every policy.
-            pub const ALL: &[VictimKind] = &[$(VictimKind::$kind),+];
-
-            /// Its name in device files and reports.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(VictimKind::$kind => stringify!($file),)+
-                }
+        axis! { @
+            ["The victim policies that a device file can name."]
+            "gc" in "ftl": VictimKind, VictimChoice {
+                $(["See the file of this name."] stringify!($file), $kind(<$file::$kind as Scheme>::Keys),
+                    $file::$kind::SUMMARY, $file::$kind::SOURCE, $file::$kind::CONTRASTS;)+
             }
         }
 
         /// The policy that a device file names: chosen once, at the edge.
-        #[derive(Debug)]
+        #[derive(Debug, Clone)]
         #[allow(clippy::large_enum_variant, reason = "one exists per drive")]
         pub enum Victims {
-            $($(#[doc = $doc])+ $kind($file::$kind),)+
+            $(#[doc = "See the file of this name."] $kind($file::$kind),)+
         }
 
         impl VictimPolicy for Victims {
-            fn new(geometry: &Geometry, config: &FtlConfig, rng: Rng) -> Self {
-                match config.gc {
-                    $(VictimKind::$kind => Victims::$kind($file::$kind::new(geometry, config, rng)),)+
+            fn new(geometry: &Geometry, keys: &VictimChoice, rng: Rng) -> Self {
+                match keys {
+                    $(VictimChoice::$kind(keys) => Victims::$kind($file::$kind::new(geometry, keys, rng)),)+
+                }
+            }
+            fn check_keys(keys: &VictimChoice) -> Result<(), ConfigError> {
+                match keys {
+                    $(VictimChoice::$kind(keys) => $file::$kind::check_keys(keys),)+
                 }
             }
             #[inline]
@@ -128,31 +72,32 @@ macro_rules! victim_policies {
             }
         }
 
-        /// Rows for `ftlab schemes`.
-        pub fn schemes() -> Vec<Scheme> {
-            vec![$(Scheme {
-                key: "ftl.gc",
-                name: stringify!($file),
-                summary: concat!($($doc),+).trim_ascii(),
-                source: $source,
-            }),+]
+        impl Scheme for Victims {
+            const SUMMARY: &'static str = "The policy that a device file names.";
+            const SOURCE: &'static str = "";
+            type Keys = VictimChoice;
         }
     };
 }
 
+impl VictimChoice {
+    /// Check its keys.
+    ///
+    /// # Errors
+    /// The first value beyond its limits.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        Victims::check_keys(self).map_err(|error| error.within("ftl"))
+    }
+}
+
+// In the order in which they are listed everywhere; the first is the default.
 victim_policies! {
-    /// The sealed block with the fewest live units; ties by `gc_tie`.
-    greedy::Greedy, "M. Rosenblum and J. Ousterhout, ACM TOCS 10(1), 1992";
-    /// The block that was sealed first (LRU cleaning).
-    fifo::Fifo, "P. Desnoyers, SYSTOR 2012, as LRU cleaning";
-    /// Any sealed block, each equally likely.
-    random::Random, "B. Van Houdt, SIGMETRICS 2013, d = 1";
-    /// The best of `gc_choices` sealed blocks drawn at random, with replacement.
-    d_choices::DChoices, "B. Van Houdt, SIGMETRICS 2013, doi 10.1145/2494232.2465543";
-    /// The block with the largest age x (1 - u) / 2u: u its share of live units, age the writes since a unit of it last became stale.
-    cost_benefit::CostBenefit, "A. Kawaguchi, S. Nishioka and H. Motoda, USENIX 1995";
-    /// The block with the fewest live units among the `gc_window` that were sealed first.
-    windowed_greedy::WindowedGreedy, "X.-Y. Hu et al., SYSTOR 2009";
+    greedy::Greedy;
+    fifo::Fifo;
+    random::Random;
+    d_choices::DChoices;
+    cost_benefit::CostBenefit;
+    windowed_greedy::WindowedGreedy;
 }
 
 #[cfg(test)]

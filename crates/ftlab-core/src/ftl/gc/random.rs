@@ -1,12 +1,12 @@
 //! Random: any sealed block.
 
-use super::VictimPolicy;
-use crate::config::FtlConfig;
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::{NoKeys, Scheme};
 
 /// The sealed blocks of each plane as a dense list, so that one can be drawn at random in O(1).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SealedSet {
     geometry: Geometry,
     lists: Vec<Vec<BlockId>>,
@@ -50,14 +50,20 @@ impl SealedSet {
 
 /// The yardstick of theory, write amplification 1 / (1 - rho) under uniform writes. Blocks that are wholly live are
 /// drawn too: the formula counts on them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Random {
     sealed: SealedSet,
     rng: Rng,
 }
 
+impl Scheme for Random {
+    const SUMMARY: &'static str = "Any sealed block, each equally likely.";
+    const SOURCE: &'static str = "B. Van Houdt, SIGMETRICS 2013, d = 1";
+    type Keys = NoKeys;
+}
+
 impl VictimPolicy for Random {
-    fn new(geometry: &Geometry, _: &FtlConfig, rng: Rng) -> Self {
+    fn new(geometry: &Geometry, _: &NoKeys, rng: Rng) -> Self {
         Self { sealed: SealedSet::new(geometry), rng }
     }
 

@@ -1,25 +1,25 @@
 use super::*;
-use crate::config::{DeviceConfig, TieBreak};
+use crate::config::DeviceConfig;
+use crate::ftl::gc::greedy::GreedyKeys;
+use crate::ftl::gc::level_index::TieBreak;
+use crate::ftl::gc::windowed_greedy::WindowedGreedyKeys;
 
 /// Two planes of 16 blocks with 4 pages.
-fn shape() -> (Geometry, FtlConfig) {
+fn shape() -> Geometry {
     let text = r#"{ "geometry": { "channels": 1, "ways": 1, "planes": 2, "blocks_per_plane": 16,
         "pages_per_block": 4, "page_bytes": 4096 }, "ftl": { "over_provisioning": 1.0 } }"#;
     let config: DeviceConfig = serde_json::from_str(text).unwrap();
     config.validate().unwrap();
-    (Geometry::new(&config), config.ftl)
+    config.to_geometry()
 }
 
-fn policy(kind: VictimKind, change: impl FnOnce(&mut FtlConfig)) -> Victims {
-    let (geometry, mut config) = shape();
-    config.gc = kind;
-    change(&mut config);
-    Victims::new(&geometry, &config, Rng::new(1, "gc"))
+fn policy(choice: impl Into<VictimChoice>) -> Victims {
+    Victims::new(&shape(), &choice.into(), Rng::new(1, "gc"))
 }
 
 /// Seal rows 0..valid.len() of plane 1 full and invalidate each down to its count, in row order.
 fn with_blocks(victims: &mut Victims, valid: &[u32]) {
-    let (geometry, _) = shape();
+    let geometry = shape();
     for row in 0..valid.len() as u32 {
         victims.on_seal(geometry.block(PlaneId(1), row), 4);
     }
@@ -31,7 +31,7 @@ fn with_blocks(victims: &mut Victims, valid: &[u32]) {
 }
 
 fn drain(victims: &mut Victims) -> Vec<u32> {
-    let (geometry, _) = shape();
+    let geometry = shape();
     assert_eq!(victims.pick(PlaneId(0)), None, "plane 0 has no candidates");
     std::iter::from_fn(|| victims.pick(PlaneId(1)).map(|block| geometry.row_of(block))).collect()
 }
@@ -39,9 +39,9 @@ fn drain(victims: &mut Victims) -> Vec<u32> {
 #[test]
 fn every_policy_gives_every_block_once() {
     for &kind in VictimKind::ALL {
-        let mut victims = policy(kind, |_| {});
+        let mut victims = policy(kind);
         with_blocks(&mut victims, &[4, 0, 2, 3, 1, 2]);
-        let (geometry, _) = shape();
+        let geometry = shape();
         victims.remove(geometry.block(PlaneId(1), 3), 3);
         let mut rows = drain(&mut victims);
         rows.sort_unstable();
@@ -60,7 +60,7 @@ fn greedy_takes_the_emptiest_and_breaks_ties_as_told() {
         // After row 3 comes row 5, and after row 5 row 2.
         (TieBreak::Next, [1, 3, 5, 2, 4, 0]),
     ] {
-        let mut victims = policy(VictimKind::Greedy, |config| config.gc_tie = tie);
+        let mut victims = policy(VictimChoice::Greedy(GreedyKeys { gc_tie: tie }));
         with_blocks(&mut victims, &[4, 1, 2, 1, 3, 2]);
         assert_eq!(drain(&mut victims), expected, "{tie:?}");
     }
@@ -84,7 +84,7 @@ fn check_ties(tie: TieBreak, stride: u32) {
         "page_bytes": 4096 }} }}"#,
         ROWS * stride
     );
-    let geometry = Geometry::new(&serde_json::from_str::<DeviceConfig>(&text).unwrap());
+    let geometry = serde_json::from_str::<DeviceConfig>(&text).unwrap().to_geometry();
     let mut index = level_index::LevelIndex::new(&geometry, tie);
     let mut naive: Vec<(u32, u32)> = Vec::new();
     let mut rng = Rng::new(3, "ties");
@@ -125,14 +125,15 @@ fn check_ties(tie: TieBreak, stride: u32) {
 
 #[test]
 fn fifo_takes_the_oldest() {
-    let mut victims = policy(VictimKind::Fifo, |_| {});
+    let mut victims = policy(VictimKind::Fifo);
     with_blocks(&mut victims, &[4, 1, 2]);
     assert_eq!(drain(&mut victims), [0, 1, 2]);
 }
 
 #[test]
 fn windowed_greedy_looks_no_further_than_its_window() {
-    let mut victims = policy(VictimKind::WindowedGreedy, |config| config.gc_window = 2);
+    let mut victims =
+        policy(VictimChoice::WindowedGreedy(WindowedGreedyKeys { gc_window: 2, ..Default::default() }));
     with_blocks(&mut victims, &[3, 2, 0, 1]);
     // Windows: {0, 1}, {0, 2}, {0, 3}, {0}.
     assert_eq!(drain(&mut victims), [1, 2, 3, 0]);
@@ -140,12 +141,12 @@ fn windowed_greedy_looks_no_further_than_its_window() {
 
 #[test]
 fn cost_benefit_prefers_an_old_block_to_a_slightly_emptier_young_one() {
-    let mut victims = policy(VictimKind::CostBenefit, |_| {});
+    let mut victims = policy(VictimKind::CostBenefit);
     // Row 0 lost its unit 7 events before row 3 lost the last of its two.
     with_blocks(&mut victims, &[3, 4, 4, 2]);
     // Ages 2 and 0: 2 x (1/4) / (3/2) = 1/3 beats 0; then row 3, full ones last.
     assert_eq!(drain(&mut victims)[0], 0);
-    let mut victims = policy(VictimKind::CostBenefit, |_| {});
+    let mut victims = policy(VictimKind::CostBenefit);
     with_blocks(&mut victims, &[3, 0]);
     assert_eq!(drain(&mut victims), [1, 0], "an empty block costs nothing");
 }

@@ -2,14 +2,18 @@
 
 use std::collections::VecDeque;
 
-use super::VictimPolicy;
-use super::level_index::LevelIndex;
-use crate::config::FtlConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
+use crate::ftl::gc::level_index::{LevelIndex, TieBreak};
+use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
+use crate::scheme::{Contrast, Scheme};
 
 /// Between FIFO (a window of 1) and greedy (a window of all).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct WindowedGreedy {
     geometry: Geometry,
     window: LevelIndex,
@@ -19,7 +23,7 @@ pub struct WindowedGreedy {
     in_window: Vec<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pool {
     in_window: u32,
     /// Sealed blocks that are too young for the window, oldest first.
@@ -48,19 +52,53 @@ impl WindowedGreedy {
     }
 }
 
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WindowedGreedyKeys {
+    /// Oldest blocks among which it chooses, in each plane.
+    pub gc_window: u32,
+    /// Which of equally good victims is taken.
+    pub gc_tie: TieBreak,
+}
+
+impl Default for WindowedGreedyKeys {
+    fn default() -> Self {
+        Self { gc_window: 64, gc_tie: TieBreak::default() }
+    }
+}
+
+impl Scheme for WindowedGreedy {
+    const SUMMARY: &'static str =
+        "The block with the fewest live units among the `gc_window` that were sealed first.";
+    const SOURCE: &'static str = "X.-Y. Hu et al., SYSTOR 2009";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "gc_window", value: "3", with: &[] },
+        Contrast { key: "gc_tie", value: "\"highest\"", with: &[] },
+    ];
+    type Keys = WindowedGreedyKeys;
+}
+
 impl VictimPolicy for WindowedGreedy {
-    fn new(geometry: &Geometry, config: &FtlConfig, _: Rng) -> Self {
+    fn new(geometry: &Geometry, keys: &WindowedGreedyKeys, _: Rng) -> Self {
         let pool =
             || Pool { in_window: 0, young: VecDeque::with_capacity(geometry.blocks_per_plane() as usize) };
         let blocks = geometry.blocks() as usize;
         Self {
-            window: LevelIndex::new(geometry, config.gc_tie),
-            window_size: config.gc_window,
+            window: LevelIndex::new(geometry, keys.gc_tie),
+            window_size: keys.gc_window,
             planes: (0..geometry.planes()).map(|_| pool()).collect(),
             valid: vec![0; blocks],
             in_window: vec![0; blocks.div_ceil(64)],
             geometry: geometry.clone(),
         }
+    }
+
+    fn check_keys(keys: &WindowedGreedyKeys) -> Result<(), ConfigError> {
+        if keys.gc_window == 0 {
+            return refuse("gc_window", 0, "must be at least 1");
+        }
+        Ok(())
     }
 
     fn on_seal(&mut self, block: BlockId, valid: u32) {

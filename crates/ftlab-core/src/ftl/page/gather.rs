@@ -6,35 +6,95 @@
 
 use std::ops::Range;
 
-use super::{MAX_SLOTS, PageFtl, PageReads};
-use crate::flash::nand::{NandArray, Outcome};
-use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
-use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
-use crate::geometry::{BlockId, Lpn, PageAt, PlaneId, Ppn};
+use super::capacity;
+use super::table::PageTable;
+use super::{PageFtl, PageReads};
+use crate::cause::Cause;
+use crate::config::DeviceConfig;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::{Append, Data, MAX_SLOTS, Place};
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::{OpenSlot, Placement};
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::mapcache::cftl::follow;
 
-/// Runs to be put in order that wait at a time.
-pub(super) const MAX_SCATTERED: usize = 64;
+/// Logical blocks that wait to be put in order, at most.
+const MOST_PENDING: usize = 64;
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+/// Logical blocks on their way to lie in order.
+#[derive(Debug, Clone)]
+pub(super) struct BlockGathering {
+    /// Pages of a logical block; 0 when the mapping cache wants none in order.
+    pub(super) pages: u32,
+    /// Live units up to which a plane takes them.
+    limit: u64,
+    /// Those that are not in order: found while collecting.
+    pending: Vec<Range<u32>>,
+    /// Those of the victim under way that are in order.
+    contiguous: Vec<Range<u32>>,
+    /// For each plane, its live units when they were last counted, and its erases then.
+    live: Vec<(u64, u32)>,
+}
+
+impl BlockGathering {
+    /// For a drive on which `units` can be live, translation pages included.
+    pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, units: u64) -> Self {
+        let pages = capacity::ordered_units(config) / geometry.slots_per_page;
+        Self {
+            pages,
+            // Half of what a plane has beyond its share.
+            limit: units
+                .div_ceil(geometry.planes().into())
+                .midpoint(capacity::usable_units_per_plane(config)),
+            pending: Vec::with_capacity(MOST_PENDING),
+            contiguous: Vec::new(),
+            live: vec![(0, u32::MAX); if pages > 0 { geometry.planes() as usize } else { 0 }],
+        }
+    }
+
+    /// Whether the mapping cache wants logical blocks in order.
+    #[inline(always)]
+    pub(super) fn is_on(&self) -> bool {
+        self.pages > 0
+    }
+
+    /// Whether some wait.
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Remember the logical block that is `wanted`, if there is room.
+    pub(super) fn note(&mut self, wanted: impl FnOnce() -> Option<Range<u32>>) {
+        if self.pending.len() < MOST_PENDING
+            && let Some(units) = wanted()
+            && !self.pending.contains(&units)
+        {
+            self.pending.push(units);
+        }
+    }
+}
+
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     /// Move those that were set apart, each as a whole if there is room for it. `scratch` is for their places.
-    pub(super) fn copy_ordered<P: FlashPort>(
+    pub(super) fn copy_contiguous<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
         victim: BlockId,
         slot: OpenSlot,
         scratch: &mut Vec<Ppn>,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<T> {
         let mut copied = flash.port.ready();
-        while let Some(units) = self.ordered.pop() {
-            let done = if let Some(block) = self.block_for_ordered(&mut flash.nand, plane, 1) {
-                self.copy_in_order(flash, plane, block, units.clone(), Some(victim))?
+        while let Some(units) = self.gathering.contiguous.pop() {
+            let done = if let Some(block) = self.block_for_gathered(&mut flash.nand, plane, 1) {
+                self.relocate_block(flash, plane, block, units.clone(), Some(victim))?
             } else {
+                let places = &self.table.map[units.start as usize..units.end as usize];
                 scratch.clear();
-                scratch.extend(self.map[units.start as usize..units.end as usize].iter().copied().map(Ppn));
+                scratch.extend(places.iter().copied().map(Ppn));
                 self.copy_units(flash, plane, slot, scratch, false, Cause::Gc)?
             };
             copied = flash.port.join(copied, done);
@@ -46,19 +106,19 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Take the logical blocks that are found by one entry, and lie in the victim as a whole, out of `survivors`.
-    pub(super) fn set_ordered_apart(&mut self, nand: &NandArray, survivors: &mut Vec<Ppn>) {
-        let Some(translation) = &self.translation else { return };
+    pub(super) fn set_contiguous_apart(&mut self, nand: &NandArray, survivors: &mut Vec<Ppn>) {
+        let PageTable { map, translation: Some(translation), .. } = &self.table else { return };
         let (mut at, mut kept) = (0, 0);
         while at < survivors.len() {
             let ppn = survivors[at];
             let starts = |units: &Range<u32>| {
                 let last = Ppn(ppn.0 + units.len() as u32 - 1);
-                self.map[units.start as usize] == ppn.0 && survivors.get(at + units.len() - 1) == Some(&last)
+                map[units.start as usize] == ppn.0 && survivors.get(at + units.len() - 1) == Some(&last)
             };
             let found = nand.lpn(ppn).and_then(|lpn| translation.block_of(lpn)).filter(starts);
             if let Some(units) = found {
                 at += units.len();
-                self.ordered.push(units);
+                self.gathering.contiguous.push(units);
             } else {
                 survivors[kept] = ppn;
                 (at, kept) = (at + 1, kept + 1);
@@ -68,119 +128,116 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     }
 
     /// Where logical blocks are put in order.
-    pub(super) fn ordered_slot(&self) -> OpenSlot {
+    pub(super) fn gathered_slot(&self) -> OpenSlot {
         self.map_slot() - 1
-    }
-
-    /// Pages of `plane` that the open block for logical blocks in order has left; none when it is not open.
-    pub(super) fn ordered_room(&self, nand: &NandArray, plane: PlaneId) -> u32 {
-        let open = self.planes[plane.index()].open[self.ordered_slot()];
-        open.map_or(0, |block| self.geometry.data_pages_per_block - nand.next_page(block))
     }
 
     /// The block of `plane` that takes the next logical block in order, if it has room for it or there are more than `keep`
     /// free ones.
-    fn block_for_ordered(&mut self, nand: &mut NandArray, plane: PlaneId, keep: u32) -> Option<BlockId> {
-        let slot = self.ordered_slot();
-        let room = self.ordered_room(nand, plane);
-        if room > 0 && room < self.ordered_pages {
+    fn block_for_gathered(&mut self, nand: &mut NandArray, plane: PlaneId, keep: u32) -> Option<BlockId> {
+        let slot = self.gathered_slot();
+        let left = self.blocks.pages_left(nand, plane, slot);
+        if left > 0 && left < self.gathering.pages {
             return None;
         }
         self.open_block(nand, plane, slot, keep)
     }
 
     /// Put the logical blocks in order that collection has found. Only what planes have beyond their need is spent on this.
-    pub(super) fn put_in_order<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
-        let mut scattered = std::mem::take(&mut self.scattered);
+    pub(super) fn gather_pending<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+    ) -> FlashResult<()> {
+        let mut pending = std::mem::take(&mut self.gathering.pending);
         let mut at = 0;
-        while at < scattered.len() {
-            if self.gather(flash, scattered[at].clone())? {
-                scattered.swap_remove(at);
+        while at < pending.len() {
+            if self.gather(flash, pending[at].clone())? {
+                pending.swap_remove(at);
             } else {
                 at += 1;
             }
         }
-        self.scattered = scattered;
+        self.gathering.pending = pending;
         Ok(())
     }
 
     /// Live units of `plane`, counted once from one erase in it to the next.
-    pub(super) fn live_units(&mut self, nand: &NandArray, plane: PlaneId) -> u64 {
-        let state = &mut self.planes[plane.index()];
-        if state.live.1 != state.erases {
+    fn live_units(&mut self, nand: &NandArray, plane: PlaneId) -> u64 {
+        let erases = self.blocks.erases(plane);
+        let live = &mut self.gathering.live[plane.index()];
+        if live.1 != erases {
             let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
-            state.live = (blocks.map(|block| u64::from(nand.valid_units(block))).sum(), state.erases);
+            *live = (blocks.map(|block| u64::from(nand.valid_units(block))).sum(), erases);
         }
-        state.live.0
+        live.0
+    }
+
+    /// Whether a plane has less than it can take of what is put in order.
+    pub(super) fn has_room_beyond(&mut self, nand: &NandArray, plane: PlaneId) -> bool {
+        self.live_units(nand, plane) <= self.gathering.limit
     }
 
     /// Move the units of a logical block to places that follow each other in one block. False when there is no free block for
     /// it now; what is not wanted any more, or has no place in its plane, is forgotten.
-    fn gather<P: FlashPort>(&mut self, flash: &mut Flash<P>, units: Range<u32>) -> Outcome<bool> {
-        let Some(translation) = &self.translation else { return Ok(true) };
-        let table = &self.map[..self.geometry.logical_units as usize];
-        if translation.cache.wants_gathered(Lpn(units.start), table).as_ref() != Some(&units) {
+    fn gather<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        units: Range<u32>,
+    ) -> FlashResult<bool> {
+        let Some(wishes) = self.table.wishes() else { return Ok(true) };
+        let map = &self.table.map[..self.geometry.logical_units as usize];
+        if wishes.wants_gathered(Lpn(units.start), map).as_ref() != Some(&units) {
             return Ok(true);
         }
-        let places = &table[units.start as usize..units.end as usize];
-        if !follow(places) {
-            let plane = self.order.at(units.start / units.len() as u32);
-            if self.live_units(&flash.nand, plane) + units.len() as u64 > self.ordered_limit {
+        if !follow(&map[units.start as usize..units.end as usize]) {
+            let plane = self.placement.order().at(units.start / units.len() as u32);
+            if self.live_units(&flash.nand, plane) + units.len() as u64 > self.gathering.limit {
                 return Ok(true);
             }
             let keep = self.config.gc_low_free_blocks.max(1);
-            let Some(block) = self.block_for_ordered(&mut flash.nand, plane, keep) else { return Ok(false) };
-            self.planes[plane.index()].live.0 += units.len() as u64;
+            let Some(block) = self.block_for_gathered(&mut flash.nand, plane, keep) else {
+                return Ok(false);
+            };
+            self.gathering.live[plane.index()].0 += units.len() as u64;
             self.counters.gc.pages_copied += units.len() as u64;
-            self.copy_in_order(flash, plane, block, units.clone(), None)?;
-            self.measure_room(&flash.nand, plane);
+            self.relocate_block(flash, plane, block, units.clone(), None)?;
+            self.pages_taken(&flash.nand, plane);
         }
-        if let Some(translation) = &mut self.translation {
-            translation.cache.gathered(units, &self.map[..self.geometry.logical_units as usize]);
+        let PageTable { map, translation, .. } = &mut self.table;
+        if let Some(wishes) = translation.as_mut().and_then(|translation| translation.cache.wishes_mut()) {
+            wishes.gathered(units, &map[..self.geometry.logical_units as usize]);
         }
         Ok(true)
     }
 
     /// Copy a logical block into the next pages of the open block for such. `victim` is being collected.
-    fn copy_in_order<P: FlashPort>(
+    fn relocate_block<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
         block: BlockId,
         units: Range<u32>,
         victim: Option<BlockId>,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<T> {
         let slots = self.geometry.slots_per_page;
+        let place = Place { plane, slot: self.gathered_slot(), block };
+        let data = Data::Copies { victim, copyback: None };
         let ready = flash.port.ready();
         let mut copied = ready;
         for first in units.step_by(slots as usize) {
             let mut lpns = [Lpn(0); MAX_SLOTS];
-            let mut old = [Ppn(0); MAX_SLOTS];
+            let mut old = [None; MAX_SLOTS];
             let mut reads = PageReads::new();
             for (at, lpn) in (first..first + slots).map(Lpn).enumerate() {
-                (lpns[at], old[at]) = (lpn, Ppn(self.map[lpn.index()]));
-                let page = self.geometry.page_of(old[at]);
-                reads.add(page, self.geometry.sectors_per_unit);
+                let ppn = Ppn(self.table.map[lpn.index()]);
+                (lpns[at], old[at]) = (lpn, Some(ppn));
+                reads.add(self.geometry.page_of(ppn), self.geometry.sectors_per_unit);
             }
             let read = reads.send(flash, Cause::Gc, ready)?;
-            let page = PageAt { block, index: flash.nand.next_page(block) };
-            let mut done = flash.program(page, &lpns[..slots as usize], Cause::Gc, read)?;
-            let new = self.geometry.unit(page).0;
-            for (ppn, old) in (new..new + slots).map(Ppn).zip(old) {
-                flash.store_copy(old, ppn);
-            }
-            if self.is_full(&flash.nand, block) {
-                done = self.seal(flash, plane, self.ordered_slot(), block, done)?;
-            }
+            let (units, old) = (&lpns[..slots as usize], &old[..slots as usize]);
+            let append = Append { place, units, old, data, cause: Cause::Gc };
+            let done = self.blocks.append(flash, &append, &mut self.table.map, read, |_, _, _| {})?;
             copied = flash.port.join(copied, done);
-            for ((ppn, old), lpn) in (new..new + slots).map(Ppn).zip(old).zip(lpns) {
-                if victim == Some(self.geometry.block_of(old)) {
-                    flash.invalidate(old)?;
-                } else {
-                    self.invalidate(flash, old)?;
-                }
-                self.map[lpn.index()] = ppn.0;
-            }
         }
         Ok(copied)
     }

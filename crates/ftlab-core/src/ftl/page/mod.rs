@@ -11,187 +11,104 @@
 //!
 //! This file has the state and the paths of the host; the other files of the folder have one concern each.
 
-use std::ops::Range;
-
-use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen, PlaneChoice, Striping};
-use crate::device::RunError;
-use crate::flash::nand::{NandArray, Outcome};
-use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
-use crate::ftl::allocator::{FreeBlocks, OpenBlock, OpenSlot, PlaneOrder};
-use crate::ftl::gc::{VictimPolicy, Victims};
-use crate::ftl::{Ftl, FtlCounters, PageOp};
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen};
+use crate::error::{FlashResult, RunError};
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, Place};
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::gc::{VictimChoice, Victims};
+use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
+use crate::ftl::placement::{PlacementChoice, Placements};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
-use crate::mapcache::Intent;
-use crate::mapcache::translation::Translation;
+use crate::layer::{Ftl, Layer};
+use crate::mapcache::cache::Intent;
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
+use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
-use crate::table;
 
+pub mod capacity;
 mod collect;
+mod fetches;
 mod gather;
 mod mount;
-mod rooms;
+mod table;
 mod translate;
 
-use gather::MAX_SCATTERED;
-use rooms::Room;
+pub use collect::GcCounts;
+use gather::BlockGathering;
+use table::PageTable;
 
-/// Entry of a logical unit that holds nothing.
-const UNMAPPED: u32 = u32::MAX;
-
-/// Most slots of a page, by validation.
-const MAX_SLOTS: usize = 16;
-
-#[derive(Debug)]
-struct Plane {
-    free: FreeBlocks,
-    /// One for each stream, then one for copies unless they share the first, one for logical blocks in order if the mapping
-    /// cache gathers them, and one for translation pages.
-    open: Vec<OpenBlock>,
-    erases: u32,
-    /// Live units when they were last counted, and `erases` then.
-    live: (u64, u32),
+/// Counted since the last reset.
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    gc: GcCounts,
+    /// Units read that were not mapped.
+    unmapped_reads: u64,
+    /// Units written in part whose rest was read first.
+    read_modify_writes: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Die {
-    /// Planes, as bits, with too few free blocks.
-    low: u64,
-    /// The plane (within the die) whose turn to be collected it is.
-    next_collected: u32,
-    /// The plane (within the die) whose turn to be written it is (`plane_choice = "most_free"`).
-    next_written: u32,
-    /// The most free pages that a plane has, and which planes have them, as bits (`plane_choice = "most_free"`).
-    most_room: u32,
-    roomiest: u64,
-    /// No other plane has more.
-    second_room: u32,
-    /// The least `opened` of its planes.
-    oldest_open: u32,
-}
-
-/// The page-mapping translation layer, over the victim policy `V`; `CACHED`: with a mapping cache.
-#[derive(Debug)]
-pub struct PageFtl<V = Victims, const CACHED: bool = false> {
+/// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
+/// `CACHED`: with a mapping cache.
+#[derive(Debug, Clone)]
+pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = false> {
     geometry: Geometry,
     config: FtlConfig,
     copyback: bool,
-    high_free_blocks: u32,
-    gc_slot: OpenSlot,
-    /// Pages of a logical block that the mapping cache wants in order; 0 when it wants none.
-    ordered_pages: u32,
-    /// Live units up to which a plane takes them.
-    ordered_limit: u64,
-    /// Where each logical unit is, then each unit of a translation page.
-    map: Vec<u32>,
-    translation: Option<Translation>,
+    table: PageTable<T>,
+    blocks: Blocks<V>,
+    placement: L,
     /// Blocks of translation pages.
     map_blocks: Vec<bool>,
-    planes: Vec<Plane>,
-    rooms: Vec<Room>,
-    dies: Vec<Die>,
-    victims: V,
-    order: PlaneOrder,
-    next_turn: u32,
-    counters: FtlCounters,
+    gathering: BlockGathering,
+    counters: Counters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
-    /// Logical blocks that the mapping cache wants in order: found while collecting.
-    scattered: Vec<Range<u32>>,
-    /// Those of the victim under way that are in order.
-    ordered: Vec<Range<u32>>,
 }
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<
+    V: VictimPolicy<Keys = VictimChoice>,
+    L: Placement<Keys = PlacementChoice>,
+    T: Ticket,
+    const CACHED: bool,
+> PageFtl<V, L, T, CACHED>
+{
     /// An empty drive of a validated configuration.
     ///
     /// # Panics
     /// When `CACHED` is not what the configuration says.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64, verify: bool) -> Self {
-        let translation = Translation::new(config, verify);
-        assert_eq!(translation.is_some(), CACHED, "map_cache.kind and the type agree");
-        let units = u64::from(geometry.logical_units) + config.translation_units();
+        let table = PageTable::new(config, geometry, verify);
+        assert_eq!(table.translation.is_some(), CACHED, "map_cache.kind and the type agree");
         let ftl = config.ftl.clone();
-        let slots = config.open_blocks_per_plane() as usize;
-        let plane = || Plane {
-            free: FreeBlocks::new(geometry, &ftl),
-            open: vec![None; slots],
-            erases: 0,
-            live: (0, u32::MAX),
-        };
-        let pages = geometry.blocks_per_plane() * geometry.pages_per_block();
-        let die = Die {
-            most_room: pages,
-            roomiest: u64::MAX >> (64 - geometry.planes_per_die()),
-            oldest_open: u32::MAX,
-            ..Die::default()
-        };
+        let slots = capacity::open_blocks_per_plane(config) as usize;
+        let setting =
+            Setting { allocation: ftl.allocation, copies_apart: ftl.gc_open_block == GcOpenBlock::Separate };
+        let victims = V::new(geometry, &ftl.gc, Rng::new(seed, "gc"));
         Self {
             copyback: config.timing.copyback,
-            high_free_blocks: ftl.gc_high(),
-            gc_slot: if ftl.gc_open_block == GcOpenBlock::Separate { ftl.streams as usize } else { 0 },
-            ordered_pages: if config.gathers() {
-                config.map_cache.cftl_block_pages / geometry.slots_per_page
-            } else {
-                0
-            },
-            // Half of what a plane has beyond its share.
-            ordered_limit: units.div_ceil(geometry.planes().into()).midpoint(config.usable_units_per_plane()),
-            map: table::filled(units as usize, UNMAPPED),
-            translation,
+            blocks: Blocks::new(geometry, &ftl, slots, victims),
+            placement: L::new(geometry, &ftl.placement, setting),
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
-            planes: (0..geometry.planes()).map(|_| plane()).collect(),
-            rooms: vec![Room { pages, newest: u32::MAX, opened: u32::MAX }; geometry.planes() as usize],
-            dies: vec![die; geometry.dies() as usize],
-            victims: V::new(geometry, &ftl, Rng::new(seed, "gc")),
-            order: PlaneOrder::new(geometry, ftl.allocation, ftl.plane_choice == PlaneChoice::Ordered),
-            next_turn: 0,
-            counters: FtlCounters::default(),
+            gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
+            table,
+            counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
-            scattered: Vec::with_capacity(MAX_SCATTERED),
-            ordered: Vec::new(),
             geometry: geometry.clone(),
             config: ftl,
         }
     }
+}
 
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     #[inline(always)]
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        let entry = self.map[lpn.index()];
-        (entry != UNMAPPED).then_some(Ppn(entry))
-    }
-
-    /// The turn of an access in the order of planes: its group of units, or the next.
-    #[inline(always)]
-    fn turn_of(&self, lpn: Lpn) -> u32 {
-        match self.config.striping {
-            Striping::Static => lpn.0 >> self.geometry.slots_per_page.trailing_zeros(),
-            Striping::Dynamic => self.next_turn,
-        }
-    }
-
-    /// Take a free block of `plane` for `slot`.
-    fn open(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
-        let block = self.geometry.block(plane, row);
-        nand.open(block);
-        if CACHED {
-            self.map_blocks[block.index()] = slot == self.map_slot();
-            if let Some(translation) = &mut self.translation {
-                translation.cache.opened(block, slot < self.config.streams as usize);
-            }
-        }
-        self.planes[plane.index()].open[slot] = Some(block);
-        let room = &mut self.rooms[plane.index()];
-        (room.newest, room.opened) = (block.0, nand.sequence(block));
-        let die = self.geometry.die_of(plane);
-        let first = self.geometry.first_plane(die);
-        if self.config.plane_choice == PlaneChoice::MostFree {
-            self.compare_rooms(die, first);
-        }
-        if self.planes[plane.index()].free.len() <= self.config.gc_low_free_blocks {
-            self.dies[die.index()].low |= 1 << (plane.0 - first.0);
-        }
-        block
+        self.table.lookup(lpn)
     }
 
     /// The block of `plane` that takes the next page for `slot`. Host writes leave the last free block for copies.
@@ -203,50 +120,28 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
         slot: OpenSlot,
         keep: u32,
     ) -> Option<BlockId> {
-        let state = &mut self.planes[plane.index()];
-        if let Some(block) = state.open[slot] {
+        if let Some(block) = self.blocks.opened(plane, slot) {
             return Some(block);
         }
-        if state.free.len() <= keep {
-            return None;
-        }
-        let row = state.free.take()?;
-        Some(self.open(nand, plane, slot, row))
+        let block = self.blocks.open(nand, plane, slot, keep)?;
+        self.block_opened(nand, plane, slot, block);
+        Some(block)
     }
 
-    /// The page after the last data page was just written: close the block.
-    fn seal<P: FlashPort>(
-        &mut self,
-        flash: &mut Flash<P>,
-        plane: PlaneId,
-        slot: OpenSlot,
-        block: BlockId,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let mut done = after;
-        if self.config.summary_page {
-            done =
-                flash.program_metadata(PageAt { block, index: self.geometry.data_pages_per_block }, after)?;
+    fn block_opened(&mut self, nand: &NandArray, plane: PlaneId, slot: OpenSlot, block: BlockId) {
+        if CACHED {
+            self.map_blocks[block.index()] = slot == self.map_slot();
+            if let Some(wishes) = self.table.wishes_mut() {
+                wishes.opened(block, self.placement.is_for_host(slot));
+            }
         }
-        self.planes[plane.index()].open[slot] = None;
-        self.victims.on_seal(block, flash.nand.valid_units(block));
-        Ok(done)
+        self.placement.opened(nand, plane, block);
     }
 
-    /// Whether the block takes no more data.
+    /// Pages of `plane` were taken, or became free.
     #[inline(always)]
-    fn is_full(&self, nand: &NandArray, block: BlockId) -> bool {
-        nand.next_page(block) >= self.geometry.data_pages_per_block
-    }
-
-    /// The data at `ppn` are stale.
-    #[inline(always)]
-    fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> Outcome<()> {
-        let (block, valid) = flash.invalidate(ppn)?;
-        if self.is_full(&flash.nand, block) {
-            self.victims.on_invalidate(block, valid);
-        }
-        Ok(())
+    fn pages_taken(&mut self, nand: &NandArray, plane: PlaneId) {
+        self.placement.pages_taken(nand, plane, self.blocks.free(plane));
     }
 
     #[cold]
@@ -255,164 +150,149 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
             "the drive is full: plane {} has no block worth collecting and too few free ones ({}) for {what}; \
              leave more spare space (ftl.over_provisioning) or use a smaller footprint",
             plane.0,
-            self.planes[plane.index()].free.len(),
+            self.blocks.free(plane),
         )))
     }
 
     /// Write an access to pages of one unit.
     #[inline(always)]
-    fn write_one<P: FlashPort>(
+    fn write_one<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
-        slot: OpenSlot,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let after = self.translate(flash, op, Intent::Write, after)?;
-        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        access: &Access<'_>,
+        after: T,
+    ) -> FlashResult<T> {
+        let after = self.translate(flash, access, Intent::Write, after)?;
+        let place = self.place(flash, access)?;
         // Looked up after collection, which may have moved it.
-        let old = self.lookup(op.lpn);
+        let old = self.lookup(access.lpn);
         let mut after = after;
-        let missing = self.geometry.sectors_per_unit - op.sectors;
+        let missing = self.geometry.sectors_per_unit - access.sectors;
         if let (Some(old), true) = (old, missing > 0) {
-            after = flash.read(self.geometry.page_of(old), missing, Cause::Host, after)?;
+            after = flash.read(self.geometry.page_of(old), missing, access.cause, after)?;
             self.counters.read_modify_writes += 1;
         }
-        let page = PageAt { block, index: flash.nand.next_page(block) };
-        let mut done = flash.program(page, std::slice::from_ref(&op.lpn), Cause::Host, after)?;
-        let new = self.geometry.unit(page);
-        flash.store(new, op.first_sector..op.first_sector + op.sectors, old);
-        // Sealed before the old data become stale: they may be in the same block.
-        if page.index + 1 == self.geometry.data_pages_per_block {
-            done = self.seal(flash, plane, slot, block, done)?;
-        }
-        if let Some(old) = old {
-            self.invalidate(flash, old)?;
-        }
-        self.map[op.lpn.index()] = new.0;
-        self.entry_changed(op.lpn, old);
-        self.measure_room(&flash.nand, plane);
+        let done = self.append_written(flash, place, access, &[access.lpn], &[old], after)?;
+        self.pages_taken(&flash.nand, place.plane);
         Ok(done)
     }
 
-    /// Write an access to a page of several units; the slots that it does not fill stay empty.
-    fn write_several<P: FlashPort>(
+    #[inline(always)]
+    fn append_written<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
-        slot: OpenSlot,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+        place: Place,
+        access: &Access<'_>,
+        units: &[Lpn],
+        old: &[Option<Ppn>],
+        after: T,
+    ) -> FlashResult<T> {
+        let append = Append { place, units, old, data: Data::Written(access), cause: access.cause };
+        let PageTable { map, translation, .. } = &mut self.table;
+        self.blocks.append(flash, &append, map, after, |map, lpn, old| {
+            if CACHED {
+                PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
+            }
+        })
+    }
+
+    /// Write an access to a page of several units; the slots that it does not fill stay empty.
+    fn write_several<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        after: T,
+    ) -> FlashResult<T> {
         let per_unit = self.geometry.sectors_per_unit;
-        let mut after = self.translate(flash, op, Intent::Write, after)?;
-        let (plane, block) = self.place(flash, op.lpn, slot)?;
+        let mut after = self.translate(flash, access, Intent::Write, after)?;
+        let place = self.place(flash, access)?;
         // Old data are looked up after collection, which may have moved them.
         let mut old = [None; MAX_SLOTS];
         let mut units = [Lpn(0); MAX_SLOTS];
-        let mut partial = false;
-        for index in 0..op.units {
-            let lpn = Lpn(op.lpn.0 + index);
+        for index in 0..access.units {
+            let lpn = access.lpn_at(index);
             units[index as usize] = lpn;
             old[index as usize] = self.lookup(lpn);
-            partial |= op.sectors_of(index, per_unit).len() as u32 != per_unit;
         }
-        let (old, units) = (&old[..op.units as usize], &units[..op.units as usize]);
-        if partial {
+        let (old, units) = (&old[..access.units as usize], &units[..access.units as usize]);
+        if access.sectors < access.units * per_unit {
             let mut reads = PageReads::new();
             for (index, old) in (0..).zip(old) {
-                let missing = per_unit - op.sectors_of(index, per_unit).len() as u32;
+                let missing = per_unit - access.sectors_of(index, per_unit);
                 if let (Some(old), true) = (old, missing > 0) {
                     reads.add(self.geometry.page_of(*old), missing);
                     self.counters.read_modify_writes += 1;
                 }
             }
-            after = reads.send(flash, Cause::Host, after)?;
+            after = reads.send(flash, access.cause, after)?;
         }
-        let page = PageAt { block, index: flash.nand.next_page(block) };
-        let mut done = flash.program(page, units, Cause::Host, after)?;
-        let first = self.geometry.unit(page);
-        for (index, old) in (0..).zip(old) {
-            flash.store(Ppn(first.0 + index), op.sectors_of(index, per_unit), *old);
-        }
-        // Sealed before the old data become stale: they may be in the same block.
-        if page.index + 1 == self.geometry.data_pages_per_block {
-            done = self.seal(flash, plane, slot, block, done)?;
-        }
-        for (index, (lpn, old)) in (0..).zip(units.iter().zip(old)) {
-            let new = Ppn(first.0 + index);
-            if let Some(old) = old {
-                self.invalidate(flash, *old)?;
-            }
-            self.map[lpn.index()] = new.0;
-            self.entry_changed(*lpn, *old);
-        }
+        let done = self.append_written(flash, place, access, units, old, after)?;
         if CACHED {
             self.settle(flash)?;
         }
-        self.measure_room(&flash.nand, plane);
+        self.pages_taken(&flash.nand, place.plane);
         Ok(done)
     }
 
     /// Read an access to one unit.
     #[inline(always)]
-    fn read_one<P: FlashPort>(
+    fn read_one<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let found = self.lookup(op.lpn);
+        access: &Access<'_>,
+        versions: &mut Vec<u32>,
+        after: T,
+    ) -> FlashResult<T> {
+        let found = self.lookup(access.lpn);
         let done = if let Some(ppn) = found {
-            flash.read(self.geometry.page_of(ppn), op.sectors, Cause::Host, after)?
+            flash.read(self.geometry.page_of(ppn), access.sectors, access.cause, after)?
         } else {
             self.counters.unmapped_reads += 1;
             after
         };
-        flash.deliver(found, op.first_sector..op.first_sector + op.sectors);
+        flash.load(found, access, 0, versions);
         Ok(done)
     }
 
-    /// A plane that can take a page of `lpn`, and its open block.
+    /// Where the page of an access goes: a plane that can take it, and its open block.
     #[inline(always)]
-    fn place<P: FlashPort>(
+    fn place<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        lpn: Lpn,
-        slot: OpenSlot,
-    ) -> Outcome<(PlaneId, BlockId)> {
-        let mut turn = self.turn_of(lpn);
-        let gathers = CACHED && self.ordered_pages > 0;
-        let turns = self.order.len();
+        access: &Access<'_>,
+    ) -> FlashResult<Place> {
+        let (mut turn, slot) = self.placement.host(access);
+        let gathers = CACHED && self.gathering.is_on();
+        let turns = self.placement.order().len();
         for step in 0..if gathers { 2 * turns } else { turns } {
-            let first = self.order.at(turn);
+            let first = self.placement.order().at(turn);
             // Once round without planes that were given too much.
-            if gathers && step < turns && self.live_units(&flash.nand, first) > self.ordered_limit {
+            if gathers && step < turns && !self.has_room_beyond(&flash.nand, first) {
                 turn = if turn + 1 == turns { 0 } else { turn + 1 };
                 continue;
             }
             let die = self.geometry.die_of(first);
-            if self.dies[die.index()].low != 0 {
+            if self.blocks.is_low(die) {
                 self.collect(flash, die)?;
                 // The translation pages that collection writes may take what it has freed.
                 let mut again = if CACHED { self.geometry.blocks_per_plane() } else { 0 };
-                while again > 0 && self.dies[die.index()].low != 0 {
+                while again > 0 && self.blocks.is_low(die) {
                     self.collect(flash, die)?;
                     again -= 1;
                 }
             }
-            let plane = self.plane_for(&flash.nand, first, lpn);
+            let table = &self.table;
+            let plane = self.placement.plane(&flash.nand, first, || table.lookup(access.lpn));
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
-                if self.config.striping == Striping::Dynamic {
-                    self.next_turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
-                }
-                return Ok((plane, block));
+                self.placement.placed(turn);
+                return Ok(Place { plane, slot, block });
             }
-            if self.config.striping == Striping::Static && !gathers {
+            if !self.placement.may_go_on() && !gathers {
                 return Err(self.full(plane, "host writes"));
             }
-            turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
+            turn = if turn + 1 == turns { 0 } else { turn + 1 };
         }
-        Err(self.full(self.order.at(turn), "host writes"))
+        Err(self.full(self.placement.order().at(turn), "host writes"))
     }
 }
 
@@ -449,7 +329,12 @@ impl PageReads {
 
     /// Read what was added, in the order in which it was.
     #[inline]
-    fn send<P: FlashPort>(&self, flash: &mut Flash<P>, cause: Cause, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn send<P: FlashPort>(
+        &self,
+        flash: &mut Flash<P>,
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         let mut done = after;
         for (page, sectors) in &self.pages[..self.count] {
             let read = flash.read(*page, *sectors, cause, after)?;
@@ -459,86 +344,175 @@ impl PageReads {
     }
 }
 
-impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
-    fn read<P: FlashPort>(
+impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
+    for PageFtl<V, L, P::Ticket, CACHED>
+{
+    fn read(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
+        found: &mut Vec<u32>,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let after = self.translate(flash, op, Intent::Read, after)?;
+    ) -> FlashResult<P::Ticket> {
+        let after = self.translate(flash, access, Intent::Read, after)?;
         if self.config.gc_when == GcWhen::OnAccess {
-            for index in 0..op.units {
-                let Some(ppn) = self.lookup(Lpn(op.lpn.0 + index)) else { continue };
+            for index in 0..access.units {
+                let Some(ppn) = self.lookup(access.lpn_at(index)) else { continue };
                 let die = self.geometry.die_of(self.geometry.plane_of(self.geometry.block_of(ppn)));
-                if self.dies[die.index()].low != 0 {
+                if self.blocks.is_low(die) {
                     self.collect(flash, die)?;
                 }
             }
         }
-        if op.units == 1 {
-            return self.read_one(flash, op, after);
+        if access.units == 1 {
+            return self.read_one(flash, access, found, after);
         }
         let mut reads = PageReads::new();
-        for index in 0..op.units {
-            let sectors = op.sectors_of(index, self.geometry.sectors_per_unit);
-            let found = self.lookup(Lpn(op.lpn.0 + index));
-            match found {
-                Some(ppn) => reads.add(self.geometry.page_of(ppn), sectors.len() as u32),
+        for index in 0..access.units {
+            let place = self.lookup(access.lpn_at(index));
+            match place {
+                Some(ppn) => {
+                    let sectors = access.sectors_of(index, self.geometry.sectors_per_unit);
+                    reads.add(self.geometry.page_of(ppn), sectors);
+                }
                 None => self.counters.unmapped_reads += 1,
             }
-            flash.deliver(found, sectors);
+            flash.load(place, access, index, found);
         }
-        reads.send(flash, Cause::Host, after)
+        reads.send(flash, access.cause, after)
     }
 
     #[inline]
-    fn write<P: FlashPort>(
+    fn write(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let slot =
-            if self.config.streams == 1 { 0 } else { usize::from(op.stream) % self.config.streams as usize };
+    ) -> FlashResult<P::Ticket> {
         if self.geometry.slots_per_page == 1 {
-            self.write_one(flash, op, slot, after)
+            self.write_one(flash, access, after)
         } else {
-            self.write_several(flash, op, slot, after)
+            self.write_several(flash, access, after)
         }
     }
 
-    fn trim<P: FlashPort>(
+    fn trim(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+    ) -> FlashResult<P::Ticket> {
         let per_unit = self.geometry.sectors_per_unit;
         let mut after = after;
-        for index in 0..op.units {
-            let lpn = Lpn(op.lpn.0 + index);
-            if op.sectors_of(index, per_unit).len() as u32 != per_unit {
+        for index in 0..access.units {
+            let lpn = access.lpn_at(index);
+            if access.sectors_of(index, per_unit) != per_unit {
                 continue;
             }
             if CACHED {
-                after = self.translate_one(flash, op, index, Intent::Trim, after)?;
+                after = self.translate_one(flash, access, index, Intent::Trim, after)?;
             }
             if let Some(ppn) = self.lookup(lpn) {
-                self.invalidate(flash, ppn)?;
-                self.map[lpn.index()] = UNMAPPED;
-                self.entry_changed(lpn, Some(ppn));
+                self.blocks.invalidate(flash, ppn)?;
+                self.table.forget(&self.geometry, lpn, ppn);
             }
         }
         Ok(after)
     }
 
     /// Nothing is buffered: what was acknowledged is in flash.
-    fn flush<P: FlashPort>(&mut self, _: &mut Flash<P>, after: P::Ticket) -> Outcome<P::Ticket> {
+    fn flush(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
         Ok(after)
     }
 
-    fn fill_blocks<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+    #[inline]
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            self.table.prefetch(lpn);
+        } else if let Some(ppn) = self.lookup(lpn) {
+            if stage == 1 {
+                nand.prefetch(ppn);
+            } else {
+                let block = self.geometry.block_of(ppn);
+                self.blocks.victims.prefetch(block, nand.valid_units(block));
+            }
+        }
+    }
+
+    fn report(&self, report: &mut Report) {
+        report.unmapped_reads += self.counters.unmapped_reads;
+        report.read_modify_writes += self.counters.read_modify_writes;
+        report.add(&self.counters.gc);
+        if let Some(translation) = &self.table.translation {
+            report.add(&translation.summary());
+        }
+    }
+
+    fn sample(&self, readings: &mut Readings) {
+        if let Some(translation) = &self.table.translation {
+            translation.sample(readings);
+        }
+    }
+
+    fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+        if let Some(translation) = &mut self.table.translation {
+            translation.reset();
+        }
+    }
+
+    fn free_blocks(&self) -> u64 {
+        self.blocks.free_in_all()
+    }
+
+    fn verify(&self, nand: &NandArray) -> Result<(), String> {
+        nand.verify()?;
+        let mapped = self.table.verify(nand)?;
+        let live: u64 =
+            (0..self.geometry.blocks()).map(|block| u64::from(nand.valid_units(BlockId(block)))).sum();
+        if live != mapped {
+            return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
+        }
+        self.blocks.verify(nand)?;
+        match &self.table.translation {
+            Some(translation) => translation.verify(&self.table.map),
+            None => Ok(()),
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.table.table_bytes()
+            + self.blocks.table_bytes()
+            + self.survivors.capacity() as u64 * 4
+            + self.map_blocks.len() as u64
+    }
+}
+
+impl<
+    V: VictimPolicy<Keys = VictimChoice>,
+    L: Placement<Keys = PlacementChoice>,
+    P: FlashPort,
+    const CACHED: bool,
+> Ftl<P> for PageFtl<V, L, P::Ticket, CACHED>
+{
+    type On<Q: FlashPort> = PageFtl<V, L, Q::Ticket, CACHED>;
+
+    fn with_port<Q: FlashPort>(self, port: &Q) -> PageFtl<V, L, Q::Ticket, CACHED> {
+        PageFtl {
+            geometry: self.geometry,
+            config: self.config,
+            copyback: self.copyback,
+            table: self.table.with_port(port),
+            blocks: self.blocks,
+            placement: self.placement,
+            map_blocks: self.map_blocks,
+            gathering: self.gathering,
+            counters: self.counters,
+            survivors: self.survivors,
+        }
+    }
+
+    fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()> {
         let ready = flash.port.ready();
         let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
         let planes = self.geometry.planes_per_die();
@@ -554,115 +528,30 @@ impl<V: VictimPolicy, const CACHED: bool> Ftl for PageFtl<V, CACHED> {
                 let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
                     return Err(self.full(plane, "the fill"));
                 };
-                let page = PageAt { block, index: flash.nand.next_page(block) };
                 let start = logical - left + turn;
                 let units = (0..count).map(|at| Lpn(start + at * dies.len()));
-                let first = flash.program_run(page, count, units.clone(), Cause::Host, ready)?;
-                for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
-                    flash.store(ppn, 0..self.geometry.sectors_per_unit, None);
-                    self.map[lpn.index()] = ppn.0;
-                }
-                if self.is_full(&flash.nand, block) {
-                    self.seal(flash, plane, 0, block, ready)?;
-                }
+                let place = Place { plane, slot: 0, block };
+                self.blocks.append_new(flash, place, (count, units), versions, &mut self.table.map, cause)?;
             }
         }
         for plane in (0..self.geometry.planes()).map(PlaneId) {
             self.open_block(&mut flash.nand, plane, 0, 1);
-            self.measure_room(&flash.nand, plane);
+            self.pages_taken(&flash.nand, plane);
         }
         if CACHED {
-            for tpn in 0..self.translation.as_ref().map_or(0, |translation| translation.shape.pages()) {
+            for tpn in 0..self.table.translation.as_ref().map_or(0, |translation| translation.layout.pages())
+            {
                 self.write_translation(flash, tpn, ready)?;
             }
         }
         Ok(())
     }
 
-    #[inline]
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
-        if stage == 0 {
-            table::prefetch(&self.map, lpn.index());
-        } else if let Some(ppn) = self.lookup(lpn) {
-            if stage == 1 {
-                nand.prefetch(ppn);
-            } else {
-                let block = self.geometry.block_of(ppn);
-                self.victims.prefetch(block, nand.valid_units(block));
-            }
-        }
-    }
-
-    fn map_cache(&self) -> Option<&Translation> {
-        self.translation.as_ref()
-    }
-
-    fn counters(&self) -> FtlCounters {
-        let map_cache = self.translation.as_ref().map(Translation::summary);
-        FtlCounters { map_cache, ..self.counters.clone() }
-    }
-
-    fn reset_counters(&mut self) {
-        self.counters = FtlCounters::default();
-        if let Some(translation) = &mut self.translation {
-            translation.reset();
-        }
-    }
-
-    fn free_blocks(&self) -> u64 {
-        self.planes.iter().map(|plane| u64::from(plane.free.len())).sum()
+    fn mount(self, config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self> {
+        self.mounted(config, seed, flash)
     }
 
     fn most_free_blocks(&self) -> u32 {
-        self.planes.iter().map(|plane| plane.free.len()).max().unwrap_or(0)
-    }
-
-    fn verify(&self, nand: &NandArray) -> Result<(), String> {
-        nand.verify()?;
-        let mut mapped = 0;
-        for (lpn, entry) in (0..).zip(&self.map) {
-            if *entry == UNMAPPED {
-                continue;
-            }
-            mapped += 1;
-            let ppn = Ppn(*entry);
-            if !nand.is_valid(ppn) || nand.lpn(ppn) != Some(Lpn(lpn)) {
-                let found = nand.lpn(ppn);
-                return Err(format!(
-                    "logical unit {lpn} maps to physical unit {entry}, which holds {found:?}"
-                ));
-            }
-        }
-        let live: u64 =
-            (0..self.geometry.blocks()).map(|block| u64::from(nand.valid_units(BlockId(block)))).sum();
-        if live != mapped {
-            return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
-        }
-        let erased =
-            (0..self.geometry.blocks()).filter(|block| nand.next_page(BlockId(*block)) == 0).count() as u64;
-        let open = self.planes.iter().flat_map(|plane| plane.open.iter().flatten());
-        let open_erased = open.filter(|block| nand.next_page(**block) == 0).count() as u64;
-        if erased != self.free_blocks() + open_erased {
-            return Err(format!(
-                "{erased} blocks are erased, but {} are free and {open_erased} open",
-                self.free_blocks()
-            ));
-        }
-        match &self.translation {
-            Some(translation) => translation.verify(&self.map),
-            None => Ok(()),
-        }
-    }
-
-    fn table_bytes(&self) -> u64 {
-        let planes: u64 =
-            self.planes.iter().map(|plane| plane.free.table_bytes() + plane.open.capacity() as u64 * 8).sum();
-        let translation = self.translation.as_ref().map_or(0, Translation::table_bytes);
-        self.map.len() as u64 * 4
-            + planes
-            + self.victims.table_bytes()
-            + self.survivors.capacity() as u64 * 4
-            + self.map_blocks.len() as u64
-            + translation
+        self.blocks.most_free()
     }
 }

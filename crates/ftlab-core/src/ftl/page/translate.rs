@@ -1,21 +1,23 @@
 //! The table in flash: lookups through the mapping cache, and reading and writing of translation pages.
 
-use super::{MAX_SLOTS, PageFtl, UNMAPPED};
-use crate::flash::nand::Outcome;
-use crate::flash::port::FlashPort;
-use crate::flash::{Cause, Flash};
-use crate::ftl::PageOp;
-use crate::ftl::allocator::OpenSlot;
-use crate::ftl::gc::VictimPolicy;
+use super::PageFtl;
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::{Append, Data, MAX_SLOTS, Place};
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::{OpenSlot, Placement};
 use crate::geometry::{BlockId, Lpn, PageAt, Ppn};
+use crate::mapcache::cache::{Intent, Lookup, MapOp};
 use crate::mapcache::translation::Translation;
-use crate::mapcache::{Intent, Lookup, MapOp};
 
-impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     /// Where translation pages are written.
     #[inline]
     pub(super) fn map_slot(&self) -> OpenSlot {
-        self.planes[0].open.len() - 1
+        self.blocks.slots() - 1
     }
 
     pub(super) fn holds_translation(&self, block: BlockId) -> bool {
@@ -29,65 +31,78 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Look up the entries of an access's units. The ticket is that of the moment when they are known.
     #[inline(always)]
-    pub(super) fn translate<P: FlashPort>(
+    pub(super) fn translate<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         intent: Intent,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let mut after = after;
         if CACHED {
-            for index in 0..op.units {
-                after = self.translate_one(flash, op, index, intent, after)?;
+            for index in 0..access.units {
+                after = self.translate_one(flash, access, index, intent, after)?;
             }
         }
         Ok(after)
     }
 
-    pub(super) fn translate_one<P: FlashPort>(
+    pub(super) fn translate_one<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        op: &PageOp,
+        access: &Access<'_>,
         index: u32,
         intent: Intent,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
-        let Some(translation) = &mut self.translation else { return Ok(after) };
-        let lookup = Lookup { lpn: Lpn(op.lpn.0 + index), intent, rest: op.rest + op.units - 1 - index };
-        translation.lookup(lookup, &self.map[..self.geometry.logical_units as usize]);
+        after: T,
+    ) -> FlashResult<T> {
+        let Some(translation) = &mut self.table.translation else { return Ok(after) };
+        let rest = access.rest + access.units - 1 - index;
+        let lookup = Lookup { lpn: access.lpn_at(index), intent, rest };
+        translation.lookup(lookup, &self.table.map[..self.geometry.logical_units as usize]);
+        let ops = std::mem::take(&mut translation.ops);
         // It may be on its way for an earlier access.
-        let mut done = flash.entry_is_there(lookup.lpn, after);
-        if translation.ops.is_empty() {
+        let mut done = self.wait_for_entry(&mut flash.port, lookup.lpn, after);
+        if ops.is_empty() {
+            if let Some(translation) = &mut self.table.translation {
+                translation.ops = ops;
+            }
             return Ok(done);
         }
-        let ops = std::mem::take(&mut translation.ops);
         // One after the other: memory must have room before it is filled.
         for op in &ops {
             let existed;
             (done, existed) = self.step(flash, *op, done)?;
-            if let Some(translation) = &mut self.translation {
+            if let Some(translation) = &mut self.table.translation {
                 translation.account(*op, existed);
             }
         }
-        if let Some(translation) = &mut self.translation {
+        if let Some(translation) = &mut self.table.translation {
             translation.ops = ops;
         }
         self.settle(flash)?;
         Ok(done)
     }
 
+    /// The moment, not before `after`, when the entry of `lpn` is there, which memory has or is to have.
+    #[inline]
+    fn wait_for_entry<P: FlashPort<Ticket = T>>(&self, port: &mut P, lpn: Lpn, after: T) -> T {
+        let Some(fetches) = &self.table.fetches else { return after };
+        fetches.of(lpn).into_iter().flatten().fold(after, |done, fetch| port.join(done, fetch))
+    }
+
     /// Do a step of a lookup; and whether there was a version of its translation page to read.
-    fn step<P: FlashPort>(
+    fn step<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         op: MapOp,
-        after: P::Ticket,
-    ) -> Outcome<(P::Ticket, bool)> {
+        after: T,
+    ) -> FlashResult<(T, bool)> {
         Ok(match op {
             MapOp::Fetch { tpn, bytes, units } => {
                 let (fetched, existed) = self.read_translation(flash, tpn, bytes, after)?;
-                flash.entries_come(units, fetched);
+                if let Some(fetches) = &mut self.table.fetches {
+                    fetches.fetch_issued(units, fetched);
+                }
                 (fetched, existed)
             }
             MapOp::WriteBack { tpn, rest_bytes } => {
@@ -107,13 +122,13 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
     /// Read the unit that was taken for `actual`. Spare areas name the units of their own block: when the prediction left
     /// it, its page nearest to the prediction is read as well. A page that was never written has nothing to say.
     #[cold]
-    fn probe<P: FlashPort>(
+    fn probe<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         predicted: Ppn,
         actual: Ppn,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let mut done = after;
         let home = self.geometry.block_of(actual);
         let first = self.geometry.first_unit(home);
@@ -135,100 +150,87 @@ impl<V: VictimPolicy, const CACHED: bool> PageFtl<V, CACHED> {
 
     /// Read a part of a translation page, and tell whether it exists; one that was never written says that nothing is mapped,
     /// and costs nothing.
-    fn read_translation<P: FlashPort>(
+    fn read_translation<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         tpn: u32,
         bytes: u32,
-        after: P::Ticket,
-    ) -> Outcome<(P::Ticket, bool)> {
+        after: T,
+    ) -> FlashResult<(T, bool)> {
         let Some(ppn) = self.lookup(self.unit_of_translation(tpn)) else { return Ok((after, false)) };
-        if let Some(translation) = &mut self.translation {
+        if let Some(translation) = &mut self.table.translation {
             translation.counts.flash_reads += 1;
         }
         Ok((flash.read_translation(self.geometry.page_of(ppn), bytes, after)?, true))
     }
 
     /// Write a translation page. What collection moves for it stays pending.
-    pub(super) fn write_translation<P: FlashPort>(
+    pub(super) fn write_translation<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         tpn: u32,
-        after: P::Ticket,
-    ) -> Outcome<P::Ticket> {
+        after: T,
+    ) -> FlashResult<T> {
         let slot = self.map_slot();
-        let turns = self.order.len();
+        let turns = self.placement.order().len();
         let mut chosen = None;
         for step in 0..turns {
-            let plane = self.order.at((tpn + step) % turns);
+            let plane = self.placement.order().at((tpn + step) % turns);
             let die = self.geometry.die_of(plane);
-            if self.dies[die.index()].low != 0 {
+            if self.blocks.is_low(die) {
                 self.collect_die(flash, die)?;
             }
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
-                chosen = Some((plane, block));
+                chosen = Some(Place { plane, slot, block });
                 break;
             }
         }
-        let Some((plane, block)) = chosen else {
-            return Err(self.full(self.order.at(tpn % turns), "translation pages"));
+        let Some(place) = chosen else {
+            return Err(self.full(self.placement.order().at(tpn % turns), "translation pages"));
         };
         let slots = self.geometry.slots_per_page;
         let first = self.unit_of_translation(tpn);
         // Looked up after collection, which may have moved it.
         let old = self.lookup(first);
         let mut units = [Lpn(0); MAX_SLOTS];
-        for (at, unit) in (0..slots).zip(&mut units) {
-            *unit = Lpn(first.0 + at);
-        }
-        let page = PageAt { block, index: flash.nand.next_page(block) };
-        let mut done = flash.program(page, &units[..slots as usize], Cause::Map, after)?;
-        if page.index + 1 == self.geometry.data_pages_per_block {
-            done = self.seal(flash, plane, slot, block, done)?;
-        }
-        let new = self.geometry.unit(page);
+        let mut places = [None; MAX_SLOTS];
         for at in 0..slots {
-            if let Some(old) = old {
-                self.invalidate(flash, Ppn(old.0 + at))?;
-            }
-            self.map[(first.0 + at) as usize] = new.0 + at;
+            units[at as usize] = Lpn(first.0 + at);
+            places[at as usize] = old.map(|old| Ppn(old.0 + at));
         }
-        if let Some(translation) = &mut self.translation {
+        let (units, old) = (&units[..slots as usize], &places[..slots as usize]);
+        let append = Append { place, units, old, data: Data::Table, cause: Cause::Map };
+        let done = self.blocks.append(flash, &append, &mut self.table.map, after, |_, _, _| {})?;
+        if let Some(translation) = &mut self.table.translation {
             translation.counts.flash_programs += 1;
-            translation.written(tpn, &self.map);
+            translation.written(tpn, &self.table.map);
         }
         Ok(done)
     }
 
     /// Write the translation pages of moved data whose entries are not in memory. Collections on the way may move more.
-    pub(super) fn settle<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> Outcome<()> {
+    pub(super) fn settle<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let ready = flash.port.ready();
         // A drive with too little spare space would collect for translation pages for ever.
-        let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.map.len() as u64;
-        while let Some(tpn) = self.translation.as_mut().and_then(Translation::next_pending) {
+        let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.table.map.len() as u64;
+        while let Some(tpn) = self.table.translation.as_mut().and_then(Translation::next_pending) {
             let bytes = self.geometry.page_bytes;
             let (read, _) = self.read_translation(flash, tpn, bytes, ready)?;
-            if let Some(translation) = &mut self.translation {
+            if let Some(translation) = &mut self.table.translation {
                 translation.cache.rewritten(tpn);
             }
             self.write_translation(flash, tpn, read)?;
-            if let Some(translation) = &mut self.translation {
+            if let Some(translation) = &mut self.table.translation {
                 translation.counts.gc_updates += 1;
             }
             left -= 1;
             if left == 0 {
-                return Err(self.full(self.order.at(tpn % self.order.len()), "translation pages"));
+                return Err(self.full(
+                    self.placement.order().at(tpn % self.placement.order().len()),
+                    "translation pages",
+                ));
             }
         }
         Ok(())
-    }
-
-    /// The host has changed the entry of `lpn`, which was `old`.
-    #[inline(always)]
-    pub(super) fn entry_changed(&mut self, lpn: Lpn, old: Option<Ppn>) {
-        if let (true, Some(translation)) = (CACHED, &mut self.translation) {
-            let old = old.map_or(UNMAPPED, |ppn| ppn.0);
-            translation.changed(lpn, old, &self.map[..self.geometry.logical_units as usize]);
-        }
     }
 }

@@ -1,0 +1,7 @@
+//! The tests of device and workload files, as one program: a new file is one line here.
+
+mod errors;
+mod financial;
+mod fuzz;
+mod presets;
+mod stand_ins;

@@ -1,0 +1,189 @@
+//! What travels through the seam between the parts of a drive: accesses.
+
+use std::ops::Range;
+
+use crate::cause::Cause;
+use crate::geometry::Lpn;
+
+/// What is written together: all of it survives a power cut or none, if the device says so. A host request, or one
+/// victim of an eviction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Its number. Groups never interleave in the order of accesses.
+    pub id: u32,
+    /// Mapping units that its accesses touch in all.
+    pub units: u32,
+}
+
+/// Sectors of one mapping unit that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The unit.
+    pub lpn: Lpn,
+    /// First sector, within the unit.
+    pub first_sector: u32,
+    /// Sectors.
+    pub sectors: u32,
+}
+
+impl Part {
+    /// Its sectors, within the unit.
+    #[inline]
+    pub const fn range(self) -> Range<u32> {
+        self.first_sector..self.first_sector + self.sectors
+    }
+}
+
+/// An access to what one NAND page can hold, or to a part of it.
+///
+/// With no `parts` it is a span: `sectors` sectors that follow each other, from sector `first_sector` of unit `lpn` on,
+/// within one aligned group of as many units as a page has slots. With `parts` it is gathered: any sectors of any units,
+/// of at most as many units as a page has slots. The parts of a unit stand together, ascending, and do not overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access<'a> {
+    /// First mapping unit touched.
+    pub lpn: Lpn,
+    /// Mapping units touched.
+    pub units: u32,
+    /// First sector touched, within the first unit.
+    pub first_sector: u32,
+    /// Sectors touched.
+    pub sectors: u32,
+    /// Mapping units of the same group that follow this access.
+    pub rest: u32,
+    /// What it belongs to.
+    pub group: Group,
+    /// Stream of the request.
+    pub stream: u16,
+    /// Why it is done.
+    pub cause: Cause,
+    /// What is touched of each unit; empty for a span.
+    pub parts: &'a [Part],
+    /// With verification, the version of each sector written, in the order of the access; otherwise empty.
+    pub versions: &'a [u32],
+}
+
+impl<'a> Access<'a> {
+    /// A span of the host, a group of its own, without versions.
+    pub const fn span(lpn: Lpn, units: u32, first_sector: u32, sectors: u32) -> Access<'static> {
+        Access {
+            lpn,
+            units,
+            first_sector,
+            sectors,
+            rest: 0,
+            group: Group { id: 0, units },
+            stream: 0,
+            cause: Cause::Host,
+            parts: &[],
+            versions: &[],
+        }
+    }
+
+    /// The access `context` to other sectors: to `parts`, which write `versions`.
+    #[must_use]
+    pub fn gathered(parts: &'a [Part], versions: &'a [u32], context: &Access<'_>) -> Self {
+        let (lpn, first_sector) = parts.first().map_or((Lpn(0), 0), |part| (part.lpn, part.first_sector));
+        Self {
+            lpn,
+            units: parts.chunk_by(|one, other| one.lpn == other.lpn).count() as u32,
+            first_sector,
+            sectors: parts.iter().map(|part| part.sectors).sum(),
+            rest: context.rest,
+            group: context.group,
+            stream: context.stream,
+            cause: context.cause,
+            parts,
+            versions,
+        }
+    }
+
+    /// Its `index`-th unit.
+    #[inline]
+    pub fn lpn_at(&self, index: u32) -> Lpn {
+        if self.parts.is_empty() { Lpn(self.lpn.0 + index) } else { self.parts_of(index).1[0].lpn }
+    }
+
+    /// Sectors touched before the `index`-th unit, and the parts of that one.
+    fn parts_of(&self, index: u32) -> (u32, &'a [Part]) {
+        let mut before = 0;
+        for (at, parts) in (0..).zip(self.parts.chunk_by(|one, other| one.lpn == other.lpn)) {
+            if at == index {
+                return (before, parts);
+            }
+            before += parts.iter().map(|part| part.sectors).sum::<u32>();
+        }
+        unreachable!("an access has as many units as it says")
+    }
+
+    /// What it touches of its `index`-th unit. A unit has `sectors_per_unit`.
+    #[inline]
+    pub fn unit(&self, index: u32, sectors_per_unit: u32) -> UnitAccess<'a> {
+        let (offset, span, parts) = if self.parts.is_empty() {
+            let start = if index == 0 { self.first_sector } else { 0 };
+            let end = (self.first_sector + self.sectors - index * sectors_per_unit).min(sectors_per_unit);
+            let offset = if index == 0 { 0 } else { index * sectors_per_unit - self.first_sector };
+            (offset, start..end, self.parts)
+        } else {
+            let (offset, parts) = self.parts_of(index);
+            (offset, 0..parts.iter().map(|part| part.sectors).sum(), parts)
+        };
+        let sectors = span.len() as u32;
+        let versions = if self.versions.is_empty() {
+            self.versions
+        } else {
+            &self.versions[offset as usize..(offset + sectors) as usize]
+        };
+        UnitAccess { sectors, span, parts, versions }
+    }
+
+    /// Sectors that it touches of its `index`-th unit.
+    #[inline]
+    pub fn sectors_of(&self, index: u32, sectors_per_unit: u32) -> u32 {
+        self.unit(index, sectors_per_unit).sectors
+    }
+}
+
+/// What an access touches of one unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitAccess<'a> {
+    /// How many sectors.
+    pub sectors: u32,
+    /// Which, where there are no parts.
+    span: Range<u32>,
+    parts: &'a [Part],
+    /// With verification, the version of each sector written; otherwise empty.
+    pub versions: &'a [u32],
+}
+
+impl UnitAccess<'_> {
+    /// The sectors, within the unit, in the order of the access.
+    #[inline]
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u32>> {
+        let span = self.parts.is_empty().then(|| self.span.clone());
+        span.into_iter().chain(self.parts.iter().map(|part| part.range()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_and_its_parts_are_the_same_access() {
+        let versions: Vec<u32> = (1..=13).collect();
+        let span = Access { versions: &versions, ..Access::span(Lpn(7), 3, 5, 13) };
+        let part = |lpn, first_sector, sectors| Part { lpn: Lpn(lpn), first_sector, sectors };
+        let parts = [part(7, 5, 3), part(8, 0, 4), part(8, 4, 4), part(9, 0, 2)];
+        let gathered = Access::gathered(&parts, &versions, &span);
+        assert_eq!((gathered.lpn, gathered.units, gathered.sectors), (Lpn(7), 3, 13));
+        for index in 0..3 {
+            let (one, other) = (span.unit(index, 8), gathered.unit(index, 8));
+            assert_eq!(span.lpn_at(index), gathered.lpn_at(index));
+            assert_eq!((one.sectors, one.versions), (other.sectors, other.versions));
+            let sectors = |unit: &UnitAccess<'_>| unit.ranges().flatten().collect::<Vec<_>>();
+            assert_eq!(sectors(&one), sectors(&other));
+        }
+        assert_eq!(gathered.unit(1, 8).versions, [4, 5, 6, 7, 8, 9, 10, 11]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Why flash works, and what it can do.
+
+macro_rules! causes {
+    ($($(#[doc = $doc:literal])+ $cause:ident = $name:literal,)+) => {
+        /// Why a command runs. Every command carries one, so that work and time decompose without remainder.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Cause {
+            $($(#[doc = $doc])+ $cause,)+
+        }
+
+        impl Cause {
+            /// All causes, in the order of their codes.
+            pub const ALL: [Cause; CAUSES] = [$(Cause::$cause),+];
+
+            /// The name used in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Cause::$cause => $name,)+ }
+            }
+        }
+
+        /// Number of causes.
+        pub const CAUSES: usize = [$($name),+].len();
+    };
+}
+
+causes! {
+    /// A host read or write.
+    Host = "host",
+    /// Eviction from a write buffer.
+    CacheFlush = "cache_flush",
+    /// Garbage collection.
+    Gc = "gc",
+    /// Merge of log blocks.
+    Merge = "merge",
+    /// Translation pages.
+    Map = "map",
+    /// Summary pages and other metadata.
+    Metadata = "metadata",
+    /// Backup of an LSB page.
+    LsbBackup = "lsb_backup",
+    /// Wear levelling.
+    WearLevel = "wear_level",
+    /// Recovery after a power cut.
+    Recovery = "recovery",
+}
+
+/// What flash can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Command {
+    /// Read a page.
+    Read,
+    /// Program a page.
+    Program,
+    /// Erase a block.
+    Erase,
+    /// Copy a page inside its plane.
+    Copyback,
+}
+
+impl Command {
+    /// Number of commands.
+    pub const COUNT: usize = 4;
+
+    /// The name used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Command::Read => "read",
+            Command::Program => "program",
+            Command::Erase => "erase",
+            Command::Copyback => "copyback",
+        }
+    }
+}
+
+/// Commands so far, by command and cause.
+pub type CommandCounts = [[u64; CAUSES]; Command::COUNT];

@@ -1,0 +1,42 @@
+//! `[cell]`: bits per cell and the classes of pages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
+use crate::flash::cell::{CellChoice, PageOrder, page_classes};
+
+/// Bits per cell and the classes of pages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CellConfig {
+    /// Bits per cell.
+    #[serde(flatten)]
+    pub kind: CellChoice,
+    /// Program/erase cycles that a block is rated for; 0 (the default) means not stated. Wear is reported as a
+    /// share of it; blocks do not fail.
+    pub rated_pe_cycles: u32,
+}
+
+impl CellConfig {
+    /// Which page of a block has which class.
+    pub fn page_order(&self) -> PageOrder {
+        match self.kind {
+            CellChoice::Slc(_) => PageOrder::default(),
+            CellChoice::Mlc(keys) | CellChoice::Tlc(keys) | CellChoice::Qlc(keys) => keys.page_order,
+        }
+    }
+
+    /// Check its limits, for blocks of this many pages.
+    ///
+    /// # Errors
+    /// An order that these cells do not have.
+    pub(crate) fn check(&self, pages_per_block: u32) -> Result<(), ConfigError> {
+        let (kind, order) = (self.kind.kind(), self.page_order());
+        if page_classes(kind, order, pages_per_block).is_none() {
+            let expected = format!("is not defined for {kind:?} cells");
+            return refuse("cell.page_order", format!("{order:?}"), expected);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! `[ftl]`: the flash translation layer.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, refuse};
+use crate::ftl::gc::VictimChoice;
+use crate::ftl::kinds::FtlChoice;
+use crate::ftl::placement::PlacementChoice;
+use crate::plane_order::AllocationOrder;
+use crate::quantity;
+use crate::scheme::{NoKeys, axis};
+
+/// Where pages that garbage collection copies are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GcOpenBlock {
+    /// Into an open block of their own, so that cold pages gather.
+    #[default]
+    Separate,
+    /// Into the block that host writes fill.
+    Shared,
+}
+
+/// When garbage collection looks whether it is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GcWhen {
+    /// Before a write to a die.
+    #[default]
+    OnWrite,
+    /// Before a read or a write to a die.
+    OnAccess,
+}
+
+/// Which free block is opened next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FreeBlockChoice {
+    /// The block that has been free longest.
+    #[default]
+    Fifo,
+    /// The next higher block number that is free, cyclically.
+    NextFit,
+}
+
+axis! {
+    /// How erases are spread over blocks.
+    "wear_leveling" in "ftl": WearLeveling, WearLevelingChoice {
+        /// Not at all beyond `free_block`.
+        "none" None(FreeBlockKeys);
+        /// Open the least worn free block.
+        "dynamic" Dynamic(NoKeys);
+        /// As `dynamic`, and move cold data out of the least worn block when wear differs too much.
+        "static" Static(StaticKeys);
+    }
+}
+
+/// Keys of drives without wear levelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FreeBlockKeys {
+    /// Which free block is opened next.
+    pub free_block: FreeBlockChoice,
+}
+
+/// Keys of static wear levelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct StaticKeys {
+    /// Move data when a plane's erase counts differ by more than this.
+    pub wear_leveling_threshold: u32,
+}
+
+impl Default for StaticKeys {
+    fn default() -> Self {
+        Self { wear_leveling_threshold: 100 }
+    }
+}
+
+/// The flash translation layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FtlConfig {
+    /// The kind of translation layer.
+    #[serde(flatten)]
+    pub kind: FtlChoice,
+    /// Spare space: (physical - logical) / logical. Exactly one of this, `logical_bytes` and `logical_pages` may be
+    /// given; with none of them it is 0.07 (a "256 GB" drive of 256 GiB flash).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_provisioning: Option<f64>,
+    /// Bytes that the host sees.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "quantity::optional_bytes")]
+    pub logical_bytes: Option<u64>,
+    /// Mapping units that the host sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logical_pages: Option<u64>,
+    /// How garbage collection chooses its victim.
+    #[serde(flatten)]
+    pub gc: VictimChoice,
+    /// Collection starts when a plane has this many free blocks or fewer.
+    pub gc_low_free_blocks: u32,
+    /// Collection stops when the plane has this many free blocks; 0 (the default) means one more than
+    /// `gc_low_free_blocks`.
+    pub gc_high_free_blocks: u32,
+    /// Where copied pages go.
+    pub gc_open_block: GcOpenBlock,
+    /// When collection looks whether it is due.
+    pub gc_when: GcWhen,
+    /// The order in which consecutive pages use channel, way, die and plane: the first letter varies fastest.
+    pub allocation: AllocationOrder,
+    /// Which plane and which open block takes a page.
+    #[serde(flatten)]
+    pub placement: PlacementChoice,
+    /// Keep the last page of each block for a summary, programmed with one sector when the block is full.
+    pub summary_page: bool,
+    /// How erases are spread.
+    #[serde(flatten)]
+    pub wear_leveling: WearLevelingChoice,
+}
+
+impl FtlConfig {
+    /// Free blocks at which collection of a plane stops.
+    pub fn gc_high(&self) -> u32 {
+        self.gc_high_free_blocks.max(self.gc_low_free_blocks.saturating_add(1))
+    }
+
+    /// The key that says how large the logical space is.
+    pub(crate) fn size_key(&self) -> &'static str {
+        match (self.logical_pages, self.logical_bytes) {
+            (Some(_), _) => "ftl.logical_pages",
+            (None, Some(_)) => "ftl.logical_bytes",
+            (None, None) => "ftl.over_provisioning",
+        }
+    }
+
+    /// The key that says how many blocks of a plane collection keeps free.
+    pub(crate) fn free_blocks_key(&self) -> &'static str {
+        if self.gc_high_free_blocks == 0 { "ftl.gc_low_free_blocks" } else { "ftl.gc_high_free_blocks" }
+    }
+
+    /// Check its limits, for mapping units of this size.
+    ///
+    /// # Errors
+    /// The first value beyond them.
+    pub(crate) fn check(&self, unit_bytes: u64) -> Result<(), ConfigError> {
+        let f = self;
+        let given = [
+            ("ftl.over_provisioning", f.over_provisioning.map(|v| v.to_string())),
+            ("ftl.logical_bytes", f.logical_bytes.map(|v| v.to_string())),
+            ("ftl.logical_pages", f.logical_pages.map(|v| v.to_string())),
+        ];
+        let mut given = given.iter().filter_map(|(key, value)| value.as_ref().map(|value| (*key, value)));
+        if let (Some((first, _)), Some((second, value))) = (given.next(), given.next()) {
+            return refuse(second, value, format!("{first} is given too: state the logical size once"));
+        }
+        if let Some(spare) = f.over_provisioning
+            && !(spare > 0.0 && spare <= 1000.0)
+        {
+            return refuse(
+                "ftl.over_provisioning",
+                spare,
+                "must be above 0 and at most 1000: a fraction of the logical size",
+            );
+        }
+        if let Some(bytes) = f.logical_bytes
+            && bytes % unit_bytes != 0
+        {
+            let expected = format!("must be a multiple of the mapping unit, {unit_bytes} bytes");
+            return refuse("ftl.logical_bytes", bytes, expected);
+        }
+        if f.gc_low_free_blocks == 0 {
+            return refuse("ftl.gc_low_free_blocks", 0, "must be at least 1: copies need a free block");
+        }
+        if f.gc_high_free_blocks != 0 && f.gc_high_free_blocks <= f.gc_low_free_blocks {
+            let expected = format!("must be above ftl.gc_low_free_blocks ({}), or 0", f.gc_low_free_blocks);
+            return refuse("ftl.gc_high_free_blocks", f.gc_high_free_blocks, expected);
+        }
+        if let WearLevelingChoice::Static(StaticKeys { wear_leveling_threshold: 0 }) = f.wear_leveling {
+            return refuse("ftl.wear_leveling_threshold", 0, "must be at least 1");
+        }
+        f.gc.check()?;
+        f.placement.check()
+    }
+}
+
+impl Default for FtlConfig {
+    fn default() -> Self {
+        Self {
+            kind: FtlChoice::default(),
+            over_provisioning: None,
+            logical_bytes: None,
+            logical_pages: None,
+            gc: VictimChoice::default(),
+            gc_low_free_blocks: 2,
+            gc_high_free_blocks: 0,
+            gc_open_block: GcOpenBlock::Separate,
+            gc_when: GcWhen::OnWrite,
+            allocation: AllocationOrder::default(),
+            placement: PlacementChoice::default(),
+            summary_page: false,
+            wear_leveling: WearLevelingChoice::default(),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `[host]`: how requests reach the drive.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::timing::check_rate;
+use crate::error::{ConfigError, refuse};
+use crate::scheme::axis;
+
+axis! {
+    /// How requests arrive.
+    "arrival" in "host": Arrival, ArrivalChoice {
+        /// At the times of the trace, scaled by `time_scale`.
+        "open" Open(OpenKeys);
+        /// The next as soon as fewer than `queue_depth` are in the drive; the times of the trace are not used.
+        "closed" Closed(ClosedKeys);
+    }
+}
+
+/// Keys of `open`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OpenKeys {
+    /// Factor on the times of the trace: 0.5 is twice as fast, 0 means that all requests arrive at once.
+    pub time_scale: f64,
+    /// Most requests that the drive holds; the rest wait at the host, first come first served. 0 (the default): no
+    /// limit.
+    pub outstanding: u32,
+    /// What happens when times go backwards.
+    pub unsorted_times: UnsortedTimes,
+    /// When the run ends.
+    pub stop: Stop,
+}
+
+impl Default for OpenKeys {
+    fn default() -> Self {
+        Self { time_scale: 1.0, outstanding: 0, unsorted_times: UnsortedTimes::Error, stop: Stop::Drained }
+    }
+}
+
+/// Keys of `closed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClosedKeys {
+    /// Requests in the drive at a time.
+    pub queue_depth: u32,
+}
+
+impl Default for ClosedKeys {
+    fn default() -> Self {
+        Self { queue_depth: 1 }
+    }
+}
+
+/// Whether data to and from the host share the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkDuplex {
+    /// Both directions at once (PCIe).
+    #[default]
+    Full,
+    /// One transfer at a time in either direction (parallel buses, DiskSim).
+    Half,
+}
+
+/// What happens to a request beyond the end of the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutOfRange {
+    /// The run ends with an error that names the request.
+    #[default]
+    Error,
+    /// The address is taken modulo the drive's size.
+    Wrap,
+    /// The part beyond the end is cut off; a request wholly beyond it is rejected and counted.
+    Clip,
+}
+
+/// What happens when a request arrives before the one ahead of it (open arrival only).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnsortedTimes {
+    /// The run ends with an error that names the request.
+    #[default]
+    Error,
+    /// It arrives at the latest time seen so far; such requests are counted.
+    Clamp,
+}
+
+/// When a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// When every request has completed.
+    #[default]
+    Drained,
+    /// At the instant at which the last request arrives: it and what is in flight stay unfinished (DiskSim).
+    LastArrival,
+}
+
+/// How requests reach the drive.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostConfig {
+    /// How requests arrive.
+    #[serde(flatten)]
+    pub arrival: ArrivalChoice,
+    /// Rate of the host link in million bytes a second; 0 (the default) makes transfers free.
+    pub link_mb_per_s: f64,
+    /// Whether the link works in both directions at once.
+    pub link_duplex: LinkDuplex,
+    /// What happens to a request beyond the end of the drive.
+    pub out_of_range: OutOfRange,
+}
+
+impl HostConfig {
+    /// The keys of open arrival; `None` when the times of the trace are not used.
+    pub fn open(&self) -> Option<&OpenKeys> {
+        match &self.arrival {
+            ArrivalChoice::Open(keys) => Some(keys),
+            ArrivalChoice::Closed(_) => None,
+        }
+    }
+
+    /// Most requests that are in the drive at once; `None` without a limit.
+    pub fn depth(&self) -> Option<u32> {
+        match &self.arrival {
+            ArrivalChoice::Closed(keys) => Some(keys.queue_depth),
+            ArrivalChoice::Open(OpenKeys { outstanding: 0, .. }) => None,
+            ArrivalChoice::Open(keys) => Some(keys.outstanding),
+        }
+    }
+
+    /// When the run ends.
+    pub fn stop(&self) -> Stop {
+        self.open().map_or(Stop::Drained, |keys| keys.stop)
+    }
+
+    /// Check its limits.
+    ///
+    /// # Errors
+    /// The first value beyond them.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        match &self.arrival {
+            ArrivalChoice::Closed(ClosedKeys { queue_depth }) => {
+                if *queue_depth == 0 || *queue_depth > 65_536 {
+                    return refuse("host.queue_depth", queue_depth, "must be from 1 to 65536");
+                }
+            }
+            ArrivalChoice::Open(keys) => {
+                if keys.outstanding > 65_536 {
+                    let expected = "must be at most 65536, or 0 for no limit";
+                    return refuse("host.outstanding", keys.outstanding, expected);
+                }
+                if !(keys.time_scale >= 0.0 && keys.time_scale <= 1e9) {
+                    return refuse("host.time_scale", keys.time_scale, "must be from 0 to 1e9");
+                }
+            }
+        }
+        check_rate("host.link_mb_per_s", self.link_mb_per_s)
+    }
+}

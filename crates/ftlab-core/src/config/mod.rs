@@ -1,0 +1,200 @@
+//! Every parameter of a device, once: the types that device files are read into, a file for each section.
+//!
+//! A key's documentation here, or in the file of its scheme, is the documentation that users see (`ftlab config schema`),
+//! with the unit, the default and its reason. `DeviceConfig::validate` refuses what makes no physical sense, in a sentence.
+
+use schemars::JsonSchema;
+use serde::ser::{Error as _, SerializeMap};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::geometry::{Geometry, GeometryNumbers};
+
+mod buffers;
+mod cell;
+mod ftl;
+mod geometry;
+mod host;
+mod map_cache;
+mod model;
+mod precondition;
+mod timing;
+
+pub use crate::error::ConfigError;
+pub use crate::plane_order::AllocationOrder;
+pub use buffers::{BufferConfig, BufferKind, NvmConfig, NvmKind};
+pub use cell::CellConfig;
+pub use ftl::{
+    FreeBlockChoice, FreeBlockKeys, FtlConfig, GcOpenBlock, GcWhen, StaticKeys, WearLeveling,
+    WearLevelingChoice,
+};
+pub use geometry::{GeometryConfig, MAX_UNITS};
+pub use host::{
+    Arrival, ArrivalChoice, ClosedKeys, HostConfig, LinkDuplex, OpenKeys, OutOfRange, Stop, UnsortedTimes,
+};
+pub use map_cache::MapCacheConfig;
+pub use model::{KEYS_OF_MAPPING_CACHE, Model, takes};
+pub use precondition::{
+    AgedWhen, Aging, FillKeys, FillLayout, FreeBlocksKeys, PreconditionChoice, PreconditionConfig,
+    PreconditionKind, PreconditionPattern, SteadyKeys,
+};
+pub use timing::{ClassTimes, TimingConfig};
+
+/// A drive: what a device file says. Sections that are left out take their defaults, but `geometry` has none.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Name in reports; a preset's file name.
+    #[serde(default)]
+    pub name: String,
+    /// What the drive is, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// What of the drive is modelled.
+    #[serde(default)]
+    pub model: Model,
+    /// How the flash is organised.
+    pub geometry: GeometryConfig,
+    /// How long commands and transfers take.
+    #[serde(default)]
+    pub timing: TimingConfig,
+    /// Bits per cell and the classes of pages.
+    #[serde(default)]
+    pub cell: CellConfig,
+    /// The flash translation layer.
+    #[serde(default)]
+    pub ftl: FtlConfig,
+    /// Where the mapping table lives.
+    #[serde(default)]
+    pub map_cache: MapCacheConfig,
+    /// The volatile write buffer.
+    #[serde(default)]
+    pub buffer: BufferConfig,
+    /// The non-volatile cache.
+    #[serde(default)]
+    pub nvm: NvmConfig,
+    /// How requests reach the drive.
+    #[serde(default)]
+    pub host: HostConfig,
+    /// State of the drive before the measured run.
+    #[serde(default)]
+    pub precondition: PreconditionConfig,
+}
+
+/// What the model takes can be read again: keys that mean nothing to it are left out.
+impl Serialize for DeviceConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &self.name)?;
+        map.serialize_entry("description", &self.description)?;
+        if self.model != Model::default() {
+            map.serialize_entry("model", &self.model)?;
+        }
+        map.serialize_entry("geometry", &self.geometry)?;
+        self.put(&mut map, "timing", &self.timing)?;
+        self.put(&mut map, "cell", &self.cell)?;
+        self.put(&mut map, "ftl", &self.ftl)?;
+        self.put(&mut map, "map_cache", &self.map_cache)?;
+        self.put(&mut map, "buffer", &self.buffer)?;
+        self.put(&mut map, "nvm", &self.nvm)?;
+        self.put(&mut map, "host", &self.host)?;
+        self.put(&mut map, "precondition", &self.precondition)?;
+        map.end()
+    }
+}
+
+/// Over-provisioning of a device file that states no logical size.
+pub const DEFAULT_OVER_PROVISIONING: f64 = 0.07;
+
+impl DeviceConfig {
+    fn put<M: SerializeMap>(
+        &self,
+        map: &mut M,
+        name: &'static str,
+        section: &impl Serialize,
+    ) -> Result<(), M::Error> {
+        if self.model == Model::Drive {
+            return map.serialize_entry(name, section);
+        }
+        let mut keys = serde_json::to_value(section).map_err(M::Error::custom)?;
+        if let Some(keys) = keys.as_object_mut() {
+            keys.retain(|key, _| takes(self.model, name, key));
+            if keys.is_empty() {
+                return Ok(());
+            }
+        }
+        map.serialize_entry(name, &keys)
+    }
+
+    /// The shape that a validated configuration describes.
+    pub fn to_geometry(&self) -> Geometry {
+        let g = &self.geometry;
+        Geometry::new(GeometryNumbers {
+            channels: g.channels,
+            ways: g.ways,
+            dies: g.dies,
+            planes: g.planes,
+            blocks_per_plane: g.blocks_per_plane,
+            pages_per_block: g.pages_per_block,
+            data_pages_per_block: self.data_pages_per_block(),
+            page_bytes: g.page_bytes as u32,
+            spare_bytes: g.spare_bytes as u32,
+            unit_bytes: self.unit_bytes() as u32,
+            logical_units: self.logical_pages() as u32,
+        })
+    }
+
+    /// Bytes of one mapping unit.
+    pub fn unit_bytes(&self) -> u64 {
+        self.geometry.unit_bytes()
+    }
+
+    /// Pages of a block that may hold data: all of them, or all but the summary page.
+    pub fn data_pages_per_block(&self) -> u32 {
+        self.geometry.pages_per_block - u32::from(self.ftl.summary_page)
+    }
+
+    /// Mapping units of the flash. Call after `validate`.
+    pub fn physical_units(&self) -> u64 {
+        let g = &self.geometry;
+        let blocks = g.all_planes() * u64::from(g.blocks_per_plane);
+        blocks * u64::from(g.pages_per_block) * g.slots_per_page()
+    }
+
+    /// Mapping units that the host sees. Call after `validate`.
+    pub fn logical_pages(&self) -> u64 {
+        let g = &self.geometry;
+        let per_plane = u64::from(g.blocks_per_plane) * u64::from(self.data_pages_per_block());
+        let physical = g.all_planes() * per_plane * g.slots_per_page();
+        match (self.ftl.logical_pages, self.ftl.logical_bytes) {
+            (Some(pages), _) => pages,
+            (None, Some(bytes)) => bytes / self.unit_bytes(),
+            (None, None) => {
+                let spare = self.ftl.over_provisioning.unwrap_or(DEFAULT_OVER_PROVISIONING);
+                (physical as f64 / (1.0 + spare)).floor() as u64
+            }
+        }
+    }
+
+    /// The keys that change nothing because of the value of another, each with the reason.
+    pub fn notes(&self) -> Vec<ConfigNote> {
+        let mut notes = Vec::new();
+        if self.timing.transfer_spare && self.timing.bus_mb_per_s == 0.0 {
+            let reason = "has no effect with timing.bus_mb_per_s = 0: transfers take no time";
+            notes.push(ConfigNote { key: "timing.transfer_spare", reason });
+        }
+        if self.host.link_duplex != LinkDuplex::default() && self.host.link_mb_per_s == 0.0 {
+            let reason = "has no effect with host.link_mb_per_s = 0: transfers over the link take no time";
+            notes.push(ConfigNote { key: "host.link_duplex", reason });
+        }
+        notes
+    }
+}
+
+/// A key that changes nothing as things are. That is no error: a study varies the other key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConfigNote {
+    /// Dotted key.
+    pub key: &'static str,
+    /// Why, in a sentence without a full stop.
+    pub reason: &'static str,
+}

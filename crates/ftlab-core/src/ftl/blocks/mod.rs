@@ -1,0 +1,522 @@
+//! Blocks: opened, appended to, sealed, emptied and worn. The one way to put a page somewhere, shared by all translation
+//! layers.
+
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::config::{FtlConfig, WearLevelingChoice};
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
+use crate::flash::port::FlashPort;
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::OpenSlot;
+use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+
+mod free_blocks;
+
+use free_blocks::FreeBlocks;
+
+/// Most mapping units of a page, by validation.
+pub const MAX_SLOTS: usize = 16;
+
+#[derive(Debug, Clone)]
+struct Plane {
+    free: FreeBlocks,
+    /// By slot; `None` until the next page needs one.
+    open: Vec<Option<BlockId>>,
+    erases: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Die {
+    /// Planes, as bits, with too few free blocks.
+    low: u64,
+    /// The plane (within the die) whose turn to be collected it is.
+    next_collected: u32,
+}
+
+/// Where a page is appended: the next one of an open block.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Its plane.
+    pub plane: PlaneId,
+    /// Which of the plane's open blocks it is.
+    pub slot: OpenSlot,
+    /// The block.
+    pub block: BlockId,
+}
+
+/// What a page that is appended holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Data<'a> {
+    /// What an access writes.
+    Written(&'a Access<'a>),
+    /// Copies of the old places. Those in `victim`, which is being emptied, are no candidates of collection.
+    Copies {
+        /// The block that is being emptied.
+        victim: Option<BlockId>,
+        /// The page that all of them fill: it is copied inside its plane. Otherwise they have been read.
+        copyback: Option<PageAt>,
+    },
+    /// Metadata that are not the host's.
+    Table,
+}
+
+/// A page to be appended.
+#[derive(Debug, Clone, Copy)]
+pub struct Append<'a> {
+    /// Where to.
+    pub place: Place,
+    /// The units that it holds, in its first slots; the rest of the page stays without data.
+    pub units: &'a [Lpn],
+    /// Where each of them was, if anywhere: stale from now on.
+    pub old: &'a [Option<Ppn>],
+    /// What they are.
+    pub data: Data<'a>,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// The blocks of a drive: free, open and sealed, with the policy `V` that knows which of the sealed to empty.
+#[derive(Debug, Clone)]
+pub struct Blocks<V> {
+    geometry: Geometry,
+    low_free_blocks: u32,
+    high_free_blocks: u32,
+    summary_page: bool,
+    /// Static wear levelling moves data beyond this difference of erases.
+    level_beyond: Option<u32>,
+    planes: Vec<Plane>,
+    dies: Vec<Die>,
+    /// Chooses which sealed block is emptied.
+    pub victims: V,
+}
+
+impl<V: VictimPolicy> Blocks<V> {
+    /// The blocks of erased flash, with `slots` open ones in each plane.
+    pub fn new(geometry: &Geometry, config: &FtlConfig, slots: usize, victims: V) -> Self {
+        let plane = || Plane { free: FreeBlocks::new(geometry, config), open: vec![None; slots], erases: 0 };
+        Self {
+            low_free_blocks: config.gc_low_free_blocks,
+            high_free_blocks: config.gc_high(),
+            summary_page: config.summary_page,
+            level_beyond: match &config.wear_leveling {
+                WearLevelingChoice::Static(keys) => Some(keys.wear_leveling_threshold),
+                WearLevelingChoice::None(_) | WearLevelingChoice::Dynamic(_) => None,
+            },
+            planes: (0..geometry.planes()).map(|_| plane()).collect(),
+            dies: vec![Die::default(); geometry.dies() as usize],
+            victims,
+            geometry: geometry.clone(),
+        }
+    }
+
+    /// Open blocks of each plane.
+    pub fn slots(&self) -> usize {
+        self.planes[0].open.len()
+    }
+
+    /// Free blocks of a plane.
+    #[inline(always)]
+    pub fn free(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].free.len()
+    }
+
+    /// Free blocks of the drive.
+    pub fn free_in_all(&self) -> u64 {
+        self.planes.iter().map(|plane| u64::from(plane.free.len())).sum()
+    }
+
+    /// Most free blocks of any plane.
+    pub fn most_free(&self) -> u32 {
+        self.planes.iter().map(|plane| plane.free.len()).max().unwrap_or(0)
+    }
+
+    /// Erases of a plane so far.
+    pub fn erases(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].erases
+    }
+
+    /// Whether the block takes no more data.
+    #[inline(always)]
+    pub fn is_full(&self, nand: &NandArray, block: BlockId) -> bool {
+        nand.next_page(block) >= self.geometry.data_pages_per_block
+    }
+
+    /// The open block of a slot.
+    #[inline(always)]
+    pub fn opened(&self, plane: PlaneId, slot: OpenSlot) -> Option<BlockId> {
+        self.planes[plane.index()].open[slot]
+    }
+
+    /// Put another open block into a slot, or none.
+    pub fn set_opened(&mut self, plane: PlaneId, slot: OpenSlot, block: Option<BlockId>) -> Option<BlockId> {
+        std::mem::replace(&mut self.planes[plane.index()].open[slot], block)
+    }
+
+    /// Pages that the open block of a slot has left; none when there is no such block.
+    pub fn pages_left(&self, nand: &NandArray, plane: PlaneId, slot: OpenSlot) -> u32 {
+        let open = self.opened(plane, slot);
+        open.map_or(0, |block| self.geometry.data_pages_per_block - nand.next_page(block))
+    }
+
+    /// Take a free block of `plane` for `slot`, if there are more than `keep`.
+    pub fn open(
+        &mut self,
+        nand: &mut NandArray,
+        plane: PlaneId,
+        slot: OpenSlot,
+        keep: u32,
+    ) -> Option<BlockId> {
+        let free = &mut self.planes[plane.index()].free;
+        if free.len() <= keep {
+            return None;
+        }
+        let row = free.take()?;
+        Some(self.open_row(nand, plane, slot, row))
+    }
+
+    fn open_row(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
+        let block = self.geometry.block(plane, row);
+        nand.open(block);
+        self.planes[plane.index()].open[slot] = Some(block);
+        self.note_if_low(plane);
+        block
+    }
+
+    /// Collection is due in the plane if it has too few free blocks.
+    pub fn note_if_low(&mut self, plane: PlaneId) {
+        if self.free(plane) <= self.low_free_blocks {
+            let die = self.geometry.die_of(plane);
+            self.dies[die.index()].low |= 1 << (plane.0 - self.geometry.first_plane(die).0);
+        }
+    }
+
+    /// Append a page: program it, seal its block when that is full, make the old places stale, and change the `table`, in
+    /// this order. `moved` hears of each unit and where it was, when the table has changed. Returns when the page is durable.
+    ///
+    /// # Errors
+    /// When a rule of flash was broken or the power was cut.
+    #[inline(always)]
+    pub fn append<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        append: &Append<'_>,
+        table: &mut [u32],
+        after: P::Ticket,
+        mut moved: impl FnMut(&[u32], Lpn, Option<Ppn>),
+    ) -> FlashResult<P::Ticket> {
+        let Append { place, units, old, data, cause } = *append;
+        let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
+        let mut done = match data {
+            Data::Copies { copyback: Some(from), .. } => flash.copyback(from, page, units, cause, after)?,
+            _ => flash.program(page, units, cause, after)?,
+        };
+        let first = self.geometry.unit(page).0;
+        for (index, old) in (0..).zip(old) {
+            match (data, old) {
+                (Data::Written(access), old) => flash.store(Ppn(first + index), access, index, *old),
+                (Data::Copies { .. }, Some(old)) => flash.store_copy(*old, Ppn(first + index)),
+                (Data::Copies { .. }, None) | (Data::Table, _) => {}
+            }
+        }
+        // Sealed before the old data become stale: they may be in the same block.
+        if page.index + 1 == self.geometry.data_pages_per_block {
+            done = self.seal(flash, place, done)?;
+        }
+        for (new, (lpn, old)) in (first..).zip(units.iter().zip(old)) {
+            if let Some(old) = *old {
+                match data {
+                    Data::Copies { victim: Some(victim), .. } if self.geometry.block_of(old) == victim => {
+                        flash.invalidate(old)?;
+                    }
+                    _ => self.invalidate(flash, old)?,
+                }
+            }
+            table[lpn.index()] = new;
+            moved(table, *lpn, *old);
+        }
+        Ok(done)
+    }
+
+    /// The same as an [`append`](Self::append) of copies for each of `from`, and much faster: whole pages of one unit each,
+    /// ascending and all that are live between the first and the last of them in a block, copied inside their plane. Appends
+    /// as many as the block has room for, and returns how many.
+    ///
+    /// # Errors
+    /// As `append`.
+    #[inline(always)]
+    pub fn append_copies<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        place: Place,
+        from: &[Ppn],
+        table: &mut [u32],
+        cause: Cause,
+    ) -> FlashResult<(P::Ticket, usize)> {
+        let to = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
+        let room = (self.geometry.data_pages_per_block - to.index) as usize;
+        let moving = &from[..room.min(from.len())];
+        let ready = flash.port.ready();
+        let mut done = flash.copyback_all(moving, to, cause, ready, |lpn, ppn| table[lpn.index()] = ppn.0)?;
+        if self.is_full(&flash.nand, place.block) {
+            done = self.seal(flash, place, done)?;
+        }
+        Ok((done, moving.len()))
+    }
+
+    /// The same as an [`append`](Self::append) of one unit for each of `units`, `count` of them, and much faster: they had no
+    /// place before. `versions` are those of all logical sectors, with verification.
+    ///
+    /// # Errors
+    /// As `append`.
+    pub fn append_new<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        place: Place,
+        (count, units): (u32, impl Iterator<Item = Lpn> + Clone),
+        versions: &[u32],
+        table: &mut [u32],
+        cause: Cause,
+    ) -> FlashResult<()> {
+        let ready = flash.port.ready();
+        let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
+        let first = flash.program_run(page, count, units.clone(), cause, ready)?;
+        for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
+            flash.store_unit(ppn, lpn, versions);
+            table[lpn.index()] = ppn.0;
+        }
+        if self.is_full(&flash.nand, place.block) {
+            self.seal(flash, place, ready)?;
+        }
+        Ok(())
+    }
+
+    /// The page after the last data page was just written: close the block.
+    fn seal<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        place: Place,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        self.planes[place.plane.index()].open[place.slot] = None;
+        self.finish(flash, place.block, after)
+    }
+
+    /// The block is full: write its summary, and let collection have it.
+    fn finish<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        block: BlockId,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let mut done = after;
+        if self.summary_page {
+            let page = PageAt { block, index: self.geometry.data_pages_per_block };
+            done = flash.program_metadata(page, after)?;
+        }
+        self.victims.on_seal(block, flash.nand.valid_units(block));
+        Ok(done)
+    }
+
+    /// Fill the rest of `block`, which is in no slot, with pages without data, and seal it.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn pad<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        block: BlockId,
+        cause: Cause,
+    ) -> FlashResult<()> {
+        let ready = flash.port.ready();
+        while !self.is_full(&flash.nand, block) {
+            let page = PageAt { block, index: flash.nand.next_page(block) };
+            flash.program(page, &[], cause, ready)?;
+        }
+        self.finish(flash, block, ready)?;
+        Ok(())
+    }
+
+    /// The data at `ppn` are stale.
+    ///
+    /// # Errors
+    /// When they were stale already.
+    #[inline(always)]
+    pub fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> FlashResult<()> {
+        let (block, valid) = flash.invalidate(ppn)?;
+        if self.is_full(&flash.nand, block) {
+            self.victims.on_invalidate(block, valid);
+        }
+        Ok(())
+    }
+
+    /// Erase a block that has been emptied: it is free from now on.
+    ///
+    /// # Errors
+    /// When it holds live data, or the power was cut.
+    pub fn erase<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        block: BlockId,
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<()> {
+        flash.erase(block, cause, after)?;
+        let erases = flash.nand.erases(block);
+        let state = &mut self.planes[self.geometry.plane_of(block).index()];
+        state.free.give(self.geometry.row_of(block), erases);
+        state.erases += 1;
+        Ok(())
+    }
+
+    /// Whether a plane of the die has too few free blocks.
+    #[inline(always)]
+    pub fn is_low(&self, die: DieId) -> bool {
+        self.dies[die.index()].low != 0
+    }
+
+    /// Empty blocks of `die` with `collect`, planes in turn, until none is short of free blocks or nothing can be gained.
+    /// `collect` empties one block of a plane, and says whether there was one worth it.
+    ///
+    /// # Errors
+    /// Those of `collect`.
+    pub(super) fn turns(&self, die: DieId) -> Turns {
+        let planes = self.geometry.planes_per_die();
+        Turns {
+            die,
+            untried: self.dies[die.index()].low,
+            // Policies that draw blindly may find wholly live victims again and again: a full drive would go on for ever.
+            attempts: 8 * u64::from(self.geometry.blocks_per_plane()) * u64::from(planes),
+        }
+    }
+
+    /// The next plane of a die that is to be collected.
+    pub(super) fn next_turn(&mut self, turns: &mut Turns) -> Option<PlaneId> {
+        if turns.untried == 0 || turns.attempts == 0 {
+            return None;
+        }
+        turns.attempts -= 1;
+        let count = self.geometry.planes_per_die();
+        let state = &mut self.dies[turns.die.index()];
+        let turn = state.next_collected;
+        let at = (turn..count).chain(0..turn).find(|at| turns.untried >> at & 1 == 1).unwrap_or(0);
+        state.next_collected = if at + 1 == count { 0 } else { at + 1 };
+        Some(PlaneId(self.geometry.first_plane(turns.die).0 + at))
+    }
+
+    /// A plane was collected; `gained` says whether there was a block worth it.
+    pub(super) fn end_turn(&mut self, turns: &mut Turns, plane: PlaneId, gained: bool) {
+        let bit = 1 << (plane.0 - self.geometry.first_plane(turns.die).0);
+        if self.free(plane) >= self.high_free_blocks {
+            self.dies[turns.die.index()].low &= !bit;
+            turns.untried &= !bit;
+        } else if !gained {
+            turns.untried &= !bit;
+        }
+    }
+
+    /// Static wear levelling, now and then: the least worn full block of a plane, out of which data should move, and the most
+    /// worn free one, which is open in `slot_of` the first from now on. Also the block that was open there.
+    pub(super) fn next_levelling(
+        &mut self,
+        nand: &mut NandArray,
+        plane: PlaneId,
+        slot_of: impl Fn(BlockId) -> OpenSlot,
+    ) -> Option<Levelling> {
+        // A look at every block of the plane, once in a sixteenth as many erases: sixteen steps an erase.
+        let interval = (self.geometry.blocks_per_plane() / 16).max(1);
+        let threshold = self.level_beyond?;
+        let state = &self.planes[plane.index()];
+        if !state.erases.is_multiple_of(interval) || state.free.len() < 2 {
+            return None;
+        }
+        let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let most = blocks.clone().map(|block| nand.erases(block)).max().unwrap_or(0);
+        let sealed = blocks.filter(|block| self.is_full(nand, *block));
+        let coldest = sealed.min_by_key(|block| nand.erases(*block))?;
+        if most - nand.erases(coldest) <= threshold {
+            return None;
+        }
+        let row = self.planes[plane.index()].free.take_most_worn()?;
+        self.victims.remove(coldest, nand.valid_units(coldest));
+        let slot = slot_of(coldest);
+        // The worn block takes cold data only; the open block of the slot waits meanwhile.
+        let waiting = self.set_opened(plane, slot, None);
+        let worn = self.open_row(nand, plane, slot, row);
+        Some(Levelling { coldest, worn, slot, waiting })
+    }
+
+    /// The cold data have moved: the block that waited is open again.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub(super) fn end_levelling<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        levelling: &Levelling,
+    ) -> FlashResult<()> {
+        let worn = self.set_opened(plane, levelling.slot, levelling.waiting);
+        let Some(worn) = worn else { return Ok(()) };
+        // Cold data rarely fill a block to the last page, and only full blocks are collected.
+        if levelling.waiting.is_none() {
+            self.set_opened(plane, levelling.slot, Some(worn));
+            return Ok(());
+        }
+        self.pad(flash, worn, Cause::WearLevel)
+    }
+
+    /// A mount begins: nothing is known to be free in `plane`.
+    pub(super) fn forget_free(&mut self, plane: PlaneId) {
+        while self.planes[plane.index()].free.take().is_some() {}
+    }
+
+    /// A mount has found an erased block.
+    pub(super) fn found_free(&mut self, nand: &NandArray, plane: PlaneId, row: u32) {
+        let erases = nand.erases(self.geometry.block(plane, row));
+        self.planes[plane.index()].free.give(row, erases);
+    }
+
+    /// Compare with the array: as many erased blocks as are free or open.
+    ///
+    /// # Errors
+    /// The numbers that differ.
+    pub fn verify(&self, nand: &NandArray) -> Result<(), String> {
+        let erased = (0..self.geometry.blocks()).filter(|block| nand.next_page(BlockId(*block)) == 0).count();
+        let open = self.planes.iter().flat_map(|plane| plane.open.iter().flatten());
+        let open_erased = open.filter(|block| nand.next_page(**block) == 0).count() as u64;
+        if erased as u64 == self.free_in_all() + open_erased {
+            return Ok(());
+        }
+        Err(format!("{erased} blocks are erased, but {} are free and {open_erased} open", self.free_in_all()))
+    }
+
+    /// Bytes of the tables.
+    pub fn table_bytes(&self) -> u64 {
+        let plane = |plane: &Plane| plane.free.table_bytes() + plane.open.capacity() as u64 * 8;
+        self.planes.iter().map(plane).sum::<u64>() + self.victims.table_bytes()
+    }
+}
+
+/// A round of collection in a die.
+#[derive(Debug)]
+pub(super) struct Turns {
+    die: DieId,
+    /// Planes, as bits, where something may be gained.
+    untried: u64,
+    attempts: u64,
+}
+
+/// Cold data on their way to a worn block.
+#[derive(Debug)]
+pub(super) struct Levelling {
+    /// The block that is emptied.
+    pub(super) coldest: BlockId,
+    /// The block that takes its data.
+    pub(super) worn: BlockId,
+    /// Where that is open.
+    pub(super) slot: OpenSlot,
+    /// What was open there before.
+    waiting: Option<BlockId>,
+}

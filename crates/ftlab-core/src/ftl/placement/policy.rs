@@ -1,0 +1,89 @@
+//! What a placement is.
+
+use crate::access::Access;
+use crate::error::ConfigError;
+use crate::flash::nand::NandArray;
+use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::plane_order::{AllocationOrder, PlaneOrder};
+use crate::scheme::Scheme;
+
+/// Which of a plane's open blocks takes a page, as a number.
+pub type OpenSlot = usize;
+
+/// What the keys that all placements share say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The order in which consecutive pages use channel, way, die and plane.
+    pub allocation: AllocationOrder,
+    /// Whether copies have an open block of their own in each plane.
+    pub copies_apart: bool,
+}
+
+/// Decides which plane and which of its open blocks takes a page.
+///
+/// Order of calls for a page of the host: [`host`](Self::host), then [`plane`](Self::plane) for the planes that come in
+/// question, then [`placed`](Self::placed) for the one that takes it. [`opened`](Self::opened) and
+/// [`pages_taken`](Self::pages_taken) say what became of blocks. A placement keeps its own tables and changes nothing else.
+/// Required: all methods but `check_keys`, `goes_by_turn` and
+/// `compares_planes`.
+pub trait Placement: Scheme + Clone + Send + Sized + 'static {
+    /// For drives of shape `geometry`.
+    fn new(geometry: &Geometry, keys: &Self::Keys, setting: Setting) -> Self;
+
+    /// Check the limits of its keys; keys in errors are without their section.
+    ///
+    /// # Errors
+    /// The first value beyond them.
+    fn check_keys(keys: &Self::Keys) -> Result<(), ConfigError> {
+        let _ = keys;
+        Ok(())
+    }
+
+    /// Open blocks of each plane for the host. Blocks for copies come beside them, or share the first.
+    fn host_slots(keys: &Self::Keys) -> u32;
+
+    /// Whether pages go to the plane whose turn it is, and not where their address says.
+    fn goes_by_turn(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
+
+    /// Whether it compares the open block of each plane with those of others: there may be only one then.
+    fn compares_planes(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
+
+    /// Open blocks of each plane that it uses, those for copies included; they have the lowest numbers.
+    fn slots(&self) -> usize;
+
+    /// Whether an open block was opened for the host, and not for copies alone.
+    fn is_for_host(&self, slot: OpenSlot) -> bool;
+
+    /// The open block that takes what is copied out of a block.
+    fn copy_slot(&self) -> OpenSlot;
+
+    /// The order in which planes take turns.
+    fn order(&self) -> &PlaneOrder;
+
+    /// The turn, and the open block, for what a layer above writes.
+    fn host(&self, access: &Access<'_>) -> (u32, OpenSlot);
+
+    /// Whether the next plane may take what this one cannot: where addresses decide, none can.
+    fn may_go_on(&self) -> bool;
+
+    /// The plane that takes a page when it is the turn of `plane`. The page's first unit is at `current`.
+    fn plane(&mut self, nand: &NandArray, plane: PlaneId, current: impl FnOnce() -> Option<Ppn>) -> PlaneId;
+
+    /// A page was placed at `turn`.
+    fn placed(&mut self, turn: u32);
+
+    /// `block` of `plane` was opened.
+    fn opened(&mut self, nand: &NandArray, plane: PlaneId, block: BlockId);
+
+    /// A mount has found `plane` with `free` free blocks, and `block` open in the first slot.
+    fn found(&mut self, nand: &NandArray, plane: PlaneId, block: Option<BlockId>, free: u32);
+
+    /// Pages of `plane`, which has `free` free blocks, were taken or became free.
+    fn pages_taken(&mut self, nand: &NandArray, plane: PlaneId, free: u32);
+}

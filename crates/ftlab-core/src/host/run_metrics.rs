@@ -1,0 +1,362 @@
+//! The metrics of a run: what completed, how long it took, and the series over time.
+
+use crate::cause::CAUSES;
+use crate::config::{DeviceConfig, Model};
+use crate::error::RunError;
+use crate::flash::Flash;
+use crate::flash::clock::Clock;
+use crate::flash::port::FlashPort;
+use crate::geometry::SECTOR_BYTES;
+use crate::geometry::{BlockId, Geometry};
+use crate::host::Drive;
+use crate::host::admission::AdmissionCounts;
+use crate::host::model::{Feeder, HostModel};
+use crate::host::request::Op;
+use crate::layer::Layer;
+use crate::metrics::latency::Latency;
+use crate::metrics::report::Report;
+use crate::metrics::series::{Readings, Recorder, Series, SeriesEvery, Totals};
+use crate::metrics::summary::{
+    ByCause, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary, ParallelismSummary,
+    SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
+};
+use crate::run::RunOutcome;
+use crate::time::Time;
+
+/// Busy time of the parts, from a port that keeps time.
+#[derive(Debug, Clone)]
+pub(crate) struct BusyTimes {
+    /// Of each unit by cause.
+    pub(crate) units_ps: Vec<[u64; CAUSES]>,
+    pub(crate) channels_ps: Vec<u64>,
+    pub(crate) port_bytes: u64,
+    /// When the last command ended: collections may go on after the last completion.
+    pub(crate) idle_from: Time,
+}
+
+impl BusyTimes {
+    fn by_cause_ps(&self) -> [u128; CAUSES] {
+        std::array::from_fn(|cause| self.units_ps.iter().map(|unit| u128::from(unit[cause])).sum())
+    }
+
+    /// Over `span`, from the first arrival until the drive is idle.
+    fn parallelism(&self, span: Time) -> ParallelismSummary {
+        let die_busy_ps: Vec<u64> = self.units_ps.iter().map(|unit| unit.iter().sum()).collect();
+        let mean = |ps: &[u64]| {
+            let total: u128 = ps.iter().map(|&ps| u128::from(ps)).sum();
+            if span.0 > 0 { total as f64 / span.0 as f64 } else { 0.0 }
+        };
+        let rounded = |ps: &[u64]| ps.iter().map(|&ps| Time(ps).as_ns()).collect();
+        ParallelismSummary {
+            mean_busy_channels: mean(&self.channels_ps),
+            mean_busy_dies: mean(&die_busy_ps),
+            span_ns: span.as_ns(),
+            channel_busy_ns: rounded(&self.channels_ps),
+            die_busy_ns: rounded(&die_busy_ps),
+        }
+    }
+}
+
+/// What one kind of request has done.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    completed: u64,
+    bytes: u64,
+    /// Mapping units touched.
+    pages: u64,
+}
+
+/// Collects while a run goes on; [`summary`](Self::summary) tells at any time what it knows.
+#[derive(Debug, Clone)]
+pub(crate) struct RunMetrics {
+    /// By operation.
+    tallies: [Tally; 4],
+    latency: [Latency; 4],
+    /// Of requests that waited at all, and how many did not: most, in most runs.
+    wait: Latency,
+    without_wait: u64,
+    recorder: Option<Recorder>,
+    first_arrival: Time,
+    last_completion: Time,
+}
+
+impl RunMetrics {
+    pub(crate) fn new(series: Option<SeriesEvery>) -> Self {
+        Self {
+            tallies: Default::default(),
+            latency: std::array::from_fn(|_| Latency::new()),
+            wait: Latency::new(),
+            without_wait: 0,
+            recorder: series.map(Recorder::new),
+            first_arrival: Time::NEVER,
+            last_completion: Time::ZERO,
+        }
+    }
+
+    /// A request has arrived.
+    #[inline]
+    pub(crate) fn arrived(&mut self, at: Time) {
+        self.first_arrival = self.first_arrival.min(at);
+    }
+
+    /// A request touches `units` mapping units.
+    #[inline]
+    pub(crate) fn accessed(&mut self, op: Op, units: u32) {
+        self.tallies[op as usize].pages += u64::from(units);
+    }
+
+    /// A request has completed.
+    #[inline]
+    pub(crate) fn completed(&mut self, op: Op, sectors: u32) {
+        let tally = &mut self.tallies[op as usize];
+        tally.completed += 1;
+        tally.bytes += u64::from(sectors) * u64::from(SECTOR_BYTES);
+    }
+
+    /// The part of the host's summary that is counted here.
+    fn host(&self) -> HostSummary {
+        let [reads, writes, trims, flushes] = Op::ALL.map(|op| self.tallies[op as usize]);
+        HostSummary {
+            completed: reads.completed + writes.completed + trims.completed + flushes.completed,
+            reads: reads.completed,
+            writes: writes.completed,
+            trims: trims.completed,
+            flushes: flushes.completed,
+            read_bytes: reads.bytes,
+            write_bytes: writes.bytes,
+            trim_bytes: trims.bytes,
+            read_pages: reads.pages,
+            write_pages: writes.pages,
+            ..HostSummary::default()
+        }
+    }
+
+    /// When that request arrived, was handed to the drive, and ended.
+    #[inline]
+    pub(crate) fn timed(&mut self, op: Op, arrival: Time, start: Time, end: Time, can_wait: bool) {
+        self.latency[op as usize].record(end.since(start));
+        if start > arrival {
+            self.wait.record(start - arrival);
+        } else {
+            self.without_wait += u64::from(can_wait);
+        }
+        self.last_completion = end;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.latency(end.since(start));
+        }
+    }
+
+    /// Add a row to the series if one is due.
+    #[inline]
+    pub(crate) fn sample<L: Layer<P>, P: FlashPort>(&mut self, top: &L, flash: &Flash<P>, now: Time) {
+        let host = self.host();
+        if let Some(recorder) = &mut self.recorder
+            && recorder.is_due(host.completed, now)
+        {
+            recorder.row(now, Self::totals(&host, top, flash));
+        }
+    }
+
+    fn totals<L: Layer<P>, P: FlashPort>(host: &HostSummary, top: &L, flash: &Flash<P>) -> Totals {
+        Totals {
+            requests: host.completed,
+            reads: host.reads,
+            writes: host.writes,
+            bytes: host.read_bytes + host.write_bytes,
+            write_units: host.write_pages,
+            programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
+            erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
+            free_blocks: top.free_blocks(),
+            parts: {
+                let mut readings = Readings::new();
+                top.sample(&mut readings);
+                readings
+            },
+        }
+    }
+
+    /// The series, its last interval cut short.
+    pub(crate) fn series<L: Layer<P>, P: FlashPort>(&mut self, top: &L, flash: &Flash<P>) -> Option<Series> {
+        let totals = Self::totals(&self.host(), top, flash);
+        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, totals))
+    }
+
+    /// Everything known so far. `partial` and what the caller alone knows are left for it to fill in.
+    pub(crate) fn summary<L: Layer<P>, P: FlashPort>(
+        &self,
+        config: &DeviceConfig,
+        top: &L,
+        flash: &Flash<P>,
+        admission: AdmissionCounts,
+        busy: Option<&BusyTimes>,
+    ) -> Summary {
+        let geometry = flash.geometry();
+        let timed = busy.is_some();
+        let mut parts = Report::default();
+        top.report(&mut parts);
+        let span = self.last_completion.since(self.first_arrival);
+        let seconds = span.0 as f64 / 1e12;
+        let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let counted = self.host();
+        let host = HostSummary {
+            requests: admission.requests,
+            rejected: admission.rejected,
+            out_of_range: admission.out_of_range,
+            unsorted: admission.unsorted,
+            skipped_records: admission.skipped_records,
+            unfinished: admission.requests - admission.rejected - counted.completed,
+            unmapped_read_pages: parts.unmapped_reads,
+            read_modify_writes: parts.read_modify_writes,
+            iops: rate(counted.completed),
+            bytes_per_second: rate(counted.read_bytes + counted.write_bytes),
+            first_arrival_ns: if timed && self.first_arrival != Time::NEVER {
+                self.first_arrival.as_ns()
+            } else {
+                0
+            },
+            ..counted
+        };
+        // The model of the mapping cache alone has no flash to speak of.
+        let units = match config.model {
+            Model::MappingCache => geometry.logical_units,
+            Model::Drive => geometry.physical_units(),
+        };
+        let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
+        Summary {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").into(),
+            device: config.name.clone(),
+            workload: String::new(),
+            stand_in: None,
+            seed: 0,
+            partial: false,
+            simulated_ns: self.last_completion.as_ns(),
+            wall_seconds: 0.0,
+            latency_ns: timed.then(|| self.latency_by_op()),
+            host_wait_ns: timed.then(|| self.wait_by_all()).flatten(),
+            flash: FlashSummary::from_counts(&flash.counts),
+            busy_ns: busy
+                .map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64))),
+            write_amplification: write_amplification(flash, host.write_pages),
+            parts,
+            wear: wear(config, flash, geometry),
+            parallelism: busy.map(|busy| {
+                busy.parallelism(busy.idle_from.max(self.last_completion).since(self.first_arrival))
+            }),
+            precondition: None,
+            verify: None,
+            memory: MemorySummary { table_bytes, bytes_per_page: table_bytes as f64 / f64::from(units) },
+            host,
+        }
+    }
+
+    fn wait_by_all(&self) -> Option<LatencySummary> {
+        let mut wait = self.wait.clone();
+        wait.record_many(Time::ZERO, self.without_wait);
+        (wait.count() > 0).then(|| wait.summary())
+    }
+
+    fn latency_by_op(&self) -> LatencyByOp {
+        let mut all = Latency::new();
+        for latency in &self.latency {
+            all.merge(latency);
+        }
+        let of = |op: Op| self.latency[op as usize].summary();
+        LatencyByOp {
+            all: all.summary(),
+            read: of(Op::Read),
+            write: of(Op::Write),
+            trim: of(Op::Trim),
+            flush: of(Op::Flush),
+        }
+    }
+}
+
+/// What a host with a clock has measured.
+pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
+    config: &DeviceConfig,
+    model: &mut HostModel<L, C, F>,
+    counts: AdmissionCounts,
+    error: Option<RunError>,
+) -> RunOutcome {
+    let HostModel { drive, metrics, .. } = model;
+    let port = &mut drive.flash.port;
+    let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
+    let ledger = port.ledger();
+    let busy = BusyTimes {
+        units_ps: ledger.busy_ps.clone(),
+        channels_ps: ledger.channel_busy_ps.clone(),
+        port_bytes,
+        idle_from,
+    };
+    audited(config, drive, counts, metrics, Some(&busy), error)
+}
+
+/// Audit the drive and write its summary.
+pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
+    config: &DeviceConfig,
+    drive: &Drive<L, P>,
+    counts: AdmissionCounts,
+    metrics: &mut RunMetrics,
+    busy: Option<&BusyTimes>,
+    mut error: Option<RunError>,
+) -> RunOutcome {
+    let Drive { top, flash, shadow, .. } = drive;
+    let mut summary = metrics.summary(config, top, flash, counts, busy);
+    if let Some(shadow) = shadow {
+        let audit = top.verify(&flash.nand);
+        summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..shadow.counts() });
+        error = error.or(audit.err().map(RunError::Mismatch));
+    }
+    RunOutcome { summary, series: metrics.series(top, flash), error }
+}
+
+fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Option<WriteAmplification> {
+    if host_units == 0 {
+        return None;
+    }
+    use crate::cause::{Cause, Command};
+    let share = |pages: u64| pages as f64 * f64::from(flash.geometry().slots_per_page) / host_units as f64;
+    let of = |cause: Cause| {
+        let programs = flash.counts[Command::Program as usize][cause as usize];
+        share(programs + flash.counts[Command::Copyback as usize][cause as usize])
+    };
+    Some(WriteAmplification {
+        total: share(flash.pages_programmed()),
+        host: of(Cause::Host),
+        cache_flush: of(Cause::CacheFlush),
+        gc: of(Cause::Gc),
+        merge: of(Cause::Merge),
+        map: of(Cause::Map),
+        metadata: of(Cause::Metadata),
+        lsb_backup: of(Cause::LsbBackup),
+        wear_level: of(Cause::WearLevel),
+        recovery: of(Cause::Recovery),
+    })
+}
+
+fn wear<P: FlashPort>(config: &DeviceConfig, flash: &Flash<P>, geometry: &Geometry) -> WearSummary {
+    let erases = || (0..geometry.blocks()).map(|block| flash.nand.erases(BlockId(block)));
+    let count = f64::from(geometry.blocks());
+    let mean = erases().map(f64::from).sum::<f64>() / count;
+    let variance = erases().map(|erases| (f64::from(erases) - mean).powi(2)).sum::<f64>() / count;
+    let most = erases().max().unwrap_or(0);
+    let rated = config.cell.rated_pe_cycles;
+    WearSummary {
+        erase_min: erases().min().unwrap_or(0),
+        erase_mean: mean,
+        erase_max: most,
+        erase_stdev: variance.sqrt(),
+        die_erase_mean: die_erase_mean(flash, geometry),
+        rated_share_used: (rated > 0).then(|| f64::from(most) / f64::from(rated)),
+    }
+}
+
+fn die_erase_mean<P: FlashPort>(flash: &Flash<P>, geometry: &Geometry) -> Vec<f64> {
+    let mut erases = vec![0_u64; geometry.dies() as usize];
+    for block in (0..geometry.blocks()).map(BlockId) {
+        erases[geometry.die_of(geometry.plane_of(block)).index()] += u64::from(flash.nand.erases(block));
+    }
+    let blocks = f64::from(geometry.blocks() / geometry.dies());
+    erases.into_iter().map(|erases| erases as f64 / blocks).collect()
+}

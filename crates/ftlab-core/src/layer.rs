@@ -1,0 +1,146 @@
+//! The one seam of a drive: what a part above flash is to the part above it.
+//!
+//! A layer is a type over the layer below it, and generic over the port, so that it can keep tickets. Write buffers,
+//! non-volatile caches and translation layers all have this form; the lowest is a translation layer
+//! ([`Ftl`]).
+
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::config::DeviceConfig;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
+use crate::flash::port::FlashPort;
+use crate::geometry::Lpn;
+use crate::metrics::report::Report;
+use crate::metrics::series::Readings;
+
+/// A part of a drive above flash.
+///
+/// It decides what happens and in which order, at the moment of the call; the port decides when. Calls come in the order
+/// in which the drive serves accesses, and never from below. The ticket returned stands for the end of the access: data in
+/// the hands of the caller, or as durable as the layer makes them. Work that nobody asked for (collections, evictions) is
+/// put in its place among the commands and not waited for. Decisions follow the order of accesses and never time.
+///
+/// Every command goes to flash with the cause of the access that it serves, or with a cause of the layer's own. With
+/// verification, an access that writes has one version for each of its sectors, and a read appends one for each of its
+/// sectors to `found`, in the order of the access; both stay empty without.
+///
+/// Only the translation layer changes the array. Required: all methods but `prefetch` and `sample`.
+pub trait Layer<P: FlashPort> {
+    /// Read what an access touches. What holds nothing costs nothing.
+    ///
+    /// # Errors
+    /// When a rule of flash was broken or the power was cut.
+    fn read(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        found: &mut Vec<u32>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket>;
+
+    /// Write what an access touches.
+    ///
+    /// # Errors
+    /// As `read`, and when no space is left to collect.
+    fn write(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket>;
+
+    /// Forget the units that the access covers wholly; partly covered ones keep their data.
+    ///
+    /// # Errors
+    /// As `read`.
+    fn trim(&mut self, flash: &mut Flash<P>, access: &Access<'_>, after: P::Ticket)
+    -> FlashResult<P::Ticket>;
+
+    /// Make everything acknowledged so far durable.
+    ///
+    /// # Errors
+    /// As `write`.
+    fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket>;
+
+    /// `lpn` will be accessed in a few requests: ask the processor for what that will touch, each `stage` for what the
+    /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        let _ = (nand, lpn, stage);
+    }
+
+    /// Add what was counted since the last reset, after the layers below have.
+    fn report(&self, report: &mut Report);
+
+    /// Add the columns of the time series that the layer has, after the layers below have.
+    fn sample(&self, readings: &mut Readings) {
+        let _ = readings;
+    }
+
+    /// Start counting at zero.
+    fn reset_counters(&mut self);
+
+    /// Free blocks of the drive.
+    fn free_blocks(&self) -> u64;
+
+    /// Recount every table from scratch against the array.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    fn verify(&self, nand: &NandArray) -> Result<(), String>;
+
+    /// Bytes of the tables, those of the layers below included.
+    fn table_bytes(&self) -> u64;
+}
+
+/// A flash translation layer: the lowest layer, which alone changes the array.
+///
+/// It is made for a port and can be taken to another one between two accesses: a drive is preconditioned without a clock.
+/// A copy goes on as the original would: sessions fork.
+/// Required: all methods.
+pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
+    /// The same translation layer for another port.
+    type On<Q: FlashPort>: Ftl<Q, On<P> = Self>;
+
+    /// Go on with another port. Everything that was submitted to the old one has ended.
+    fn with_port<Q: FlashPort>(self, port: &Q) -> Self::On<Q>;
+
+    /// Write every logical page once, block after block (`precondition.layout = "blocks"`). The drive is erased. `versions`
+    /// has one for each logical sector with verification, and is empty without.
+    ///
+    /// # Errors
+    /// As [`Layer::write`].
+    fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()>;
+
+    /// Start again after a power cut, from what flash holds. `self` is what was in memory, and is lost.
+    ///
+    /// # Errors
+    /// When flash was made without verification, and so does not know in which order it was programmed; and as
+    /// [`Layer::write`].
+    fn mount(self, config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self>;
+
+    /// Most free blocks of any plane.
+    fn most_free_blocks(&self) -> u32;
+}
+
+/// Puts the layers of a drive on top of its translation layer, whichever that is.
+pub trait Layering {
+    /// The topmost layer, over the layer `L`.
+    type Top<P: FlashPort, L: Layer<P>>: Layer<P>;
+
+    /// Build them over `below`, which has been preconditioned.
+    fn build<P: FlashPort, L: Layer<P>>(&self, below: L, flash: &Flash<P>) -> Self::Top<P, L>;
+}
+
+/// No layer: the translation layer is the topmost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bare;
+
+impl Layering for Bare {
+    type Top<P: FlashPort, L: Layer<P>> = L;
+
+    fn build<P: FlashPort, L: Layer<P>>(&self, below: L, _: &Flash<P>) -> L {
+        below
+    }
+}

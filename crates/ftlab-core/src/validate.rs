@@ -1,0 +1,50 @@
+//! What makes no physical sense is refused: each section by itself, and then the sections together.
+
+use crate::config::{DeviceConfig, Model};
+use crate::error::{ConfigError, refuse};
+use crate::ftl::page::capacity;
+use crate::mapcache::scheme::PageSizes;
+
+impl DeviceConfig {
+    /// Check every value, alone and against the others.
+    ///
+    /// # Errors
+    /// The first key that makes no sense, what it holds, and what would.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let g = &self.geometry;
+        g.check()?;
+        self.cell.check(g.pages_per_block)?;
+        self.timing.check(self.cell.kind.kind(), g.spare_bytes)?;
+        self.check_table()?;
+        self.ftl.check(g.unit_bytes())?;
+        if self.ftl.summary_page && g.pages_per_block < 2 {
+            return refuse("ftl.summary_page", true, "needs at least 2 pages in a block");
+        }
+        if self.ftl.placement.compares_planes() && capacity::open_blocks_per_plane(self) > 1 {
+            let expected = "compares the one open block of each plane: needs ftl.streams = 1, ftl.gc_open_block = \"shared\" and map_cache.kind = \"ideal\"";
+            return refuse("ftl.plane_choice", "\"most_free\"", expected);
+        }
+        capacity::check(self)?;
+        self.host.check()?;
+        let plain = self.ftl.placement.host_slots() == 1 && g.unit_bytes() == g.page_bytes;
+        self.precondition.check(self.ftl.gc_high(), plain)
+    }
+
+    /// The mapping cache, and where its table lives.
+    fn check_table(&self) -> Result<(), ConfigError> {
+        let kind = &self.map_cache.kind;
+        if !kind.is_cache() {
+            if self.model == Model::MappingCache {
+                let expected = "is the mapping cache alone: choose map_cache.kind";
+                return refuse("model", "\"mapping_cache\"", expected);
+            }
+            return Ok(());
+        }
+        let (page_bytes, spare_bytes) = (self.geometry.page_bytes, self.geometry.spare_bytes);
+        if page_bytes > 1 << 20 {
+            let expected = "translation pages are NAND pages of at most 1 MiB";
+            return refuse("geometry.page_bytes", page_bytes, expected);
+        }
+        kind.check(PageSizes { page_bytes, spare_bytes }, capacity::translation_layout(self))
+    }
+}

@@ -1,0 +1,14 @@
+//! The tests of the model from outside, as one program: a new file is one line here.
+
+mod common;
+mod floors;
+mod map_accounts;
+mod mapcache;
+mod model;
+mod pitfalls;
+mod power_cuts;
+mod rules;
+mod seam;
+mod session;
+mod timing;
+mod worked_example;

@@ -1,0 +1,6 @@
+//! The tests of formats from outside, as one program: a new file is one line here.
+
+mod binary;
+mod readers;
+mod real;
+mod samples;

@@ -1,0 +1,50 @@
+"""How the tests themselves are laid out: a test that nobody builds would hold nothing."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+
+MAINS = sorted([*ROOT.glob("crates/*/tests/main.rs"), *ROOT.glob("tests/validation/tests/main.rs")])
+
+
+@pytest.mark.parametrize("main", MAINS, ids=lambda path: path.parent.parent.name)
+def test_every_file_is_part_of_a_test_program(main: Path) -> None:
+    modules = set(re.findall(r"^mod (\w+);", main.read_text(), re.MULTILINE))
+    programs = set(
+        re.findall(r'^\[\[test\]\]\nname = "(\w+)"', (main.parent.parent / "Cargo.toml").read_text(), re.MULTILINE)
+    )
+    files = {path.stem for path in main.parent.glob("*.rs")} - {"main"}
+    assert "all" in programs
+    assert files <= modules | programs
+    assert not modules & programs
+
+
+def test_the_test_programs_were_found() -> None:
+    assert len(MAINS) >= 4
+
+
+def test_targets_that_say_that_they_have_no_tests_have_none() -> None:
+    manifests = [path for path in ROOT.glob("**/Cargo.toml") if "test = false" in path.read_text()]
+    manifests = [path for path in manifests if "target" not in path.parts and path.parent.parent != ROOT / "fuzz"]
+    assert len(manifests) >= 3
+    for manifest in manifests:
+        for source in (manifest.parent / "src").glob("**/*.rs"):
+            assert "#[test]" not in source.read_text(), source
+
+
+def test_every_crate_with_tests_is_checked_strictly() -> None:
+    profile = tomllib.loads((ROOT / "tests" / "profile.toml").read_text())["profile"]["release"]["package"]
+    folders = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("tests/*/Cargo.toml")]
+    crates = [tomllib.loads(path.read_text()) for path in folders]
+    names = {crate["package"]["name"] for crate in crates if "cdylib" not in crate.get("lib", {}).get("crate-type", [])}
+    assert len(names) >= 5
+    assert names == set(profile)
+    for name, settings in profile.items():
+        assert settings["debug-assertions"], name
+        assert settings["overflow-checks"], name
