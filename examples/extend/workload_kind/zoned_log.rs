@@ -7,7 +7,7 @@ use ftlab_core::rng::Rng;
 use ftlab_trace::keys::SizeSchema;
 
 use crate::common::{CommonKeys, SECTOR};
-use crate::generate::{Arrivals, ArrivalClock};
+use crate::generate::{ArrivalClock, Arrivals};
 use crate::key_set::keys;
 use crate::kind::{ARRIVALS, Kind, PLACED, Plan};
 use crate::process::{AddressRange, Emitter, Process};
@@ -28,7 +28,8 @@ keys! {
 }
 
 impl Kind for Keys {
-    const SUMMARY: &'static str = "Logs in zones of `zone_bytes`, each filled in order by writes of 64 KiB and then trimmed.";
+    const SUMMARY: &'static str =
+        "Logs in zones of `zone_bytes`, each filled in order by writes of 64 KiB and then trimmed.";
     const COMMON: &'static [&'static [&'static str]] = &[PLACED, ARRIVALS];
     const CHANGES: &'static [&'static str] = &[r#"{"zone_bytes":"1MiB"}"#];
 
