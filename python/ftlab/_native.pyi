@@ -8,6 +8,12 @@ from typing import Any, TypedDict, final
 __version__: str
 __engine__: str
 
+class _WorkloadKind(TypedDict):
+    name: str
+    summary: str
+    own_keys: list[str]
+    common_keys: list[str]
+
 class _Scheme(TypedDict):
     key: str
     name: str
@@ -179,6 +185,7 @@ def record(
     asked: Callable[[], int | None] | None = ...,
 ) -> dict[str, Any]: ...
 def formats() -> list[_Format]: ...
+def workload_kinds() -> list[_WorkloadKind]: ...
 def transform_step(text: str) -> str: ...
 def transform_steps() -> list[_Step]: ...
 def trace_files(path: str | PathLike[str], format: str | None = ...) -> list[Path]: ...

@@ -38,7 +38,7 @@ mod _native {
         trace_volumes,
     };
     #[pymodule_export]
-    use super::workload::Workload;
+    use super::workload::{Workload, workload_kinds};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -108,7 +108,7 @@ impl Client {
                 files.create(file_sectors(&mut fixed, median, area), &mut deleted);
             }
             deleted.clear();
-            Part {
+            FileArea {
                 area,
                 files,
                 file: AddressRange { start: area.start, sectors: 0 },
@@ -138,7 +138,7 @@ fn file_sectors(rng: &mut Rng, median: f64, part: AddressRange) -> u64 {
 }
 
 /// The hot part or the rest.
-struct Part {
+struct FileArea {
     area: AddressRange,
     files: NextFit,
     /// What is left of the file that is being written, and the sizes of the writes that it takes.
@@ -161,8 +161,8 @@ pub(crate) struct ClientActor {
     median: f64,
     sizes: Sizes,
     rng: Rng,
-    clock: super::generate::Clock,
-    parts: [Part; 2],
+    clock: super::generate::ArrivalClock,
+    parts: [FileArea; 2],
     deleted: Vec<AddressRange>,
     last: Last,
     /// A size that was drawn for a file that had enough without it.
@@ -225,7 +225,7 @@ impl ClientActor {
             self.parts[part].file = self.parts[part].files.create(all, &mut self.deleted);
             self.deleted.clear();
         }
-        let Part { file, writes, .. } = &mut self.parts[part];
+        let FileArea { file, writes, .. } = &mut self.parts[part];
         let written = file.take(writes.pop_front().unwrap_or(BLOCK));
         emitter.write(at_ns, written.start, written.sectors);
         self.last = Last::New(part);

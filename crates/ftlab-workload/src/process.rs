@@ -90,7 +90,7 @@ pub(crate) const NS_PER_US: f64 = 1e3;
 /// Sectors of a page of 4 KiB: the block of file systems and page caches.
 pub(crate) const BLOCK: u64 = 8;
 
-/// Part of an address space, in sectors.
+/// MergePart of an address space, in sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AddressRange {
     pub(crate) start: u64,
@@ -245,13 +245,13 @@ impl<A: Process> RequestSource for ProcessSource<A> {
 /// Requests of a part of [`Merged`] that wait for their turn.
 const PART_BATCH: usize = 256;
 
-struct Part {
+struct MergePart {
     source: Box<dyn RequestSource>,
     batch: Vec<Request>,
     next: usize,
 }
 
-impl Part {
+impl MergePart {
     /// Arrival of its next request; never, when it has ended.
     #[inline(always)]
     fn head(&self) -> u64 {
@@ -270,7 +270,7 @@ impl Part {
 
 /// Several sources by arrival; of equal arrivals the earlier part goes first.
 pub(crate) struct Merged {
-    parts: Vec<Part>,
+    parts: Vec<MergePart>,
     /// Whether requests carry the number of their part as stream.
     numbered: bool,
     requests: u64,
@@ -279,8 +279,11 @@ pub(crate) struct Merged {
 
 impl Merged {
     pub(crate) fn new(sources: Vec<Box<dyn RequestSource>>, numbered: bool, requests: u64) -> Self {
-        let parts =
-            sources.into_iter().map(|source| Part { source, batch: Vec::with_capacity(PART_BATCH), next: 0 });
+        let parts = sources.into_iter().map(|source| MergePart {
+            source,
+            batch: Vec::with_capacity(PART_BATCH),
+            next: 0,
+        });
         Self { parts: parts.collect(), numbered, requests, made: 0 }
     }
 }
