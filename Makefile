@@ -30,6 +30,8 @@ LISTED := $(wildcard crates/ftlab-trace/src/formats/*.rs crates/ftlab-workload/s
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-programs test-rust test-python lint lint-rust lint-python format bench test-long docs lock clean
+# Files that the list of their axis names: cargo fmt does not find them by itself.
+LISTED = $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/ftl/gc/*.rs crates/ftlab-core/src/ftl/placement/*.rs)
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'

@@ -76,8 +76,10 @@ def _devices() -> str:
 
 
 def _schemes() -> str:
-    lines = ["| key | name | what it does | source |", "|---|---|---|---|"]
-    lines += [f"| `{row['key']}` | `{row['name']}` | {row['summary']} | {row['source']} |" for row in _native.schemes()]
+    lines = ["| key | name | what it does | its keys | source |", "|---|---|---|---|---|"]
+    for row in _native.schemes():
+        keys = ", ".join(f"`{key['name'].rsplit('.', 1)[-1]}`" for key in row["keys"])
+        lines.append(f"| `{row['key']}` | `{row['name']}` | {row['summary']} | {keys} | {row['source']} |")
     return "\n".join(lines)
 
 

@@ -19,6 +19,13 @@ class _Scheme(TypedDict):
     name: str
     summary: str
     source: str
+    keys: list[_Key]
+    contrasts: list[tuple[str, str, list[str]]]
+
+class _Key(TypedDict):
+    name: str
+    doc: str
+    default: str
 
 class _Step(TypedDict):
     name: str

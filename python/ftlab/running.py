@@ -93,8 +93,8 @@ def _check_clock(device: Device, *, timing: bool, events: bool, request_log: boo
     log = "events (--events)" if events else "request_log (--requests-log)"
     if not timing:
         raise ConfigError(f"{log}: says when things happened, which timing=False (--no-timing) leaves out: drop one")
-    if device.to_dict()["ftl"]["kind"] == "map_only":
-        raise ConfigError(f'{log}: says when things happened, but ftl.kind = "map_only" has no clock')
+    if device.to_dict().get("model") == "mapping_cache":
+        raise ConfigError(f'{log}: says when things happened, but model = "mapping_cache" has no clock')
 
 
 def _source(device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None) -> _native.Source:

@@ -6,6 +6,7 @@ use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::schemes::axes;
 use proptest::collection::SizeRange;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -85,6 +86,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
             value["geometry"]["blocks_per_plane"] = json!(blocks + 10);
         }
         value["map_cache"] = map_cache;
+        keep_own_keys(&mut value);
         if value["map_cache"]["kind"] == "cftl" {
             // The least that will do, and what the strategy gives beyond that: filters, bits of blocks, entries.
             let blocks = device(of_chosen(value.clone())).logical_pages().div_ceil(value["map_cache"]["cftl_block_pages"].as_u64().unwrap());
@@ -104,10 +106,8 @@ fn map_caches() -> impl Strategy<Value = Value> {
             if kind == "ideal" {
                 return json!({ "kind": kind });
             }
-            let mut map_cache = json!({ "kind": kind, "bytes": ([4096, 5000, 16_000][size]) });
-            if !WITHOUT_COALESCING.contains(&kind) {
-                map_cache["flush_coalesce"] = json!(coalesce);
-            }
+            let bytes = [4096, 5000, 16_000][size];
+            let mut map_cache = json!({ "kind": kind, "bytes": bytes, "flush_coalesce": coalesce });
             match kind {
                 "dftl" | "tpftl" => map_cache["bytes"] = json!(([40, 100, 1000][size])),
                 "cftl" => {
@@ -129,8 +129,15 @@ fn map_caches() -> impl Strategy<Value = Value> {
 /// Enough for every mapping cache, on any of the drives.
 const LARGE: u64 = 1 << 20;
 
-/// Schemes that always write all that they have changed of a translation page.
-const WITHOUT_COALESCING: [&str; 3] = ["full_page", "sftl", "tpftl"];
+/// Take out the keys of schemes that were not chosen.
+fn keep_own_keys(value: &mut Value) {
+    for axis in axes().iter().filter(|axis| !axis.section.is_empty()) {
+        let Some(section) = value.get_mut(axis.section).and_then(Value::as_object_mut) else { continue };
+        let name = section.get(axis.key).and_then(Value::as_str).unwrap_or(axis.schemes[0].name);
+        let scheme = axis.scheme(name).expect("a scheme of the list");
+        section.retain(|key, _| !axis.is_key(key) || scheme.has(key));
+    }
+}
 
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 pub fn requests() -> impl Strategy<Value = Vec<Request>> {
