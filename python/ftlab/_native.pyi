@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, final
+from typing import Any, TypeAlias, TypedDict, final
 
 __version__: str
 __engine__: str
@@ -162,7 +162,7 @@ class Outcome:
     @property
     def interrupted(self) -> bool: ...
 
-_Row = tuple[int, int, int, int, int, float, float, float]
+_Row: TypeAlias = tuple[int, int, int, int, int, float, float, float]
 
 @final
 class Session:

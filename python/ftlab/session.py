@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -219,7 +220,7 @@ class Session:
         gap = whole("gap_ns", gap_ns)
         return _frame(self._native.send(source_for(self.device, table, None, None), depth, gap))
 
-    def fork(self) -> Session:
+    def fork(self) -> Self:
         """Copy the drive in its state, with its clock and its outstanding requests.
 
         What is done to one session does nothing to the other; the same calls give the same completions.
@@ -227,11 +228,9 @@ class Session:
         Raises:
             SessionError: The session is closed.
         """
-        copy = Session.__new__(Session)
-        copy.device = self.device
-        copy._summary = None
-        copy._native = self._native.fork()
-        return copy
+        fork = copy(self)
+        fork._native = self._native.fork()  # noqa: SLF001 - of its own kind
+        return fork
 
     def close(self) -> dict[str, Any]:
         """Let everything happen that was submitted, and end the session.
@@ -250,7 +249,7 @@ class Session:
             raise RunError(failure)
         return summary
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         """Close the session at the end of the block."""
         return self
 
