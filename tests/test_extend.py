@@ -16,7 +16,18 @@ ROOT = Path(__file__).resolve().parent.parent
 EXTEND = ROOT / "examples" / "extend"
 ADDITIONS = sorted(path.parent.name for path in EXTEND.glob("*/addition.toml"))
 # What the workspace needs to be built.
-SOURCES = ("Cargo.toml", "Cargo.lock", "rustfmt.toml", "crates", "benches", "devices", "docs", "examples", "tests", "workloads")
+SOURCES = (
+    "Cargo.toml",
+    "Cargo.lock",
+    "rustfmt.toml",
+    "crates",
+    "benches",
+    "devices",
+    "docs",
+    "examples",
+    "tests",
+    "workloads",
+)
 LONG = "FTLAB_LONG" in os.environ
 
 
