@@ -16,7 +16,18 @@ ROOT = Path(__file__).resolve().parent.parent
 EXTEND = ROOT / "examples" / "extend"
 ADDITIONS = sorted(path.parent.name for path in EXTEND.glob("*/addition.toml"))
 # What the workspace needs to be built.
-SOURCES = ("Cargo.toml", "Cargo.lock", "rustfmt.toml", "crates", "benches", "devices", "docs", "examples", "tests", "workloads")
+SOURCES = (
+    "Cargo.toml",
+    "Cargo.lock",
+    "rustfmt.toml",
+    "crates",
+    "benches",
+    "devices",
+    "docs",
+    "examples",
+    "tests",
+    "workloads",
+)
 LONG = "FTLAB_LONG" in os.environ
 
 
@@ -90,7 +101,7 @@ def _touched(copy: Path) -> dict[str, list[str]]:
 
 def _cargo(copy: Path, *arguments: str) -> None:
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
-    done = subprocess.run(  # noqa: S603 - the project's own sources
+    done = subprocess.run(
         ["cargo", *arguments, "--offline", "--quiet"],  # noqa: S607 - the one that builds everything else
         cwd=copy,
         env=environment,

@@ -75,7 +75,7 @@ impl Client {
         })
     }
 
-    pub(crate) fn start(&self, seed: u64, pass: u64) -> ClientActor {
+    pub(crate) fn start(&self, seed: u64, pass: u64) -> ClientProcess {
         let mut rest = self.area;
         let hot = rest.take((self.area.sectors as f64 * HOT_SPACE) as u64 / BLOCK * BLOCK);
         let classes = SIZES.map(|(min_bytes, max_bytes, weight)| SizeClass {
@@ -115,7 +115,7 @@ impl Client {
                 writes: VecDeque::new(),
             }
         });
-        ClientActor {
+        ClientProcess {
             median,
             sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
             rng: Rng::for_path(seed, &[pass]),
@@ -157,7 +157,7 @@ enum Last {
 }
 
 /// The profile at work.
-pub(crate) struct ClientActor {
+pub(crate) struct ClientProcess {
     median: f64,
     sizes: Sizes,
     rng: Rng,
@@ -175,7 +175,7 @@ pub(crate) struct ClientActor {
     flushes: f64,
 }
 
-impl ClientActor {
+impl ClientProcess {
     fn size(&mut self) -> u64 {
         self.pending.take().unwrap_or_else(|| u64::from(self.sizes.draw(&mut self.rng)))
     }
@@ -251,7 +251,7 @@ impl ClientActor {
     }
 }
 
-impl Process for ClientActor {
+impl Process for ClientProcess {
     fn act(&mut self, emitter: &mut Emitter) {
         let at_ns = self.clock.tick() as f64;
         let share = self.rng.unit();

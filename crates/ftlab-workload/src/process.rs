@@ -1,4 +1,4 @@
-//! Random processes that the generators share: gaps, on and off times, sizes of files, and sources made of actors.
+//! Random processes that the generators share: gaps, on and off times, sizes of files, and sources made of processes.
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
@@ -178,49 +178,49 @@ pub(crate) trait Process: Send {
     fn act(&mut self, emitter: &mut Emitter);
 }
 
-/// The requests of an actor.
-pub(crate) struct ProcessSource<A> {
-    actor: A,
+/// The requests of a process.
+pub(crate) struct ProcessSource<P> {
+    process: P,
     emitter: Emitter,
     next: usize,
     /// So many requests of the emitter are as they will be.
     ready: usize,
     requests: u64,
     made: u64,
-    balance: Option<PageQuotaFilter<A>>,
+    filter: Option<PageQuotaFilter<P>>,
 }
 
-impl<A: Process> ProcessSource<A> {
-    pub(crate) fn new(actor: A, requests: u64) -> Self {
-        Self { actor, emitter: Emitter::default(), next: 0, ready: 0, requests, made: 0, balance: None }
+impl<P: Process> ProcessSource<P> {
+    pub(crate) fn new(process: P, requests: u64) -> Self {
+        Self { process, emitter: Emitter::default(), next: 0, ready: 0, requests, made: 0, filter: None }
     }
 
-    /// Those of an actor as `start` makes it, changed so that they meet a quota.
-    pub(crate) fn with_quota(start: impl Fn() -> A, requests: u64, quota: Option<PageQuota>) -> Self {
-        let balance = quota.map(|quota| PageQuotaFilter::new(start(), quota));
-        Self { balance, ..Self::new(start(), requests) }
+    /// Those of a process as `start` makes it, changed so that they meet a quota.
+    pub(crate) fn with_quota(start: impl Fn() -> P, requests: u64, quota: Option<PageQuota>) -> Self {
+        let filter = quota.map(|quota| PageQuotaFilter::new(start(), quota));
+        Self { filter, ..Self::new(start(), requests) }
     }
 
-    /// Let the actor go on; nothing of the emitter is left.
+    /// Let the process go on; nothing of the emitter is left.
     fn act(&mut self) -> Result<(), SourceError> {
-        let Some(balance) = &mut self.balance else {
+        let Some(filter) = &mut self.filter else {
             self.emitter.clear();
             self.next = 0;
-            self.actor.act(&mut self.emitter);
+            self.process.act(&mut self.emitter);
             self.ready = self.emitter.requests.len();
             return Ok(());
         };
         self.emitter.forget(self.ready);
         self.next = 0;
-        self.ready = balance.window();
+        self.ready = filter.window();
         while self.emitter.requests.len() < self.ready {
-            self.actor.act(&mut self.emitter);
+            self.process.act(&mut self.emitter);
         }
-        balance.settle(&mut self.emitter, self.ready)
+        filter.settle(&mut self.emitter, self.ready)
     }
 }
 
-impl<A: Process> RequestSource for ProcessSource<A> {
+impl<P: Process> RequestSource for ProcessSource<P> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         let wanted = (self.requests - self.made).min(max as u64) as usize;
         let mut left = wanted;

@@ -76,7 +76,9 @@ def _workload_kinds(as_json: bool) -> None:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--kinds", is_flag=True, help="List the kinds of workloads that a workload file can name, with their keys.")
+@click.option(
+    "--kinds", is_flag=True, help="List the kinds of workloads that a workload file can name, with their keys."
+)
 @json_option
 def workloads(name: str | None, kinds: bool, as_json: bool) -> None:
     """List the workload presets, or show NAME in full."""

@@ -353,7 +353,7 @@ impl Process for Copies {
 }
 
 struct PcActivity {
-    actor: Box<dyn Process>,
+    process: Box<dyn Process>,
     share: f64,
     made: u64,
     emitter: Emitter,
@@ -382,7 +382,7 @@ impl Process for Pc {
         };
         let stream = &mut self.streams[index];
         stream.emitter.clear();
-        stream.actor.act(&mut stream.emitter);
+        stream.process.act(&mut stream.emitter);
         let Some(first) = stream.emitter.requests.first().map(|request| request.arrival_ns) else { return };
         self.now_ns += pareto(&mut self.rng, self.pause_ns, PAUSE_ALPHA);
         let begin = self.now_ns;
@@ -439,7 +439,7 @@ pub(crate) fn start(table: &PcConfig, area: AddressRange, seed: u64, pass: u64) 
         ..ApplicationsConfig::default()
     };
     debug_assert!(documents.sectors > applications::SECTORS && browser.sectors > cache.sectors());
-    let actors: [Box<dyn Process>; 4] = [
+    let processes: [Box<dyn Process>; 4] = [
         Box::new(System {
             area: system,
             sizes: Sizes::new(&table.system_bytes),
@@ -472,8 +472,8 @@ pub(crate) fn start(table: &PcConfig, area: AddressRange, seed: u64, pass: u64) 
     }
     let weights = table.weights_by_name().map(|(_, weight)| weight);
     let sum: f64 = weights.iter().sum();
-    let streams = actors.into_iter().zip(weights).map(|(actor, weight)| PcActivity {
-        actor,
+    let streams = processes.into_iter().zip(weights).map(|(process, weight)| PcActivity {
+        process,
         share: weight / sum,
         made: 0,
         emitter: Emitter::default(),
