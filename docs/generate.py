@@ -84,7 +84,7 @@ def _schemes() -> str:
 
 
 def _parts(text: str) -> str:
-    return "\n".join(f"  - {part[0].upper()}{part[1:]}." for part in text.rstrip(".").split("; "))
+    return "\n".join(f"  - {part}" for part in text.rstrip(".").split("; "))
 
 
 def _format_table() -> str:
@@ -113,8 +113,8 @@ def _formats() -> str:
 
 
 def _steps() -> str:
-    lines = ["| step | what it does | example |", "|---|---|---|"]
-    lines += [f"| `{row['name']}` | {row['summary']} | `{row['example']}` |" for row in _native.transform_steps()]
+    lines = ["| step | example | what it does |", "|---|---|---|"]
+    lines += [f"| `{row['name']}` | `{row['example']}` | {row['summary']} |" for row in _native.transform_steps()]
     return "\n".join(lines)
 
 

@@ -68,7 +68,10 @@ def test_a_wrong_device_file(tmp_path: Path, text: str, parts: list[str]) -> Non
     ("text", "parts"),
     [
         ("[workload]\nkind = 'unifrom'\n", ["load.toml:2:1: workload.kind", 'did you mean "uniform"?']),
-        ("[workload]\nkind = 'uniform'\ntheta = 1.0\n", ["load.toml:3:1: workload.theta", "does not use this key"]),
+        (
+            "[workload]\nkind = 'uniform'\ntheta = 1.0\n",
+            ["load.toml:3:1: workload.theta", 'has no effect with workload.kind = "uniform": it is a key of zipf'],
+        ),
         ("[workload]\nkind = 'uniform'\nrequest_bytes = 100\n", ["load.toml:3:1: workload.request_bytes", "512"]),
         ("[workload]\nkind = 'uniform'\nread_fraction = 2\n", ["load.toml:3:1: workload.read_fraction", "0 to 1"]),
         ("[workload]\nrequests = 10\n", ["workload.kind", "state a kind"]),

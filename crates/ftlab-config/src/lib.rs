@@ -11,6 +11,7 @@ mod presets;
 mod problem;
 mod schema;
 mod schemes;
+mod workload_kinds;
 
 pub use document::{
     Document, load_device, load_workload, places, read_device, read_step, read_workload, step_from_json,

@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 
 use crate::node::{Entry, Node, Table, Value, merge};
 use crate::problem::{Problem, UNKNOWN, nearest, one_of};
+use crate::workload_kinds;
 
 /// The keys of each section whose keys depend on schemes.
 static KEYS: LazyLock<BTreeMap<&'static str, Vec<String>>> = LazyLock::new(|| {
@@ -34,6 +35,7 @@ pub(crate) fn is_choice(section: &str, key: &str) -> bool {
 
 /// Lay the layer `over` on top of `base`. What the schemes that it chooses do not have is dropped from `base`.
 pub(crate) fn lay_over(base: &mut Table, mut over: Table) {
+    workload_kinds::drop_keys(base, &over);
     for axis in axes() {
         let Some(section) = section_mut(&mut over, axis) else { continue };
         spread(section, axis);

@@ -5,3 +5,4 @@ mod financial;
 mod fuzz;
 mod presets;
 mod stand_ins;
+mod workload_kinds;

@@ -1,7 +1,7 @@
 //! The referee: what real flash refuses is refused, with the command, the address and the cause; and what a
 //! translation layer hands to a port is what physics needs.
 
-use crate::common::{device, ftl_kinds, merged, request, run, run_with, small};
+use crate::common::{device, ftl_kinds, merged, of_chosen, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunError, RunOptions};
@@ -274,7 +274,7 @@ fn wear_leveling_narrows_the_spread_of_erases() {
             "ftl": { "wear_leveling": kind, "wear_leveling_threshold": 4 },
             "precondition": { "kind": "fill" },
         });
-        let config = device(merged(small(), changes));
+        let config = device(of_chosen(merged(small(), changes)));
         let hot = config.logical_pages() / 10;
         let rows: Vec<_> = (0..60_000_u64).map(|i| request(0.0, Op::Write, i * 7919 % hot * 8, 8)).collect();
         let options = RunOptions { timing: false, verify: true, ..RunOptions::default() };

@@ -10,6 +10,7 @@ mod device;
 mod errors;
 mod record;
 mod run;
+mod session;
 mod source;
 mod study;
 mod trace;
@@ -29,6 +30,8 @@ mod _native {
     #[pymodule_export]
     use super::run::{Outcome, run};
     #[pymodule_export]
+    use super::session::Session;
+    #[pymodule_export]
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
     use super::study::{TraceCache, places};
@@ -38,7 +41,7 @@ mod _native {
         trace_volumes,
     };
     #[pymodule_export]
-    use super::workload::Workload;
+    use super::workload::{Workload, workload_kinds};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,7 +8,7 @@ use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
-    FORMATS, InLine, Layout, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, create,
+    FORMATS, InLine, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, VolumeLayout, create,
     create_with_contents, open,
 };
 use pyo3::prelude::*;
@@ -61,14 +61,14 @@ impl ReadOptions {
             },
         };
         let layout = match (volumes, volume_bytes) {
-            ("overlay", None) => Layout::Overlay,
+            ("overlay", None) => VolumeLayout::Overlay,
             ("overlay", Some(_)) => {
                 return refused("volume_bytes belongs to volumes = \"concat\"; leave it out".into());
             }
             ("concat", Some(bytes)) if bytes == 0 || bytes % 512 != 0 => {
                 return refused(format!("volume_bytes = {bytes}: must be above 0 and a multiple of 512"));
             }
-            ("concat", volume_bytes) => Layout::Concat { volume_bytes },
+            ("concat", volume_bytes) => VolumeLayout::Concat { volume_bytes },
             _ => return refused(format!("volumes = {volumes:?}, expected \"overlay\" or \"concat\"")),
         };
         let open = OpenOptions { format, volumes: volume, layout, skip_bad };

@@ -3,14 +3,30 @@
 use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml, within_workload};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_workload::stand_in::{Expected, Target};
-use ftlab_workload::{GenerateOptions, WorkloadError, WorkloadFile};
+use ftlab_workload::{GenerateOptions, KindInfo, WorkloadError, WorkloadFile, kinds};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::json;
 
 use crate::device::{Device, parsed_json};
 use crate::errors;
 use crate::source::{Source, steps};
 use crate::study::TraceCache;
+
+/// The kinds of workloads: dictionaries with `name`, `summary`, `own_keys` (those that no other kind has) and
+/// `common_keys` (those of several kinds that it has).
+#[pyfunction]
+pub(crate) fn workload_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let describe = |kind: KindInfo| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", kind.name)?;
+        dict.set_item("summary", kind.summary)?;
+        dict.set_item("own_keys", kind.own_keys)?;
+        dict.set_item("common_keys", kind.common_keys)?;
+        Ok(dict)
+    };
+    kinds().into_iter().map(describe).collect()
+}
 
 /// A workload whose description has been checked.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -65,10 +81,12 @@ impl Workload {
     /// place in errors.
     fn layered(&self, layers: Vec<(String, String)>) -> PyResult<Self> {
         let mut document = self.document.clone();
-        for (json, label) in &layers {
-            let keys = serde_json::json!({ "workload": parsed_json(json)? });
-            document.merge_json(label, &keys).map_err(|problems| errors::config(&problems))?;
-        }
+        let parse = |(json, label): &(String, String)| {
+            Ok((label.clone(), serde_json::json!({ "workload": parsed_json(json)? })))
+        };
+        let layers = layers.iter().map(parse).collect::<PyResult<Vec<_>>>()?;
+        let parts = layers.iter().map(|(label, keys)| (label.as_str(), keys));
+        document.merge_layer(parts).map_err(|problems| errors::config(&problems))?;
         let mut workload = Self::checked(document)?;
         workload.file.name.clone_from(&self.file.name);
         Ok(workload)

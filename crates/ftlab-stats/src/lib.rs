@@ -1,5 +1,6 @@
 //! What a trace is like, in one pass: a small collector for each question, and [`StatsCollector`] over all of them.
 
+pub mod access_order;
 mod arrivals;
 pub mod bins;
 mod distinct;
@@ -13,7 +14,6 @@ mod reuse;
 mod sample;
 mod sequence;
 mod sizes;
-pub mod timeline;
 mod touched;
 
 use ftlab_core::config::ConfigError;

@@ -319,6 +319,11 @@ impl Default for PageMap {
 }
 
 impl PageMap {
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.len

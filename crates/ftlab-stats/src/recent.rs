@@ -1,7 +1,7 @@
 //! Which pages were accessed last, and in which order: exact reuse distances where they are short.
 
+use super::access_order::AccessOrder;
 use super::pages::GROUP;
-use super::timeline::Timeline;
 
 /// Distances below this are exact.
 pub(super) const RECENT: u64 = 1 << 12;
@@ -28,12 +28,12 @@ pub(super) struct Recent {
     groups: Vec<Group>,
     used: usize,
     spare: Vec<Group>,
-    line: Timeline,
+    line: AccessOrder,
 }
 
 impl Recent {
     pub(super) fn new() -> Self {
-        Self { groups: vec![EMPTY; PLACES], used: 0, spare: Vec::new(), line: Timeline::new(SLOTS) }
+        Self { groups: vec![EMPTY; PLACES], used: 0, spare: Vec::new(), line: AccessOrder::new(SLOTS) }
     }
 
     /// How many pages are known.
@@ -46,7 +46,7 @@ impl Recent {
     pub(super) fn clear(&mut self) {
         self.groups.fill(EMPTY);
         self.used = 0;
-        self.line = Timeline::new(SLOTS);
+        self.line = AccessOrder::new(SLOTS);
     }
 
     /// Where the group named `key` is: made where it is absent. Good until the next group is asked for.
@@ -143,7 +143,7 @@ impl Recent {
                 rank.map_or(ABSENT, |rank| rank as u16)
             })
         });
-        self.line = Timeline::packed(kept, SLOTS);
+        self.line = AccessOrder::packed(kept, SLOTS);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
+use super::access_order::AccessOrder;
 use super::bins::{Bins, bin_of, bin_start};
 use super::pages::{GROUP, PageMap};
 use super::recent::{RECENT, Recent};
 use super::sample::Sample;
-use super::timeline::Timeline;
 
 /// 8 sizes of cache to the octave.
 const BITS: u32 = 3;
@@ -71,13 +71,13 @@ impl Short {
     }
 }
 
-/// Stack distances (Olken's way, over a [`Timeline`]) of all pages; or of a spatial sample, and where they are short, of all
+/// Stack distances (Olken's way, over a [`AccessOrder`]) of all pages; or of a spatial sample, and where they are short, of all
 /// pages in bursts: a few hot pages get most of the short ones, and would be in a sample or not.
 #[derive(Debug)]
 pub(super) struct Reuse {
     sample: Sample,
     slots: PageMap,
-    line: Timeline,
+    line: AccessOrder,
     /// Once not all pages are sampled.
     short: Option<Short>,
     /// Of reads and of writes.
@@ -91,7 +91,7 @@ impl Reuse {
         Self {
             sample: Sample::new(most_pages, LEAST_PAGES),
             slots: PageMap::default(),
-            line: Timeline::new(SLOTS),
+            line: AccessOrder::new(SLOTS),
             short: None,
             distances: [Bins::new(BITS), Bins::new(BITS)],
             references: [0; 2],

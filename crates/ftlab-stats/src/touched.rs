@@ -254,7 +254,7 @@ impl Touched {
         let mut by_count = BTreeMap::new();
         for (key, counts) in self.groups.iter() {
             let lone = lone_page(counts);
-            if lone.is_none() && self.laps.len() == 0 {
+            if lone.is_none() && self.laps.is_empty() {
                 for (few, count) in few.iter_mut().zip(counts.to_le_bytes()) {
                     few[usize::from(count & 0x7f)] += 1;
                 }

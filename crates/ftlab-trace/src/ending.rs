@@ -32,7 +32,10 @@ pub(crate) fn current() -> Option<Arc<AtomicBool>> {
     STOP.with_borrow(Clone::clone)
 }
 
-/// Fail if the work on this thread has to end.
+/// Fail if the work on this thread has to end; `origin` names the work.
+///
+/// # Errors
+/// When the flag of [`until`] is set.
 pub fn check(origin: &str) -> Result<(), SourceError> {
     let ends = STOP.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)));
     if !ends {

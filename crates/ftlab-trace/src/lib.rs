@@ -33,5 +33,5 @@ pub use input::{Compression, Input};
 pub use merge::{Merge, MergedTraces, Split};
 pub use open::{InLine, OpenOptions, TraceFile, open};
 pub use shared::{SharedTrace, TraceCache};
-pub use volumes::Layout;
+pub use volumes::VolumeLayout;
 pub use write::{TraceOutput, create, create_with_contents};

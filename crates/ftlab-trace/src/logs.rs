@@ -12,7 +12,7 @@ use ftlab_core::metrics::series::{Column, Series};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
-use crate::table::{Cell, Kind, TableWriter};
+use crate::table::{Cell, ColumnType, TableWriter};
 
 fn failed(path: &str, expected: impl Into<String>) -> SourceError {
     SourceError { origin: path.to_owned(), expected: expected.into(), ..SourceError::default() }
@@ -48,15 +48,15 @@ impl RequestLog {
     pub fn create(path: &Path) -> Result<Self, SourceError> {
         let (path, file) = created(path)?;
         let columns = [
-            ("index", Kind::U64),
-            ("arrival_ns", Kind::U64),
-            ("start_ns", Kind::U64),
-            ("end_ns", Kind::U64),
-            ("latency_ns", Kind::U64),
-            ("op", Kind::Name),
-            ("lba", Kind::U64),
-            ("sectors", Kind::U32),
-            ("stream", Kind::U16),
+            ("index", ColumnType::U64),
+            ("arrival_ns", ColumnType::U64),
+            ("start_ns", ColumnType::U64),
+            ("end_ns", ColumnType::U64),
+            ("latency_ns", ColumnType::U64),
+            ("op", ColumnType::Name),
+            ("lba", ColumnType::U64),
+            ("sectors", ColumnType::U32),
+            ("stream", ColumnType::U16),
         ];
         let table = TableWriter::new(file, &columns).map_err(|error| failed(&path, error))?;
         Ok(Self { path, table, error: None })
@@ -107,9 +107,11 @@ impl Observer for RequestLog {
 pub fn write_series(path: &Path, series: &Series) -> Result<(), SourceError> {
     let (path, file) = created(path)?;
     let columns = series.columns();
-    let kinds: Vec<(&str, Kind)> = columns
+    let kinds: Vec<(&str, ColumnType)> = columns
         .iter()
-        .map(|(name, column)| (*name, if matches!(column, Column::Whole(_)) { Kind::U64 } else { Kind::F64 }))
+        .map(|(name, column)| {
+            (*name, if matches!(column, Column::Whole(_)) { ColumnType::U64 } else { ColumnType::F64 })
+        })
         .collect();
     let write = || -> Result<(), String> {
         let mut table = TableWriter::new(file, &kinds)?;

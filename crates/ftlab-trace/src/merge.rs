@@ -243,7 +243,7 @@ impl RequestSource for Merge {
 /// Files that are written at a time; volumes beyond that wait for another pass over the trace.
 const OPEN_FILES: usize = 200;
 
-struct Part {
+struct SplitOutput {
     path: PathBuf,
     output: TraceOutput,
     batch: Vec<Request>,
@@ -251,7 +251,7 @@ struct Part {
     requests: u64,
 }
 
-impl Part {
+impl SplitOutput {
     fn write(&mut self) -> Result<(), SourceError> {
         self.output.write_with_contents(&self.batch, &self.contents)?;
         self.batch.clear();
@@ -267,7 +267,7 @@ pub struct Split {
     stem: String,
     suffix: String,
     format: String,
-    parts: BTreeMap<u16, Part>,
+    parts: BTreeMap<u16, SplitOutput>,
     done: BTreeMap<u16, (PathBuf, u64)>,
     waiting: BTreeSet<u16>,
     lost: Vec<String>,
@@ -335,7 +335,7 @@ impl Split {
                 let make = if contents.is_empty() { create } else { create_with_contents };
                 let output = make(&path, &self.format)?;
                 let (batch, contents) = (Vec::new(), Vec::new());
-                self.parts.insert(volume, Part { path, output, batch, contents, requests: 0 });
+                self.parts.insert(volume, SplitOutput { path, output, batch, contents, requests: 0 });
             }
             if let Some(part) = self.parts.get_mut(&volume) {
                 part.batch.push(*request);

@@ -9,7 +9,7 @@ use crate::background::Background;
 use crate::format::Format;
 use crate::formats;
 use crate::input::{Compression, Epoch, Input};
-use crate::volumes::{Concat, Layout, Regions, Selected};
+use crate::volumes::{Concat, Regions, Selected, VolumeLayout};
 
 /// How to read a trace. The default recognises the format and takes all of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct OpenOptions {
     /// all when empty.
     pub volumes: Vec<u16>,
     /// Where volumes lie in one address space.
-    pub layout: Layout,
+    pub layout: VolumeLayout,
     /// Bad records to leave out; the next one is an error.
     pub skip_bad: u64,
 }
@@ -131,7 +131,7 @@ impl TraceFile {
 
     fn decode(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
         let source = self.selected(input)?;
-        let Layout::Concat { volume_bytes } = self.options.layout else { return Ok(source) };
+        let VolumeLayout::Concat { volume_bytes } = self.options.layout else { return Ok(source) };
         let origin = self.path.display().to_string();
         let regions = match (self.regions.get(), volume_bytes) {
             (Some(regions), _) => regions.clone(),

@@ -22,17 +22,17 @@ pub struct TraceCache(Arc<Shelf>);
 #[derive(Debug)]
 struct Shelf {
     limit_bytes: u64,
-    books: Mutex<Books>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Debug, Default)]
-struct Books {
+struct CacheState {
     used_bytes: u64,
     /// In the order of last use.
     traces: Vec<Arc<Shared>>,
 }
 
-/// Nothing is left half done by a panic: the books are changed at once, and a decoder that panicked is broken.
+/// Nothing is left half done by a panic: the state is changed at once, and a decoder that panicked is broken.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -40,7 +40,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl TraceCache {
     /// Keep at most `limit_bytes` of decoded requests.
     pub fn new(limit_bytes: u64) -> Self {
-        Self(Arc::new(Shelf { limit_bytes, books: Mutex::default() }))
+        Self(Arc::new(Shelf { limit_bytes, state: Mutex::default() }))
     }
 
     /// The trace `path` as a factory of sources that share what they decode. It is kept at least as long as the factory.
@@ -48,10 +48,10 @@ impl TraceCache {
     /// # Errors
     /// When the trace cannot be opened, or its format is unknown or ambiguous.
     pub fn open(&self, path: &Path, options: &OpenOptions) -> Result<SharedTrace, SourceError> {
-        let mut books = locked(&self.0.books);
-        let known = books.traces.iter().position(|known| known.path == path && known.options == *options);
+        let mut state = locked(&self.0.state);
+        let known = state.traces.iter().position(|known| known.path == path && known.options == *options);
         let shared = match known {
-            Some(index) => books.traces.remove(index),
+            Some(index) => state.traces.remove(index),
             None => Arc::new(Shared {
                 path: path.to_owned(),
                 options: options.clone(),
@@ -61,28 +61,28 @@ impl TraceCache {
                 total: OnceLock::new(),
             }),
         };
-        books.traces.push(shared.clone());
+        state.traces.push(shared.clone());
         Ok(SharedTrace { shared, shelf: self.0.clone() })
     }
 
     /// Bytes of decoded requests that are kept.
     pub fn used_bytes(&self) -> u64 {
-        locked(&self.0.books).used_bytes
+        locked(&self.0.state).used_bytes
     }
 }
 
 impl Shelf {
     /// Make room for `bytes`, at the cost of traces that nobody uses. False when there is none.
     fn reserve(&self, bytes: u64) -> bool {
-        let mut books = locked(&self.books);
-        while books.used_bytes + bytes > self.limit_bytes {
+        let mut state = locked(&self.state);
+        while state.used_bytes + bytes > self.limit_bytes {
             let unused =
-                books.traces.iter().position(|trace| Arc::strong_count(trace) == 1 && trace.bytes() > 0);
+                state.traces.iter().position(|trace| Arc::strong_count(trace) == 1 && trace.bytes() > 0);
             let Some(index) = unused else { return false };
-            let gone = books.traces.remove(index);
-            books.used_bytes -= gone.bytes();
+            let gone = state.traces.remove(index);
+            state.used_bytes -= gone.bytes();
         }
-        books.used_bytes += bytes;
+        state.used_bytes += bytes;
         true
     }
 }
@@ -400,7 +400,7 @@ mod tests {
             source.fill(&mut seen, CHUNK_REQUESTS).unwrap();
         }
         assert_eq!(cache.used_bytes(), 2 * CHUNK_BYTES);
-        assert_eq!(locked(&cache.0.books).traces.len(), 1);
+        assert_eq!(locked(&cache.0.state).traces.len(), 1);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const ROWS_PER_GROUP: usize = 128 * 1024;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnType {
     /// Unsigned, 64 bits.
     U64,
     /// Unsigned, 32 bits.
@@ -44,13 +44,13 @@ enum Values {
 /// A cell of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cell {
-    /// For [`Kind::U64`], [`Kind::U32`] and [`Kind::U16`].
+    /// For [`ColumnType::U64`], [`ColumnType::U32`] and [`ColumnType::U16`].
     Number(u64),
-    /// For [`Kind::F64`].
+    /// For [`ColumnType::F64`].
     Float(f64),
-    /// For [`Kind::Name`].
+    /// For [`ColumnType::Name`].
     Name(&'static str),
-    /// For [`Kind::Hash`].
+    /// For [`ColumnType::Hash`].
     Hash(u128),
 }
 
@@ -66,13 +66,13 @@ fn unwritable(error: &ParquetError) -> String {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    pub(crate) fn new(sink: W, columns: &[(&str, Kind)]) -> Result<Self, String> {
+    pub(crate) fn new(sink: W, columns: &[(&str, ColumnType)]) -> Result<Self, String> {
         let fields = columns.iter().map(|(name, kind)| match kind {
-            Kind::U64 => format!("required int64 {name} (integer(64,false));"),
-            Kind::U32 => format!("required int32 {name} (integer(32,false));"),
-            Kind::U16 => format!("required int32 {name} (integer(16,false));"),
-            Kind::F64 => format!("required double {name};"),
-            Kind::Name | Kind::Hash => format!("required binary {name} (string);"),
+            ColumnType::U64 => format!("required int64 {name} (integer(64,false));"),
+            ColumnType::U32 => format!("required int32 {name} (integer(32,false));"),
+            ColumnType::U16 => format!("required int32 {name} (integer(16,false));"),
+            ColumnType::F64 => format!("required double {name};"),
+            ColumnType::Name | ColumnType::Hash => format!("required binary {name} (string);"),
         });
         let schema = format!("message schema {{ {} }}", fields.collect::<String>());
         let schema = parse_message_type(&schema).map_err(|error| unwritable(&error))?;
@@ -81,7 +81,7 @@ impl<W: Write + Send> TableWriter<W> {
             .set_dictionary_enabled(true)
             .set_statistics_enabled(EnabledStatistics::Chunk);
         for (name, kind) in columns {
-            if *kind == Kind::U64 {
+            if *kind == ColumnType::U64 {
                 // Times and addresses rarely repeat but often grow.
                 let path = ColumnPath::from(*name);
                 properties = properties
@@ -91,10 +91,10 @@ impl<W: Write + Send> TableWriter<W> {
         }
         let writer = SerializedFileWriter::new(sink, Arc::new(schema), Arc::new(properties.build()));
         let values = columns.iter().map(|(_, kind)| match kind {
-            Kind::U64 => Values::Int64(Vec::with_capacity(ROWS_PER_GROUP)),
-            Kind::U32 | Kind::U16 => Values::Int32(Vec::with_capacity(ROWS_PER_GROUP)),
-            Kind::F64 => Values::Double(Vec::with_capacity(ROWS_PER_GROUP)),
-            Kind::Name | Kind::Hash => Values::Bytes(Vec::with_capacity(ROWS_PER_GROUP)),
+            ColumnType::U64 => Values::Int64(Vec::with_capacity(ROWS_PER_GROUP)),
+            ColumnType::U32 | ColumnType::U16 => Values::Int32(Vec::with_capacity(ROWS_PER_GROUP)),
+            ColumnType::F64 => Values::Double(Vec::with_capacity(ROWS_PER_GROUP)),
+            ColumnType::Name | ColumnType::Hash => Values::Bytes(Vec::with_capacity(ROWS_PER_GROUP)),
         });
         Ok(Self { writer: writer.map_err(|error| unwritable(&error))?, columns: values.collect(), rows: 0 })
     }

@@ -502,14 +502,14 @@ pub(crate) fn behind_mark(bytes: &[u8]) -> usize {
 
 /// How many lines of a sample have the shape of a format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct LineShape {
     /// Lines that fit.
     pub(crate) fitting: usize,
     /// Lines that do not.
     pub(crate) others: usize,
 }
 
-impl Shape {
+impl LineShape {
     /// Whether the sample has the format: at least half of its lines fit, so that a file with a bad line is
     /// still recognised and the line is named.
     pub(crate) fn fits(self) -> bool {
@@ -537,8 +537,8 @@ pub(crate) fn earliest<P: LineParser>(lines: &[u8], mut parser: P) -> Option<u64
 }
 
 /// Count the lines of `sample` that `parser` understands; values that make no sense count as understood.
-pub(crate) fn shape_of<P: LineParser>(sample: &[u8], mut parser: P) -> Shape {
-    let mut shape = Shape::default();
+pub(crate) fn shape_of<P: LineParser>(sample: &[u8], mut parser: P) -> LineShape {
+    let mut shape = LineShape::default();
     let mut cursor = Cursor::new(sample);
     while cursor.at < sample.len() {
         match parse_line(&mut parser, &mut cursor) {

@@ -8,7 +8,7 @@ use crate::text::MAX_SECTORS;
 
 /// Where the volumes of a trace lie in the address space of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Layout {
+pub enum VolumeLayout {
     /// On top of each other: an address means the same place in every volume.
     #[default]
     Overlay,

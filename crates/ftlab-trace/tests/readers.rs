@@ -8,8 +8,8 @@ use crate::samples::{Change, damage};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
-    Compression, FORMATS, Format, InLine, Input, Layout, MergedTraces, OpenOptions, Split, TraceFile, create,
-    create_with_contents, open,
+    Compression, FORMATS, Format, InLine, Input, MergedTraces, OpenOptions, Split, TraceFile, VolumeLayout,
+    create, create_with_contents, open,
 };
 use proptest::prelude::*;
 
@@ -426,9 +426,9 @@ fn contents_are_kept_where_the_input_has_them() {
         hashes
     };
     let all = [&contents[..], &contents[..1], &contents[..1]].concat();
-    assert_eq!(selected(&[1], Layout::Overlay), contents[..1]);
-    assert_eq!(selected(&[0], Layout::Overlay), all[..6]);
-    assert_eq!(selected(&[], Layout::Concat { volume_bytes: None }), all);
+    assert_eq!(selected(&[1], VolumeLayout::Overlay), contents[..1]);
+    assert_eq!(selected(&[0], VolumeLayout::Overlay), all[..6]);
+    assert_eq!(selected(&[], VolumeLayout::Concat { volume_bytes: None }), all);
     // A format that has no place for contents leaves them out.
     let path = folder.path().join("blkparse");
     let mut output = create_with_contents(&path, "blkparse").unwrap();
@@ -964,7 +964,7 @@ fn volumes_lie_one_behind_the_other() {
     let text = "3,100,512,w,0\n1,0,1048577,w,0\n3,5,512,r,1\n7,1,512,w,2\n";
     let path = file(folder.path(), "t.spc", text.as_bytes());
     let read = |volumes: &[u16], volume_bytes| {
-        let layout = Layout::Concat { volume_bytes };
+        let layout = VolumeLayout::Concat { volume_bytes };
         let options = OpenOptions { volumes: volumes.to_vec(), layout, ..OpenOptions::default() };
         let trace = open(&path, &options).unwrap();
         let first = drain(&mut *trace.open(0)?)?;

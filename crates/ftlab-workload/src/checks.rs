@@ -6,29 +6,26 @@ use crate::common::Interarrival;
 use crate::config::{Phase, WorkloadConfig, WorkloadKind};
 use crate::key_set::KeySet;
 use crate::refusal::{moved, refuse};
-use crate::trace_keys::TraceKeys;
+use crate::trace_keys::{TraceKeys, has_trace_key};
 
 /// Keys of phases that hold for the whole workload.
 const OF_THE_WHOLE: [&str; 8] =
     ["requests", "trace", "format", "volume", "seed", "streams", "phases", "parts"];
 
-/// Whoever has a key, in words.
+/// Whoever has a key.
 fn owners(key: &str) -> String {
     if TraceKeys::NAMES.contains(&key) {
-        return "it is a key of traces".into();
+        return "traces".into();
     }
     let kinds = WorkloadKind::ALL.iter().filter(|kind| kind.has(key)).map(|kind| kind.name());
-    match kinds.collect::<Vec<_>>()[..] {
-        [kind] => format!("it is a key of kind {kind:?}"),
-        ref kinds => format!("it is a key of the kinds {}", kinds.join(", ")),
-    }
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 impl WorkloadConfig {
     /// Whether a key is one of the kind, or of traces where there is none.
     fn has(&self, key: &str) -> bool {
         match self.kind {
-            None => TraceKeys::NAMES.contains(&key) || matches!(key, "requests" | "transform"),
+            None => has_trace_key(key),
             Some(kind) => kind.has(key),
         }
     }
@@ -38,8 +35,8 @@ impl WorkloadConfig {
         let Some((key, value)) = self.given().into_iter().find(|(key, _)| !self.has(key)) else {
             return Ok(());
         };
-        let user = self.kind.map_or("a trace".into(), |kind| format!("kind {:?}", kind.name()));
-        refuse(key, value, format!("{user} does not use this key; {}", owners(key)))
+        let user = self.kind.map_or("a trace".into(), |kind| format!("workload.kind = {:?}", kind.name()));
+        refuse(key, value, format!("has no effect with {user}: it is a key of {}", owners(key)))
     }
 
     /// Check what can be checked without a drive.

@@ -11,9 +11,9 @@ use crate::fitted_model::{
 };
 use crate::regions::{self, GROUP_RANKS, PLACES, Regions};
 use crate::{FittedModel, FittedPhase, FittedStream};
+use ftlab_stats::access_order::AccessOrder;
 use ftlab_stats::bins::bin_of;
 use ftlab_stats::pages::{PageMap, PageNames, scatter};
-use ftlab_stats::timeline::Timeline;
 use ftlab_stats::{pages_of, whole_pages_of};
 use ftlab_trace::ending;
 
@@ -41,7 +41,7 @@ struct Volume {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Page {
+struct SeenPage {
     slot: u32,
     count: u32,
     state: usize,
@@ -80,8 +80,8 @@ struct Fitter {
     requests: u64,
     names: PageNames,
     index: PageMap,
-    pages: Vec<Page>,
-    line: Timeline,
+    pages: Vec<SeenPage>,
+    line: AccessOrder,
     volumes: BTreeMap<u16, Volume>,
     regions: Regions,
     places: Vec<u64>,
@@ -100,7 +100,7 @@ impl Fitter {
             names: PageNames::default(),
             index: PageMap::default(),
             pages: Vec::new(),
-            line: Timeline::new(SLOTS),
+            line: AccessOrder::new(SLOTS),
             volumes: BTreeMap::new(),
             regions: Regions::default(),
             places: vec![0; PLACES],
@@ -230,7 +230,7 @@ impl Fitter {
         let phase = &mut self.phases[phase];
         let index = if new {
             self.index.set(place, self.pages.len() as u32);
-            self.pages.push(Page { slot: 0, count: 0, state: UNWRITTEN });
+            self.pages.push(SeenPage { slot: 0, count: 0, state: UNWRITTEN });
             phase.cells[cell_of(write, UNWRITTEN, NEW)] += 1;
             self.pages.len() - 1
         } else {

@@ -3,6 +3,9 @@
 //! The generator keeps a stack of its own pages, least recently used at the bottom, and draws without replacement, so
 //! that counts come out exactly.
 
+mod known;
+mod trims;
+
 use std::cell::Cell;
 
 use ftlab_core::config::ConfigError;
@@ -16,9 +19,9 @@ use crate::refusal::refuse;
 use crate::regions::{OPENED, Place, Places, Regions};
 use crate::zipf::Permutation;
 use ftlab_core::rng::Rng;
+use ftlab_stats::access_order::AccessOrder;
 use ftlab_stats::bins::{bin_of, bin_start};
 use ftlab_stats::pages::{PageMap, scatter};
-use ftlab_stats::timeline::Timeline;
 
 /// What [`FittedGenerator`] draws, with the place on the drive.
 #[derive(Debug, Clone)]
@@ -72,7 +75,7 @@ impl FittedLayout {
 
 /// A page that was touched.
 #[derive(Debug, Clone, Copy)]
-struct Page {
+struct TouchedPage {
     number: u64,
     slot: u32,
     /// Pages back to where the last request began that touched it.
@@ -83,7 +86,7 @@ struct Page {
 
 /// A volume while it is made.
 #[derive(Debug)]
-struct Lane {
+struct VolumeState {
     stream: u16,
     base_page: u64,
     regions: u64,
@@ -106,12 +109,12 @@ struct Lane {
 
 /// Counts to be drawn from, without replacement.
 #[derive(Debug, Default)]
-struct Quota {
+struct Urn {
     rows: Vec<u64>,
     left: u64,
 }
 
-impl Quota {
+impl Urn {
     fn new(rows: impl Iterator<Item = u64>) -> Self {
         let rows: Vec<u64> = rows.collect();
         Self { left: rows.iter().sum(), rows }
@@ -135,7 +138,7 @@ impl Quota {
 
 /// Pages that the requests to come will touch, one by one.
 #[derive(Debug, Clone, Copy, Default)]
-struct Plan {
+struct PendingPages {
     /// Of requests to new pages.
     new: i64,
     /// Of them, of those that jump.
@@ -144,7 +147,7 @@ struct Plan {
     beside_known: i64,
 }
 
-impl Plan {
+impl PendingPages {
     /// New pages that runs are to enter.
     fn runs(self) -> i64 {
         self.new - self.jumps
@@ -179,25 +182,25 @@ fn middle_of_gap(bin: u64) -> f64 {
 pub(crate) struct FittedGenerator {
     model: std::sync::Arc<FittedModel>,
     rng: Rng,
-    lanes: Vec<Lane>,
+    lanes: Vec<VolumeState>,
     /// Reads and writes of all volumes that are still to come, and all.
     left: [u64; 2],
     all: [u64; 2],
-    pages: Vec<Page>,
+    pages: Vec<TouchedPage>,
     index: PageMap,
-    line: Timeline,
+    line: AccessOrder,
     at_slot: Vec<u32>,
     phase: usize,
     kinds: Vec<u64>,
     kind_totals: Vec<u64>,
     kinds_left: u64,
-    sizes: Vec<Quota>,
+    sizes: Vec<Urn>,
     /// Those that begin with live pages, and others.
-    trims: [Quota; 2],
-    gaps: Quota,
+    trims: [Urn; 2],
+    gaps: Urn,
     /// Sum of the gaps that are left, at the middle of their bins.
     gaps_ns: f64,
-    /// Page accesses still to come, by cell; what a phase leaves is carried into the next.
+    /// TouchedPage accesses still to come, by cell; what a phase leaves is carried into the next.
     cells: Vec<i64>,
     classes: Vec<i64>,
     classes_left: i64,
@@ -235,7 +238,7 @@ pub(crate) struct FittedGenerator {
     strays: u64,
     most_strays: u64,
     /// Of reads and of writes.
-    plan: [Plan; 2],
+    plan: [PendingPages; 2],
     /// Requests to new pages that came before their time, of reads and of writes.
     exchanged: [u64; 2],
     offset_sectors: u64,
@@ -282,7 +285,7 @@ impl FittedGenerator {
         let mut base_page = 0;
         let lanes = layout.model.streams.iter().zip(&layout.regions).map(|(stream, regions)| {
             let span_regions = stream.span_regions.clamp(1, *regions);
-            let lane = Lane {
+            let lane = VolumeState {
                 stream: stream.stream,
                 base_page,
                 regions: *regions,
@@ -312,7 +315,7 @@ impl FittedGenerator {
             rng: Rng::for_path(seed, &[0x66_69_74]),
             pages: Vec::new(),
             index: PageMap::default(),
-            line: Timeline::new(SLOTS),
+            line: AccessOrder::new(SLOTS),
             at_slot: vec![0; SLOTS],
             phase: 0,
             kinds: Vec::new(),
@@ -322,7 +325,7 @@ impl FittedGenerator {
             kinds_left: 0,
             sizes: Vec::new(),
             trims: Default::default(),
-            gaps: Quota::default(),
+            gaps: Urn::default(),
             gaps_ns: 0.0,
             cells: vec![0; CELLS],
             classes: vec![0; CLASSES],
@@ -348,7 +351,7 @@ impl FittedGenerator {
             most_owed: layout.model.requests() / 40 + 4,
             strays: 0,
             most_strays: layout.model.requests() / 1000,
-            plan: [Plan::default(); 2],
+            plan: [PendingPages::default(); 2],
             exchanged: [0; 2],
             offset_sectors: layout.offset_sectors,
             requests,
@@ -363,12 +366,12 @@ impl FittedGenerator {
         let phase = &self.model.phases[self.phase];
         self.kinds.clone_from(&phase.kinds);
         self.kinds_left = phase.kinds.iter().sum();
-        self.sizes = phase.sizes.iter().map(|rows| Quota::new(rows.iter().map(|row| row[2]))).collect();
+        self.sizes = phase.sizes.iter().map(|rows| Urn::new(rows.iter().map(|row| row[2]))).collect();
         self.trims = [true, false].map(|wanted| {
             let of_kind = |row: &[u64; 2]| if frees(row[0] as usize) == wanted { row[1] } else { 0 };
-            Quota::new(phase.trims.iter().map(of_kind))
+            Urn::new(phase.trims.iter().map(of_kind))
         });
-        self.gaps = Quota::new(phase.gaps.iter().map(|row| row[1]));
+        self.gaps = Urn::new(phase.gaps.iter().map(|row| row[1]));
         for row in &phase.pages {
             self.cells[row[0] as usize] += row[1].cast_signed();
             if let Some(state) = rewritten_state(row[0] as usize) {
@@ -388,7 +391,7 @@ impl FittedGenerator {
         self.trim_pages = 2 * pages / phase.kinds[TRIM].max(1);
         self.gaps_ns = phase.gaps.iter().map(|row| middle_of_gap(row[0]) * row[1] as f64).sum();
         self.phase_end_ns += phase.duration_ns as f64;
-        self.plan = [Plan::default(); 2];
+        self.plan = [PendingPages::default(); 2];
         for (kind, rows) in phase.sizes.iter().enumerate().take(TRIM) {
             for [sectors, offset, count] in rows {
                 self.plan[kind / 4].add(kind, (offset + sectors).div_ceil(PAGE_SECTORS), count.cast_signed());
@@ -795,353 +798,6 @@ impl FittedGenerator {
         self.lanes[lane].open(&self.regions, pages, within)
     }
 
-    /// A place among known pages whose distances, popularity and history are those that are still wanted.
-    fn known_place(&mut self, write: bool, sectors: u64, offset: u64) -> (usize, u64) {
-        let live = self.line.live();
-        // Bins that are wanted, each with how much is wanted up to it.
-        let cells = self.cells[cell_of(write, UNWRITTEN, 0)..].iter().take(OP_CELLS).enumerate();
-        let mut wanted = 0;
-        self.wanted.clear();
-        for (bin, left) in cells.filter(|(bin, left)| bin % 256 != NEW && **left > 0) {
-            wanted += left;
-            self.wanted.push((wanted, bin));
-        }
-        let aim = self.draw_place(write, true);
-        let rewrites = write && self.writes_left[DEAD] > self.writes_left[LIVE];
-        // Where nearly any mapping cache holds all regions, it hardly matters how they take turns.
-        let few = self.regions.count() < FEW_REGIONS;
-        let locality = if rewrites || few { LOW_LOCALITY } else { LOCALITY };
-        let mut best: Option<(f64, u64, bool)> = None;
-        let mut best_fits = false;
-        let pages = (offset + sectors).div_ceil(PAGE_SECTORS);
-        // A jump often begins a run: what the run will find counts as much as what the request finds.
-        let ahead = (pages as f64 * self.run_requests[usize::from(write)]) as u64;
-        for candidate in 0..MORE_CANDIDATES {
-            let lies_well = best.is_some_and(|(score, ..)| score > 2.0 * FULL_FIT + 0.75 * LOCALITY);
-            if best_fits && (candidate >= WELL_CANDIDATES || candidate >= CANDIDATES && lies_well) {
-                break;
-            }
-            let mut rank = self.rng.below_unbiased(live as u64);
-            let (mut state, mut wanted_bin) = (UNWRITTEN, 0);
-            if wanted > 0 {
-                let place = self.rng.below_unbiased(wanted.cast_unsigned()).cast_signed();
-                let (_, bin) = self.wanted[self.wanted.partition_point(|(up_to, _)| *up_to <= place)];
-                (state, wanted_bin) = (bin / 256, bin % 256);
-                let start = bin_start(DISTANCE_BITS, wanted_bin);
-                let end = bin_start(DISTANCE_BITS, wanted_bin + 1);
-                // The oldest of them first: pieces that are passed over would sink, and take up the room that distances
-                // are measured in.
-                let within =
-                    if candidate < OLDEST { end - start - 1 } else { self.rng.below_unbiased(end - start) };
-                rank = (start + within).min(live as u64 - 1);
-            }
-            let mut page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
-            // Where few pages are written, none of them is found by its distance. One at a distance that the trace never
-            // has would change the curve of misses, so there are few of those.
-            let mut stray = false;
-            if state != page.state
-                && let Some(other) = self.any_in(state)
-            {
-                let distance = self.line.after(other.slot as usize) as u64;
-                let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
-                stray = !self.distances[bin + 256 * usize::from(write)];
-                if !stray || self.strays < self.most_strays {
-                    page = other;
-                }
-            }
-            // Some candidates begin where the request began that left the page there, some where the neighbours
-            // that fit begin: what is taken up whole leaves no pieces that fit nothing.
-            let start = match candidate % 4 {
-                0 => page.number - u64::from(page.back),
-                2 if write && page.state == DEAD => self.begin_of(false, page.number),
-                2 if candidate < CANDIDATES => self.first_that_fits(write, page.number, pages),
-                1 | 2 => page.number,
-                _ => {
-                    let found = aim.and_then(|aim| self.known_at(write, aim, pages, wanted_bin));
-                    found.unwrap_or(page.number)
-                }
-            };
-            let mut score = self.score(write, start, pages) + self.score(write, start, ahead);
-            let lane = self.lane_of(start);
-            let is_due = self.is_due(lane, write);
-            let fits = is_due && score > 2.0 * FULL_FIT;
-            score +=
-                locality * if score > LOCALITY_FIT { self.locality(write, aim, start, pages) } else { -1.0 };
-            if self.lanes[lane].end == Some(start * PAGE_SECTORS + offset) {
-                score -= CHANCE_RUN;
-            }
-            if !is_due {
-                score -= if self.lanes[lane].all[usize::from(write)] == 0 { NEVER } else { UNDUE };
-            }
-            if best.is_none_or(|(most, ..)| score > most) {
-                best = Some((score, start, stray));
-                best_fits = fits;
-            }
-            if score >= 2.0 * PERFECT_FIT + LOCALITY {
-                break;
-            }
-        }
-        let (_, start, stray) = best.unwrap_or_default();
-        self.strays += u64::from(stray);
-        let lane = self.lane_of(start);
-        let state = &self.lanes[lane];
-        let behind = state.behind();
-        let start = start.min(behind.saturating_sub(pages)).max(state.base_page);
-        (lane, start * PAGE_SECTORS + offset)
-    }
-
-    /// A known page at a place that is wanted, or behind it: of some, the one whose distance is nearest to a bin.
-    fn known_at(&mut self, write: bool, wanted: Place, pages: u64, wanted_bin: usize) -> Option<u64> {
-        const TRIES: usize = 8;
-        let mut best: Option<((bool, usize), u64)> = None;
-        for _ in 0..TRIES {
-            let Some((region, target)) = self.regions.target(wanted, pages, &mut self.rng) else { continue };
-            let page = region.begin + region.known.next(target, true);
-            let Some(index) = self.index.get(scatter(page)) else { continue };
-            let known = &self.pages[index as usize];
-            let distance = self.line.after(known.slot as usize) as u64;
-            let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
-            let unwanted = self.cells[cell_of(write, known.state, bin)] <= 0;
-            let off = (unwanted, bin.abs_diff(wanted_bin));
-            if best.is_none_or(|(least, _)| off < least) {
-                best = Some((off, page));
-            }
-            if off == (false, 0) {
-                break;
-            }
-        }
-        best.map(|(_, page)| page)
-    }
-
-    /// How well a known place lies, from -1 to 1.
-    fn locality(&self, write: bool, aim: Option<Place>, start: u64, pages: u64) -> f64 {
-        let Some(aim) = aim else { return 0.0 };
-        let place = self.regions.place(start, start + pages - 1);
-        if self.places.wants(place, write, true) { place.likeness(aim) } else { -1.0 }
-    }
-
-    /// A page that was written, or trimmed since, if any is found.
-    fn any_in(&mut self, state: usize) -> Option<Page> {
-        const TRIES: usize = 4;
-        for _ in 0..TRIES {
-            let list = match state {
-                LIVE => &mut self.written,
-                DEAD => &mut self.dead,
-                _ => return None,
-            };
-            if list.is_empty() {
-                return None;
-            }
-            let place = self.rng.below_unbiased(list.len() as u64) as usize;
-            let page = self.pages[list[place] as usize];
-            if page.state == state {
-                return Some(page);
-            }
-            if state == DEAD {
-                list.swap_remove(place);
-            }
-        }
-        None
-    }
-
-    /// The first place in steps of `pages` back from the page `number` from where everything fits.
-    fn first_that_fits(&self, write: bool, number: u64, pages: u64) -> u64 {
-        const STEPS: u64 = 64;
-        let base = self.lanes[self.lane_of(number)].base_page;
-        let mut start = number;
-        for _ in 0..STEPS {
-            let before = start.saturating_sub(pages);
-            if before < base || self.score(write, before, pages) < GOOD_FIT {
-                break;
-            }
-            start = before;
-        }
-        start
-    }
-
-    /// Whether a volume has not had more than its share of reads or writes so far.
-    fn is_due(&self, lane: usize, write: bool) -> bool {
-        let op = usize::from(write);
-        let Lane { left, all, .. } = &self.lanes[lane];
-        // A few may come before their time.
-        let slack = all[op] / 64 + 1;
-        left[op] > 0
-            && u128::from(left[op] + slack) * u128::from(self.all[op])
-                >= u128::from(self.left[op]) * u128::from(all[op])
-    }
-
-    fn lane_of(&self, page: u64) -> usize {
-        self.lanes.partition_point(|lane| lane.base_page <= page) - 1
-    }
-
-    /// How well an access to `pages` pages from `start` fits what is still wanted.
-    fn score(&self, write: bool, start: u64, pages: u64) -> f64 {
-        let step = pages.div_ceil(LOOKS).max(1);
-        let mut score = 0.0;
-        let mut looks = 0.0;
-        // Pages before the one that is looked at use up what is wanted too.
-        let (mut new, mut writes) = (0, [0; 3]);
-        let runs = self.plan[usize::from(write)].runs();
-        for page in (start..start + pages).step_by(step as usize) {
-            let known = self.index.get(scatter(page)).map(|index| &self.pages[index as usize]);
-            let (cell, class) = match known {
-                None => (cell_of(write, UNWRITTEN, NEW), None),
-                Some(known) => {
-                    let distance = self.line.after(known.slot as usize) as u64;
-                    let bin = bin_of(DISTANCE_BITS, distance).min(NEW - 1);
-                    (cell_of(write, known.state, bin), Some(class_of(known.count)))
-                }
-            };
-            let looked_at = step.cast_signed();
-            score += match class {
-                // Nothing makes up for new pages that runs are to enter; jumps to new pages can go elsewhere.
-                None if self.cells[cell].saturating_sub(runs) - new < looked_at => UNWANTED_NEW,
-                Some(_)
-                    if let Some(state) = rewritten_state(cell)
-                        && self.writes_left[state] - writes[state] < looked_at =>
-                {
-                    match state {
-                        UNWRITTEN => UNWANTED_WRITE,
-                        _ if self.has_trims => UNWANTED_REWRITE,
-                        _ => -1.0,
-                    }
-                }
-                // That they were trimmed counts for more than when they were used.
-                Some(_) if rewritten_state(cell) == Some(DEAD) && self.cells[cell] < looked_at => 0.0,
-                _ if self.cells[cell] < looked_at => -1.0,
-                _ => 1.0,
-            };
-            score += class.map_or(0.0, |class| POPULARITY * self.demand(class, step));
-            new += if class.is_none() { looked_at } else { 0 };
-            if let Some(state) = rewritten_state(cell) {
-                writes[state] += looked_at;
-            }
-            looks += 1.0;
-        }
-        score / looks
-    }
-
-    /// How much accesses to pages of a class are wanted, beside what there is of them, from -1 to 1.
-    fn demand(&self, class: usize, step: u64) -> f64 {
-        let left = self.classes[class];
-        if left < step.cast_signed() {
-            return -1.0;
-        }
-        let known = self.demands[class].get();
-        if !known.is_nan() {
-            return known;
-        }
-        let share = left as f64 / self.classes_left.max(1) as f64;
-        let supply = self.supply[class] as f64 / self.pages.len() as f64;
-        let demand = libm::log2(share / supply).clamp(-2.0, 2.0) * 0.25 + 0.5;
-        self.demands[class].set(demand);
-        demand
-    }
-
-    fn forget_demands(&self) {
-        self.demands.iter().for_each(|demand| demand.set(f64::NAN));
-    }
-
-    /// A lane and an address for a trim: where its first page was used so long ago, and where it frees what the trace's did.
-    fn trim_place(&mut self, kind: usize, sectors: u64, offset: u64) -> (usize, u64) {
-        let drawn = self.trims[kind].draw(&mut self.rng);
-        let cell = drawn.map_or(NEW, |row| self.model.phases[self.phase].trims[row][0] as usize);
-        let (goes_on, state, bin) = (cell >= OP_CELLS, cell % OP_CELLS / 256, cell % 256);
-        if goes_on {
-            let ends = (0..self.lanes.len()).filter_map(|lane| {
-                let end = self.lanes[lane].trim_end?;
-                (end + sectors <= self.lanes[lane].behind() * PAGE_SECTORS).then_some((lane, end))
-            });
-            let ends: Vec<_> = ends.collect();
-            if !ends.is_empty() {
-                return ends[self.rng.below_unbiased(ends.len() as u64) as usize];
-            }
-        }
-        let live = self.line.live() as u64;
-        let whole = ((offset + sectors) / PAGE_SECTORS).saturating_sub(offset.div_ceil(PAGE_SECTORS)).max(1);
-        let mut best: Option<(f64, u64)> = None;
-        for candidate in 0..MORE_CANDIDATES {
-            let start = if bin == NEW || live == 0 {
-                let lane = &self.lanes[self.lanes.len() - 1];
-                lane.base_page + self.rng.below_unbiased(lane.regions * REGION_PAGES)
-            } else {
-                let (start, end) = (bin_start(DISTANCE_BITS, bin), bin_start(DISTANCE_BITS, bin + 1));
-                let rank = (start + self.rng.below_unbiased(end - start)).min(live - 1);
-                let mut page = self.pages[self.at_slot[self.line.select(rank as usize)] as usize];
-                if page.state != state {
-                    page = self.any_in(state).unwrap_or(page);
-                }
-                match candidate % 3 {
-                    0 => page.number,
-                    1 => self.begin_of(true, page.number),
-                    _ => self.live_end(page.number).saturating_sub(whole),
-                }
-            };
-            let lane = self.lane_of(start);
-            let start =
-                start.min(self.lanes[lane].behind().saturating_sub(whole)).max(self.lanes[lane].base_page);
-            let freed = self.regions.live(start, start + whole - 1) as f64 / whole as f64;
-            let score = if state == LIVE && bin != NEW { freed } else { 1.0 - freed };
-            if best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, start));
-            }
-            if score >= 1.0 {
-                break;
-            }
-        }
-        let (_, page) = best.unwrap_or_default();
-        // Its first page is the first whole one.
-        let before = u64::from(offset > 0 && offset + sectors >= 2 * PAGE_SECTORS);
-        let lane = self.lane_of(page);
-        let state = &self.lanes[lane];
-        let lba = (page.saturating_sub(before) * PAGE_SECTORS + offset)
-            .min((state.behind() * PAGE_SECTORS).saturating_sub(sectors));
-        (lane, lba.max(state.base_page * PAGE_SECTORS))
-    }
-
-    /// Where the live pages begin that end with `page`, or the known pages that are not.
-    fn begin_of(&self, live: bool, page: u64) -> u64 {
-        let mut begin = page;
-        while let Some(region) = begin.checked_sub(1).and_then(|before| self.regions.find(before)) {
-            let pages = if live { region.live } else { region.known.without(&region.live) };
-            let before = region.begin + pages.before(begin - region.begin);
-            if before == begin {
-                break;
-            }
-            begin = before;
-        }
-        begin
-    }
-
-    /// The first page from `page` on that is not live.
-    fn live_end(&self, page: u64) -> u64 {
-        let mut end = page;
-        while let Some(region) = self.regions.find(end) {
-            let next = region.begin + region.live.next(end - region.begin, false);
-            if next == end {
-                break;
-            }
-            end = next;
-        }
-        end
-    }
-
-    /// Note which pages a trim frees.
-    fn trim(&mut self, lane: usize, lba: u64, sectors: u64) {
-        self.lanes[lane].trim_end = Some(lba + sectors);
-        let (first, behind) = (lba.div_ceil(PAGE_SECTORS), (lba + sectors) / PAGE_SECTORS);
-        if first >= behind {
-            return;
-        }
-        for number in self.regions.trim(first, behind - 1) {
-            if let Some(index) = self.index.get(scatter(number)) {
-                self.pages[index as usize].state = DEAD;
-                self.dead.push(index);
-                self.dead_pages += 1;
-            }
-        }
-    }
-
     /// Move the pages of a request to the top of the stack, and count what they were.
     fn touch(&mut self, lane: usize, write: bool, lba: u64, sectors: u64) {
         let (first, last) = (lba / PAGE_SECTORS, (lba + sectors - 1) / PAGE_SECTORS);
@@ -1165,7 +821,7 @@ impl FittedGenerator {
             let (index, cell) = if new {
                 let index = self.pages.len() as u32;
                 self.index.set(place, index);
-                self.pages.push(Page { number, slot: 0, back, count: 0, state: UNWRITTEN });
+                self.pages.push(TouchedPage { number, slot: 0, back, count: 0, state: UNWRITTEN });
                 (index, cell_of(write, UNWRITTEN, NEW))
             } else {
                 let index = self.index.value(place);
@@ -1206,7 +862,7 @@ impl FittedGenerator {
     }
 }
 
-impl Lane {
+impl VolumeState {
     /// The first page that belongs to the next volume.
     fn behind(&self) -> u64 {
         self.base_page + self.regions * REGION_PAGES

@@ -36,14 +36,14 @@ impl Arrivals {
         }
     }
 
-    pub(crate) fn clock(&self, rng: Rng) -> Clock {
-        Clock { arrivals: self.clone(), rng, now_ns: 0.0, burst_ns: 0.0, made: 0 }
+    pub(crate) fn clock(&self, rng: Rng) -> ArrivalClock {
+        ArrivalClock { arrivals: self.clone(), rng, now_ns: 0.0, burst_ns: 0.0, made: 0 }
     }
 }
 
 /// When requests arrive.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct ArrivalClock {
     arrivals: Arrivals,
     rng: Rng,
     now_ns: f64,
@@ -52,7 +52,7 @@ pub(crate) struct Clock {
     made: u64,
 }
 
-impl Clock {
+impl ArrivalClock {
     /// The next arrival.
     #[inline(always)]
     pub(crate) fn tick(&mut self) -> u64 {
@@ -237,7 +237,7 @@ impl InUse {
 
 /// What a stream remembers.
 #[derive(Debug)]
-struct Lane {
+struct StreamState {
     rng: Rng,
     /// Where the sequential stream goes on, relative to the lane.
     next: u64,
@@ -249,9 +249,9 @@ struct Lane {
 #[derive(Debug)]
 pub(crate) struct Generator {
     config: GeneratorConfig,
-    lanes: Vec<Lane>,
+    lanes: Vec<StreamState>,
     lane: usize,
-    clock: Clock,
+    clock: ArrivalClock,
     requests: u64,
     made: u64,
 }
@@ -260,7 +260,7 @@ impl Generator {
     /// Pass `pass` of `seed`: other passes make other requests, but the same addresses stay hot.
     pub(crate) fn new(config: &GeneratorConfig, seed: u64, pass: u64, requests: u64) -> Self {
         const ARRIVALS: u64 = u64::MAX;
-        let lanes = (0..u64::from(config.streams)).map(|lane| Lane {
+        let lanes = (0..u64::from(config.streams)).map(|lane| StreamState {
             rng: Rng::for_path(seed, &[pass, lane]),
             next: 0,
             in_use: matches!(config.picker, Picker::UniformInUse)
@@ -364,7 +364,7 @@ impl GeneratorConfig {
     /// The first sector of a request, relative to the lane, and its operation: a trim becomes a write when nothing is
     /// in use, unless there are to be no writes.
     #[inline(always)]
-    fn address(&self, lane: &mut Lane, op: Op, sectors: u32) -> (Op, u64) {
+    fn address(&self, lane: &mut StreamState, op: Op, sectors: u32) -> (Op, u64) {
         let fitting = (self.part_sectors - u64::from(sectors)) / self.alignment_sectors + 1;
         let slot = match &self.picker {
             Picker::Sequential => return (op, self.next_address(lane, sectors)),
@@ -406,7 +406,7 @@ impl GeneratorConfig {
         (op, slot.min(fitting - 1) * self.alignment_sectors)
     }
 
-    fn address_in_use(&self, lane: &mut Lane, op: Op, slots: u64) -> (Op, u64) {
+    fn address_in_use(&self, lane: &mut StreamState, op: Op, slots: u64) -> (Op, u64) {
         let Some(in_use) = &mut lane.in_use else { return (op, 0) };
         let trimmed = if op == Op::Trim { in_use.trim_any(&mut lane.rng) } else { None };
         let (op, slot) = match trimmed {
@@ -423,7 +423,7 @@ impl GeneratorConfig {
     }
 
     #[inline(always)]
-    fn next_address(&self, lane: &mut Lane, sectors: u32) -> u64 {
+    fn next_address(&self, lane: &mut StreamState, sectors: u32) -> u64 {
         let sectors = u64::from(sectors);
         let start = if lane.next + sectors > self.part_sectors { 0 } else { lane.next };
         lane.next = (start + sectors).next_multiple_of(self.alignment_sectors);

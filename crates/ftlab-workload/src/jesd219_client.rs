@@ -75,7 +75,7 @@ impl Client {
         })
     }
 
-    pub(crate) fn start(&self, seed: u64, pass: u64) -> ClientActor {
+    pub(crate) fn start(&self, seed: u64, pass: u64) -> ClientProcess {
         let mut rest = self.area;
         let hot = rest.take((self.area.sectors as f64 * HOT_SPACE) as u64 / BLOCK * BLOCK);
         let classes = SIZES.map(|(min_bytes, max_bytes, weight)| SizeClass {
@@ -108,14 +108,14 @@ impl Client {
                 files.create(file_sectors(&mut fixed, median, area), &mut deleted);
             }
             deleted.clear();
-            Part {
+            FileArea {
                 area,
                 files,
                 file: AddressRange { start: area.start, sectors: 0 },
                 writes: VecDeque::new(),
             }
         });
-        ClientActor {
+        ClientProcess {
             median,
             sizes: Sizes::new(&RequestBytes::Weighted(classes.to_vec())),
             rng: Rng::for_path(seed, &[pass]),
@@ -138,7 +138,7 @@ fn file_sectors(rng: &mut Rng, median: f64, part: AddressRange) -> u64 {
 }
 
 /// The hot part or the rest.
-struct Part {
+struct FileArea {
     area: AddressRange,
     files: NextFit,
     /// What is left of the file that is being written, and the sizes of the writes that it takes.
@@ -157,12 +157,12 @@ enum Last {
 }
 
 /// The profile at work.
-pub(crate) struct ClientActor {
+pub(crate) struct ClientProcess {
     median: f64,
     sizes: Sizes,
     rng: Rng,
-    clock: super::generate::Clock,
-    parts: [Part; 2],
+    clock: super::generate::ArrivalClock,
+    parts: [FileArea; 2],
     deleted: Vec<AddressRange>,
     last: Last,
     /// A size that was drawn for a file that had enough without it.
@@ -175,7 +175,7 @@ pub(crate) struct ClientActor {
     flushes: f64,
 }
 
-impl ClientActor {
+impl ClientProcess {
     fn size(&mut self) -> u64 {
         self.pending.take().unwrap_or_else(|| u64::from(self.sizes.draw(&mut self.rng)))
     }
@@ -225,7 +225,7 @@ impl ClientActor {
             self.parts[part].file = self.parts[part].files.create(all, &mut self.deleted);
             self.deleted.clear();
         }
-        let Part { file, writes, .. } = &mut self.parts[part];
+        let FileArea { file, writes, .. } = &mut self.parts[part];
         let written = file.take(writes.pop_front().unwrap_or(BLOCK));
         emitter.write(at_ns, written.start, written.sectors);
         self.last = Last::New(part);
@@ -251,7 +251,7 @@ impl ClientActor {
     }
 }
 
-impl Process for ClientActor {
+impl Process for ClientProcess {
     fn act(&mut self, emitter: &mut Emitter) {
         let at_ns = self.clock.tick() as f64;
         let share = self.rng.unit();

@@ -56,7 +56,7 @@ pub(crate) trait Kind: KeySet {
 /// A workload with every default filled in, ready to be opened.
 pub(crate) enum Plan {
     /// Requests are drawn one by one.
-    Drawn(GeneratorConfig),
+    Drawn(Box<GeneratorConfig>),
     /// A mechanism makes them.
     Made(Box<dyn Maker>),
 }
@@ -86,16 +86,21 @@ impl Plan {
         }
     }
 
+    /// The plan of a generator with `config`.
+    pub(crate) fn drawn(config: GeneratorConfig) -> Self {
+        Plan::Drawn(Box::new(config))
+    }
+
     /// The plan of `maker`.
-    pub(crate) fn of(maker: impl Maker + 'static) -> Result<Self, ConfigError> {
-        Ok(Plan::Made(Box::new(maker)))
+    pub(crate) fn of(maker: impl Maker + 'static) -> Self {
+        Plan::Made(Box::new(maker))
     }
 
     /// The plan of the process that `start` starts for a seed and a pass.
     pub(crate) fn of_process<P: Process + 'static>(
         quota: Option<PageQuota>,
         start: impl Fn(u64, u64) -> P + Send + Sync + 'static,
-    ) -> Result<Self, ConfigError> {
+    ) -> Self {
         Self::of(ProcessMaker { start, quota })
     }
 }

@@ -42,5 +42,5 @@ pub use kinds::{KindInfo, OwnKeys, WorkloadKind, kinds};
 pub use open::{GenerateOptions, WorkloadError};
 pub use quota::PageQuota;
 pub use size::{RequestBytes, SizeClass};
-pub use trace_keys::{TraceKeys, Volumes};
+pub use trace_keys::{TraceKeys, Volumes, has_trace_key};
 pub use volume::VolumeList;

@@ -23,10 +23,10 @@ impl WorkloadConfig {
     pub(crate) fn plan(&self, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let Some(phases) = &self.phases else { return self.plan_alone(capacity_bytes) };
         let phases = phases.iter().map(|phase| match phase.with.over(self).plan_alone(capacity_bytes)? {
-            Plan::Drawn(config) => Ok((config, phase.length())),
+            Plan::Drawn(config) => Ok((*config, phase.length())),
             Plan::Made(_) => refuse("phases", "a kind", "a phase cannot be of this kind"),
         });
-        Plan::of(PhasePlan(phases.collect::<Result<_, _>>()?))
+        Ok(Plan::of(PhasePlan(phases.collect::<Result<_, _>>()?)))
     }
 
     /// The plan without phases.

@@ -1,4 +1,4 @@
-//! Random processes that the generators share: gaps, on and off times, sizes of files, and sources made of actors.
+//! Random processes that the generators share: gaps, on and off times, sizes of files, and sources made of processes.
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
@@ -90,7 +90,7 @@ pub(crate) const NS_PER_US: f64 = 1e3;
 /// Sectors of a page of 4 KiB: the block of file systems and page caches.
 pub(crate) const BLOCK: u64 = 8;
 
-/// Part of an address space, in sectors.
+/// MergePart of an address space, in sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AddressRange {
     pub(crate) start: u64,
@@ -178,49 +178,49 @@ pub(crate) trait Process: Send {
     fn act(&mut self, emitter: &mut Emitter);
 }
 
-/// The requests of an actor.
-pub(crate) struct ProcessSource<A> {
-    actor: A,
+/// The requests of a process.
+pub(crate) struct ProcessSource<P> {
+    process: P,
     emitter: Emitter,
     next: usize,
     /// So many requests of the emitter are as they will be.
     ready: usize,
     requests: u64,
     made: u64,
-    balance: Option<PageQuotaFilter<A>>,
+    filter: Option<PageQuotaFilter<P>>,
 }
 
-impl<A: Process> ProcessSource<A> {
-    pub(crate) fn new(actor: A, requests: u64) -> Self {
-        Self { actor, emitter: Emitter::default(), next: 0, ready: 0, requests, made: 0, balance: None }
+impl<P: Process> ProcessSource<P> {
+    pub(crate) fn new(process: P, requests: u64) -> Self {
+        Self { process, emitter: Emitter::default(), next: 0, ready: 0, requests, made: 0, filter: None }
     }
 
-    /// Those of an actor as `start` makes it, changed so that they meet a quota.
-    pub(crate) fn with_quota(start: impl Fn() -> A, requests: u64, quota: Option<PageQuota>) -> Self {
-        let balance = quota.map(|quota| PageQuotaFilter::new(start(), quota));
-        Self { balance, ..Self::new(start(), requests) }
+    /// Those of a process as `start` makes it, changed so that they meet a quota.
+    pub(crate) fn with_quota(start: impl Fn() -> P, requests: u64, quota: Option<PageQuota>) -> Self {
+        let filter = quota.map(|quota| PageQuotaFilter::new(start(), quota));
+        Self { filter, ..Self::new(start(), requests) }
     }
 
-    /// Let the actor go on; nothing of the emitter is left.
+    /// Let the process go on; nothing of the emitter is left.
     fn act(&mut self) -> Result<(), SourceError> {
-        let Some(balance) = &mut self.balance else {
+        let Some(filter) = &mut self.filter else {
             self.emitter.clear();
             self.next = 0;
-            self.actor.act(&mut self.emitter);
+            self.process.act(&mut self.emitter);
             self.ready = self.emitter.requests.len();
             return Ok(());
         };
         self.emitter.forget(self.ready);
         self.next = 0;
-        self.ready = balance.window();
+        self.ready = filter.window();
         while self.emitter.requests.len() < self.ready {
-            self.actor.act(&mut self.emitter);
+            self.process.act(&mut self.emitter);
         }
-        balance.settle(&mut self.emitter, self.ready)
+        filter.settle(&mut self.emitter, self.ready)
     }
 }
 
-impl<A: Process> RequestSource for ProcessSource<A> {
+impl<P: Process> RequestSource for ProcessSource<P> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         let wanted = (self.requests - self.made).min(max as u64) as usize;
         let mut left = wanted;
@@ -245,13 +245,13 @@ impl<A: Process> RequestSource for ProcessSource<A> {
 /// Requests of a part of [`Merged`] that wait for their turn.
 const PART_BATCH: usize = 256;
 
-struct Part {
+struct MergePart {
     source: Box<dyn RequestSource>,
     batch: Vec<Request>,
     next: usize,
 }
 
-impl Part {
+impl MergePart {
     /// Arrival of its next request; never, when it has ended.
     #[inline(always)]
     fn head(&self) -> u64 {
@@ -270,7 +270,7 @@ impl Part {
 
 /// Several sources by arrival; of equal arrivals the earlier part goes first.
 pub(crate) struct Merged {
-    parts: Vec<Part>,
+    parts: Vec<MergePart>,
     /// Whether requests carry the number of their part as stream.
     numbered: bool,
     requests: u64,
@@ -279,8 +279,11 @@ pub(crate) struct Merged {
 
 impl Merged {
     pub(crate) fn new(sources: Vec<Box<dyn RequestSource>>, numbered: bool, requests: u64) -> Self {
-        let parts =
-            sources.into_iter().map(|source| Part { source, batch: Vec::with_capacity(PART_BATCH), next: 0 });
+        let parts = sources.into_iter().map(|source| MergePart {
+            source,
+            batch: Vec::with_capacity(PART_BATCH),
+            next: 0,
+        });
         Self { parts: parts.collect(), numbered, requests, made: 0 }
     }
 }

@@ -36,11 +36,11 @@ impl PageQuota {
 /// Requests that are looked at together.
 const WINDOW: u64 = 1 << 14;
 
-/// What an actor makes by itself, one quota ahead of it, and by how much that misses the quota.
+/// What a process makes by itself, one quota ahead of it, and by how much that misses the quota.
 #[derive(Debug)]
-pub(crate) struct PageQuotaFilter<A> {
+pub(crate) struct PageQuotaFilter<P> {
     quota: PageQuota,
-    rehearsal: A,
+    rehearsal: P,
     emitter: Emitter,
     /// Requests of the quota that are still to come.
     requests: u64,
@@ -57,9 +57,9 @@ fn pages(request: &Request) -> u64 {
     }
 }
 
-impl<A: Process> PageQuotaFilter<A> {
-    /// `rehearsal` does what the actor will do.
-    pub(crate) fn new(rehearsal: A, quota: PageQuota) -> Self {
+impl<P: Process> PageQuotaFilter<P> {
+    /// `rehearsal` does what the process will do.
+    pub(crate) fn new(rehearsal: P, quota: PageQuota) -> Self {
         Self { quota, rehearsal, emitter: Emitter::default(), requests: 0, missing: 0 }
     }
 

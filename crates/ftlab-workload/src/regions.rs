@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use crate::fitted_model::REGION_PAGES;
 use ftlab_core::rng::Rng;
+use ftlab_stats::access_order::AccessOrder;
 use ftlab_stats::pages::{PageMap, scatter};
-use ftlab_stats::timeline::Timeline;
 
 pub(crate) const RANKS: usize = 32;
 const STEPS: usize = 32;
@@ -299,13 +299,13 @@ fn draw(
 pub(crate) struct Regions {
     index: PageMap,
     list: Vec<Region>,
-    line: Timeline,
+    line: AccessOrder,
     at_slot: Vec<u32>,
 }
 
 impl Default for Regions {
     fn default() -> Self {
-        let (index, line) = (PageMap::default(), Timeline::new(SLOTS));
+        let (index, line) = (PageMap::default(), AccessOrder::new(SLOTS));
         Self { index, list: Vec::new(), line, at_slot: vec![0; SLOTS] }
     }
 }

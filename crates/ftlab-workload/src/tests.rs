@@ -40,10 +40,10 @@ fn refused(json: &str, key: &str, expected: &str) {
 fn nonsense_is_refused_with_its_key() {
     refused("{}", "kind", "state a kind (sequential, uniform");
     refused(r#"{"kind":"uniform","trace":"x"}"#, "trace", "state one");
-    refused(r#"{"kind":"uniform","theta":1}"#, "theta", "does not use this key");
-    refused(r#"{"kind":"uniform","format":"spc"}"#, "format", "does not use this key");
-    refused(r#"{"kind":"disksim","seed":3}"#, "seed", "does not use this key");
-    refused(r#"{"trace":"x","read_fraction":0.5}"#, "read_fraction", "a trace does not use");
+    refused(r#"{"kind":"uniform","theta":1}"#, "theta", "it is a key of zipf");
+    refused(r#"{"kind":"uniform","format":"spc"}"#, "format", "it is a key of traces");
+    refused(r#"{"kind":"disksim","seed":3}"#, "seed", "has no effect with workload.kind = \"disksim\"");
+    refused(r#"{"trace":"x","read_fraction":0.5}"#, "read_fraction", "has no effect with a trace");
     refused(r#"{"kind":"zipf","theta":0}"#, "theta", "above 0");
     refused(r#"{"kind":"zipf","theta":10}"#, "theta", "below 10");
     refused(r#"{"kind":"hotcold","hot_space_fraction":1}"#, "hot_space_fraction", "below 1");
@@ -131,7 +131,7 @@ fn nonsense_is_refused_with_its_key() {
     refused(
         r#"{"kind":"uniform","phases":[{"requests":1},{"requests":1,"with":{"theta":1}}]}"#,
         "phases[1].with.theta",
-        "does not use",
+        "it is a key of zipf",
     );
     refused(
         r#"{"kind":"uniform","interarrival":"asap","phases":[{"duration_us":1}]}"#,
@@ -151,8 +151,8 @@ fn nonsense_is_refused_with_its_key() {
         "parts[0].footprint_bytes",
         "only",
     );
-    refused(r#"{"kind":"uniform","db":{}}"#, "db", "does not use");
-    refused(r#"{"kind":"db","read_fraction":0.5}"#, "read_fraction", "does not use");
+    refused(r#"{"kind":"uniform","db":{}}"#, "db", "it is a key of db");
+    refused(r#"{"kind":"db","read_fraction":0.5}"#, "read_fraction", "has no effect with");
     refused(r#"{"kind":"db","db":{"page_bytes":5000}}"#, "db.page_bytes", "16, 32 or 64 KiB");
     refused(r#"{"kind":"db"}"#, "footprint_bytes", "fewer warehouses");
     refused(r#"{"kind":"db","db":{"log_block_bytes":"3KiB"}}"#, "db.log_block_bytes", "1024");

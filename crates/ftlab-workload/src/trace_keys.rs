@@ -3,12 +3,12 @@
 use ftlab_core::config::ConfigError;
 use ftlab_core::quantity;
 use ftlab_trace::keys::SizeSchema;
-use ftlab_trace::{Layout, OpenOptions};
+use ftlab_trace::{OpenOptions, VolumeLayout};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::common::SECTOR;
-use crate::key_set::keys;
+use crate::key_set::{KeySet, keys};
 use crate::refusal::refuse;
 use crate::volume::VolumeList;
 
@@ -64,10 +64,15 @@ impl TraceKeys {
     /// How the trace is read.
     pub(crate) fn open_options(&self) -> OpenOptions {
         let layout = match self.volumes.unwrap_or_default() {
-            Volumes::Overlay => Layout::Overlay,
-            Volumes::Concat => Layout::Concat { volume_bytes: self.volume_bytes },
+            Volumes::Overlay => VolumeLayout::Overlay,
+            Volumes::Concat => VolumeLayout::Concat { volume_bytes: self.volume_bytes },
         };
         let volumes = self.volume.clone().map_or(Vec::new(), |VolumeList(volumes)| volumes);
         OpenOptions { format: self.format.clone(), volumes, layout, skip_bad: self.skip_bad.unwrap_or(0) }
     }
+}
+
+/// Whether a workload that is a recorded trace has a key of the `[workload]` table.
+pub fn has_trace_key(key: &str) -> bool {
+    TraceKeys::NAMES.contains(&key) || matches!(key, "requests" | "transform")
 }

@@ -2,5 +2,6 @@
 
 mod fit;
 mod kinds;
-#[path = "../../ftlab-trace/tests/real/mod.rs"]
+#[allow(dead_code, reason = "the tests of statistics use the rest")]
+#[path = "../../ftlab-stats/tests/real/mod.rs"]
 mod real;

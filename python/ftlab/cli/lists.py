@@ -65,11 +65,29 @@ def devices(name: str | None, as_json: bool) -> None:
     print_lines(table(columns, lines, right=("host sees", "page")))
 
 
+def _workload_kinds(as_json: bool) -> None:
+    rows = _native.workload_kinds()
+    if as_json:
+        print_json(rows)
+        return
+    lines = [(row["name"], row["summary"], ", ".join(row["own_keys"])) for row in rows]
+    print_lines(table(("kind", "what it does", "its own keys"), lines))
+
+
 @click.command()
 @click.argument("name", required=False)
+@click.option(
+    "--kinds", is_flag=True, help="List the kinds of workloads that a workload file can name, with their keys."
+)
 @json_option
-def workloads(name: str | None, as_json: bool) -> None:
+def workloads(name: str | None, kinds: bool, as_json: bool) -> None:
     """List the workload presets, or show NAME in full."""
+    if kinds:
+        if name is not None:
+            message = "--kinds lists all kinds and takes no NAME"
+            raise click.UsageError(message)
+        _workload_kinds(as_json)
+        return
     if name is not None:
         text = _preset("workload", name)
         if as_json:

@@ -43,7 +43,7 @@ const MAX_WORDS: usize = 32;
 
 /// Which word of a line is what. A command may have blanks, so what stands behind it is counted from the end.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct HeaderColumns {
     columns: usize,
     time: usize,
     /// Decimal places of the unit of time above nanoseconds.
@@ -58,7 +58,7 @@ struct Layout {
     latency: Option<usize>,
 }
 
-impl Layout {
+impl HeaderColumns {
     fn of(header: &[u8]) -> Option<Self> {
         let names: Vec<&[u8]> =
             header.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
@@ -92,7 +92,7 @@ const WITHOUT_ADDRESSES: &str = "addresses and sizes, which biosnoop.bt of bpftr
 
 #[derive(Default)]
 struct Biosnoop {
-    layout: Option<Layout>,
+    layout: Option<HeaderColumns>,
     /// Whether a header has been seen that has no place for them.
     lacks_addresses: bool,
     disks: Volumes<Vec<u8>>,
@@ -109,7 +109,7 @@ impl LineParser for Biosnoop {
                 return Ok(None);
             }
             self.lacks_addresses |= lacks_addresses(header);
-            self.layout = Some(Layout::of(header).ok_or_else(|| {
+            self.layout = Some(HeaderColumns::of(header).ok_or_else(|| {
                 let wanted = "a header with TIME(s), COMM, T, SECTOR and BYTES";
                 Cursor::header(start, if self.lacks_addresses { WITHOUT_ADDRESSES } else { wanted }.into())
             })?);

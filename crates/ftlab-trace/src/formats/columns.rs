@@ -27,7 +27,7 @@ pub(crate) static FORMAT: Format = Format {
         summary: "the columns, in the order of the file; the format cannot be read without",
         example: "arrival_ms,-,op[read=1 write=0],bytes,offset_bytes",
         required: true,
-        read: |input, text| match Layout::of(text) {
+        read: |input, text| match LineFields::of(text) {
             Ok(layout) => Ok(Box::new(TextReader::new(input, Columns::new(layout)))),
             Err(problem) => Err(failed(input.origin(), format!("--format columns:{text}: {problem}"))),
         },
@@ -153,7 +153,7 @@ enum Field {
 
 /// What the user says of a file.
 #[derive(Debug)]
-struct Layout {
+struct LineFields {
     separator: Separator,
     fields: Vec<Field>,
     ops: OpMap,
@@ -180,10 +180,10 @@ const NAMES: [&str; 15] = [
     "...",
 ];
 
-impl Layout {
+impl LineFields {
     fn of(text: &str) -> Result<Self, String> {
         let (separator, names) = split(text)?;
-        let mut layout = Layout {
+        let mut layout = LineFields {
             separator,
             fields: Vec::new(),
             ops: OpMap::default(),
@@ -280,7 +280,7 @@ fn split(text: &str) -> Result<(Separator, Vec<&str>), String> {
 }
 
 struct Columns {
-    layout: Layout,
+    layout: LineFields,
     volumes: Volumes<Vec<u8>>,
     begun: bool,
     /// Whether contents are kept, and that of the last request.
@@ -289,7 +289,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(layout: Layout) -> Self {
+    fn new(layout: LineFields) -> Self {
         Self { layout, volumes: Volumes::default(), begun: false, keeps_contents: false, content: None }
     }
 
@@ -320,7 +320,7 @@ impl LineParser for Columns {
                 return Ok(None);
             }
         }
-        let Layout { separator, fields, ops, open, units } = &self.layout;
+        let LineFields { separator, fields, ops, open, units } = &self.layout;
         let mut request =
             Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units: *units, stream: 0 };
         // The place of a fault in what these columns do not have.

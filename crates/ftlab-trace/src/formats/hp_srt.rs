@@ -25,7 +25,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| {
         Header::of(sample.bytes).is_some_and(|header| {
             let records = &sample.bytes[header.length..];
-            records.is_empty() || Kind::of(records).is_ok()
+            records.is_empty() || RecordKind::of(records).is_ok()
         })
     },
     read: |input| Ok(Box::new(RecordReader::new(input, HpSrt { sector_bytes: None }))),
@@ -70,14 +70,14 @@ impl Header {
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RecordKind {
     Io,
     Suspect,
 }
 
-impl Kind {
+impl RecordKind {
     /// Kind and length of the record at the begin of `bytes`.
-    fn of(bytes: &[u8]) -> Result<Option<(Kind, usize)>, BadRecord> {
+    fn of(bytes: &[u8]) -> Result<Option<(RecordKind, usize)>, BadRecord> {
         if bytes.len() < 8 {
             return Ok(None);
         }
@@ -87,8 +87,8 @@ impl Kind {
             return Err(BadRecord::new(None, length, expected));
         }
         let kind = match (id >> 16, id & 0xffff) {
-            (1..=6, 1) => Kind::Io,
-            (1..=6, 4) => Kind::Suspect,
+            (1..=6, 1) => RecordKind::Io,
+            (1..=6, 4) => RecordKind::Suspect,
             (1..=6, kind) => {
                 let expected = "a record of type 1 (request) or 4 (suspect request)";
                 return Err(BadRecord::new(Some(length), format!("type {kind}"), expected));
@@ -124,11 +124,11 @@ impl RecordParser for HpSrt {
             self.sector_bytes = Some(header.sector_bytes);
             return Ok(Record::Other(header.length));
         };
-        let Some((kind, length)) = Kind::of(bytes)? else { return Ok(Record::Incomplete) };
+        let Some((kind, length)) = RecordKind::of(bytes)? else { return Ok(Record::Incomplete) };
         if bytes.len() < length {
             return Ok(Record::Incomplete);
         }
-        if kind == Kind::Suspect {
+        if kind == RecordKind::Suspect {
             return Ok(Record::Other(length));
         }
         let word = |index: usize| be32(bytes, index * 4);
@@ -153,9 +153,9 @@ impl RecordParser for HpSrt {
 
     fn resume(&self, bytes: &[u8]) -> Option<usize> {
         // A record that is followed by another, or by the end of what is there.
-        let is_record = |at: usize| match Kind::of(&bytes[at..]) {
+        let is_record = |at: usize| match RecordKind::of(&bytes[at..]) {
             Ok(Some((_, length))) => match bytes.get(at + length..) {
-                Some(next) => Kind::of(next).is_ok(),
+                Some(next) => RecordKind::of(next).is_ok(),
                 None => false,
             },
             _ => false,

@@ -49,7 +49,7 @@ pub(crate) static FORMAT: Format = Format {
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
+enum IotraceColumn {
     Time,
     Op,
     Lba,
@@ -58,22 +58,22 @@ enum Column {
     Ignored,
 }
 
-impl Column {
+impl IotraceColumn {
     fn named(name: &[u8]) -> Self {
         match name {
-            b"header.timestamp" | b"ts_ns" => Column::Time,
-            b"io.operation" | b"op" => Column::Op,
-            b"io.lba" | b"lba_512" => Column::Lba,
-            b"io.len" | b"sectors" => Column::Sectors,
-            b"device.id" | b"device" => Column::Device,
-            _ => Column::Ignored,
+            b"header.timestamp" | b"ts_ns" => IotraceColumn::Time,
+            b"io.operation" | b"op" => IotraceColumn::Op,
+            b"io.lba" | b"lba_512" => IotraceColumn::Lba,
+            b"io.len" | b"sectors" => IotraceColumn::Sectors,
+            b"device.id" | b"device" => IotraceColumn::Device,
+            _ => IotraceColumn::Ignored,
         }
     }
 }
 
 #[derive(Default)]
 struct OpenCas {
-    columns: Vec<Column>,
+    columns: Vec<IotraceColumn>,
     clock: Clock,
     devices: Volumes<Vec<u8>>,
 }
@@ -82,10 +82,10 @@ impl OpenCas {
     fn header(&mut self, line: &mut Cursor<'_>) -> Result<(), Fault> {
         let at = line.position();
         let names = line.skip_to_line_end().split(|byte| *byte == b',');
-        let columns: Vec<Column> = names.map(|name| Column::named(name.trim_ascii())).collect();
-        let count = |column: Column| columns.iter().filter(|other| **other == column).count();
-        let needed = [Column::Time, Column::Op, Column::Lba, Column::Sectors];
-        if needed.iter().any(|column| count(*column) != 1) || count(Column::Device) > 1 {
+        let columns: Vec<IotraceColumn> = names.map(|name| IotraceColumn::named(name.trim_ascii())).collect();
+        let count = |column: IotraceColumn| columns.iter().filter(|other| **other == column).count();
+        let needed = [IotraceColumn::Time, IotraceColumn::Op, IotraceColumn::Lba, IotraceColumn::Sectors];
+        if needed.iter().any(|column| count(*column) != 1) || count(IotraceColumn::Device) > 1 {
             return Err(Cursor::header(at, format!("a header with {}", FORMAT.columns)));
         }
         self.columns = columns;
@@ -109,11 +109,11 @@ impl LineParser for OpenCas {
                 line.comma()?;
             }
             match column {
-                Column::Time => {
+                IotraceColumn::Time => {
                     time_at = line.position();
                     time_ns = line.integer("a time in nanoseconds")?;
                 }
-                Column::Op => {
+                IotraceColumn::Op => {
                     let at = line.position();
                     op = match line.word() {
                         b"Write" | b"W" => Some(Op::Write),
@@ -125,20 +125,20 @@ impl LineParser for OpenCas {
                     };
                 }
                 // Rows of the file system's events leave them out.
-                Column::Lba if line.peek() != b',' => {
+                IotraceColumn::Lba if line.peek() != b',' => {
                     extent.address_at = line.position();
                     lba = line.integer("an LBA in sectors")?;
                 }
-                Column::Sectors if line.peek() != b',' => {
+                IotraceColumn::Sectors if line.peek() != b',' => {
                     extent.size_at = line.position();
                     sectors = line.integer("a length in sectors")?;
                 }
-                Column::Device => {
+                IotraceColumn::Device => {
                     let at = line.position();
                     stream = self.devices.number(line.word(), at)?;
                 }
-                Column::Lba | Column::Sectors => {}
-                Column::Ignored => line.skip_field()?,
+                IotraceColumn::Lba | IotraceColumn::Sectors => {}
+                IotraceColumn::Ignored => line.skip_field()?,
             }
         }
         let Some(op) = op else { return Ok(None) };

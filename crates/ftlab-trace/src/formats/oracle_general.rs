@@ -89,7 +89,7 @@ fn detect(bytes: &[u8]) -> bool {
 
 /// Where an object is.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ObjectPlace {
     page: u64,
     pages: u32,
 }
@@ -115,7 +115,7 @@ impl Hasher for ObjectHasher {
 
 struct OracleGeneral {
     epoch: Epoch,
-    places: HashMap<u64, Place, BuildHasherDefault<ObjectHasher>>,
+    places: HashMap<u64, ObjectPlace, BuildHasherDefault<ObjectHasher>>,
     /// Pages in use.
     end: u64,
 }
@@ -141,13 +141,13 @@ impl RecordParser for OracleGeneral {
         })?;
         let sectors = size.div_ceil(512);
         let pages = sectors.div_ceil(PAGE_SECTORS as u32);
-        let place = self.places.entry(object).or_insert(Place { page: 0, pages: 0 });
+        let place = self.places.entry(object).or_insert(ObjectPlace { page: 0, pages: 0 });
         if place.pages < pages {
             if (self.end + u64::from(pages)) * PAGE_SECTORS > MAX_SECTORS {
                 let expected = "objects of at most 2^63 bytes together";
                 return Err(BadRecord::new(Some(RECORD_BYTES), size, expected));
             }
-            *place = Place { page: self.end, pages };
+            *place = ObjectPlace { page: self.end, pages };
             self.end += u64::from(pages);
         }
         let lba = place.page * PAGE_SECTORS;

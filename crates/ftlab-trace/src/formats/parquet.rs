@@ -19,7 +19,7 @@ use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_na
 use crate::failure::Failure;
 use crate::format::{Format, Sample};
 use crate::input::{BadRecords, Input, RandomAccess, Sink};
-use crate::table::{Cell, Kind, TableWriter};
+use crate::table::{Cell, ColumnType, TableWriter};
 use crate::text::{Extent, Hashes};
 use crate::writer::TraceWriter;
 
@@ -668,12 +668,12 @@ struct ParquetWriter {
 impl ParquetWriter {
     fn new(sink: Box<dyn Sink>, contents: bool) -> Result<Self, String> {
         let columns = [
-            ("arrival_ns", Kind::U64),
-            ("op", Kind::Name),
-            ("lba", Kind::U64),
-            ("sectors", Kind::U32),
-            ("stream", Kind::U16),
-            ("content_hash", Kind::Hash),
+            ("arrival_ns", ColumnType::U64),
+            ("op", ColumnType::Name),
+            ("lba", ColumnType::U64),
+            ("sectors", ColumnType::U32),
+            ("stream", ColumnType::U16),
+            ("content_hash", ColumnType::Hash),
         ];
         let columns = if contents { &columns[..] } else { &columns[..5] };
         let mut table = TableWriter::new(sink, columns)?;

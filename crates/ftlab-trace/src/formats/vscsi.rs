@@ -21,7 +21,9 @@ pub(crate) static FORMAT: Format = Format {
     extensions: &["vscsi"],
     example: "",
     head: include_str!("examples/vscsi.txt"),
-    detect: |sample: &Sample<'_>| Layout::of(sample.bytes).is_some_and(|layout| layout.fits(sample.bytes)),
+    detect: |sample: &Sample<'_>| {
+        RecordVersion::of(sample.bytes).is_some_and(|layout| layout.fits(sample.bytes))
+    },
     read: |input| {
         let parser = Vscsi { epoch: input.epoch(), layout: None };
         Ok(Box::new(RecordReader::new(input, parser)))
@@ -33,21 +35,21 @@ pub(crate) static FORMAT: Format = Format {
 
 /// Where the fields of a record are.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct RecordVersion {
     record_bytes: usize,
     version: u8,
     command_at: usize,
     size_at: usize,
 }
 
-const VERSION_1: Layout = Layout { record_bytes: 32, version: 1, command_at: 12, size_at: 4 };
-const VERSION_2: Layout = Layout { record_bytes: 40, version: 2, command_at: 0, size_at: 8 };
+const VERSION_1: RecordVersion = RecordVersion { record_bytes: 32, version: 1, command_at: 12, size_at: 4 };
+const VERSION_2: RecordVersion = RecordVersion { record_bytes: 40, version: 2, command_at: 0, size_at: 8 };
 const LBA_AT: usize = 16;
 const TIME_AT: usize = 24;
 
-impl Layout {
+impl RecordVersion {
     /// The layout of a file that begins with `bytes`.
-    fn of(bytes: &[u8]) -> Option<Layout> {
+    fn of(bytes: &[u8]) -> Option<RecordVersion> {
         [VERSION_1, VERSION_2].into_iter().find(|layout| layout.is_record(bytes))
     }
 
@@ -70,7 +72,7 @@ impl Layout {
 struct Vscsi {
     epoch: Epoch,
     /// Known from the first record on.
-    layout: Option<Layout>,
+    layout: Option<RecordVersion>,
 }
 
 impl RecordParser for Vscsi {
@@ -82,12 +84,12 @@ impl RecordParser for Vscsi {
             Some(layout) => layout,
             None if bytes.len() < VERSION_2.record_bytes => {
                 // A file of version 1 may have one record only.
-                match Layout::of(bytes) {
+                match RecordVersion::of(bytes) {
                     Some(layout) => layout,
                     None => return Ok(Record::Incomplete),
                 }
             }
-            None => Layout::of(bytes).ok_or_else(|| {
+            None => RecordVersion::of(bytes).ok_or_else(|| {
                 let found = format!("versions {} and {}", le16(bytes, 14), le16(bytes, 2));
                 BadRecord::header(found, "a first record of version 1 or 2 (times 256)")
             })?,

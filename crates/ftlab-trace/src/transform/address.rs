@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stage::{
-    Fault, Refusal, SECTOR, Split, Splitter, Stage, Transform, change, end, has_address, refuse, retain,
-    some_sectors, staged, whole, whole_sectors,
+    Fault, Refusal, RequestSplitter, SECTOR, Split, Stage, Transform, change, end, has_address, refuse,
+    retain, some_sectors, staged, whole, whole_sectors,
 };
 use crate::keys::SizeSchema;
 
@@ -100,7 +100,7 @@ impl Transform for Wrap {
     }
 }
 
-impl Splitter for Modulo {
+impl RequestSplitter for Modulo {
     #[inline]
     fn split(&mut self, request: Request, out: &mut Vec<Request>) -> Result<(), String> {
         let (lba, sectors) = (request.lba % self.0, u64::from(request.sectors));

@@ -10,7 +10,9 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceF
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::stage::{Fault, SECTOR, SplitSource, Splitter, Transform, has_address, refuse, some_sectors};
+use super::stage::{
+    Fault, RequestSplitter, SECTOR, SplitSource, Transform, has_address, refuse, some_sectors,
+};
 use crate::ending;
 use crate::keys::SizeSchema;
 use ftlab_stats::pages::{PageMap, PageNames, Place, scatter};
@@ -249,7 +251,7 @@ impl Places {
             }
         };
         match &self.sorted {
-            Some(sorted) if self.others.len() == 0 => {
+            Some(sorted) if self.others.is_empty() => {
                 let (from, to) = (sorted.below(first), sorted.below(last + 1));
                 if from < to {
                     let (first, last) = (sorted.numbers[from], sorted.numbers[to - 1]);
@@ -267,7 +269,7 @@ impl Places {
     }
 }
 
-impl Splitter for Places {
+impl RequestSplitter for Places {
     #[inline]
     fn split(&mut self, request: Request, out: &mut Vec<Request>) -> Result<(), String> {
         if !has_address(&request) {

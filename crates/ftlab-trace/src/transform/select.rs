@@ -43,7 +43,7 @@ struct Counted {
 }
 
 #[derive(Clone)]
-struct Window {
+struct SliceWindow {
     from_ns: u64,
     to_ns: u64,
 }
@@ -75,7 +75,7 @@ impl Transform for Slice {
             return staged(inner, Counted { skip, take, seen: 0 }, origin);
         }
         let from_ns = nanoseconds(self.from_us.unwrap_or(0.0));
-        staged(inner, Window { from_ns, to_ns: self.to_us.map_or(u64::MAX, nanoseconds) }, origin)
+        staged(inner, SliceWindow { from_ns, to_ns: self.to_us.map_or(u64::MAX, nanoseconds) }, origin)
     }
 }
 
@@ -101,7 +101,7 @@ impl Stage for Counted {
     }
 }
 
-impl Stage for Window {
+impl Stage for SliceWindow {
     fn apply(&mut self, batch: &mut Vec<Request>, from: usize) -> Result<(), Refusal> {
         retain(batch, from, |request| (self.from_ns..self.to_ns).contains(&request.arrival_ns));
         Ok(())

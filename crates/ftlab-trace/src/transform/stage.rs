@@ -259,7 +259,7 @@ impl<S: Stage> RequestSource for StagedSource<S> {
 }
 
 /// A step that may make several requests of one, or none.
-pub(super) trait Splitter: Clone + Send + Sync + 'static {
+pub(super) trait RequestSplitter: Clone + Send + Sync + 'static {
     /// Append what becomes of `request` to `out`.
     fn split(&mut self, request: Request, out: &mut Vec<Request>) -> Result<(), String>;
 }
@@ -270,7 +270,7 @@ pub(super) struct Split<S> {
     pub(super) origin: String,
 }
 
-impl<S: Splitter> SourceFactory for Split<S> {
+impl<S: RequestSplitter> SourceFactory for Split<S> {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
         Ok(Box::new(SplitSource::new(self.inner.open(pass)?, self.splitter.clone(), self.origin.clone())))
     }
@@ -287,13 +287,13 @@ pub(super) struct SplitSource<S> {
     next: usize,
 }
 
-impl<S: Splitter> SplitSource<S> {
+impl<S: RequestSplitter> SplitSource<S> {
     pub(super) fn new(inner: Box<dyn RequestSource>, splitter: S, origin: String) -> Self {
         Self { inner, splitter, origin, taken: 0, left: 0, whole: Vec::new(), pieces: Vec::new(), next: 0 }
     }
 }
 
-impl<S: Splitter> RequestSource for SplitSource<S> {
+impl<S: RequestSplitter> RequestSource for SplitSource<S> {
     fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
         // Nothing may become of all requests of a batch, which does not mean that there are no more.
         while max > 0 && self.next == self.pieces.len() {

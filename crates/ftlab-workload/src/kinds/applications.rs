@@ -231,13 +231,13 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"applications":{"applications":["excel"]}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.applications.as_ref().map_or(Ok(()), |table| table.validate())
+        self.applications.as_ref().map_or(Ok(()), ApplicationsConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.applications.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "applications", SECTORS)?;
-        Plan::of_process(None, move |seed, pass| Applications::new(&table, range, seed, pass))
+        Ok(Plan::of_process(None, move |seed, pass| Applications::new(&table, range, seed, pass)))
     }
 }
 

@@ -809,13 +809,13 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"db":{"warehouses":20}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.db.as_ref().map_or(Ok(()), |table| table.validate())
+        self.db.as_ref().map_or(Ok(()), DatabaseConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.db.clone().unwrap_or_default();
         let range = common.address_range(capacity_bytes)?;
         table.fits(range)?;
-        Plan::of_process(common.page_quota, move |seed, pass| Database::new(&table, range, seed, pass))
+        Ok(Plan::of_process(common.page_quota, move |seed, pass| Database::new(&table, range, seed, pass)))
     }
 }

@@ -215,7 +215,7 @@ impl Kind for Keys {
             return refuse("kind", "\"disksim\"", expected);
         }
         let op = if common.fractions()[0] > 0.0 { Op::Read } else { Op::Write };
-        Plan::of(DiskSimMaker { sequential: self.access == Some(Access::Sequential), op })
+        Ok(Plan::of(DiskSimMaker { sequential: self.access == Some(Access::Sequential), op }))
     }
 }
 

@@ -46,7 +46,7 @@ impl Kind for Keys {
         let offset = common.offset_bytes.unwrap_or(0);
         let room = capacity_bytes.saturating_sub(offset);
         let layout = FittedLayout::new(model, offset, room, common.footprint_bytes)?;
-        Plan::of(FittedMaker { requests: model.requests(), layout })
+        Ok(Plan::of(FittedMaker { requests: model.requests(), layout }))
     }
 }
 

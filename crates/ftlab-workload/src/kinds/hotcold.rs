@@ -41,6 +41,6 @@ impl Kind for Keys {
         let access = self.hot_access_fraction.unwrap_or(DEFAULT_HOT_ACCESS);
         let config =
             GeneratorConfig::new(common, capacity_bytes, |slots| Picker::hot_cold(slots, space, access))?;
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

@@ -166,11 +166,11 @@ impl Kind for Keys {
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.jesd219.clone().unwrap_or_default();
         match table.profile {
-            Profile::Enterprise => Ok(Plan::Drawn(table.enterprise(common, capacity_bytes)?)),
+            Profile::Enterprise => Ok(Plan::drawn(table.enterprise(common, capacity_bytes)?)),
             Profile::Client => {
                 let client =
                     Client::new(common, common.address_range(capacity_bytes)?, Arrivals::new(common))?;
-                Plan::of_process(None, move |seed, pass| client.start(seed, pass))
+                Ok(Plan::of_process(None, move |seed, pass| client.start(seed, pass)))
             }
         }
     }

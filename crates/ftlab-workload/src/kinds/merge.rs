@@ -60,7 +60,7 @@ impl Kind for Keys {
         let parts = self.parts.iter().flatten().enumerate().map(|(index, part)| {
             part.plan(capacity_bytes).map_err(|error| moved(error, &format!("parts[{index}]")))
         });
-        Plan::of(MergePlan(parts.collect::<Result<_, _>>()?))
+        Ok(Plan::of(MergePlan(parts.collect::<Result<_, _>>()?)))
     }
 }
 

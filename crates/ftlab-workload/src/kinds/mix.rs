@@ -30,6 +30,6 @@ impl Kind for Keys {
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let random = self.random_fraction.unwrap_or(DEFAULT_RANDOM);
         let config = GeneratorConfig::new(common, capacity_bytes, |_| Picker::Mix { random })?;
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

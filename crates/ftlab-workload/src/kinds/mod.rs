@@ -1,7 +1,7 @@
 //! The kinds of workloads.
 //!
 //! A kind is one file of this folder: a set of keys, `Keys`, that implements [`Kind`]. It has one line in the list below,
-//! from which follow its module, its name, its keys in workload files, the JSON schema, `ftlab workload kinds`, its row in
+//! from which follow its module, its name, its keys in workload files, the JSON schema, `ftlab workloads --kinds`, its row in
 //! the documentation, and its place in the tests that loop over all kinds.
 
 use ftlab_core::config::ConfigError;

@@ -42,6 +42,6 @@ impl Kind for Keys {
             mean: slots as f64 * mean,
             deviation: slots as f64 * deviation,
         })?;
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

@@ -396,14 +396,14 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"oltp_financial":{"gap_cv":3}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.oltp_financial.as_ref().map_or(Ok(()), |table| table.validate())
+        self.oltp_financial.as_ref().map_or(Ok(()), FinancialConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.oltp_financial.clone().unwrap_or_default();
         let range = common.address_range(capacity_bytes)?;
         table.fits(range)?;
-        Plan::of_process(common.page_quota, move |seed, pass| Financial::new(&table, range, seed, pass))
+        Ok(Plan::of_process(common.page_quota, move |seed, pass| Financial::new(&table, range, seed, pass)))
     }
 }
 

@@ -37,6 +37,6 @@ impl Kind for Keys {
         let h = self.pareto_h.unwrap_or(DEFAULT_PARETO_H);
         let config =
             GeneratorConfig::new(common, capacity_bytes, |slots| Picker::pareto(slots, h, scramble))?;
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

@@ -352,8 +352,8 @@ impl Process for Copies {
     }
 }
 
-struct Stream {
-    actor: Box<dyn Process>,
+struct PcActivity {
+    process: Box<dyn Process>,
     share: f64,
     made: u64,
     emitter: Emitter,
@@ -361,7 +361,7 @@ struct Stream {
 
 /// One thing after the other; the shares of the streams hold at any time, to within a burst.
 pub(crate) struct Pc {
-    streams: Vec<Stream>,
+    streams: Vec<PcActivity>,
     made: u64,
     rng: Rng,
     now_ns: f64,
@@ -374,7 +374,7 @@ pub(crate) struct Pc {
 
 impl Process for Pc {
     fn act(&mut self, emitter: &mut Emitter) {
-        let behind = |stream: &Stream| stream.share * (self.made + 1) as f64 - stream.made as f64;
+        let behind = |stream: &PcActivity| stream.share * (self.made + 1) as f64 - stream.made as f64;
         let Some(index) = (0..self.streams.len())
             .max_by(|a, b| behind(&self.streams[*a]).total_cmp(&behind(&self.streams[*b])))
         else {
@@ -382,7 +382,7 @@ impl Process for Pc {
         };
         let stream = &mut self.streams[index];
         stream.emitter.clear();
-        stream.actor.act(&mut stream.emitter);
+        stream.process.act(&mut stream.emitter);
         let Some(first) = stream.emitter.requests.first().map(|request| request.arrival_ns) else { return };
         self.now_ns += pareto(&mut self.rng, self.pause_ns, PAUSE_ALPHA);
         let begin = self.now_ns;
@@ -439,7 +439,7 @@ pub(crate) fn start(table: &PcConfig, area: AddressRange, seed: u64, pass: u64) 
         ..ApplicationsConfig::default()
     };
     debug_assert!(documents.sectors > applications::SECTORS && browser.sectors > cache.sectors());
-    let actors: [Box<dyn Process>; 4] = [
+    let processes: [Box<dyn Process>; 4] = [
         Box::new(System {
             area: system,
             sizes: Sizes::new(&table.system_bytes),
@@ -472,8 +472,8 @@ pub(crate) fn start(table: &PcConfig, area: AddressRange, seed: u64, pass: u64) 
     }
     let weights = table.weights_by_name().map(|(_, weight)| weight);
     let sum: f64 = weights.iter().sum();
-    let streams = actors.into_iter().zip(weights).map(|(actor, weight)| Stream {
-        actor,
+    let streams = processes.into_iter().zip(weights).map(|(process, weight)| PcActivity {
+        process,
         share: weight / sum,
         made: 0,
         emitter: Emitter::default(),
@@ -505,13 +505,13 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"pc_general":{"browser":1}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.pc_general.as_ref().map_or(Ok(()), |table| table.validate())
+        self.pc_general.as_ref().map_or(Ok(()), PcConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.pc_general.clone().unwrap_or_default();
         let range = common.address_range(capacity_bytes)?;
         table.fits(range)?;
-        Plan::of_process(common.page_quota, move |seed, pass| start(&table, range, seed, pass))
+        Ok(Plan::of_process(common.page_quota, move |seed, pass| start(&table, range, seed, pass)))
     }
 }

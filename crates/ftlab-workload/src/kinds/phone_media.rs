@@ -264,12 +264,12 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"phone_media":{"pause_us":1e6}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.phone_media.as_ref().map_or(Ok(()), |table| table.validate())
+        self.phone_media.as_ref().map_or(Ok(()), MediaConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.phone_media.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "phone_media", MEDIA_SECTORS)?;
-        Plan::of_process(None, move |seed, pass| Media::new(&table, range, seed, pass))
+        Ok(Plan::of_process(None, move |seed, pass| Media::new(&table, range, seed, pass)))
     }
 }

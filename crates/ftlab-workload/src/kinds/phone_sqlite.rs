@@ -316,12 +316,12 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"phone_sqlite":{"databases":10}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.phone_sqlite.as_ref().map_or(Ok(()), |table| table.validate())
+        self.phone_sqlite.as_ref().map_or(Ok(()), SqliteConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.phone_sqlite.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "phone_sqlite", SQLITE_SECTORS)?;
-        Plan::of_process(None, move |seed, pass| Sqlite::new(&table, range, seed, pass))
+        Ok(Plan::of_process(None, move |seed, pass| Sqlite::new(&table, range, seed, pass)))
     }
 }

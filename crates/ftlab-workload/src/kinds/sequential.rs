@@ -21,6 +21,6 @@ impl Kind for Keys {
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let config = GeneratorConfig::new(common, capacity_bytes, |_| Picker::Sequential)?;
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

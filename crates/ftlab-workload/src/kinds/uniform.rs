@@ -66,6 +66,6 @@ impl Kind for Keys {
             let footprint = config.part_sectors * u64::from(config.streams) * SECTOR;
             return refuse("footprint_bytes", footprint, expected);
         }
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

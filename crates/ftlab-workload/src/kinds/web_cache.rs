@@ -352,13 +352,13 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"web_cache":{"view_us":1e6}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.web_cache.as_ref().map_or(Ok(()), |table| table.validate())
+        self.web_cache.as_ref().map_or(Ok(()), WebCacheConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.web_cache.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "web_cache", table.sectors())?;
-        Plan::of_process(None, move |seed, pass| WebCache::new(&table, range, seed, pass))
+        Ok(Plan::of_process(None, move |seed, pass| WebCache::new(&table, range, seed, pass)))
     }
 }
 

@@ -161,13 +161,13 @@ impl Kind for Keys {
     const CHANGES: &'static [&'static str] = &[r#"{"web_search":{"devices":2}}"#];
 
     fn validate(&self, _common: &CommonKeys) -> Result<(), ConfigError> {
-        self.web_search.as_ref().map_or(Ok(()), |table| table.validate())
+        self.web_search.as_ref().map_or(Ok(()), SearchConfig::validate)
     }
 
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.web_search.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "web_search", SECTORS)?;
         table.fits(range)?;
-        Plan::of_process(None, move |seed, pass| Search::new(&table, range, seed, pass))
+        Ok(Plan::of_process(None, move |seed, pass| Search::new(&table, range, seed, pass)))
     }
 }

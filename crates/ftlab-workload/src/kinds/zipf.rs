@@ -36,6 +36,6 @@ impl Kind for Keys {
         let theta = self.theta.unwrap_or(DEFAULT_THETA);
         let config =
             GeneratorConfig::new(common, capacity_bytes, |slots| Picker::zipf(slots, theta, scramble))?;
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

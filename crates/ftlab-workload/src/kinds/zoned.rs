@@ -61,6 +61,6 @@ impl Kind for Keys {
             zones: Zones::new(slots, &zones, 0.0),
             natural: false,
         })?;
-        Ok(Plan::Drawn(config))
+        Ok(Plan::drawn(config))
     }
 }

@@ -4,15 +4,15 @@
 /// slot, and a tree of sums over words of 64 slots (Fenwick). The word of the next slot, where most happens, is not in
 /// the tree yet.
 #[derive(Debug, Default)]
-pub struct Timeline {
+pub struct AccessOrder {
     words: Vec<u64>,
     tree: Vec<u32>,
     next: usize,
     live: usize,
 }
 
-impl Timeline {
-    /// A timeline of at least `slots` slots.
+impl AccessOrder {
+    /// An order of at least `slots` slots.
     pub fn new(slots: usize) -> Self {
         let words = slots.div_ceil(64).max(1);
         Self { words: vec![0; words], tree: vec![0; words + 1], next: 0, live: 0 }
@@ -155,7 +155,7 @@ impl Timeline {
         }
     }
 
-    /// A timeline of at least `slots` slots, of which the first `live` are occupied.
+    /// An order of at least `slots` slots, of which the first `live` are occupied.
     pub fn packed(live: usize, slots: usize) -> Self {
         let mut line = Self::new(slots);
         (line.next, line.live) = (live, live);
@@ -184,7 +184,7 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_a_list(steps in prop::collection::vec(0..1000usize, 1..600)) {
-            let mut line = Timeline::new(64);
+            let mut line = AccessOrder::new(64);
             let mut list: Vec<usize> = Vec::new();
             for step in steps {
                 if line.is_full() {
