@@ -12,8 +12,12 @@ import pytest
 
 import ftlab
 
-DEVICE = ftlab.Device.load("tlc-small").set(
-    "geometry.blocks_per_plane=16", "geometry.pages_per_block=32", "precondition.kind=fill", "host.out_of_range=error"
+DEVICE = ftlab.Device.load("ideal-page").set(
+    "geometry.channels=2",
+    "geometry.ways=2",
+    "geometry.blocks_per_plane=32",
+    "host.link_mb_per_s=600",
+    "precondition.kind=fill",
 )
 
 
