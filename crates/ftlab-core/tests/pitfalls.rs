@@ -3,7 +3,7 @@
 use crate::common::{device, merged, of_chosen, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
-use ftlab_core::flash::port::Count;
+use ftlab_core::flash::port::CountingPort;
 use ftlab_core::flash::{Cause, Flash};
 use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
@@ -113,7 +113,7 @@ fn preconditioning_ends_and_reports() {
 #[test]
 fn a_wrong_translation_shows_in_what_is_read() {
     let config = device(small());
-    let mut flash = Flash::new(&config, &config.to_geometry(), true, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), true, CountingPort);
     let mut shadow = ShadowStore::new(16);
     let whole = |page| Access::span(Lpn(page), 1, 0, 8);
     let (mut versions, mut found) = (Vec::new(), Vec::new());
