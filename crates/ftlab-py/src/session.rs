@@ -11,7 +11,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::beside::beside_interpreter;
+use crate::beside::run_without_gil;
 use crate::device::Device;
 use crate::errors;
 use crate::run::explained;
@@ -112,7 +112,7 @@ impl Session {
     fn new(py: Python<'_>, device: &Device, seed: u64, verify: bool) -> PyResult<Self> {
         let (control, options) = (RunControl::default(), SessionOptions { seed, verify });
         let work = || session::Session::new(&device.config, &options, &control);
-        let (made, stopped) = beside_interpreter(py, work, |_| Ok(()), || control.cancel())?;
+        let (made, stopped) = run_without_gil(py, work, |_| Ok(()), || control.cancel())?;
         if let Some(error) = stopped {
             return Err(error);
         }
@@ -178,7 +178,7 @@ impl Session {
         let (records, stopped) = if few {
             (py.detach(work), None)
         } else {
-            beside_interpreter(py, work, |_| Ok(()), || control.cancel())?
+            run_without_gil(py, work, |_| Ok(()), || control.cancel())?
         };
         if let Some(error) = stopped {
             return Err(error);
