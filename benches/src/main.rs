@@ -6,13 +6,16 @@
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod limit;
+#[path = "../../crates/ftlab-core/tests/common/nothing.rs"]
+mod nothing;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate_layered};
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::host::session::{Session, SessionError, SessionOptions};
+use ftlab_core::layer::{Bare, Layering};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_core::time::Time;
@@ -89,6 +92,18 @@ enum Clock {
 
 /// Run a preset device on a preset workload; returns the seconds that the requests took.
 fn run(device: &str, changes: &[String], workload: &str, keys: &[String], clock: Clock) -> (f64, RunOutcome) {
+    run_layered(&Bare, device, changes, workload, keys, clock)
+}
+
+/// The same with layers on top of the translation layer.
+fn run_layered<B: Layering>(
+    layering: &B,
+    device: &str,
+    changes: &[String],
+    workload: &str,
+    keys: &[String],
+    clock: Clock,
+) -> (f64, RunOutcome) {
     let device = load(device, changes);
     let start = Arc::new(OnceLock::new());
     let source = Noting { inner: load_source(&device, workload, keys), start: start.clone() };
@@ -97,7 +112,7 @@ fn run(device: &str, changes: &[String], workload: &str, keys: &[String], clock:
         event_by_event: clock == Clock::Events,
         ..RunOptions::default()
     };
-    let outcome = simulate(&device, &source, &options, &RunControl::default(), &mut ())
+    let outcome = simulate_layered(&device, layering, &source, &options, &RunControl::default(), &mut ())
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.error, None);
     (start.get().map_or(0.0, |start| start.elapsed().as_secs_f64()), outcome)
@@ -164,6 +179,7 @@ fn overwrites(scale: &Scale) {
             summary.memory.bytes_per_page,
             hash(&outcome)
         );
+        around(scale, &device(ways), &keys, clock, seconds, hash(&outcome));
         for (kernel, limit) in [
             ("plain kernel", kernel::<false>(scale, blocks, copies)),
             ("prefetching kernel", kernel::<true>(scale, blocks, copies)),
@@ -175,6 +191,24 @@ fn overwrites(scale: &Scale) {
             );
         }
     }
+}
+
+/// The same under a layer that does nothing: it must change no byte, and cost next to nothing.
+fn around(
+    scale: &Scale,
+    device: &[String],
+    keys: &[String],
+    clock: Clock,
+    bare_seconds: f64,
+    bare_hash: u64,
+) {
+    let run = || run_layered(&nothing::Empty, "ideal-page", device, "uniform", keys, clock);
+    let (seconds, outcome) = best(scale, run);
+    assert_eq!(hash(&outcome), bare_hash, "a layer that does nothing changes nothing");
+    println!(
+        "    under a layer that does nothing: {:.3} of the time (asked for: 1.02)",
+        seconds / bare_seconds
+    );
 }
 
 /// The fastest of several runs of the limit kernel.

@@ -1,6 +1,7 @@
 //! Drives and requests for tests.
 
 pub mod drives;
+pub mod nothing;
 
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
