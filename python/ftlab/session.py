@@ -73,12 +73,12 @@ class Session:
     ``host``, a session heeds the link, ``out_of_range`` and, with open arrivals, ``outstanding``: when requests come is
     up to the caller. A call that is refused changes nothing. One thread at a time may use a session.
 
-    >>> session = Session("ideal-page")
+    >>> session = Session(Device.load("ideal-page").set("precondition.kind=none"))
     >>> first = session.submit("write", 0, 8)
     >>> session.wait(first).latency_ns
-    200000.0
+    302400.0
     >>> session.send({"op": ["read"] * 3, "lba": [0, 8, 0], "sectors": [8, 8, 8]})["latency_ns"].to_list()
-    [20000, 0, 20000]
+    [127400, 0, 127400]
     """
 
     def __init__(self, device: Device | str | os.PathLike[str], *, seed: int = 1, verify: bool = False) -> None:
