@@ -1,7 +1,9 @@
 //! Why flash works, and what it can do.
 
+use serde::Serialize;
+
 macro_rules! causes {
-    ($($(#[doc = $doc:literal])+ $cause:ident = $name:literal,)+) => {
+    ($($(#[doc = $doc:literal])+ $cause:ident $name:ident,)+) => {
         /// Why a command runs. Every command carries one, so that work and time decompose without remainder.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -15,34 +17,56 @@ macro_rules! causes {
 
             /// The name used in reports.
             pub const fn name(self) -> &'static str {
-                match self { $(Cause::$cause => $name,)+ }
+                match self { $(Cause::$cause => stringify!($name),)+ }
             }
         }
 
         /// Number of causes.
-        pub const CAUSES: usize = [$($name),+].len();
+        pub const CAUSES: usize = [$(stringify!($name)),+].len();
+
+        /// A number in all and by cause; the parts sum to the whole.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+        pub struct PerCause<T> {
+            /// In all.
+            pub total: T,
+            $($(#[doc = $doc])+ pub $name: T,)+
+        }
+
+        impl<T> PerCause<T> {
+            /// The whole, and each part as `of` says.
+            pub fn new(total: T, of: impl Fn(Cause) -> T) -> Self {
+                Self { total, $($name: of(Cause::$cause),)+ }
+            }
+        }
     };
 }
 
 causes! {
     /// A host read or write.
-    Host = "host",
+    Host host,
     /// Eviction from a write buffer.
-    CacheFlush = "cache_flush",
+    CacheFlush cache_flush,
     /// Garbage collection.
-    Gc = "gc",
+    Gc gc,
     /// Merge of log blocks.
-    Merge = "merge",
+    Merge merge,
     /// Translation pages.
-    Map = "map",
+    Map map,
     /// Summary pages and other metadata.
-    Metadata = "metadata",
+    Metadata metadata,
     /// Backup of an LSB page.
-    LsbBackup = "lsb_backup",
+    LsbBackup lsb_backup,
     /// Wear levelling.
-    WearLevel = "wear_level",
+    WearLevel wear_level,
     /// Recovery after a power cut.
-    Recovery = "recovery",
+    Recovery recovery,
+}
+
+impl PerCause<u64> {
+    /// From one count a cause, in the order of [`Cause`].
+    pub fn from_counts(counts: [u64; CAUSES]) -> Self {
+        Self::new(counts.iter().sum(), |cause| counts[cause as usize])
+    }
 }
 
 /// What flash can do.

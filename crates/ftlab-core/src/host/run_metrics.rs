@@ -321,18 +321,7 @@ fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Optio
         let programs = flash.counts[Command::Program as usize][cause as usize];
         share(programs + flash.counts[Command::Copyback as usize][cause as usize])
     };
-    Some(WriteAmplification {
-        total: share(flash.pages_programmed()),
-        host: of(Cause::Host),
-        cache_flush: of(Cause::CacheFlush),
-        gc: of(Cause::Gc),
-        merge: of(Cause::Merge),
-        map: of(Cause::Map),
-        metadata: of(Cause::Metadata),
-        lsb_backup: of(Cause::LsbBackup),
-        wear_level: of(Cause::WearLevel),
-        recovery: of(Cause::Recovery),
-    })
+    Some(WriteAmplification::new(share(flash.pages_programmed()), of))
 }
 
 fn wear<P: FlashPort>(config: &DeviceConfig, flash: &Flash<P>, geometry: &Geometry) -> WearSummary {

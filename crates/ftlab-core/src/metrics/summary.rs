@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::cause::{CAUSES, Cause, Command};
+use crate::cause::{CAUSES, Command, PerCause};
 use crate::metrics::report::Report;
 
 /// Version of this document.
@@ -173,49 +173,8 @@ pub struct LatencySummary {
     pub max: u64,
 }
 
-/// A count in all and by cause; the parts sum to the whole.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ByCause {
-    /// In all.
-    pub total: u64,
-    /// Host reads and writes.
-    pub host: u64,
-    /// Evictions of a write buffer.
-    pub cache_flush: u64,
-    /// Copies and erases of garbage collection.
-    pub gc: u64,
-    /// Merges of log blocks.
-    pub merge: u64,
-    /// Translation pages.
-    pub map: u64,
-    /// Summary pages and other metadata.
-    pub metadata: u64,
-    /// Backups of LSB pages.
-    pub lsb_backup: u64,
-    /// Wear levelling.
-    pub wear_level: u64,
-    /// Recovery after a power cut.
-    pub recovery: u64,
-}
-
-impl ByCause {
-    /// From one count a cause, in the order of [`Cause`].
-    pub fn from_counts(counts: [u64; CAUSES]) -> Self {
-        let at = |cause: Cause| counts[cause as usize];
-        Self {
-            total: counts.iter().sum(),
-            host: at(Cause::Host),
-            cache_flush: at(Cause::CacheFlush),
-            gc: at(Cause::Gc),
-            merge: at(Cause::Merge),
-            map: at(Cause::Map),
-            metadata: at(Cause::Metadata),
-            lsb_backup: at(Cause::LsbBackup),
-            wear_level: at(Cause::WearLevel),
-            recovery: at(Cause::Recovery),
-        }
-    }
-}
+/// A count in all and by cause.
+pub type ByCause = PerCause<u64>;
 
 /// Flash commands by cause. A copyback is counted as itself and not as a read and a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -243,30 +202,8 @@ impl FlashSummary {
     }
 }
 
-/// Flash pages programmed (copybacks included) / pages that the host wrote, by cause; the parts sum to `total`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct WriteAmplification {
-    /// In all.
-    pub total: f64,
-    /// Host writes.
-    pub host: f64,
-    /// Evictions of a write buffer.
-    pub cache_flush: f64,
-    /// Garbage collection.
-    pub gc: f64,
-    /// Merges of log blocks.
-    pub merge: f64,
-    /// Translation pages.
-    pub map: f64,
-    /// Summary pages and other metadata.
-    pub metadata: f64,
-    /// Backups of LSB pages.
-    pub lsb_backup: f64,
-    /// Wear levelling.
-    pub wear_level: f64,
-    /// Recovery after a power cut.
-    pub recovery: f64,
-}
+/// Flash pages programmed (copybacks included) / pages that the host wrote, in all and by cause.
+pub type WriteAmplification = PerCause<f64>;
 
 /// Erase counts over all blocks, preconditioning included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
