@@ -41,7 +41,9 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWish
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::lru::{Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
-use crate::mapcache::segments::{GROUP_SHIFT, Group, Kind, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, TOP, UNMAPPED};
+use crate::mapcache::segments::{
+    GROUP_SHIFT, Group, Kind, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, TOP, UNMAPPED,
+};
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::scheme::{Contrast, Scheme};
 
@@ -665,8 +667,8 @@ impl PlacementWishes for Leaftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapcache::segments::{Fit, round};
     use crate::mapcache::cache::Intent;
+    use crate::mapcache::segments::{Fit, round};
     use crate::mapcache::superblock_order::superblock_order;
 
     fn points(points: &[(u8, u32)]) -> Vec<Point> {
