@@ -50,11 +50,11 @@ impl<P: FlashPort, L: Layer<P>> Holding<P, L> {
             let frame = self.frames.get_mut(lpn).unwrap();
             after = flash.port.join(after, frame.ready);
             for (sector, held) in (0..).zip(&mut frame.versions) {
-                if !every_second || sector % 2 == 0 {
-                    if let Some(version) = held.take() {
-                        parts.push(Part { lpn: Lpn(*lpn), first_sector: sector, sectors: 1 });
-                        versions.push(version);
-                    }
+                if (!every_second || sector % 2 == 0)
+                    && let Some(version) = held.take()
+                {
+                    parts.push(Part { lpn: Lpn(*lpn), first_sector: sector, sectors: 1 });
+                    versions.push(version);
                 }
             }
         }

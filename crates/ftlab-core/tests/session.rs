@@ -84,7 +84,7 @@ fn send(config: &DeviceConfig, requests: &[Request]) -> (Vec<RequestRecord>, Run
     (records, session.close().unwrap())
 }
 
-fn same(case: &str, session: (Vec<RequestRecord>, RunOutcome), run: &(Vec<RequestRecord>, RunOutcome)) {
+fn same(case: &str, session: &(Vec<RequestRecord>, RunOutcome), run: &(Vec<RequestRecord>, RunOutcome)) {
     for (at, (one, other)) in session.0.iter().zip(&run.0).enumerate() {
         assert_eq!(one, other, "{case}: completion {at}");
     }
@@ -103,7 +103,7 @@ fn same(case: &str, session: (Vec<RequestRecord>, RunOutcome), run: &(Vec<Reques
 
 /// What of `requests` the smallest drives can take.
 fn bounded(drive: &Value, mut requests: Vec<Request>) -> Vec<Request> {
-    let sectors = session(&with_host(drive, json!({}))).sectors();
+    let sectors = session(&with_host(drive, &json!({}))).sectors();
     for request in &mut requests {
         request.sectors = request.sectors.min(sectors as u32);
     }
@@ -111,7 +111,7 @@ fn bounded(drive: &Value, mut requests: Vec<Request>) -> Vec<Request> {
 }
 
 /// The drive with another host: `host` without its limit of requests.
-fn with_host(drive: &Value, host: Value) -> DeviceConfig {
+fn with_host(drive: &Value, host: &Value) -> DeviceConfig {
     let mut drive = drive.clone();
     for key in ["arrival", "queue_depth", "outstanding"] {
         drive["host"].as_object_mut().unwrap().remove(key);
@@ -133,13 +133,13 @@ proptest! {
         for kind in ftl_kinds() {
             let drive = merged(drive.clone(), json!({ "ftl": { "kind": kind } }));
             for depth in [1, 4, 32] {
-                let config = with_host(&drive, json!({ "arrival": "open", "outstanding": depth }));
+                let config = with_host(&drive, &json!({ "arrival": "open", "outstanding": depth }));
                 let expected = run(&config, &requests);
-                same(&format!("{kind}, {depth}, {feeding:?}"), feed(&config, &requests, feeding), &expected);
-                let config = with_host(&drive, json!({ "arrival": "closed", "queue_depth": depth }));
+                same(&format!("{kind}, {depth}, {feeding:?}"), &feed(&config, &requests, feeding), &expected);
+                let config = with_host(&drive, &json!({ "arrival": "closed", "queue_depth": depth }));
                 let expected = run(&config, &requests);
                 let fed = if sent { send(&config, &requests) } else { feed_closed(&config, &requests) };
-                same(&format!("{kind}, closed, {depth}, sent: {sent}"), fed, &expected);
+                same(&format!("{kind}, closed, {depth}, sent: {sent}"), &fed, &expected);
             }
         }
     }
@@ -153,7 +153,7 @@ proptest! {
         let requests = bounded(&drive, requests);
         for kind in ftl_kinds() {
             let drive = merged(drive.clone(), json!({ "ftl": { "kind": kind } }));
-            let config = with_host(&drive, json!({ "arrival": "open", "outstanding": 4 }));
+            let config = with_host(&drive, &json!({ "arrival": "open", "outstanding": 4 }));
             let mut original = session(&config);
             let mut told = Vec::new();
             for request in &requests[..half] {
@@ -176,8 +176,8 @@ proptest! {
                 (records, fork.close().unwrap())
             });
             let expected = run(&config, &requests);
-            same(kind, ends.next().unwrap(), &expected);
-            same(kind, ends.next().unwrap(), &expected);
+            same(kind, &ends.next().unwrap(), &expected);
+            same(kind, &ends.next().unwrap(), &expected);
         }
     }
 }

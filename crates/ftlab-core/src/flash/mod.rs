@@ -351,7 +351,9 @@ impl<P: FlashPort> Flash<P> {
             let unit = access.unit(index, self.geometry().sectors_per_unit);
             match ppn {
                 Some(ppn) => {
-                    unit.ranges().for_each(|range| found.extend_from_slice(self.nand.load(ppn, range)))
+                    for range in unit.ranges() {
+                        found.extend_from_slice(self.nand.load(ppn, range));
+                    }
                 }
                 None => found.extend(std::iter::repeat_n(0, unit.sectors as usize)),
             }

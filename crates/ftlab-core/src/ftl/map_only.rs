@@ -16,7 +16,7 @@ use crate::flash::port::FlashPort;
 use crate::ftl::page::GcCounts;
 use crate::geometry::{Geometry, Lpn};
 use crate::layer::{Ftl, Layer};
-use crate::mapcache::cache::{Intent, Lookup};
+use crate::mapcache::cache::{Intent, Lookup, PlacementWishes};
 use crate::mapcache::translation::Translation;
 use crate::metrics::report::Report;
 use crate::metrics::series::Readings;
@@ -45,7 +45,7 @@ impl MapOnlyFtl {
         let units = geometry.logical_units;
         let table = vec![0; if translation.cache.wishes().is_some() { units as usize } else { 0 }];
         let laid_out = vec![false; translation.layout.pages() as usize];
-        let batch_size = translation.cache.wishes().and_then(|wishes| wishes.sorts_batches()).unwrap_or(0);
+        let batch_size = translation.cache.wishes().and_then(PlacementWishes::sorts_batches).unwrap_or(0);
         Some(Self {
             translation,
             table,
