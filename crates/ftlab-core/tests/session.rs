@@ -116,7 +116,8 @@ fn with_host(drive: &Value, host: &Value) -> DeviceConfig {
     for key in ["arrival", "queue_depth", "outstanding"] {
         drive["host"].as_object_mut().unwrap().remove(key);
     }
-    device(merged(drive, json!({ "host": host })))
+    // The host is what this is about: drives need not be aged for long.
+    device(merged(drive, json!({ "host": host, "precondition": { "max_drive_writes": 2 } })))
 }
 
 proptest! {
