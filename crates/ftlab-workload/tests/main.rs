@@ -2,5 +2,6 @@
 
 mod fit;
 mod kinds;
+#[allow(dead_code, reason = "deviations from the catalogue concern statistics only")]
 #[path = "../../ftlab-trace/tests/real/mod.rs"]
 mod real;
