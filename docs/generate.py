@@ -76,13 +76,15 @@ def _devices() -> str:
 
 
 def _schemes() -> str:
-    lines = ["| key | name | what it does | source |", "|---|---|---|---|"]
-    lines += [f"| `{row['key']}` | `{row['name']}` | {row['summary']} | {row['source']} |" for row in _native.schemes()]
+    lines = ["| key | name | what it does | its keys | source |", "|---|---|---|---|---|"]
+    for row in _native.schemes():
+        keys = ", ".join(f"`{key['name'].rsplit('.', 1)[-1]}`" for key in row["keys"])
+        lines.append(f"| `{row['key']}` | `{row['name']}` | {row['summary']} | {keys} | {row['source']} |")
     return "\n".join(lines)
 
 
 def _parts(text: str) -> str:
-    return "\n".join(f"  - {part[0].upper()}{part[1:]}." for part in text.rstrip(".").split("; "))
+    return "\n".join(f"  - {part}" for part in text.rstrip(".").split("; "))
 
 
 def _format_table() -> str:
@@ -111,8 +113,8 @@ def _formats() -> str:
 
 
 def _steps() -> str:
-    lines = ["| step | what it does | example |", "|---|---|---|"]
-    lines += [f"| `{row['name']}` | {row['summary']} | `{row['example']}` |" for row in _native.transform_steps()]
+    lines = ["| step | example | what it does |", "|---|---|---|"]
+    lines += [f"| `{row['name']}` | `{row['example']}` | {row['summary']} |" for row in _native.transform_steps()]
     return "\n".join(lines)
 
 

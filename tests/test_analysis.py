@@ -733,7 +733,7 @@ def test_combinations_and_single_seeds_on_the_command_line(store: Path, tmp_path
     ftlab.study({"name": "one", "set": small, **single}, out=tmp_path / "results")
     for name, metric in (("compare", "host.iops"), ("improvement", "host.iops")):
         done = asked(name, tmp_path / "results", "--by", "ftl.gc", "--metric", metric, "--baseline", "greedy")
-        assert "one seed tells nothing about noise" in done.err
+        assert "one seed says nothing about noise" in done.err
         assert "±" not in done.out
 
 

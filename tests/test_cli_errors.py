@@ -14,10 +14,7 @@ from conftest import FTLAB, Ran, ftlab, inside, run_small
 
 GENERATED = ("run", "ideal-page", "--workload", "uniform")
 RECORDED = ("run", "ideal-page", "--trace", "in.spc")
-MAP_ONLY = tuple(
-    f"--set={key}"
-    for key in ("ftl.kind=map_only", "map_cache.kind=dftl", "map_cache.bytes=4096", "precondition.kind=none")
-)
+MAP_ONLY = tuple(f"--set={key}" for key in ("model=mapping_cache", "map_cache.kind=dftl", "map_cache.bytes=4096"))
 
 DRIVE = """[geometry]
 channels = 1
@@ -51,6 +48,8 @@ def refused(ran: Ran, *parts: str) -> None:
         ),
         (DRIVE + "[ftl]\ngc_high_free_blocks = 30\n", ["ftl.over_provisioning", "ftl.gc_high_free_blocks"]),
         (DRIVE + "[host]\narrival = 'closed'\noutstanding = 3\n", ["drive.toml:9:1: host.outstanding", "no effect"]),
+        (DRIVE + "[ftl]\ngc_window = 8\n", ["drive.toml:8:1: ftl.gc_window", "it is a key of windowed_greedy"]),
+        (DRIVE + "[ftl]\nkind = 'map_only'\n", ["drive.toml:8:1: ftl.kind", 'is model = "mapping_cache" now']),
         (DRIVE + "[timing]\nbus_mb_per_s = -1\n", ["drive.toml:8:1: timing.bus_mb_per_s"]),
         ("[geometry\n", ["drive.toml:1:10: "]),
         ("", ["drive.toml: geometry: missing"]),
@@ -124,7 +123,7 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
         ),
         (
             [*GENERATED, *MAP_ONLY, "--events", "e.json"],
-            ["--events", "map_only"],
+            ["--events", "mapping_cache"],
         ),
         (["run", "ideal-page", "--workload", "uniform", "--unknown"], ["--unknown"]),
         (["rum"], ["rum", "did you mean 'run'?"]),

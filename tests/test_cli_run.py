@@ -96,17 +96,17 @@ def test_out_forgets_the_run_before(tmp_path: Path) -> None:
 
 
 def test_what_has_no_effect_is_noted_once(tmp_path: Path) -> None:
-    idle = ("--set", "ftl.gc_window=8", "--set", "host.link_duplex=half")
+    idle = ("--set", "host.link_duplex=half")
     ran = run_small(*WORK, *idle, "--json")
     assert ran.status == 0
     notes = [line for line in ran.err.splitlines() if line.startswith("note: ")]
-    assert len(notes) == 2
-    assert notes[0] == 'note: --set ftl.gc_window=8: has no effect: only ftl.gc = "windowed_greedy" has a window'
+    why = "has no effect with host.link_mb_per_s = 0: transfers over the link take no time"
+    assert notes == [f"note: --set host.link_duplex=half: {why}"]
     assert "note" not in run_small(*WORK).err
-    (tmp_path / "my.toml").write_text("extends = 'ideal-page'\n[ftl]\ngc_choices = 3\n")
+    (tmp_path / "my.toml").write_text("extends = 'ideal-page'\n[host]\nlink_duplex = 'half'\n")
     checked = ftlab("config", "check", "my.toml", cwd=tmp_path)
     assert (checked.status, len(checked.err.splitlines())) == (0, 1)
-    assert checked.err.startswith("note: my.toml:3:1: ftl.gc_choices = 3: has no effect"), checked.err
+    assert checked.err.startswith('note: my.toml:3:1: host.link_duplex = "half": has no effect'), checked.err
     assert len(ftlab("config", "check", "my.toml", "--json", cwd=tmp_path).json["notes"]) == 1
 
 

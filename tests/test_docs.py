@@ -39,6 +39,17 @@ def test_numbers_of_a_console_cannot_go_stale() -> None:
         assert blocks, path
 
 
+@pytest.mark.parametrize("name", ["victim_policy", "mapping_cache"])
+def test_guides_show_the_additions_that_are_compiled(name: str) -> None:
+    folder = ROOT / "examples" / "extend" / name
+    added = tomllib.loads((folder / "addition.toml").read_text())
+    page = (ROOT / "docs" / "guides" / f"add-a-{name.replace('_', '-')}.md").read_text()
+    assert (folder / added["file"]["copy"]).read_text() in page
+    assert added["line"]["text"] in page
+    assert added["line"]["file"] in page
+    assert added["file"]["to"] in page
+
+
 def test_every_command_has_a_page_with_all_its_options() -> None:
     for name, command in GENERATE["_commands"](GENERATE["cli"], "ftlab").items():
         page = (ROOT / "docs" / "reference" / "commands" / f"{name.split()[1]}.md").read_text()

@@ -607,6 +607,6 @@ def test_damaged_results_are_told(
 
 def test_the_library_of_charts_is_the_published_one() -> None:
     digest = hashlib.sha256(asset("echarts.common.min.js").encode()).hexdigest()
-    assert digest in (ROOT / "docs" / "dependencies.md").read_text()
+    assert digest in (ROOT / "docs" / "notes" / "dependencies.md").read_text()
     assert "Apache License" in asset("NOTICE-echarts.txt")
     assert "--" not in asset("NOTICE-echarts.txt")

@@ -67,6 +67,21 @@ def study_file(tmp_path: Path) -> Path:
 # What a description means
 
 
+def test_a_scheme_stands_with_its_keys_in_one_value() -> None:
+    policies = ["greedy", {"kind": "d_choices", "gc_choices": 3}, {"label": "wide", "kind": "windowed_greedy"}]
+    study = ftlab.Study(spec(axes={"ftl.gc": policies, "ftl.over_provisioning": [0.2]}))
+    runs = study.runs()
+    assert [run.values[0] for run in runs] == ["greedy", "d_choices(gc_choices=3)", "wide"]
+    found = [run.description["device"]["ftl"] for run in runs if run.description is not None]
+    assert [ftl["gc"] for ftl in found] == ["greedy", "d_choices", "windowed_greedy"]
+    assert [ftl.get("gc_choices") for ftl in found] == [None, 3, None]
+    caches = [{"kind": "dftl", "bytes": 4096}, {"kind": "tafp", "bytes": 4096, "window_bytes": 32}]
+    labels = [run.values[0] for run in ftlab.Study(spec(axes={"map_cache": caches})).runs()]
+    assert labels == ["dftl(bytes=4096)", "tafp(bytes=4096, window_bytes=32)"]
+    with pytest.raises(ftlab.ConfigError, match=r"gc_choices = 3: has no effect with ftl.gc = \"greedy\""):
+        ftlab.Study(spec(set={"ftl.gc_choices": 3}, axes={"ftl.gc": ["greedy"]})).runs()
+
+
 def test_a_file_and_a_dictionary_are_the_same_study(study_file: Path) -> None:
     ours, theirs = ftlab.Study(spec()).runs(), ftlab.Study.load(study_file).runs()
     assert ours == theirs

@@ -25,7 +25,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_every_step_is_a_method_and_is_documented() -> None:
-    page = (ROOT / "docs" / "transformations.md").read_text()
+    page = (ROOT / "docs" / "reference" / "transformations.md").read_text()
     for step in _native.transform_steps():
         assert callable(getattr(Transformable, step["name"])), step
         assert step["summary"]
@@ -34,7 +34,7 @@ def test_every_step_is_a_method_and_is_documented() -> None:
 
 
 def test_every_example_of_the_page_is_a_step() -> None:
-    page = (ROOT / "docs" / "transformations.md").read_text()
+    page = (ROOT / "docs" / "reference" / "transformations.md").read_text()
     examples = [text for text in re.findall(r"\| `(\w+ [^`]*=[^`]*)` \|", page) if text.split()[0] in NAMES]
     assert len(examples) > len(NAMES)
     for example in examples:

@@ -2,7 +2,7 @@
 //!
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
-//! `--only reference` or `--only mapping` does one part.
+//! `--only reference`, `--only session` or `--only mapping` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod limit;
@@ -12,8 +12,10 @@ use std::time::Instant;
 
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::session::{Session, SessionError, SessionOptions};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::time::Time;
 use ftlab_validation::{load, load_source, settings};
 use limit::Limit;
 
@@ -38,6 +40,9 @@ fn main() {
     }
     if wanted("reference") {
         reference_drive(&scale);
+    }
+    if wanted("session") {
+        sessions(&scale);
     }
     if wanted("mapping") {
         mapping_caches(&scale);
@@ -205,6 +210,73 @@ fn reference_drive(scale: &Scale) {
             REFERENCE_SECONDS / seconds
         );
     }
+}
+
+/// The reference drive again, each request handed over when its time has come, and each completion fetched: (open); and a
+/// closed loop, in which each completion is answered with the next request.
+fn sessions(scale: &Scale) {
+    const FLOOR: f64 = 1e6;
+    let count = if scale.repeats == 1 { 50_000 } else { 5_000_000_usize };
+    let keys = settings(&[("requests", &count)]);
+    for (name, depth) in
+        [("open arrivals", None), ("closed, depth 1", Some(1)), ("closed, depth 32", Some(32))]
+    {
+        let device = load("msr-ssd", &[]);
+        let mut source =
+            load_source(&device, "disksim-rw5m", &keys).open(0).unwrap_or_else(|error| panic!("{error}"));
+        let mut requests = Vec::with_capacity(count);
+        while source.fill(&mut requests, 4096).unwrap_or_else(|error| panic!("{error}")) > 0 {}
+        let mut once = || {
+            let control = RunControl::default();
+            let session = Session::new(&device, &SessionOptions::default(), &control);
+            let mut session = session.unwrap_or_else(|error| panic!("{error}"));
+            let start = Instant::now();
+            let told = match depth {
+                None => feed(&mut session, &requests),
+                Some(depth) => feed_closed(&mut session, &requests, depth),
+            };
+            let told = told.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(told, requests.len());
+            let seconds = start.elapsed().as_secs_f64();
+            (seconds, session.close().unwrap_or_else(|error| panic!("{error}")))
+        };
+        let (seconds, outcome) = best(scale, &mut once);
+        println!(
+            "(d) a session with msr-ssd, {count} random writes, {name}: {:.2} M requests/s (asked for: {:.0}), hash {:016x}",
+            count as f64 / seconds / 1e6,
+            FLOOR / 1e6,
+            hash(&outcome)
+        );
+    }
+}
+
+/// Returns the number of completions.
+fn feed(session: &mut Session, requests: &[Request]) -> Result<usize, SessionError> {
+    let mut told = 0;
+    for request in requests {
+        let at = Time::from_ns(request.arrival_ns);
+        told += session.advance(at)?.len();
+        session.submit(*request, at)?;
+    }
+    while session.next_event()?.is_some() {
+        told += 1;
+    }
+    Ok(told)
+}
+
+/// Returns the number of completions.
+fn feed_closed(session: &mut Session, requests: &[Request], depth: usize) -> Result<usize, SessionError> {
+    let (mut told, mut left) = (0, requests.iter());
+    for request in left.by_ref().take(depth) {
+        session.submit_now(*request)?;
+    }
+    while session.next_event()?.is_some() {
+        told += 1;
+        if let Some(request) = left.next() {
+            session.submit_now(*request)?;
+        }
+    }
+    Ok(told)
 }
 
 /// Lookups in every mapping cache, without flash, on a footprint of a million pages.

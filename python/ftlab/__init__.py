@@ -11,16 +11,18 @@ from ftlab import analysis, figures
 from ftlab._native import __version__
 from ftlab.conversion import convert, merge, split
 from ftlab.device import Device
-from ftlab.errors import ConfigError, FtlabError, InputError, RunError
+from ftlab.errors import ConfigError, FtlabError, InputError, RunError, SessionError
 from ftlab.recording import Recording, record
 from ftlab.reporting import report
 from ftlab.result import Result
 from ftlab.running import run
+from ftlab.session import Completion, Session
 from ftlab.statistics import Fit, TraceStats, fit, trace_stats
 from ftlab.studies import Store, Study, study
 from ftlab.workload import Trace, Workload
 
 __all__ = [
+    "Completion",
     "ConfigError",
     "Device",
     "Fit",
@@ -29,6 +31,8 @@ __all__ = [
     "Recording",
     "Result",
     "RunError",
+    "Session",
+    "SessionError",
     "Store",
     "Study",
     "Trace",

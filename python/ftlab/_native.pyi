@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, final
+from typing import Any, TypeAlias, TypedDict, final
 
 __version__: str
 __engine__: str
@@ -19,6 +19,13 @@ class _Scheme(TypedDict):
     name: str
     summary: str
     source: str
+    keys: list[_Key]
+    contrasts: list[tuple[str, str, list[str]]]
+
+class _Key(TypedDict):
+    name: str
+    doc: str
+    default: str
 
 class _Step(TypedDict):
     name: str
@@ -154,6 +161,28 @@ class Outcome:
     def error(self) -> tuple[str, str] | None: ...
     @property
     def interrupted(self) -> bool: ...
+
+_Row: TypeAlias = tuple[int, int, int, int, int, float, float, float]
+
+@final
+class Session:
+    """A drive that stands still between calls."""
+
+    def __new__(cls, device: Device, seed: int = ..., verify: bool = ...) -> Session: ...
+    def submit(self, op: int, lba: int, sectors: int, stream: int, at_ns: int | None) -> int: ...
+    def next_event(self) -> _Row | None: ...
+    def wait(self, id: int) -> _Row: ...
+    def advance(self, until_ns: int | None) -> dict[str, tuple[str, bytes]]: ...
+    def send(self, source: Source, queue_depth: int | None, gap_ns: int) -> dict[str, tuple[str, bytes]]: ...
+    def fork(self) -> Session: ...
+    def outcome(self) -> tuple[str, str | None]: ...
+    def close(self) -> tuple[str, str | None]: ...
+    @property
+    def now_ns(self) -> float: ...
+    @property
+    def outstanding(self) -> int: ...
+    @property
+    def sectors(self) -> int: ...
 
 def run(
     device: Device,

@@ -101,12 +101,13 @@ class Device:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its description says to no effect: a sentence for each key, with its place and the reason.
+        """Keys that another one leaves without effect: a sentence for each, with its place and the reason.
 
-        Empty for a preset as it is. Values that contradict each other are errors instead.
+        Empty for a preset as it is. Keys of a scheme that was not chosen, and values that contradict each other, are
+        errors instead.
 
-        >>> Device.load("ideal-page").set("ftl.gc=fifo", "ftl.gc_window=8").notes
-        ('--set ftl.gc_window=8: has no effect: only ftl.gc = "windowed_greedy" has a window',)
+        >>> print(*Device.load("ideal-page").set("host.link_duplex=half").notes)
+        --set host.link_duplex=half: has no effect with host.link_mb_per_s = 0: transfers over the link take no time
         """
         return tuple(self._native.notes)
 

@@ -26,5 +26,12 @@ class InputError(FtlabError, ValueError):
     """A trace or a table of requests cannot be used. The message names the place."""
 
 
+class SessionError(InputError):
+    """A session cannot do what it was asked: a time that has passed, an unknown request, a closed session.
+
+    Nothing has changed then, and the session goes on.
+    """
+
+
 class RunError(FtlabError, RuntimeError):
     """The run failed: the drive is full, a rule of flash was broken, or verification found a mismatch."""

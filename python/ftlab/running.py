@@ -73,7 +73,8 @@ def machine_bytes() -> int | None:
         return None
 
 
-def _check_memory(device: Device, *, verify: bool) -> None:
+def check_memory(device: Device, *, verify: bool) -> None:
+    """Refuse a drive whose tables need more memory than this machine has."""
     needed, present = memory_bytes(device, verify=verify), machine_bytes()
     if present is not None and needed > present:
         cached = device.to_dict()["map_cache"]["kind"] != "ideal"
@@ -93,11 +94,14 @@ def _check_clock(device: Device, *, timing: bool, events: bool, request_log: boo
     log = "events (--events)" if events else "request_log (--requests-log)"
     if not timing:
         raise ConfigError(f"{log}: says when things happened, which timing=False (--no-timing) leaves out: drop one")
-    if device.to_dict()["ftl"]["kind"] == "map_only":
-        raise ConfigError(f'{log}: says when things happened, but ftl.kind = "map_only" has no clock')
+    if device.to_dict().get("model") == "mapping_cache":
+        raise ConfigError(f'{log}: says when things happened, but model = "mapping_cache" has no clock')
 
 
-def _source(device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None) -> _native.Source:
+def source_for(
+    device: Device, workload: Trace | Workload | Any, seed: int | None, requests: int | None
+) -> _native.Source:
+    """Requests of a trace, a workload or a table, for a device."""
     if isinstance(workload, Trace):
         return workload.source()
     if isinstance(workload, Workload):
@@ -182,7 +186,7 @@ def run(
         device = Device.load(device)
     seed = whole_or_none("seed", seed)
     requests = whole_or_none("requests", requests, 1)
-    _check_memory(device, verify=verify)
+    check_memory(device, verify=verify)
     stand_in: tuple[str, str | None, str | None] | None = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
         recording = workload.recording(traces)
@@ -195,7 +199,7 @@ def run(
         workload = workload if recording is None else recording
     return measure(
         device,
-        _source(device, workload, seed, requests),
+        source_for(device, workload, seed, requests),
         workload,
         seed=seed,
         requests=requests,

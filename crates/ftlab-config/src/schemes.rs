@@ -155,21 +155,14 @@ fn choose<'a>(section: &mut Table, axis: &'a AxisInfo, problems: &mut Vec<Proble
     None
 }
 
-/// What is said elsewhere now; it holds for the checks that follow.
+/// What is said elsewhere now. What else the new words would change is left for when they stand there.
 fn moved(root: &mut Table) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (name, key, value, now) in MOVED {
-        let Some(Entry { node: Node { value: Value::Table(section), .. }, .. }) = root.get_mut(*name) else {
-            continue;
-        };
-        if text_of(section, key) != Some(value) {
-            continue;
-        }
-        let origin = section.get(*key).map(|entry| entry.origin.clone());
-        problems.extend(refuse(section, name, key, format!("is {now} now")));
-        if let (Some((key, value)), Some(origin)) = (now.split_once(" = "), origin) {
-            let node = Node { origin: origin.clone(), value: Value::String(value.trim_matches('"').into()) };
-            root.entry(key.into()).or_insert(Entry { origin, node });
+        if let Some(Entry { node: Node { value: Value::Table(section), .. }, .. }) = root.get_mut(*name)
+            && text_of(section, key) == Some(value)
+        {
+            problems.extend(refuse(section, name, key, format!("is {now} now")));
         }
     }
     problems

@@ -162,7 +162,8 @@ fn steps_on_a_command_line_say_what_is_wrong_with_them() {
         "--transform \"repeat times=1 times=2\": times is stated twice"
     );
     assert!(
-        wrong("filter streams=0,70000").contains("streams = [...]: expected a whole number from 0 to 65535")
+        wrong("filter streams=0,70000")
+            .contains("streams[1] = 70000: expected a whole number from 0 to 65535")
     );
     assert!(wrong("scale_tme factor=1").contains("did you mean \"scale_time\"?"));
     assert!(wrong("").contains("expected a step and its keys"));
@@ -400,4 +401,111 @@ fn the_schema_allows_units_and_extends() {
     let page_bytes = &schema["$defs"]["GeometryConfig"]["properties"]["page_bytes"];
     assert_eq!(page_bytes["type"], serde_json::json!(["number", "string"]), "{page_bytes}");
     assert!(text.contains("greedy") && text.contains("CWDP"));
+}
+
+/// One rule for every axis: a key that the chosen scheme does not have is refused where it was written, with those that
+/// have it.
+#[test]
+fn keys_of_another_kind_are_refused_with_their_place() {
+    assert_eq!(
+        with("[map_cache]\nkind = \"dftl\"\nbytes = \"32KiB\"\nwindow_bytes = 64\n"),
+        "my.toml:10:1: map_cache.window_bytes = 64: has no effect with map_cache.kind = \"dftl\": it is a key of tafp"
+    );
+    assert_eq!(
+        with("[ftl]\ngc_window = 8\n"),
+        "my.toml:8:1: ftl.gc_window = 8: has no effect with ftl.gc = \"greedy\": it is a key of windowed_greedy"
+    );
+    assert_eq!(
+        overridden("host.outstanding=3"),
+        "--set host.outstanding=3: has no effect with host.arrival = \"closed\": it is a key of open"
+    );
+    let several = with("[ftl]\ngc_window = 8\nstreems = 3\n[cell]\npage_order = \"adjacent\"\n");
+    assert_eq!(several.lines().count(), 3, "{several}");
+    assert!(
+        several.contains("my.toml:11:1: cell.page_order") && several.contains("mlc, tlc, qlc"),
+        "{several}"
+    );
+    let model = format!("model = \"mapping_cache\"\n{DRIVE}[ftl]\ngc = \"fifo\"\n");
+    assert_eq!(
+        complaints(&model),
+        "my.toml:9:1: ftl.gc = \"fifo\": has no effect with model = \"mapping_cache\""
+    );
+}
+
+#[test]
+fn unknown_kinds_are_answered_with_the_nearest() {
+    let told = with("[map_cache]\nkind = \"taftp\"\nbytes = \"32KiB\"\nwindow_bytes = 64\n");
+    assert!(
+        told.starts_with("my.toml:8:1: map_cache.kind = \"taftp\": expected one of ideal, dftl, "),
+        "{told}"
+    );
+    assert!(told.ends_with("did you mean \"tafp\"?") && told.lines().count() == 1, "{told}");
+    let model = complaints(&format!("model = \"mapping_cash\"\n{DRIVE}"));
+    assert!(
+        model.starts_with("my.toml:1:1: model") && model.ends_with("did you mean \"mapping_cache\"?"),
+        "{model}"
+    );
+}
+
+#[test]
+fn what_moved_is_answered_with_its_new_name() {
+    assert_eq!(
+        with("[ftl]\nkind = \"map_only\"\n"),
+        "my.toml:8:1: ftl.kind = \"map_only\": is model = \"mapping_cache\" now"
+    );
+    assert_eq!(overridden("ftl.kind=map_only"), "--set ftl.kind=map_only: is model = \"mapping_cache\" now");
+}
+
+/// A wrong value of a scheme's key is located as any other.
+#[test]
+fn values_of_schemes_are_located() {
+    let board = |keys: &str| with(&format!("[map_cache]\nkind = \"bsb\"\nbytes = \"32KiB\"\n{keys}\n"));
+    assert_eq!(
+        board("decision_interval = \"often\""),
+        "my.toml:10:1: map_cache.decision_interval = \"often\": expected a whole number from 0 to 4294967295"
+    );
+    assert!(board("candidates = [\"tafp_8\", \"tafp_9\"]").contains("map_cache.candidates[1] = \"tafp_9\""));
+    assert_eq!(
+        board("score_weight = 1.5"),
+        "my.toml:10:1: map_cache.score_weight = 1.5: must be above 0 and below 1"
+    );
+    let ranked = board("rank = \"unit\"");
+    assert!(ranked.ends_with("did you mean \"units\"?"), "{ranked}");
+}
+
+/// A layer that chooses another scheme drops what only the old one had.
+#[test]
+fn keys_below_go_with_their_scheme() {
+    let load = |assignments: &[&str]| {
+        let assignments: Vec<String> = assignments.iter().map(ToString::to_string).collect();
+        load_device("map-cache-chip", &assignments).map(|(_, config)| config).map_err(|told| told.to_string())
+    };
+    assert!(!load(&["map_cache.kind=ideal"]).unwrap().map_cache.kind.is_cache());
+    assert_eq!(load(&["map_cache.kind=dftl"]).unwrap().map_cache.kind.bytes(), 64 << 10, "dftl has it too");
+    assert!(load(&["precondition.kind=none"]).is_ok());
+    // All of one command are one layer, in any order.
+    for order in
+        [["ftl.gc_window=8", "ftl.gc=windowed_greedy"], ["ftl.gc=windowed_greedy", "ftl.gc_window=8"]]
+    {
+        assert!(load(&order).is_ok());
+    }
+    for order in [["ftl.gc_window=8", "ftl.gc=fifo"], ["ftl.gc=fifo", "ftl.gc_window=8"]] {
+        assert!(load(&order).unwrap_err().contains("it is a key of windowed_greedy"));
+    }
+    // As one value.
+    let whole = load(&["ftl.gc={ kind = \"windowed_greedy\", gc_window = 8 }"]).unwrap();
+    assert_eq!(whole, load(&["ftl.gc=windowed_greedy", "ftl.gc_window=8"]).unwrap());
+    let folder = Folder::new(
+        "layers",
+        &[
+            (
+                "base.toml",
+                &format!("{DRIVE}[ftl]\ngc = \"d_choices\"\ngc_choices = 3\n[host]\noutstanding = 4\n"),
+            ),
+            ("over.toml", "extends = \"base.toml\"\n[ftl]\ngc = \"fifo\"\n[host]\narrival = \"closed\"\n"),
+            ("wrong.toml", "extends = \"base.toml\"\n[ftl]\ngc = \"fifo\"\ngc_choices = 4\n"),
+        ],
+    );
+    folder.load("over.toml").unwrap();
+    assert!(folder.load("wrong.toml").unwrap_err().starts_with("/wrong.toml:4:1: ftl.gc_choices = 4"));
 }

@@ -5,9 +5,9 @@ use crate::error::ConfigError;
 pub use crate::error::RunError;
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
-use crate::flash::direct::Direct;
-use crate::flash::port::Count;
-use crate::flash::timeline::Timeline;
+use crate::flash::event_port::EventPort;
+use crate::flash::port::CountingPort;
+use crate::flash::reservation_port::ReservationPort;
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
 use crate::host::admission::Admission;
@@ -79,11 +79,11 @@ struct Run<'a, B> {
 impl<B: Layering> FtlVisitor for Run<'_, B> {
     type Output = Result<RunOutcome, RunError>;
 
-    fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output {
+    fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         let Run { config, geometry, layering, workload, options, control, observer } = self;
         let sectors = Splitter::new(geometry).sectors();
         let source = workload.open(0).map_err(RunError::Source)?;
-        let flash = Flash::new(config, geometry, options.verify, Count);
+        let flash = Flash::new(config, geometry, options.verify, CountingPort);
         let shadow = options.verify.then(|| ShadowStore::new(sectors));
         let mut drive = Drive::new(ftl, flash, shadow);
         let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed, control);
@@ -94,19 +94,19 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let mut metrics = RunMetrics::new(options.series);
         let log = observer.wants_commands();
         let mut outcome = if !options.timing {
-            let mut drive = drive.behind(layering, Count);
+            let mut drive = drive.behind(layering, CountingPort);
             let result =
                 untimed::run(config, &mut drive, &mut admission, &mut metrics, options, control, observer);
             let error = result.err();
             audited(config, &drive, admission.counts(), &mut metrics, None, error)
-        } else if Direct::suits(config, geometry)
+        } else if ReservationPort::suits(config, geometry)
             && config.host.stop() == Stop::Drained
             && !options.event_by_event
         {
-            let drive = drive.behind(layering, Direct::new(config, geometry, log));
+            let drive = drive.behind(layering, ReservationPort::new(config, geometry, log));
             run_timed(config, drive, admission, metrics, options, control, observer)
         } else {
-            let drive = drive.behind(layering, Timeline::new(config, geometry, log));
+            let drive = drive.behind(layering, EventPort::new(config, geometry, log));
             run_timed(config, drive, admission, metrics, options, control, observer)
         };
         outcome.summary.seed = options.seed;
@@ -163,12 +163,12 @@ mod tests {
     impl<C: Clock, M: Fn(&Geometry) -> C> FtlVisitor for OnClock<'_, M> {
         type Output = (RunOutcome, Log);
 
-        fn visit<F: Ftl<Count>>(self, ftl: F) -> (RunOutcome, Log) {
+        fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> (RunOutcome, Log) {
             let geometry = self.config.to_geometry();
             let control = RunControl::default();
             let source = Box::new(VecSource::new(self.requests.to_vec()));
             let admission = Admission::new(source, self.config, Splitter::new(&geometry).sectors(), None);
-            let flash = Flash::new(self.config, &geometry, false, Count);
+            let flash = Flash::new(self.config, &geometry, false, CountingPort);
             let drive = Drive::new(ftl, flash, None).behind(&Bare, (self.clock)(&geometry));
             let (mut log, options) = (Log::default(), RunOptions::default());
             let outcome = {
@@ -251,9 +251,10 @@ mod tests {
                     }
                 })
                 .collect();
-            let (direct, fast) = run_on(&config, &requests, |geometry| Direct::new(&config, geometry, false));
+            let (direct, fast) =
+                run_on(&config, &requests, |geometry| ReservationPort::new(&config, geometry, false));
             let (timeline, slow) =
-                run_on(&config, &requests, |geometry| Timeline::new(&config, geometry, false));
+                run_on(&config, &requests, |geometry| EventPort::new(&config, geometry, false));
             assert_eq!((&direct.error, &timeline.error), (&None, &None), "seed {seed}");
             for (fast, slow) in fast.0.iter().zip(&slow.0) {
                 assert_eq!(fast, slow, "seed {seed}, {config:?}");
@@ -275,8 +276,9 @@ mod tests {
         let write =
             |page: u64| Request { arrival_ns: 0, lba: page * 8, sectors: 8, op: Op::Write, stream: 0 };
         let requests: Vec<Request> = (0..100).map(write).collect();
-        let (_, direct) = run_on(&config, &requests, |geometry| Direct::new(&config, geometry, false));
-        let (_, timeline) = run_on(&config, &requests, |geometry| Timeline::new(&config, geometry, false));
+        let (_, direct) =
+            run_on(&config, &requests, |geometry| ReservationPort::new(&config, geometry, false));
+        let (_, timeline) = run_on(&config, &requests, |geometry| EventPort::new(&config, geometry, false));
         assert_eq!(direct.0, timeline.0);
         assert!(direct.0.is_sorted_by_key(|record| record.index));
     }

@@ -112,7 +112,7 @@ fn commands_on_translation_pages_are_those_of_the_accounts() {
 }
 
 fn column<'a>(series: &'a Series, name: &str) -> &'a [f64] {
-    let found = series.map_cache.iter().find(|column| column.0 == name);
+    let found = series.parts.iter().find(|column| column.0 == name);
     found.map_or(&[], |column| column.1.as_slice())
 }
 

@@ -1,9 +1,11 @@
 //! Mapping caches: hand-checked examples, what schemes have in common, and what must come out equal.
 
 use crate::common::{device, latencies, request, run_with};
-use ftlab_core::config::{DeviceConfig, MapCacheConfig, Model, Striping};
+use ftlab_core::config::{DeviceConfig, MapCacheConfig, Model};
 use ftlab_core::device::RunOptions;
 use ftlab_core::ftl::page::capacity::translation_layout;
+use ftlab_core::ftl::placement::PlacementChoice;
+use ftlab_core::ftl::placement::stripe::{StripeKeys, Striping};
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
@@ -187,7 +189,7 @@ fn a_board_of_one_window_is_that_window() {
                 map_cache["bytes"] = json!("16KiB");
                 let summary = cost(&chip(&map_cache), &requests);
                 MapCacheSummary {
-                    kind: "",
+                    kind: String::new(),
                     windows: std::collections::BTreeMap::new(),
                     scores: std::collections::BTreeMap::new(),
                     ..summary
@@ -381,7 +383,7 @@ fn the_least_memory_is_what_one_window_takes() {
 }
 
 fn order(config: &DeviceConfig) -> SuperblockOrder {
-    let dynamic = config.ftl.striping == Striping::Dynamic;
+    let dynamic = config.ftl.placement.goes_by_turn();
     SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
 }
 
@@ -396,7 +398,7 @@ fn every_scheme_keeps_its_contract() {
             let mut config = chip(&of_kind(kind, bytes));
             // With all that a whole drive asks of it.
             config.model = Model::Drive;
-            config.ftl.striping = striping;
+            config.ftl.placement = PlacementChoice::Stripe(StripeKeys { striping, ..StripeKeys::default() });
             config.ftl.logical_pages = Some(config.logical_pages());
             (config.geometry.channels, config.geometry.blocks_per_plane) = (channels, 512);
             let bytes = config.map_cache.kind.bytes();

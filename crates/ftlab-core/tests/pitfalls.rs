@@ -1,9 +1,9 @@
 //! Mistakes found in published simulators, where no other test holds them: `docs/notes/pitfalls.md` has the whole list.
 
-use crate::common::{device, merged, request, run, run_with, small};
+use crate::common::{device, merged, of_chosen, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
-use ftlab_core::flash::port::Count;
+use ftlab_core::flash::port::CountingPort;
 use ftlab_core::flash::{Cause, Flash};
 use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
@@ -70,11 +70,9 @@ fn the_host_link_bounds_bandwidth() {
 }
 
 fn age(kind: &str, pattern: &str, bound: f64, rows: &[Request]) -> RunOutcome {
-    let config = device(merged(
-        small(),
-        json!({ "precondition": { "kind": kind, "pattern": pattern, "tolerance": 1e-9,
-            "max_drive_writes": bound } }),
-    ));
+    let changes = json!({ "precondition": { "kind": kind, "pattern": pattern, "tolerance": 1e-9,
+        "max_drive_writes": bound } });
+    let config = device(of_chosen(merged(small(), changes)));
     let source = VecSource::new(rows.to_vec());
     simulate(&config, &source, &RunOptions::default(), &RunControl::default(), &mut ()).unwrap()
 }
@@ -115,7 +113,7 @@ fn preconditioning_ends_and_reports() {
 #[test]
 fn a_wrong_translation_shows_in_what_is_read() {
     let config = device(small());
-    let mut flash = Flash::new(&config, &config.to_geometry(), true, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), true, CountingPort);
     let mut shadow = ShadowStore::new(16);
     let whole = |page| Access::span(Lpn(page), 1, 0, 8);
     let (mut versions, mut found) = (Vec::new(), Vec::new());

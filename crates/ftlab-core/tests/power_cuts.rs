@@ -6,7 +6,7 @@ use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::RunError;
 use ftlab_core::error::FlashResult;
 use ftlab_core::flash::Flash;
-use ftlab_core::flash::port::{Count, Cut, FlashPort};
+use ftlab_core::flash::port::{CountingPort, FlashPort, PowerCutPort};
 use ftlab_core::ftl::{self, FtlVisitor};
 use ftlab_core::geometry::Lpn;
 use ftlab_core::layer::{Ftl, Layer};
@@ -99,7 +99,7 @@ impl Sector {
 }
 
 /// After a mount: every sector, then the tables.
-fn audit<F: Ftl<Count>>(host: &mut Host, ftl: &mut F, flash: &mut Flash<Count>) {
+fn audit<F: Ftl<CountingPort>>(host: &mut Host, ftl: &mut F, flash: &mut Flash<CountingPort>) {
     ftl.verify(&flash.nand).unwrap();
     let geometry = flash.geometry().clone();
     let per_unit = geometry.sectors_per_unit;
@@ -123,10 +123,10 @@ struct Cuts<'a> {
 impl FtlVisitor for Cuts<'_> {
     type Output = ();
 
-    fn visit<F: Ftl<Count>>(self, mut ftl: F) {
+    fn visit<F: Ftl<CountingPort>>(self, mut ftl: F) {
         let Cuts { config, seed } = self;
         let geometry = config.to_geometry();
-        let mut flash = Flash::new(config, &geometry, true, Count);
+        let mut flash = Flash::new(config, &geometry, true, CountingPort);
         let sectors = config.logical_pages() as usize * geometry.sectors_per_unit as usize;
         let mut host =
             Host { rng: Rng::new(seed, "power"), sectors: vec![Sector::default(); sectors], version: 0 };
@@ -135,7 +135,7 @@ impl FtlVisitor for Cuts<'_> {
         }
         // Cut after every number of commands: a few accesses each time, then a mount.
         for commands_left in 0..80 {
-            let mut cut = flash.with_port(Cut { commands_left });
+            let mut cut = flash.with_port(PowerCutPort { commands_left });
             let mut before = ftl.with_port(&cut.port);
             let mut went = false;
             for _ in 0..400 {
@@ -146,8 +146,8 @@ impl FtlVisitor for Cuts<'_> {
                 }
             }
             assert!(went, "400 accesses need more than {commands_left} commands");
-            flash = cut.with_port(Count);
-            ftl = before.with_port(&Count).mount(config, seed, &mut flash).unwrap();
+            flash = cut.with_port(CountingPort);
+            ftl = before.with_port(&CountingPort).mount(config, seed, &mut flash).unwrap();
             audit(&mut host, &mut ftl, &mut flash);
         }
     }

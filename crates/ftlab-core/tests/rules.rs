@@ -1,11 +1,11 @@
 //! The referee: what real flash refuses is refused, with the command, the address and the cause; and what a
 //! translation layer hands to a port is what physics needs.
 
-use crate::common::{device, ftl_kinds, merged, request, run, run_with, small};
+use crate::common::{device, ftl_kinds, merged, of_chosen, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunError, RunOptions};
-use ftlab_core::flash::port::{Count, Cut, FlashPort, Record, Submission};
+use ftlab_core::flash::port::{CountingPort, FlashPort, PowerCutPort, RecordingPort, Submission};
 use ftlab_core::flash::{Cause, Command, Flash};
 use ftlab_core::ftl::gc::VictimKind;
 use ftlab_core::ftl::{self, FtlVisitor};
@@ -32,7 +32,7 @@ fn why<T: std::fmt::Debug>(refused: Result<T, Box<RunError>>) -> String {
 
 #[test]
 fn pages_are_programmed_once_and_ascending() {
-    let mut flash = flash(Count);
+    let mut flash = flash(CountingPort);
     flash.program(at(3, 0), &[Lpn(7)], Cause::Host, ()).unwrap();
     let twice = why(flash.program(at(3, 0), &[Lpn(7)], Cause::Gc, ()));
     for part in ["program of page 0 of block 3", "for gc", "programmed up to 1"] {
@@ -45,7 +45,7 @@ fn pages_are_programmed_once_and_ascending() {
 
 #[test]
 fn only_written_pages_are_read_also_after_an_erase() {
-    let mut flash = flash(Count);
+    let mut flash = flash(CountingPort);
     assert!(why(flash.read(at(0, 0), 8, Cause::Host, ())).contains("never written"));
     flash.program(at(0, 2), &[Lpn(1)], Cause::Host, ()).unwrap();
     flash.read(at(0, 2), 8, Cause::Host, ()).unwrap();
@@ -60,7 +60,7 @@ fn only_written_pages_are_read_also_after_an_erase() {
 
 #[test]
 fn live_data_are_neither_erased_nor_forgotten_twice() {
-    let mut flash = flash(Count);
+    let mut flash = flash(CountingPort);
     flash.program(at(1, 0), &[Lpn(4)], Cause::Host, ()).unwrap();
     assert!(why(flash.erase(BlockId(1), Cause::WearLevel, ())).contains("1 live units would be lost"));
     flash.invalidate(Ppn(8)).unwrap();
@@ -72,7 +72,7 @@ fn live_data_are_neither_erased_nor_forgotten_twice() {
 #[test]
 fn copies_stay_in_their_plane_and_move_live_data_only() {
     let config = device(merged(small(), json!({ "geometry": { "planes": 2 } })));
-    let mut flash = Flash::new(&config, &config.to_geometry(), false, Count);
+    let mut flash = Flash::new(&config, &config.to_geometry(), false, CountingPort);
     flash.program(at(0, 0), &[Lpn(4)], Cause::Host, ()).unwrap();
     assert!(why(flash.copyback(at(0, 0), at(32, 0), &[Lpn(4)], Cause::Gc, ())).contains("another plane"));
     assert!(
@@ -91,7 +91,7 @@ fn copies_stay_in_their_plane_and_move_live_data_only() {
 fn a_copy_in_bulk_is_the_same_as_one_by_one() {
     let config = device(small());
     let make = || {
-        let mut flash = Flash::new(&config, &config.to_geometry(), true, Record::default());
+        let mut flash = Flash::new(&config, &config.to_geometry(), true, RecordingPort::default());
         for page in 0..8 {
             flash.program(at(0, page), &[Lpn(page)], Cause::Host, 0).unwrap();
             let versions = [page + 1; 8];
@@ -140,9 +140,9 @@ struct Waits<'a>(&'a DeviceConfig);
 impl FtlVisitor for Waits<'_> {
     type Output = Vec<(Submission, Vec<usize>)>;
 
-    fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output {
+    fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         let geometry = self.0.to_geometry();
-        let mut flash = Flash::new(self.0, &geometry, false, Record::default());
+        let mut flash = Flash::new(self.0, &geometry, false, RecordingPort::default());
         let mut ftl = ftl.with_port(&flash.port);
         for access in walk(geometry.logical_units, 1000) {
             ftl.write(&mut flash, &access, 0).unwrap();
@@ -195,10 +195,10 @@ struct CutAfter<'a> {
 impl FtlVisitor for CutAfter<'_> {
     type Output = ();
 
-    fn visit<F: Ftl<Count>>(self, ftl: F) {
+    fn visit<F: Ftl<CountingPort>>(self, ftl: F) {
         let CutAfter { config, commands: commands_left } = self;
         let geometry = config.to_geometry();
-        let mut flash = Flash::new(config, &geometry, false, Cut { commands_left });
+        let mut flash = Flash::new(config, &geometry, false, PowerCutPort { commands_left });
         let mut ftl = ftl.with_port(&flash.port);
         let stopped =
             walk(geometry.logical_units, 4000).find_map(|access| ftl.write(&mut flash, &access, ()).err());
@@ -237,9 +237,9 @@ struct Recount<'a>(&'a DeviceConfig);
 impl FtlVisitor for Recount<'_> {
     type Output = ();
 
-    fn visit<F: Ftl<Count>>(self, mut ftl: F) {
+    fn visit<F: Ftl<CountingPort>>(self, mut ftl: F) {
         let geometry = self.0.to_geometry();
-        let mut flash = Flash::new(self.0, &geometry, false, Count);
+        let mut flash = Flash::new(self.0, &geometry, false, CountingPort);
         for (step, access) in walk(geometry.logical_units, 1500).enumerate() {
             if step % 7 == 3 {
                 ftl.trim(&mut flash, &access, ()).unwrap();
@@ -274,7 +274,7 @@ fn wear_leveling_narrows_the_spread_of_erases() {
             "ftl": { "wear_leveling": kind, "wear_leveling_threshold": 4 },
             "precondition": { "kind": "fill" },
         });
-        let config = device(merged(small(), changes));
+        let config = device(of_chosen(merged(small(), changes)));
         let hot = config.logical_pages() / 10;
         let rows: Vec<_> = (0..60_000_u64).map(|i| request(0.0, Op::Write, i * 7919 % hot * 8, 8)).collect();
         let options = RunOptions { timing: false, verify: true, ..RunOptions::default() };

@@ -64,7 +64,7 @@ fn feed(config: &DeviceConfig, requests: &[Request], feeding: Feeding) -> (Vec<R
 fn feed_closed(config: &DeviceConfig, requests: &[Request]) -> (Vec<RequestRecord>, RunOutcome) {
     let (mut session, mut records) = (session(config), Vec::new());
     let mut left = requests.iter();
-    for request in left.by_ref().take(config.host.queue_depth as usize) {
+    for request in left.by_ref().take(config.host.depth().unwrap() as usize) {
         session.submit_now(*request).unwrap();
     }
     while let Some(record) = session.next_event().unwrap() {
@@ -79,7 +79,7 @@ fn feed_closed(config: &DeviceConfig, requests: &[Request]) -> (Vec<RequestRecor
 /// The same by one call.
 fn send(config: &DeviceConfig, requests: &[Request]) -> (Vec<RequestRecord>, RunOutcome) {
     let (mut session, control) = (session(config), RunControl::default());
-    let depth = config.host.queue_depth as usize;
+    let depth = config.host.depth().unwrap() as usize;
     let records = session.send(requests, depth, Time::ZERO, &control).unwrap();
     (records, session.close().unwrap())
 }

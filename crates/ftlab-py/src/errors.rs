@@ -7,6 +7,7 @@ use pyo3::PyErr;
 pyo3::import_exception!(ftlab.errors, ConfigError);
 pyo3::import_exception!(ftlab.errors, InputError);
 pyo3::import_exception!(ftlab.errors, RunError);
+pyo3::import_exception!(ftlab.errors, SessionError);
 
 pub(crate) fn config(problems: &Problems) -> PyErr {
     ConfigError::new_err(problems.to_string())

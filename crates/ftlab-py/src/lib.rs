@@ -10,6 +10,7 @@ mod device;
 mod errors;
 mod record;
 mod run;
+mod session;
 mod source;
 mod study;
 mod trace;
@@ -28,6 +29,8 @@ mod _native {
     use super::record::record;
     #[pymodule_export]
     use super::run::{Outcome, run};
+    #[pymodule_export]
+    use super::session::Session;
     #[pymodule_export]
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]

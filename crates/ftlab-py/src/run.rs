@@ -177,7 +177,7 @@ fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<
     progress.call1(py, (phase, control.fraction(), control.completed())).map(drop)
 }
 
-fn explained(device: &Device, error: &device::RunError) -> PyErr {
+pub(crate) fn explained(device: &Device, error: &device::RunError) -> PyErr {
     match error {
         device::RunError::Config(error) => {
             let problem: Problem = device.document.explain(error);

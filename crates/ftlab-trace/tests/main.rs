@@ -2,5 +2,4 @@
 
 mod binary;
 mod readers;
-mod real;
 mod samples;

@@ -2,6 +2,6 @@
 
 mod fit;
 mod kinds;
-#[allow(dead_code, reason = "deviations from the catalogue concern statistics only")]
-#[path = "../../ftlab-trace/tests/real/mod.rs"]
+#[allow(dead_code, reason = "the tests of statistics use the rest")]
+#[path = "../../ftlab-stats/tests/real/mod.rs"]
 mod real;

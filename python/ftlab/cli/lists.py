@@ -115,7 +115,7 @@ def workloads(name: str | None, kinds: bool, as_json: bool) -> None:
 @click.argument("name", required=False)
 @json_option
 def schemes(name: str | None, as_json: bool) -> None:
-    """List the schemes that a device file can name, with their sources, or show NAME in full.
+    """List the schemes that a device file can name, with their sources, or show NAME with its keys and their defaults.
 
     NAME is a scheme (greedy) or a key and a scheme (ftl.gc.greedy).
     """
@@ -131,7 +131,11 @@ def schemes(name: str | None, as_json: bool) -> None:
         return
     if name is not None:
         for row in rows:
-            click.echo(f'{row["key"]} = "{row["name"]}"\n  {row["summary"]}\n  Source: {row["source"]}')
+            click.echo(f'{row["key"]} = "{row["name"]}"\n  {row["summary"]}')
+            if row["source"]:
+                click.echo(f"  Source: {row['source']}")
+            for key in row["keys"]:
+                click.echo(f"  {key['name']} = {key['default']}\n    {key['doc']}")
         return
     lines = [(row["key"], row["name"], row["summary"], row["source"]) for row in rows]
     print_lines(table(("key", "name", "what it does", "source"), lines))

@@ -74,7 +74,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
     if amplification and amplification["total"]:
         lines.append(("write amplification", f"{amplification['total']:.3f} = {_by_cause(amplification, 3)}"))
     # The model of a mapping cache alone has no flash.
-    if result.device.to_dict()["ftl"]["kind"] != "map_only":
+    if result.device.to_dict().get("model") != "mapping_cache":
         lines += _flash(summary)
     cache = summary.get("map_cache")
     if cache:

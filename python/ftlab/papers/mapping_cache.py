@@ -279,7 +279,7 @@ def _drive(size: Size) -> dict[str, Any]:
         "precondition": {"kind": "steady", "pattern": "uniform", "tolerance": 0.02, "max_drive_writes": 10},
     }
     plotted = [scheme for scheme in FIXED if scheme["label"] in ("DFTL", "TaFP 64", "Half", "Full")]
-    devices: list[dict[str, Any]] = [{**base, "label": "ideal", "map_cache": {"kind": "ideal", "bytes": 0}}]
+    devices: list[dict[str, Any]] = [{**base, "label": "ideal", "map_cache": {"kind": "ideal"}}]
     for scheme in [*plotted, BSB, *others()]:
         cache = {**scheme["map_cache"], "bytes": _DRIVE_KIB << 10}
         devices.append({**base, "label": scheme["label"], "map_cache": cache})

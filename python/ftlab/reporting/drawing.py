@@ -32,7 +32,7 @@ class Shape:
     def of(cls, device: dict[str, Any]) -> Shape:
         """Take the shape from a device file."""
         g = device["geometry"]
-        return cls(g["channels"], g["ways"], g["dies"], g["planes"], bool(device["timing"]["independent_planes"]))
+        return cls(g["channels"], g["ways"], g["dies"], g["planes"], bool(device["timing"].get("independent_planes")))
 
     def heading(self, die: int) -> str:
         """The same where there is little room."""

@@ -522,7 +522,8 @@ def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) 
     flash = f"{dies}; {planes}, {blocks}; {bytes_text(size)} of flash"
     rows = [("Device", f"{numbers['device']}: {device.get('description', '')}".rstrip(": ")), ("Flash", flash)]
     ftl = device["ftl"]
-    rows.append(("Translation layer", f"{ftl['kind']}, {ftl['gc']} collection" if _has_flash(numbers) else ftl["kind"]))
+    layer = f"{ftl['kind']}, {ftl['gc']} collection" if _has_flash(numbers) else ftl.get("kind", "none: no flash")
+    rows.append(("Translation layer", layer))
     for part, name in (("map_cache", "Mapping cache"), ("buffer", "Write buffer"), ("nvm", "Non-volatile cache")):
         kind = device.get(part, {}).get("kind", "none")
         if kind not in {"none", "ideal"}:

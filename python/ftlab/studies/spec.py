@@ -265,7 +265,8 @@ class Study:
             )
         if not 0 < len(value) <= MOST_VALUES:
             raise self._where.refuse(written, f"expected 1 to {MOST_VALUES:,} values, found {len(value)}")
-        return [_Value(each, _label(each), self._where.place(f"{written}.{index}")) for index, each in enumerate(value)]
+        label = _label if name in _SOURCES else _scheme_label
+        return [_Value(each, label(each), self._where.place(f"{written}.{index}")) for index, each in enumerate(value)]
 
     def _read_zip(self, groups: Any) -> list[tuple[str, ...]]:
         """Groups of axes that move together, in the order of the axes; each other axis is a group of its own."""
@@ -481,6 +482,21 @@ def _label(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
+def _scheme_label(value: Any) -> Any:
+    """What tables call a scheme with its keys: ``tafp(window_bytes=64)``."""
+    if not isinstance(value, dict) or "label" in value or not isinstance(value.get("kind"), str):
+        return _label(value)
+    keys = ", ".join(f"{key}={_label(each)}" for key, each in value.items() if key != "kind")
+    return f"{value['kind']}({keys})" if keys else value["kind"]
+
+
+def _unlabelled(value: Any) -> Any:
+    """A scheme without the name that tables call it."""
+    if isinstance(value, dict) and isinstance(value.get("kind"), str):
+        return {key: each for key, each in value.items() if key != "label"}
+    return value
+
+
 # Name, keys, files of the trace, and what is stood for with the name of its recording.
 _Requests = tuple[str, dict[str, Any], list[dict[str, Any]] | None, list[str | None] | None]
 
@@ -519,7 +535,8 @@ class _Maker:
                 sources[name] = (value.value, value.place)
                 continue
             section, _, key = name.partition(".")
-            layers.append((section, _spread({key: value.value}) if key else value.value, value.place))
+            keys = _unlabelled(value.value)
+            layers.append((section, _spread({key: keys}) if key else keys, value.place))
         device_layers, workload_layers = [], []
         for section, keys, place in layers:
             if section == "options":

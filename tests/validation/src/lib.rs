@@ -8,7 +8,6 @@ use std::sync::Arc;
 use ftlab_config::{load_device, load_workload};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
-use ftlab_core::geometry::Geometry;
 use ftlab_core::host::request::SourceFactory;
 
 /// Run a preset device on a preset workload, each with `key=value` changes; the run must succeed.

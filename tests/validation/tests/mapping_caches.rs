@@ -90,7 +90,6 @@ fn compare(name: &str, source: &dyn SourceFactory) {
         for held in (1..).map(|step| 4_u64.pow(step)) {
             let mut changes = settings(&[("map_cache.kind", kind), ("map_cache.bytes", &(held * bytes))]);
             changes.extend(key.map(str::to_owned));
-            changes.push("host.unsorted_times=clamp".into());
             let device = load("map-cache-model", &changes);
             let options = RunOptions { requests: Some(REQUESTS), ..RunOptions::default() };
             let outcome = simulate(&device, source, &options, &RunControl::default(), &mut ()).unwrap();

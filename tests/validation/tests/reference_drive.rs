@@ -8,7 +8,6 @@ use ftlab_config::load_workload;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::Command;
 use ftlab_core::ftl::page::GcCounts;
-use ftlab_core::geometry::Geometry;
 use ftlab_core::metrics::{CommandRecord, Observer};
 use ftlab_validation::{load, run, settings};
 

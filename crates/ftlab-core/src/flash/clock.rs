@@ -24,7 +24,7 @@ pub enum Step {
 /// A port that keeps time.
 ///
 /// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`.
-/// Of equal times, the unit goes first that has been busy longest, counted from the number of the command with which it began
+/// Of equal times, the lane goes first that has been busy longest, counted from the number of the command with which it began
 /// to work without a pause; commands are numbered as they are submitted, and timers of the host among them as they are set.
 /// All methods but `set_timer` and `finished` are required.
 pub trait Clock: FlashPort {
@@ -80,7 +80,7 @@ pub trait Clock: FlashPort {
 /// What commands have cost.
 #[derive(Debug, Clone)]
 pub struct Ledger {
-    /// Time of each unit by cause, in picoseconds.
+    /// Time of each lane by cause, in picoseconds.
     pub busy_ps: Vec<[u64; CAUSES]>,
     /// Time of each channel, in picoseconds.
     pub channel_busy_ps: Vec<u64>,
@@ -89,9 +89,9 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(units: usize, channels: usize, log: bool) -> Self {
+    pub(super) fn new(lanes: usize, channels: usize, log: bool) -> Self {
         Self {
-            busy_ps: vec![[0; CAUSES]; units],
+            busy_ps: vec![[0; CAUSES]; lanes],
             channel_busy_ps: vec![0; channels],
             log: log.then(Vec::new),
         }

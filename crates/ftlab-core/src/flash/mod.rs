@@ -2,10 +2,10 @@
 
 pub mod cell;
 pub mod clock;
-pub mod direct;
+pub mod event_port;
 pub mod nand;
 pub mod port;
-pub mod timeline;
+pub mod reservation_port;
 
 pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 

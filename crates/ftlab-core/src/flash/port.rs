@@ -10,14 +10,14 @@ use crate::geometry::PageId;
 /// for every cache miss ahead of it, some 100 ns a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Submission {
-    /// command, cause, class, source class: a byte each; then the unit.
+    /// command, cause, class, source class: a byte each; then the lane.
     what: u64,
     /// The page, then the bytes.
     how_much: u64,
 }
 
 impl Submission {
-    /// A command for page `page` (the first of the block for an erase) of `unit`: a die, or a plane where planes work
+    /// A command for page `page` (the first of the block for an erase) of `lane`: a die, or a plane where planes work
     /// independently, device-wide. `class` is that of the page (the destination of a copyback), `source_class` that
     /// of the page that a copyback reads. `bytes` cross the bus, spare bytes included.
     #[inline]
@@ -25,12 +25,12 @@ impl Submission {
         command: Command,
         cause: Cause,
         (class, source_class): (PageClass, PageClass),
-        unit: u32,
+        lane: u32,
         page: PageId,
         bytes: u32,
     ) -> Self {
         let kinds = command as u64 | (cause as u64) << 8 | (class as u64) << 16 | (source_class as u64) << 24;
-        Self { what: kinds | (unit as u64) << 32, how_much: page.0 as u64 | (bytes as u64) << 32 }
+        Self { what: kinds | (lane as u64) << 32, how_much: page.0 as u64 | (bytes as u64) << 32 }
     }
 
     /// What to do.
@@ -70,7 +70,7 @@ impl Submission {
 
     /// Die, or plane where planes work independently, device-wide.
     #[inline]
-    pub const fn unit(self) -> u32 {
+    pub const fn lane(self) -> u32 {
         (self.what >> 32) as u32
     }
 
@@ -99,9 +99,9 @@ impl std::fmt::Debug for Submission {
         let (command, cause) = (self.command().name(), self.cause().name());
         write!(
             f,
-            "{command} page {} of unit {} for {cause}, {} bytes",
+            "{command} page {} of lane {} for {cause}, {} bytes",
             self.page().0,
-            self.unit(),
+            self.lane(),
             self.bytes()
         )
     }
@@ -115,7 +115,7 @@ impl<T: Copy + Send + std::fmt::Debug + 'static> Ticket for T {}
 /// Decides when commands run.
 ///
 /// Order of calls: [`admit`](Self::admit) before the array changes, then [`submit`](Self::submit) at once. Commands
-/// of one unit run in the order of submission. A ticket stands for the end of a command; it may be kept for ever
+/// of one lane run in the order of submission. A ticket stands for the end of a command; it may be kept for ever
 /// and copied. Required: `ready`, `join` and `submit`.
 pub trait FlashPort {
     /// Whether submissions do anything: if not, they need not be prepared.
@@ -155,9 +155,9 @@ pub trait FlashPort {
 
 /// Counts and keeps no time: tickets are empty, and the translation layer runs at full speed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Count;
+pub struct CountingPort;
 
-impl FlashPort for Count {
+impl FlashPort for CountingPort {
     type Ticket = ();
     const LISTENS: bool = false;
 
@@ -173,13 +173,13 @@ impl FlashPort for Count {
 
 /// Remembers every command and its dependencies, for tests.
 #[derive(Debug, Clone, Default)]
-pub struct Record {
+pub struct RecordingPort {
     /// Commands in order of submission, each with the commands that it waits for.
     pub commands: Vec<(Submission, Vec<usize>)>,
     sets: Vec<Vec<usize>>,
 }
 
-impl Record {
+impl RecordingPort {
     fn add(&mut self, set: Vec<usize>) -> usize {
         self.sets.push(set);
         self.sets.len()
@@ -195,7 +195,7 @@ impl Record {
     }
 }
 
-impl FlashPort for Record {
+impl FlashPort for RecordingPort {
     /// 0: ready; n: the n-th set of commands.
     type Ticket = usize;
 
@@ -220,12 +220,12 @@ impl FlashPort for Record {
 
 /// Cuts the power: admits a number of commands and refuses every one after them.
 #[derive(Debug, Clone, Copy)]
-pub struct Cut {
+pub struct PowerCutPort {
     /// Commands that still happen.
     pub commands_left: u64,
 }
 
-impl FlashPort for Cut {
+impl FlashPort for PowerCutPort {
     type Ticket = ();
     const LISTENS: bool = false;
 

@@ -3,7 +3,7 @@
 //! A translation layer is one folder or file with a type that implements [`Ftl`], and its arm in [`build`].
 
 use crate::config::{DeviceConfig, Model};
-use crate::flash::port::Count;
+use crate::flash::port::CountingPort;
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::placement::Placements;
 use crate::geometry::Geometry;
@@ -22,7 +22,7 @@ pub trait FtlVisitor {
     type Output;
 
     /// Called once, with an erased drive behind a port without time.
-    fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output;
+    fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output;
 }
 
 /// Make the translation layer of a validated configuration, and hand it to `visitor`: the one place that tells them apart.

@@ -14,7 +14,7 @@ use crate::access::Access;
 use crate::cause::Cause;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
-use crate::flash::port::{Count, FlashPort};
+use crate::flash::port::{CountingPort, FlashPort};
 use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
 use crate::host::split::Splitter;
@@ -133,7 +133,7 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
     }
 }
 
-impl<F: Ftl<Count>> Drive<F, Count> {
+impl<F: Ftl<CountingPort>> Drive<F, CountingPort> {
     /// The preconditioned drive with its layers, behind another port.
     pub(crate) fn behind<B: Layering, P: FlashPort>(
         self,

@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::cause::Cause;
 use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
 use crate::error::RunError;
-use crate::flash::port::Count;
+use crate::flash::port::CountingPort;
 use crate::geometry::Lpn;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, SourceFactory};
@@ -17,7 +17,7 @@ use crate::run::RunControl;
 
 /// Ages a drive, and reports how far it got.
 struct Aging<'r, F> {
-    drive: &'r mut Drive<F, Count>,
+    drive: &'r mut Drive<F, CountingPort>,
     control: &'r RunControl,
     splitter: Splitter,
     /// Units written, the fill included.
@@ -29,9 +29,9 @@ struct Aging<'r, F> {
 
 /// Precondition `drive` as `config` says. Returns how far it got (`None` when nothing is asked for), and what ended it
 /// early: the workload could not be read, or the drive filled up.
-pub(crate) fn run<F: Ftl<Count>>(
+pub(crate) fn run<F: Ftl<CountingPort>>(
     config: &DeviceConfig,
-    drive: &mut Drive<F, Count>,
+    drive: &mut Drive<F, CountingPort>,
     workload: &dyn SourceFactory,
     seed: u64,
     control: &RunControl,
@@ -92,20 +92,20 @@ impl Goal {
         Self { until, window, window_start: (0, 0), windows: Vec::new(), reached: false }
     }
 
-    fn start<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>) {
+    fn start<F: Ftl<CountingPort>>(&mut self, drive: &Drive<F, CountingPort>) {
         self.window_start = (0, programmed(drive));
     }
 
     /// `written` units have been written since the fill.
     #[inline]
-    fn look<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>, written: u64) {
+    fn look<F: Ftl<CountingPort>>(&mut self, drive: &Drive<F, CountingPort>, written: u64) {
         if written - self.window_start.0 >= self.window {
             self.close_window(drive, written);
         }
     }
 
     #[cold]
-    fn close_window<F: Ftl<Count>>(&mut self, drive: &Drive<F, Count>, written: u64) {
+    fn close_window<F: Ftl<CountingPort>>(&mut self, drive: &Drive<F, CountingPort>, written: u64) {
         let programmed = programmed(drive);
         let (written_before, programmed_before) = self.window_start;
         self.windows.push((programmed - programmed_before) as f64 / (written - written_before) as f64);
@@ -124,11 +124,11 @@ impl Goal {
     }
 }
 
-fn programmed<F: Ftl<Count>>(drive: &Drive<F, Count>) -> u64 {
+fn programmed<F: Ftl<CountingPort>>(drive: &Drive<F, CountingPort>) -> u64 {
     drive.flash.pages_programmed() * u64::from(drive.flash.geometry().slots_per_page)
 }
 
-impl<F: Ftl<Count>> Aging<'_, F> {
+impl<F: Ftl<CountingPort>> Aging<'_, F> {
     fn fill(&mut self, layout: FillLayout) -> Result<(), RunError> {
         let geometry = self.drive.flash.geometry();
         let (logical, slots, per_unit) =

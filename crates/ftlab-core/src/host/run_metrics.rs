@@ -26,8 +26,8 @@ use crate::time::Time;
 /// Busy time of the parts, from a port that keeps time.
 #[derive(Debug, Clone)]
 pub(crate) struct BusyTimes {
-    /// Of each unit by cause.
-    pub(crate) units_ps: Vec<[u64; CAUSES]>,
+    /// Of each lane by cause.
+    pub(crate) lanes_ps: Vec<[u64; CAUSES]>,
     pub(crate) channels_ps: Vec<u64>,
     pub(crate) port_bytes: u64,
     /// When the last command ended: collections may go on after the last completion.
@@ -36,12 +36,12 @@ pub(crate) struct BusyTimes {
 
 impl BusyTimes {
     fn by_cause_ps(&self) -> [u128; CAUSES] {
-        std::array::from_fn(|cause| self.units_ps.iter().map(|unit| u128::from(unit[cause])).sum())
+        std::array::from_fn(|cause| self.lanes_ps.iter().map(|unit| u128::from(unit[cause])).sum())
     }
 
     /// Over `span`, from the first arrival until the drive is idle.
     fn parallelism(&self, span: Time) -> ParallelismSummary {
-        let die_busy_ps: Vec<u64> = self.units_ps.iter().map(|unit| unit.iter().sum()).collect();
+        let die_busy_ps: Vec<u64> = self.lanes_ps.iter().map(|unit| unit.iter().sum()).collect();
         let mean = |ps: &[u64]| {
             let total: u128 = ps.iter().map(|&ps| u128::from(ps)).sum();
             if span.0 > 0 { total as f64 / span.0 as f64 } else { 0.0 }
@@ -284,7 +284,7 @@ pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
     let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
     let ledger = port.ledger();
     let busy = BusyTimes {
-        units_ps: ledger.busy_ps.clone(),
+        lanes_ps: ledger.busy_ps.clone(),
         channels_ps: ledger.channel_busy_ps.clone(),
         port_bytes,
         idle_from,

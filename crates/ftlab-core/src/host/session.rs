@@ -19,9 +19,9 @@ use crate::config::{DeviceConfig, Model, PreconditionPattern};
 use crate::error::{ConfigError, RunError};
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
-use crate::flash::direct::Direct;
-use crate::flash::port::Count;
-use crate::flash::timeline::Timeline;
+use crate::flash::event_port::EventPort;
+use crate::flash::port::CountingPort;
+use crate::flash::reservation_port::ReservationPort;
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
 use crate::host::admission::{AdmissionCounts, Fit, LATEST_NS, fit};
@@ -312,10 +312,10 @@ struct Opening<'a> {
 impl FtlVisitor for Opening<'_> {
     type Output = Result<(Box<dyn SessionCore>, Option<PreconditionSummary>), SessionError>;
 
-    fn visit<F: Ftl<Count>>(self, ftl: F) -> Self::Output {
+    fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         let Opening { config, geometry, options, control } = self;
         let shadow = options.verify.then(|| ShadowStore::new(Splitter::new(geometry).sectors()));
-        let mut drive = Drive::new(ftl, Flash::new(config, geometry, options.verify, Count), shadow);
+        let mut drive = Drive::new(ftl, Flash::new(config, geometry, options.verify, CountingPort), shadow);
         let no_workload = VecSource::new(Vec::new());
         let (precondition, failed) =
             precondition::run(config, &mut drive, &no_workload, options.seed, control);
@@ -326,10 +326,10 @@ impl FtlVisitor for Opening<'_> {
             return Err(SessionError::Interrupted);
         }
         drive.top.reset_counters();
-        let core = if Direct::suits(config, geometry) {
-            opened(config, drive.behind(&Bare, Direct::new(config, geometry, false)))
+        let core = if ReservationPort::suits(config, geometry) {
+            opened(config, drive.behind(&Bare, ReservationPort::new(config, geometry, false)))
         } else {
-            opened(config, drive.behind(&Bare, Timeline::new(config, geometry, false)))
+            opened(config, drive.behind(&Bare, EventPort::new(config, geometry, false)))
         };
         Ok((core, precondition))
     }

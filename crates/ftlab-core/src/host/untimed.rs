@@ -2,7 +2,7 @@
 
 use crate::config::{DeviceConfig, Stop};
 use crate::error::{FlashResult, RunError};
-use crate::flash::port::Count;
+use crate::flash::port::CountingPort;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
 use crate::host::run_metrics::RunMetrics;
@@ -17,9 +17,9 @@ use crate::time::Time;
 ///
 /// # Errors
 /// When a request, the source or the drive is at fault.
-pub(crate) fn run<L: Layer<Count>>(
+pub(crate) fn run<L: Layer<CountingPort>>(
     config: &DeviceConfig,
-    drive: &mut Drive<L, Count>,
+    drive: &mut Drive<L, CountingPort>,
     admission: &mut Admission,
     metrics: &mut RunMetrics,
     options: &RunOptions,
@@ -70,8 +70,8 @@ pub(crate) fn run<L: Layer<Count>>(
 }
 
 /// A request that is not one access.
-fn several<L: Layer<Count>>(
-    drive: &mut Drive<L, Count>,
+fn several<L: Layer<CountingPort>>(
+    drive: &mut Drive<L, CountingPort>,
     request: &Request,
     group: u32,
     splitter: &Splitter,

@@ -20,6 +20,7 @@ pub mod layout;
 mod lru;
 mod runs;
 pub mod scheme;
+mod segments;
 pub mod superblock_order;
 pub mod translation;
 

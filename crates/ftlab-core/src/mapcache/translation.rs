@@ -435,9 +435,8 @@ impl Translation {
         enter("map_penalty_fetch_mean_ns", mean(penalty.fetch, counts.lookups));
         enter("map_penalty_program_mean_ns", mean(penalty.program, counts.lookups));
         enter("map_penalty_rest_mean_ns", mean(penalty.rest, counts.lookups));
-        if penalty.probe > 0.0 {
-            enter("map_penalty_probe_mean_ns", mean(penalty.probe, counts.lookups));
-        }
+        let probe = Reading::RareMean { total: penalty.probe, count: counts.lookups as f64 };
+        enter("map_penalty_probe_mean_ns", probe);
         enter("map_fetch_mean_bytes", mean(counts.fetch_bytes as f64, counts.fetches));
         let report = self.cache.report();
         for (name, chosen) in &report.windows {

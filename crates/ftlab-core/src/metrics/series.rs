@@ -86,6 +86,13 @@ pub enum Reading {
         /// How many it is the sum of.
         count: f64,
     },
+    /// As a mean, of what most drives never have: the column begins when the sum is above 0, and has 0 before.
+    RareMean {
+        /// The sum.
+        total: f64,
+        /// How many it is the sum of.
+        count: f64,
+    },
 }
 
 /// The readings of all columns that parts have, by name.
@@ -251,14 +258,23 @@ impl Recorder {
         let mut before = &none;
         for (row, now) in self.rows.iter().map(|row| &row.totals.parts).enumerate() {
             for (name, reading) in now {
+                if let Reading::RareMean { total: 0.0, .. } = reading {
+                    continue;
+                }
                 let earlier = before.iter().find(|other| other.0 == *name).map(|other| other.1);
                 let value = match (*reading, earlier) {
                     (Reading::Count(now), Some(Reading::Count(before))) => now - before,
-                    (Reading::Mean { total, count }, Some(Reading::Mean { total: sum, count: of })) => {
-                        mean(total - sum, count - of)
-                    }
+                    (
+                        Reading::Mean { total, count } | Reading::RareMean { total, count },
+                        Some(
+                            Reading::Mean { total: sum, count: of }
+                            | Reading::RareMean { total: sum, count: of },
+                        ),
+                    ) => mean(total - sum, count - of),
                     (Reading::Count(value) | Reading::Level(value), _) => value,
-                    (Reading::Mean { total, count }, _) => mean(total, count),
+                    (Reading::Mean { total, count } | Reading::RareMean { total, count }, _) => {
+                        mean(total, count)
+                    }
                 };
                 match columns.iter_mut().find(|column| column.0 == *name) {
                     Some(column) => column.1.push(value),

@@ -333,6 +333,6 @@ pub struct VerifySummary {
 pub struct MemorySummary {
     /// Tables of flash and translation layer.
     pub table_bytes: u64,
-    /// The same for each physical mapping unit; for each logical one with `ftl.kind = "map_only"`.
+    /// The same for each physical mapping unit; for each logical one with `model = "mapping_cache"`.
     pub bytes_per_page: f64,
 }

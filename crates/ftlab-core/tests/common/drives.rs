@@ -2,18 +2,24 @@
 
 use ftlab_core::config::AllocationOrder;
 use ftlab_core::ftl::gc::VictimKind;
+use ftlab_core::ftl::kinds::FtlKind;
+use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
+use ftlab_core::schemes::axes;
 use proptest::collection::SizeRange;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::device;
+use super::{device, of_chosen};
 
 /// A drive of any shape that validation accepts: small, and with enough spare space for every policy.
 pub fn drives() -> impl Strategy<Value = Value> {
     let orders: Vec<String> = AllocationOrder::all().iter().map(ToString::to_string).collect();
     let policies: Vec<&str> = VictimKind::ALL.iter().map(|kind| kind.name()).collect();
+    let layers: Vec<&str> = FtlKind::ALL.iter().map(|kind| kind.name()).collect();
+    let placements: Vec<&str> = PlacementKind::ALL.iter().map(|kind| kind.name()).collect();
+    let kinds = (proptest::sample::select(layers), proptest::sample::select(placements));
     let shape = (1..4_u32, 1..3_u32, 1..3_u32, 1..4_u32, 12..20_u32, 2..7_u32, 0..3_u32, any::<bool>());
     let ftl = (
         proptest::sample::select(policies),
@@ -24,7 +30,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
         proptest::sample::select(vec!["on_write", "on_access"]),
         proptest::sample::select(vec!["fifo", "next_fit"]),
         proptest::sample::select(vec!["none", "dynamic", "static"]),
-        (1..3_u32, any::<bool>(), 1..3_u32, 0..3_u32),
+        (1..3_u32, any::<bool>(), 1..3_u32, 0..3_u32, kinds),
     );
     let rest = (
         proptest::sample::select(vec![
@@ -42,7 +48,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
     (shape, ftl, rest).prop_map(|(shape, ftl, rest)| {
         let (channels, ways, dies, planes, blocks, pages, slot_shift, summary) = shape;
         let (gc, order, striping, plane_choice, open_block, when, free, wear, numbers) = ftl;
-        let (mut streams, high, low, tie) = numbers;
+        let (mut streams, high, low, tie, (kind, placement)) = numbers;
         let (cell, (copyback, independent, command, spare), arrival, (depth, duplex, link), precondition, (blocks_layout, map_cache)) =
             rest;
         // Single units on pages of several leave most of each page empty until collection packs them: that takes
@@ -62,7 +68,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
             "timing": { "read_us": { "lsb": 20, "csb": 30, "msb": 45 }, "program_us": { "lsb": 100, "csb": 300, "msb": 700 },
                 "erase_us": 1000, "bus_mb_per_s": 333, "command_us": f64::from(command) * 0.3, "copyback": copyback,
                 "independent_planes": independent, "transfer_spare": spare },
-            "ftl": { "gc": gc, "gc_low_free_blocks": low, "gc_high_free_blocks": if high { low + 2 } else { 0 },
+            "ftl": { "kind": kind, "placement": placement, "gc": gc, "gc_low_free_blocks": low, "gc_high_free_blocks": if high { low + 2 } else { 0 },
                 "gc_choices": 3, "gc_window": 4, "gc_tie": if tie == 0 { "highest" } else { "lowest" },
                 "gc_open_block": open_block, "gc_when": when, "allocation": order, "striping": striping,
                 "plane_choice": plane_choice, "streams": streams, "summary_page": summary,
@@ -80,14 +86,15 @@ pub fn drives() -> impl Strategy<Value = Value> {
             value["geometry"]["blocks_per_plane"] = json!(blocks + 10);
         }
         value["map_cache"] = map_cache;
+        keep_own_keys(&mut value);
         if value["map_cache"]["kind"] == "cftl" {
             // The least that will do, and what the strategy gives beyond that: filters, bits of blocks, entries.
-            let blocks = device(value.clone()).logical_pages().div_ceil(value["map_cache"]["cftl_block_pages"].as_u64().unwrap());
+            let blocks = device(of_chosen(value.clone())).logical_pages().div_ceil(value["map_cache"]["cftl_block_pages"].as_u64().unwrap());
             let more = value["map_cache"]["bytes"].as_u64().unwrap() - LARGE;
             value["map_cache"]["bytes"] = json!(2048 + blocks.div_ceil(8) + 38 + more);
         }
         value["host"][if arrival == "open" { "outstanding" } else { "queue_depth" }] = json!(depth);
-        value
+        of_chosen(value)
     })
 }
 
@@ -99,10 +106,8 @@ fn map_caches() -> impl Strategy<Value = Value> {
             if kind == "ideal" {
                 return json!({ "kind": kind });
             }
-            let mut map_cache = json!({ "kind": kind, "bytes": ([4096, 5000, 16_000][size]) });
-            if !WITHOUT_COALESCING.contains(&kind) {
-                map_cache["flush_coalesce"] = json!(coalesce);
-            }
+            let bytes = [4096, 5000, 16_000][size];
+            let mut map_cache = json!({ "kind": kind, "bytes": bytes, "flush_coalesce": coalesce });
             match kind {
                 "dftl" | "tpftl" => map_cache["bytes"] = json!(([40, 100, 1000][size])),
                 "cftl" => {
@@ -124,8 +129,15 @@ fn map_caches() -> impl Strategy<Value = Value> {
 /// Enough for every mapping cache, on any of the drives.
 const LARGE: u64 = 1 << 20;
 
-/// Schemes that always write all that they have changed of a translation page.
-const WITHOUT_COALESCING: [&str; 3] = ["full_page", "sftl", "tpftl"];
+/// Take out the keys of schemes that were not chosen.
+fn keep_own_keys(value: &mut Value) {
+    for axis in axes().iter().filter(|axis| !axis.section.is_empty()) {
+        let Some(section) = value.get_mut(axis.section).and_then(Value::as_object_mut) else { continue };
+        let name = section.get(axis.key).and_then(Value::as_str).unwrap_or(axis.schemes[0].name);
+        let scheme = axis.scheme(name).expect("a scheme of the list");
+        section.retain(|key, _| !axis.is_key(key) || scheme.has(key));
+    }
+}
 
 /// Requests of every kind, size and alignment: most small, some over many pages, some without effect.
 pub fn requests() -> impl Strategy<Value = Vec<Request>> {

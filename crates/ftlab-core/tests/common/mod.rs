@@ -16,6 +16,17 @@ pub fn device(value: Value) -> DeviceConfig {
     config
 }
 
+/// `value` without the keys of schemes that it does not choose.
+pub fn of_chosen(mut value: Value) -> Value {
+    for axis in ftlab_core::schemes::axes() {
+        let Some(section) = value.get_mut(axis.section).and_then(Value::as_object_mut) else { continue };
+        let name = section.get(axis.key).and_then(Value::as_str).unwrap_or(axis.schemes[0].name);
+        let chosen = axis.scheme(name).unwrap();
+        section.retain(|key, _| chosen.has(key) || !axis.is_key(key));
+    }
+    value
+}
+
 /// `base` with the keys of `changes` put over it.
 pub fn merged(mut base: Value, changes: Value) -> Value {
     merge(&mut base, changes);

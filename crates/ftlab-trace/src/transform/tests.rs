@@ -486,13 +486,15 @@ fn other_passes_put_chunks_where_the_measured_one_does() {
 #[test]
 fn a_trim_of_the_whole_drive_uses_no_chunk() {
     let trim = Request { op: Op::Trim, lba: 0, sectors: 1 << 31, ..at(0, 0) };
-    let mut requests = vec![trim; 5000];
+    // More than are decoded at a time take half a minute.
+    let trims = if std::env::var_os("FTLAB_LONG").is_some() { 5000 } else { 50 };
+    let mut requests = vec![trim; trims];
     requests.extend([at(0, 1 << 30), at(0, 5 << 20), trim, at(0, 1 << 30)]);
     let write = |lba| at(0, lba);
     let both = Request { sectors: 4096, ..trim };
     for (order, expected) in [
         // Two chunks, of which the trims speak.
-        (Order::Address, [vec![both; 5000], vec![write(2048), write(0), both, write(2048)]].concat()),
+        (Order::Address, [vec![both; trims], vec![write(2048), write(0), both, write(2048)]].concat()),
         (
             Order::FirstTouch,
             vec![write(0), write(2048), Request { lba: 2048, sectors: 2048, ..trim }, write(0)],

@@ -55,11 +55,12 @@ impl Default for StripeKeys {
 
 impl Scheme for Stripe {
     const SUMMARY: &'static str = "Pages in turn over the planes, by their addresses or as they come.";
-    const SOURCE: &'static str = "the usual rule; `plane_choice = \"most_free\"` is that of the Microsoft extension of DiskSim";
+    const SOURCE: &'static str =
+        "the usual rule; `plane_choice = \"most_free\"` is that of the Microsoft extension of DiskSim";
     const CONTRASTS: &'static [Contrast] = &[
         Contrast { key: "striping", value: "\"dynamic\"", with: &[] },
         Contrast { key: "plane_choice", value: "\"most_free\"", with: &["ftl.gc_open_block=shared"] },
-        Contrast { key: "streams", value: "2", with: &["workload.streams=2"] },
+        Contrast { key: "streams", value: "2", with: &[] },
     ];
     type Keys = StripeKeys;
 }

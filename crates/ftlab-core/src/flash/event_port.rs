@@ -1,6 +1,6 @@
 //! The port that keeps time, event by event.
 //!
-//! Resources: each channel moves one transfer at a time; each unit (a die, or a plane where planes work
+//! Resources: each channel moves one transfer at a time; each lane (a die, or a plane where planes work
 //! independently) runs one command at a time, from its first use of the bus until it ends. Phases:
 //!
 //! | command  | bus               | array            | bus  |
@@ -10,11 +10,11 @@
 //! | erase    | command           | tBERS            |      |
 //! | copyback | command           | tR + tPROG       |      |
 //!
-//! A phase that takes no time is left out. Order: a unit runs its commands in order of submission (so the pages of a
+//! A phase that takes no time is left out. Order: a lane runs its commands in order of submission (so the pages of a
 //! block are programmed in order), and waits with the first one until what that one depends on has ended. A bus goes
-//! to a unit that only has a command to send, since that sets an array to work while data cross, and else to the one
-//! that has been ready for it longest. Units ask when they could transfer now, so a bus never idles while one is
-//! ready, and a later transfer never blocks an earlier one. Of what happens at equal times, the unit comes first that has
+//! to a lane that only has a command to send, since that sets an array to work while data cross, and else to the one
+//! that has been ready for it longest. Lanes ask when they could transfer now, so a bus never idles while one is
+//! ready, and a later transfer never blocks an earlier one. Of what happens at equal times, the lane comes first that has
 //! been busy longest: it counts from the submission of the command with which it began to work without a pause. Timers of
 //! the host count from when they were set.
 //!
@@ -50,8 +50,8 @@ struct Node {
     waiter: Waiter,
     /// First edge to the others who wait for this one; most nodes have none.
     edges: u32,
-    /// Unit of a command; `NONE` for a join.
-    unit: u32,
+    /// Lane of a command; `NONE` for a join.
+    lane: u32,
     /// Position in the order in which commands were submitted and timers set.
     number: u64,
     /// Commands in a row, on consecutive pages: more than 1 only where they need no bus.
@@ -130,7 +130,7 @@ enum Phase {
 }
 
 #[derive(Debug, Clone)]
-struct Unit {
+struct Lane {
     /// Nodes of commands that have not started.
     queue: Line,
     /// Node of the command under way; `NONE` when idle.
@@ -141,28 +141,28 @@ struct Unit {
     started: Time,
     /// When the last command ended.
     free_since: Time,
-    /// Number of the command since which the unit has worked without a pause.
+    /// Number of the command since which the lane has worked without a pause.
     row_number: u64,
     transfer: (Time, Time),
     channel: u32,
-    /// In the list of units to be started.
+    /// In the list of lanes to be started.
     marked: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Channel {
-    /// The last transfer ends then, by the number of its unit among equal times.
+    /// The last transfer ends then, by the number of its lane among equal times.
     until: Time,
     number: u64,
     /// How long it takes, until that is accounted for.
     span: Time,
-    /// It brings data out: its end is an event of its unit, and it is under way until then.
+    /// It brings data out: its end is an event of its lane, and it is under way until then.
     is_out: bool,
     /// The end of the last transfer is an event of the channel.
     rings: bool,
-    /// Units that have a command to send.
+    /// Lanes that have a command to send.
     commands: Line,
-    /// Units that have data to transfer.
+    /// Lanes that have data to transfer.
     data: Line,
     /// In the list of channels to be granted.
     marked: bool,
@@ -175,22 +175,22 @@ impl Channel {
     }
 }
 
-/// Keeps simulated time, for drives whose units share channels or not.
+/// Keeps simulated time, for drives whose lanes share channels or not.
 #[derive(Debug, Clone)]
-pub struct Timeline {
+pub struct EventPort {
     now: Time,
     events: EventTree,
-    units: Vec<Unit>,
+    lanes: Vec<Lane>,
     channels: Vec<Channel>,
     nodes: Vec<Node>,
-    /// The node after each in the queue of its unit.
+    /// The node after each in the queue of its lane.
     next_node: Vec<u32>,
-    /// The unit after each in a line for its channel.
-    next_unit: Vec<u32>,
+    /// The lane after each in a line for its channel.
+    next_lane: Vec<u32>,
     free_nodes: Vec<u32>,
     edges: Vec<Edge>,
     free_edges: Vec<u32>,
-    /// Units to be started when the host has had its say.
+    /// Lanes to be started when the host has had its say.
     starts: Vec<u32>,
     /// Free channels to be granted after that.
     grants: Vec<u32>,
@@ -204,25 +204,25 @@ pub struct Timeline {
     ledger: Ledger,
 }
 
-impl Timeline {
+impl EventPort {
     /// An idle drive at time 0. With `log`, commands are collected.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, log: bool) -> Self {
         let timing = &config.timing;
-        let units = if timing.independent_planes { geometry.planes() } else { geometry.dies() };
-        let channel_of = |unit: u32| {
-            let die = if timing.independent_planes { geometry.die_of(PlaneId(unit)) } else { DieId(unit) };
+        let lanes = if timing.independent_planes { geometry.planes() } else { geometry.dies() };
+        let channel_of = |lane: u32| {
+            let die = if timing.independent_planes { geometry.die_of(PlaneId(lane)) } else { DieId(lane) };
             geometry.channel_of(die).0
         };
-        // What collection and wear levelling put into the queue of a unit at once: a read and a program for each page of a
+        // What collection and wear levelling put into the queue of a lane at once: a read and a program for each page of a
         // block of each plane, twice. Queues that need more take it later.
-        let planes = geometry.planes() / units;
+        let planes = geometry.planes() / lanes;
         let burst = 4 * (geometry.pages_per_block() * planes) as usize + 64;
-        let most = (units as usize * burst).min(1 << 16);
+        let most = (lanes as usize * burst).min(1 << 16);
         Self {
             now: Time::ZERO,
-            events: EventTree::new(TIMERS + units + geometry.channels),
-            units: (0..units)
-                .map(|unit| Unit {
+            events: EventTree::new(TIMERS + lanes + geometry.channels),
+            lanes: (0..lanes)
+                .map(|lane| Lane {
                     queue: Line::EMPTY,
                     current: NONE,
                     row: NONE,
@@ -231,7 +231,7 @@ impl Timeline {
                     free_since: Time::ZERO,
                     row_number: 0,
                     transfer: (Time::ZERO, Time::ZERO),
-                    channel: channel_of(unit),
+                    channel: channel_of(lane),
                     marked: false,
                 })
                 .collect(),
@@ -249,18 +249,18 @@ impl Timeline {
                 .collect(),
             nodes: Vec::with_capacity(most),
             next_node: Vec::with_capacity(most),
-            next_unit: vec![NONE; units as usize],
+            next_lane: vec![NONE; lanes as usize],
             free_nodes: Vec::with_capacity(most),
             edges: Vec::with_capacity(most),
             free_edges: Vec::with_capacity(most),
-            starts: Vec::with_capacity(units as usize),
+            starts: Vec::with_capacity(lanes as usize),
             grants: Vec::with_capacity(geometry.channels as usize),
             numbers: 0,
             number: 0,
             ended: Vec::new(),
             finished: Vec::new(),
             spans: Spans::new(config),
-            ledger: Ledger::new(units as usize, geometry.channels as usize, log),
+            ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
         }
     }
 
@@ -270,7 +270,7 @@ impl Timeline {
     }
 
     #[inline]
-    fn new_node(&mut self, unit: u32, count: u32, submission: Submission) -> Ticket {
+    fn new_node(&mut self, lane: u32, count: u32, submission: Submission) -> Ticket {
         self.numbers += 1;
         let number = self.numbers;
         let node = if let Some(node) = self.free_nodes.pop() {
@@ -282,7 +282,7 @@ impl Timeline {
                 pending: 0,
                 waiter,
                 edges: NONE,
-                unit,
+                lane,
                 number,
                 count,
                 submission,
@@ -291,7 +291,7 @@ impl Timeline {
             self.nodes.len() as u32 - 1
         };
         let state = &mut self.nodes[node as usize];
-        state.unit = unit;
+        state.lane = lane;
         state.number = number;
         state.count = count;
         state.submission = submission;
@@ -377,22 +377,22 @@ impl Timeline {
         let state = &mut self.nodes[node as usize];
         state.pending -= 1;
         if state.pending > 0 {
-        } else if state.unit == NONE {
+        } else if state.lane == NONE {
             self.ended.push(node);
         } else {
-            let unit = state.unit;
-            if self.units[unit as usize].phase == Phase::Idle {
-                self.mark(unit);
+            let lane = state.lane;
+            if self.lanes[lane as usize].phase == Phase::Idle {
+                self.mark(lane);
             }
         }
     }
 
     #[inline]
-    fn mark(&mut self, unit: u32) {
-        let state = &mut self.units[unit as usize];
+    fn mark(&mut self, lane: u32) {
+        let state = &mut self.lanes[lane as usize];
         if !state.marked {
             state.marked = true;
-            self.starts.push(unit);
+            self.starts.push(lane);
         }
     }
 
@@ -409,19 +409,19 @@ impl Timeline {
         Time(one.0 * u64::from(count))
     }
 
-    /// Start the next command of an idle unit, if it may go. `last`: no other unit starts before the next event, and no
+    /// Start the next command of an idle lane, if it may go. `last`: no other lane starts before the next event, and no
     /// channel is to be granted so far.
     #[inline(always)]
-    fn start(&mut self, unit: u32, last: bool) {
+    fn start(&mut self, lane: u32, last: bool) {
         let now = self.now;
-        let state = &mut self.units[unit as usize];
+        let state = &mut self.lanes[lane as usize];
         let node = state.queue.first;
         if state.phase != Phase::Idle || node == NONE || self.nodes[node as usize].pending > 0 {
             return;
         }
         state.queue.pop(&self.next_node);
         state.started = now;
-        // A unit that has never worked has been free since 0.
+        // A lane that has never worked has been free since 0.
         if now > state.free_since || now == Time::ZERO {
             state.row_number = self.nodes[node as usize].number;
         }
@@ -431,17 +431,17 @@ impl Timeline {
         let submission = self.submission(node);
         let span = self.spans.bus_in(submission);
         if span == Time::ZERO {
-            self.start_array(unit);
+            self.start_array(lane);
             return;
         }
-        let state = &mut self.units[unit as usize];
+        let state = &mut self.lanes[lane as usize];
         state.phase = Phase::BusIn;
         let channel = state.channel;
         if last && !self.channels[channel as usize].is_wanted() && self.is_free(channel) {
             // The same as asking for it and being the only one to be granted.
-            self.bring_in(channel, unit, submission, span);
+            self.bring_in(channel, lane, submission, span);
         } else {
-            self.ask_bus(unit);
+            self.ask_bus(lane);
         }
     }
 
@@ -452,18 +452,18 @@ impl Timeline {
         !is_out && (until < self.now || (until == self.now && number <= self.number))
     }
 
-    /// Let the array of a unit work. Commands that need no bus and for which nobody waits follow at once, as one
+    /// Let the array of a lane work. Commands that need no bus and for which nobody waits follow at once, as one
     /// event: garbage collection by copyback is many commands and few instants that anyone can see.
-    fn start_array(&mut self, unit: u32) {
-        let mut node = self.units[unit as usize].current;
+    fn start_array(&mut self, lane: u32) {
+        let mut node = self.lanes[lane as usize].current;
         let mut end = self.now + self.array_time(node);
         while self.needs_no_bus(node) && self.nodes[node as usize].waiter == Waiter::NOBODY {
-            let next = self.units[unit as usize].queue.first;
+            let next = self.lanes[lane as usize].queue.first;
             if next == NONE || !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
                 break;
             }
-            self.account(unit, node, end);
-            let state = &mut self.units[unit as usize];
+            self.account(lane, node, end);
+            let state = &mut self.lanes[lane as usize];
             state.queue.pop(&self.next_node);
             state.started = end;
             state.transfer = (end, end);
@@ -471,9 +471,9 @@ impl Timeline {
             node = next;
             end += self.array_time(node);
         }
-        let state = &mut self.units[unit as usize];
+        let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
-        self.events.schedule(TIMERS + unit, end, state.row_number);
+        self.events.schedule(TIMERS + lane, end, state.row_number);
     }
 
     #[inline]
@@ -482,30 +482,30 @@ impl Timeline {
             && matches!(self.submission(node).command(), Command::Copyback | Command::Erase)
     }
 
-    /// The event of a unit: its array has worked, or its data are out.
+    /// The event of a lane: its array has worked, or its data are out.
     #[inline(always)]
-    fn unit_done(&mut self, unit: u32) {
-        let Unit { phase, current, channel, .. } = self.units[unit as usize];
+    fn lane_done(&mut self, lane: u32) {
+        let Lane { phase, current, channel, .. } = self.lanes[lane as usize];
         if phase == Phase::BusOut {
             self.channels[channel as usize].is_out = false;
-            self.complete(unit);
+            self.complete(lane);
             self.mark_channel(channel);
         } else if self.spans.bus_out(self.submission(current)) > Time::ZERO {
-            self.units[unit as usize].phase = Phase::BusOut;
-            self.ask_bus(unit);
+            self.lanes[lane as usize].phase = Phase::BusOut;
+            self.ask_bus(lane);
         } else {
-            self.complete(unit);
+            self.complete(lane);
         }
     }
 
-    fn ask_bus(&mut self, unit: u32) {
-        let Unit { phase, current, channel, .. } = self.units[unit as usize];
+    fn ask_bus(&mut self, lane: u32) {
+        let Lane { phase, current, channel, .. } = self.lanes[lane as usize];
         let has_data = phase == Phase::BusOut || self.submission(current).command() == Command::Program;
         let state = &mut self.channels[channel as usize];
         if has_data {
-            state.data.push(unit, &mut self.next_unit);
+            state.data.push(lane, &mut self.next_lane);
         } else {
-            state.commands.push(unit, &mut self.next_unit);
+            state.commands.push(lane, &mut self.next_lane);
         }
         if self.is_free(channel) {
             self.mark_channel(channel);
@@ -516,7 +516,7 @@ impl Timeline {
 
     /// Somebody waits for the transfer under way to end.
     fn await_channel(&mut self, channel: u32) {
-        let source = TIMERS + self.units.len() as u32 + channel;
+        let source = TIMERS + self.lanes.len() as u32 + channel;
         let state = &mut self.channels[channel as usize];
         if !state.is_out && !state.rings {
             state.rings = true;
@@ -533,37 +533,37 @@ impl Timeline {
         }
     }
 
-    fn start_transfer(&mut self, channel: u32, unit: u32) {
-        let submission = self.submission(self.units[unit as usize].current);
-        if self.units[unit as usize].phase == Phase::BusIn {
+    fn start_transfer(&mut self, channel: u32, lane: u32) {
+        let submission = self.submission(self.lanes[lane as usize].current);
+        if self.lanes[lane as usize].phase == Phase::BusIn {
             let span = self.spans.bus_in(submission);
-            self.bring_in(channel, unit, submission, span);
+            self.bring_in(channel, lane, submission, span);
             if self.channels[channel as usize].is_wanted() {
                 self.await_channel(channel);
             }
         } else {
             let span = self.spans.bus_out(submission);
-            let (end, number) = self.use_bus(channel, unit, span, true);
-            self.events.schedule(TIMERS + unit, end, number);
+            let (end, number) = self.use_bus(channel, lane, span, true);
+            self.events.schedule(TIMERS + lane, end, number);
         }
     }
 
-    /// A unit uses the bus for `span`, and then lets its array work.
+    /// A lane uses the bus for `span`, and then lets its array work.
     #[inline(always)]
-    fn bring_in(&mut self, channel: u32, unit: u32, submission: Submission, span: Time) {
-        let (until, number) = self.use_bus(channel, unit, span, false);
-        let state = &mut self.units[unit as usize];
+    fn bring_in(&mut self, channel: u32, lane: u32, submission: Submission, span: Time) {
+        let (until, number) = self.use_bus(channel, lane, span, false);
+        let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
         // A command that waits for the bus does not hold its die yet.
         state.started = self.now;
-        self.events.schedule(TIMERS + unit, until + self.spans.array(submission), number);
+        self.events.schedule(TIMERS + lane, until + self.spans.array(submission), number);
     }
 
-    /// Returns when the transfer ends, and the number of its unit.
+    /// Returns when the transfer ends, and the number of its lane.
     #[inline(always)]
-    fn use_bus(&mut self, channel: u32, unit: u32, span: Time, is_out: bool) -> (Time, u64) {
+    fn use_bus(&mut self, channel: u32, lane: u32, span: Time, is_out: bool) -> (Time, u64) {
         let until = self.now + span;
-        let holder = &mut self.units[unit as usize];
+        let holder = &mut self.lanes[lane as usize];
         holder.transfer = (self.now, until);
         let number = holder.row_number;
         let state = &mut self.channels[channel as usize];
@@ -588,13 +588,13 @@ impl Timeline {
     }
 
     #[inline(always)]
-    fn complete(&mut self, unit: u32) {
-        let state = &mut self.units[unit as usize];
+    fn complete(&mut self, lane: u32) {
+        let state = &mut self.lanes[lane as usize];
         let last = std::mem::replace(&mut state.current, NONE);
         let mut node = state.row;
         state.phase = Phase::Idle;
         state.free_since = self.now;
-        self.account(unit, last, self.now);
+        self.account(lane, last, self.now);
         // Nobody was waiting for those ahead of the last when they were put in a row; who has come since hears of them now.
         while node != last {
             let next = self.next_node[node as usize];
@@ -602,25 +602,25 @@ impl Timeline {
             node = next;
         }
         self.end(last);
-        if !self.units[unit as usize].queue.is_empty() {
-            self.mark(unit);
+        if !self.lanes[lane as usize].queue.is_empty() {
+            self.mark(lane);
         }
     }
 
-    /// The command that a unit has been running since `started` ends at `end`.
+    /// The command that a lane has been running since `started` ends at `end`.
     #[inline(always)]
-    fn account(&mut self, unit: u32, node: u32, end: Time) {
+    fn account(&mut self, lane: u32, node: u32, end: Time) {
         let cause = self.submission(node).cause_index();
-        let unit_of = unit as usize;
-        self.ledger.busy_ps[unit_of][cause] += end.since(self.units[unit_of].started).0;
+        let lane_of = lane as usize;
+        self.ledger.busy_ps[lane_of][cause] += end.since(self.lanes[lane_of].started).0;
         if self.ledger.log.is_some() {
-            self.note(unit, node, end);
+            self.note(lane, node, end);
         }
     }
 
     #[cold]
-    fn note(&mut self, unit: u32, node: u32, end: Time) {
-        let Unit { started, transfer, channel, .. } = self.units[unit as usize];
+    fn note(&mut self, lane: u32, node: u32, end: Time) {
+        let Lane { started, transfer, channel, .. } = self.lanes[lane as usize];
         let Node { count, submission, .. } = self.nodes[node as usize];
         let span = Time(end.since(started).0 / u64::from(count));
         let Some(log) = &mut self.ledger.log else { return };
@@ -629,7 +629,7 @@ impl Timeline {
             log.push(CommandRecord {
                 command: submission.command(),
                 cause: submission.cause(),
-                die: unit,
+                die: lane,
                 channel,
                 page: u64::from(submission.page().0 + at),
                 start,
@@ -641,46 +641,46 @@ impl Timeline {
 
     #[inline]
     fn enqueue(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
-        let unit = submission.unit();
-        let ticket = self.new_node(unit, count, submission);
-        // What the same unit was given before has ended when this one's turn comes.
-        if after.node != NONE && self.nodes[after.node as usize].unit != unit {
+        let lane = submission.lane();
+        let ticket = self.new_node(lane, count, submission);
+        // What the same lane was given before has ended when this one's turn comes.
+        if after.node != NONE && self.nodes[after.node as usize].lane != lane {
             self.wait_for(ticket.node, after);
         }
-        let state = &mut self.units[unit as usize];
+        let state = &mut self.lanes[lane as usize];
         state.queue.push(ticket.node, &mut self.next_node);
         if state.phase == Phase::Idle {
-            self.mark(unit);
+            self.mark(lane);
         }
         ticket
     }
 }
 
-impl Timeline {
+impl EventPort {
     /// Start what has become able to start.
     #[inline]
     fn settle(&mut self) {
         let mut at = 0;
-        while let Some(&unit) = self.starts.get(at) {
+        while let Some(&lane) = self.starts.get(at) {
             at += 1;
-            self.units[unit as usize].marked = false;
-            self.start(unit, at == self.starts.len() && self.grants.is_empty());
+            self.lanes[lane as usize].marked = false;
+            self.start(lane, at == self.starts.len() && self.grants.is_empty());
         }
         self.starts.clear();
         for at in 0..self.grants.len() {
             let channel = self.grants[at];
             let state = &mut self.channels[channel as usize];
             state.marked = false;
-            let unit = state.commands.pop(&self.next_unit).or_else(|| state.data.pop(&self.next_unit));
-            if let Some(unit) = unit {
-                self.start_transfer(channel, unit);
+            let lane = state.commands.pop(&self.next_lane).or_else(|| state.data.pop(&self.next_lane));
+            if let Some(lane) = lane {
+                self.start_transfer(channel, lane);
             }
         }
         self.grants.clear();
     }
 }
 
-impl FlashPort for Timeline {
+impl FlashPort for EventPort {
     type Ticket = Ticket;
 
     #[inline]
@@ -696,8 +696,8 @@ impl FlashPort for Timeline {
             return first;
         }
         let (a, b) = (&self.nodes[first.node as usize], &self.nodes[second.node as usize]);
-        if a.unit == b.unit && a.unit != NONE {
-            // Units run their commands in order: the later one ends last.
+        if a.lane == b.lane && a.lane != NONE {
+            // Lanes run their commands in order: the later one ends last.
             return if b.number > a.number { second } else { first };
         }
         let nothing =
@@ -725,7 +725,7 @@ impl FlashPort for Timeline {
     }
 }
 
-impl Clock for Timeline {
+impl Clock for EventPort {
     /// Tickets that have not ended.
     type Watch = u32;
 
@@ -778,11 +778,11 @@ impl Clock for Timeline {
             if source < TIMERS {
                 return Some(Step::Timer(source));
             }
-            let unit = source - TIMERS;
-            if (unit as usize) < self.units.len() {
-                self.unit_done(unit);
+            let lane = source - TIMERS;
+            if (lane as usize) < self.lanes.len() {
+                self.lane_done(lane);
             } else {
-                self.transfer_done(unit - self.units.len() as u32);
+                self.transfer_done(lane - self.lanes.len() as u32);
             }
             match self.finished.as_slice() {
                 [] => {}
@@ -817,7 +817,7 @@ impl Clock for Timeline {
     }
 
     fn table_bytes(&self) -> u64 {
-        (self.units.len() * (size_of::<Unit>() + 4 + 32 * (size_of::<Node>() + 4))
+        (self.lanes.len() * (size_of::<Lane>() + 4 + 32 * (size_of::<Node>() + 4))
             + self.channels.len() * size_of::<Channel>()) as u64
     }
 }
@@ -835,7 +835,7 @@ struct EventTree {
     happening: u32,
 }
 
-/// When an event comes. Earlier ones win; of equal times, the one with the lower number; of equal numbers, the unit before
+/// When an event comes. Earlier ones win; of equal times, the one with the lower number; of equal numbers, the lane before
 /// its channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
@@ -862,7 +862,7 @@ const SOURCE_BITS: u32 = 20;
 
 impl EventTree {
     fn new(sources: u32) -> Self {
-        assert!(sources < 1 << SOURCE_BITS, "validated: fewer units and channels");
+        assert!(sources < 1 << SOURCE_BITS, "validated: fewer lanes and channels");
         let leaves = (sources as usize).next_power_of_two();
         Self { front: Key::EMPTY, keys: vec![Key::EMPTY; 2 * leaves], leaves, happening: NONE }
     }

@@ -1,8 +1,8 @@
-//! The port that keeps time where nothing is shared: one unit on each channel.
+//! The port that keeps time where nothing is shared: one lane on each channel.
 //!
-//! A unit runs its commands in order and its bus is free whenever it wants it, so the end of a command is known when it
+//! A lane runs its commands in order and its bus is free whenever it wants it, so the end of a command is known when it
 //! is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has. The
-//! results are those of [`Timeline`](super::timeline::Timeline), to the order of what ends at equal times; but work is accounted
+//! results are those of [`EventPort`](super::event_port::EventPort), to the order of what ends at equal times; but work is accounted
 //! for when it is submitted, so a run has to go on until the drive is idle.
 
 use crate::config::DeviceConfig;
@@ -12,7 +12,7 @@ use crate::geometry::Geometry;
 use crate::metrics::CommandRecord;
 use crate::time::Time;
 
-/// When a command ends, and the number of the command with which its unit began to work without a pause: of equal times,
+/// When a command ends, and the number of the command with which its lane began to work without a pause: of equal times,
 /// the lower number goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct End {
@@ -137,13 +137,13 @@ impl Ends {
     }
 }
 
-/// Keeps simulated time for drives with one unit on each channel.
+/// Keeps simulated time for drives with one lane on each channel.
 #[derive(Debug, Clone)]
-pub struct Direct {
+pub struct ReservationPort {
     now: Time,
-    /// When the last command that each unit was given ends.
+    /// When the last command that each lane was given ends.
     ends_at: Vec<Time>,
-    /// Number of the command since which each unit has worked without a pause.
+    /// Number of the command since which each lane has worked without a pause.
     rows: Vec<u64>,
     /// When each timer rings, and its number.
     timers: [(Time, u64); TIMERS as usize],
@@ -156,11 +156,11 @@ pub struct Direct {
     ledger: Ledger,
 }
 
-impl Direct {
-    /// Whether the drive has one unit on each channel.
+impl ReservationPort {
+    /// Whether the drive has one lane on each channel.
     pub fn suits(config: &DeviceConfig, geometry: &Geometry) -> bool {
-        let units = if config.timing.independent_planes { geometry.planes() } else { geometry.dies() };
-        units == geometry.channels
+        let lanes = if config.timing.independent_planes { geometry.planes() } else { geometry.dies() };
+        lanes == geometry.channels
     }
 
     /// An idle drive at time 0, which this port [`suits`](Self::suits). With `log`, commands are collected.
@@ -184,8 +184,8 @@ impl Direct {
         log.push(CommandRecord {
             command: submission.command(),
             cause: submission.cause(),
-            die: submission.unit(),
-            channel: submission.unit(),
+            die: submission.lane(),
+            channel: submission.lane(),
             page: u64::from(submission.page().0),
             start,
             end,
@@ -194,7 +194,7 @@ impl Direct {
     }
 }
 
-impl FlashPort for Direct {
+impl FlashPort for ReservationPort {
     type Ticket = End;
 
     #[inline]
@@ -209,25 +209,25 @@ impl FlashPort for Direct {
 
     #[inline]
     fn submit(&mut self, submission: Submission, after: End) -> End {
-        let unit = submission.unit() as usize;
-        let free = self.ends_at[unit];
+        let lane = submission.lane() as usize;
+        let free = self.ends_at[lane];
         let start = free.max(after.at).max(self.now);
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let worked = start + bus_in + array;
         let end = worked + bus_out;
         self.numbers += 1;
-        // A unit that has never worked has been free since 0.
+        // A lane that has never worked has been free since 0.
         if start > free || free == Time::ZERO {
-            self.rows[unit] = self.numbers;
+            self.rows[lane] = self.numbers;
         }
-        self.ends_at[unit] = end;
-        self.ledger.busy_ps[unit][submission.cause_index()] += (end - start).0;
-        self.ledger.channel_busy_ps[unit] += (bus_in + bus_out).0;
+        self.ends_at[lane] = end;
+        self.ledger.busy_ps[lane][submission.cause_index()] += (end - start).0;
+        self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0;
         if self.ledger.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
         }
-        End { at: end, number: self.rows[unit] }
+        End { at: end, number: self.rows[lane] }
     }
 
     fn submit_run(&mut self, submission: Submission, count: u32, after: End) -> End {
@@ -235,18 +235,18 @@ impl FlashPort for Direct {
             return (0..count).map(|at| self.submit(submission.ahead(at), after)).max().unwrap_or(after);
         }
         let End { at: end, number } = self.submit(submission, after);
-        let unit = submission.unit() as usize;
+        let lane = submission.lane() as usize;
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let rest = Time((bus_in + array + bus_out).0 * u64::from(count - 1));
         let end = end + rest;
-        self.ends_at[unit] = end;
-        self.ledger.busy_ps[unit][submission.cause_index()] += rest.0;
-        self.ledger.channel_busy_ps[unit] += (bus_in + bus_out).0 * u64::from(count - 1);
+        self.ends_at[lane] = end;
+        self.ledger.busy_ps[lane][submission.cause_index()] += rest.0;
+        self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0 * u64::from(count - 1);
         End { at: end, number }
     }
 }
 
-impl Clock for Direct {
+impl Clock for ReservationPort {
     /// The latest end.
     type Watch = End;
 

@@ -1,0 +1,171 @@
+"""Sessions: a drive that is fed by hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ftlab
+
+DEVICE = ftlab.Device.load("ideal-page").set(
+    "geometry.channels=2",
+    "geometry.ways=2",
+    "geometry.blocks_per_plane=32",
+    "host.link_mb_per_s=600",
+    "precondition.kind=fill",
+)
+
+
+def _table(device: ftlab.Device, rows: int, seed: int = 1) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    units = device.logical_bytes // 4096
+    return {
+        "arrival_ns": np.cumsum(random.integers(0, 200_000, rows)),
+        "op": random.integers(0, 3, rows),
+        "lba": random.integers(0, units - 8, rows) * 8,
+        "sectors": random.integers(1, 64, rows),
+    }
+
+
+@pytest.mark.parametrize("depth", [1, 4, 32])
+def test_a_closed_loop_is_a_run(depth: int) -> None:
+    table = _table(DEVICE, 500)
+    device = DEVICE.with_(host={"arrival": "closed", "queue_depth": depth, "outstanding": 0})
+    run = ftlab.run(device, table, request_log=True, verify=True)
+    with ftlab.Session(device, verify=True) as session:
+        sent = session.send(table, queue_depth=depth)
+    assert run.requests is not None
+    expected = run.requests.rename({"index": "id"})
+    assert sent.columns == expected.columns
+    for column in sent.columns:
+        assert sent[column].to_list() == expected[column].to_list(), column
+    differing = {key for key, value in session.summary.items() if run.summary[key] != value}
+    assert differing <= {"workload", "wall_seconds", "memory"}
+
+
+def test_own_times_are_a_run() -> None:
+    device = DEVICE.with_(host={"arrival": "open", "outstanding": 4})
+    table = _table(device, 500)
+    run = ftlab.run(device, table, request_log=True)
+    assert run.requests is not None
+    sent = ftlab.Session(device).send(table, queue_depth=None)
+    assert sent["end_ns"].to_list() == run.requests["end_ns"].to_list()
+
+    # Fed one by one, each completion fetched as it comes.
+    session = ftlab.Session(device)
+    ends: list[int] = []
+    names = ("read", "write", "trim")
+    for at, op, lba, sectors in zip(*(np.asarray(table[key]).tolist() for key in table), strict=True):
+        ends += session.advance(at)["end_ns"].to_list()
+        session.submit(names[op], lba, sectors, at_ns=at)
+    while (completion := session.next_event()) is not None:
+        ends.append(round(completion.end_ns))
+    assert ends == run.requests["end_ns"].to_list()
+
+
+def test_a_gap_follows_each_completion() -> None:
+    table = _table(DEVICE, 20)
+    sent = ftlab.Session(DEVICE).send(pl.DataFrame(table), gap_ns=5000)
+    assert (sent["arrival_ns"][1:] - sent["end_ns"][:-1]).to_list() == [5000] * 19
+
+
+def test_forks_go_on_alike() -> None:
+    session = ftlab.Session(DEVICE)
+    session.send(_table(DEVICE, 200), queue_depth=4)
+    forks = [session.fork(), session.fork()]
+    session.send(_table(DEVICE, 300, seed=2), queue_depth=8)
+    one, other = (fork.send(_table(DEVICE, 200, seed=3), queue_depth=4) for fork in forks)
+    assert one.equals(other)
+    assert forks[0].now_ns == forks[1].now_ns
+    assert forks[0].close() == forks[1].close()
+
+
+REFUSED: dict[str, Callable[[ftlab.Session], object]] = {
+    "arrive at 9000": lambda session: session.submit("write", 0, 8, at_ns=9000),
+    "beyond the end of the drive": lambda session: session.submit("read", session.sectors - 1, 2),
+    "needs at least one sector": lambda session: session.submit("read", 0, 0),
+    "request 7 does not exist": lambda session: session.wait(7),
+    "cannot go back to 9999 ns": lambda session: session.advance(9999),
+    "reach beyond": lambda session: session.send({"op": ["read"], "lba": [session.sectors], "sectors": [1]}),
+    "after more than 106 days": lambda session: session.advance(2**63),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_refused_changes_nothing(message: str) -> None:
+    session = ftlab.Session(DEVICE)
+    session.advance(10_000)
+    first = session.submit("write", 0, 8, at_ns=20_000)
+    with pytest.raises(ftlab.SessionError, match=message) as raised:
+        REFUSED[message](session)
+    assert isinstance(raised.value, ftlab.InputError)
+    assert (session.now_ns, session.outstanding) == (10_000, 1)
+    assert session.submit("write", 8, 8) == first + 1
+    assert session.wait(first).arrival_ns == 20_000
+    assert session.outstanding == 1
+    assert session.close()["host"]["completed"] == 2
+
+
+def test_a_closed_session_says_so() -> None:
+    session = ftlab.Session(DEVICE)
+    session.submit("flush")
+    summary = session.close()
+    assert session.summary is summary
+    calls: list[Callable[[], object]] = [
+        lambda: session.submit("write", 0, 8),
+        session.next_event,
+        session.advance,
+        session.fork,
+        session.close,
+        lambda: session.send({"op": ["read"], "lba": [0], "sectors": [1]}),
+        lambda: session.now_ns,
+    ]
+    for call in calls:
+        with pytest.raises(ftlab.SessionError, match="closed"):
+            call()
+
+
+def test_devices_without_a_clock_have_no_session() -> None:
+    with pytest.raises(ftlab.ConfigError, match=r"ftl\.kind.*map_only.*session"):
+        ftlab.Session("map-cache-model")
+    with pytest.raises(ftlab.ConfigError, match=r"precondition\.pattern"):
+        ftlab.Session(DEVICE.set("precondition.kind=steady", "precondition.pattern=workload"))
+
+
+def test_options_are_checked() -> None:
+    session = ftlab.Session(DEVICE)
+    table = {"op": ["read"], "lba": [0], "sectors": [1]}
+    with pytest.raises(ftlab.ConfigError, match="queue_depth = 0"):
+        session.send(table, queue_depth=0)
+    with pytest.raises(ftlab.ConfigError, match="gap_ns = -1"):
+        session.send(table, gap_ns=-1)
+    with pytest.raises(ftlab.InputError, match="op = 'erase'"):
+        session.submit("erase", 0, 8)
+    with pytest.raises(ftlab.InputError, match="column 'lba' is missing"):
+        session.send({"op": ["read"], "sectors": [1]})
+    assert session.send({"op": [], "lba": [], "sectors": []}).height == 0
+
+
+def test_two_threads_do_not_feed_one_session_at_once() -> None:
+    session = ftlab.Session(DEVICE)
+    table, refused, done = _table(DEVICE, 200_000), list[str](), threading.Event()
+
+    def send() -> None:
+        session.send(table, queue_depth=8)
+        done.set()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    while not done.is_set():
+        try:
+            assert session.now_ns >= 0
+        except ftlab.SessionError as error:
+            refused.append(str(error))
+    thread.join()
+    assert set(refused) == {"the session is in use by another thread"}
+    assert session.summary["host"]["completed"] == 200_000
