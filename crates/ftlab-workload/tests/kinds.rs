@@ -42,7 +42,7 @@ const OWN: &[(&str, &str, &str, &str, &str)] = &[
     ("sequential", "footprint_bytes", "\"1MiB\"", "\"2MiB\"", "{}"),
     ("phone_sqlite", "footprint_bytes", "\"290MiB\"", "\"300MiB\"", "{}"),
     ("phone_media", "footprint_bytes", "\"2400MiB\"", "\"2500MiB\"", r#"{"requests":100000}"#),
-    ("web_cache", "footprint_bytes", "\"500MiB\"", "\"2GiB\"", "{}"),
+    ("web_cache", "footprint_bytes", "\"441MiB\"", "\"2GiB\"", r#"{"requests":30000}"#),
     ("web_search", "footprint_bytes", "\"1GiB\"", "\"2GiB\"", "{}"),
     ("jesd219", "trim_fraction", "0", "0.2", r#"{"jesd219":{"profile":"client"}}"#),
     ("jesd219", "flush_fraction", "0", "0.2", r#"{"jesd219":{"profile":"client"}}"#),
