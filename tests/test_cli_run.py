@@ -188,7 +188,10 @@ def test_lists() -> None:
     assert {workload["name"] for workload in ftlab("workloads", "--json").json} >= {"zipf", "disksim-rw5m"}
     schemes = ftlab("schemes", "--json").json
     assert {scheme["name"] for scheme in schemes if scheme["key"] == "ftl.gc"} >= {"greedy", "d_choices"}
-    assert all(scheme["source"] and scheme["summary"] for scheme in schemes)
+    assert all(scheme["summary"] for scheme in schemes)
+    algorithms = {"ftl.kind", "ftl.gc", "ftl.placement", "map_cache.kind"}
+    assert all(scheme["source"] for scheme in schemes if scheme["key"] in algorithms)
+    assert algorithms <= {scheme["key"] for scheme in schemes}
     for command in ("devices", "workloads", "schemes"):
         ran = ftlab(command)
         assert ran.status == 0
@@ -208,7 +211,12 @@ def test_every_device_preset_runs() -> None:
             "--set",
             "ftl.over_provisioning=0.2",
         )
-        more = ("--set", "precondition.free_blocks=4", "--set", "ftl.gc_choices=4")
+        described = ftlab("devices", device["name"], "--json").json["device"]
+        more: tuple[str, ...] = ()
+        if described.get("precondition", {}).get("kind") == "free_blocks":
+            more += ("--set", "precondition.free_blocks=4")
+        if described.get("ftl", {}).get("gc") == "d_choices":
+            more += ("--set", "ftl.gc_choices=4")
         # A model of the mapping cache alone holds no data that could be verified.
         checked = () if device["name"] == "map-cache-model" else ("--verify",)
         ran = ftlab(

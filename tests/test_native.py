@@ -29,11 +29,14 @@ def stubbed() -> dict[str, ast.AST]:
     for node in ast.parse(STUB.read_text()).body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             found[node.name] = node
-            found |= {f"{node.name}.{item.name}": item for item in node.body if isinstance(item, ast.FunctionDef)}
+            methods = [item for item in node.body if isinstance(item, ast.FunctionDef)]
+            found |= {f"{node.name}.{item.name}": item for item in methods if not item.name.startswith("_")}
         elif isinstance(node, ast.FunctionDef):
             found[node.name] = node
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node
+            # An alias of the stub alone begins with one underscore.
+            if not re.match(r"_[^_]", node.target.id):
+                found[node.target.id] = node
     return found
 
 

@@ -35,7 +35,7 @@ def _table(device: ftlab.Device, rows: int, seed: int = 1) -> dict[str, Any]:
 @pytest.mark.parametrize("depth", [1, 4, 32])
 def test_a_closed_loop_is_a_run(depth: int) -> None:
     table = _table(DEVICE, 500)
-    device = DEVICE.with_(host={"arrival": "closed", "queue_depth": depth, "outstanding": 0})
+    device = DEVICE.with_(host={"arrival": "closed", "queue_depth": depth})
     run = ftlab.run(device, table, request_log=True, verify=True)
     with ftlab.Session(device, verify=True) as session:
         sent = session.send(table, queue_depth=depth)
@@ -131,7 +131,7 @@ def test_a_closed_session_says_so() -> None:
 
 
 def test_devices_without_a_clock_have_no_session() -> None:
-    with pytest.raises(ftlab.ConfigError, match=r"ftl\.kind.*map_only.*session"):
+    with pytest.raises(ftlab.ConfigError, match=r"model.*mapping_cache.*session"):
         ftlab.Session("map-cache-model")
     with pytest.raises(ftlab.ConfigError, match=r"precondition\.pattern"):
         ftlab.Session(DEVICE.set("precondition.kind=steady", "precondition.pattern=workload"))

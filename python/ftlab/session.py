@@ -90,7 +90,7 @@ class Session:
             verify: Keep a version of every sector and check every read against it.
 
         Raises:
-            ConfigError: The device makes no sense, has no clock (``ftl.kind = "map_only"``), or is preconditioned by a
+            ConfigError: The device is refused, has no clock (``ftl.kind = "map_only"``), or is preconditioned by a
                 workload.
             RunError: The drive filled up while it was preconditioned.
         """
@@ -113,7 +113,7 @@ class Session:
 
     @property
     def outstanding(self) -> int:
-        """Requests that were submitted and whose completion was not told."""
+        """Requests that were submitted and whose completion was not returned."""
         return self._native.outstanding
 
     @property
@@ -164,16 +164,16 @@ class Session:
 
         Raises:
             SessionError: The session is closed.
-            RunError: The drive has failed, and all that it had begun was told.
+            RunError: The drive has failed, and all completions of what it had begun were returned.
         """
         row = self._native.next_event()
         return None if row is None else _completion(row)
 
     def wait(self, id: int) -> Completion:
-        """Let time pass until one request has completed. Other completions are told by the next calls.
+        """Let time pass until one request has completed. The next calls return other completions.
 
         Raises:
-            SessionError: There is no such request, its completion was told already, or the session is closed.
+            SessionError: There is no such request, its completion was returned already, or the session is closed.
             RunError: The drive has failed.
         """
         return _completion(self._native.wait(whole("id", id)))
@@ -191,7 +191,7 @@ class Session:
 
         Raises:
             SessionError: The time has passed, or the session is closed.
-            RunError: The drive has failed, and all that it had begun was told.
+            RunError: The drive has failed, and all completions of what it had begun were returned.
         """
         return _frame(self._native.advance(whole_or_none("until_ns", until_ns)))
 
@@ -213,7 +213,7 @@ class Session:
             SessionError: A request is beyond the drive or empty, or its time is before another one's: nothing was sent.
                 Or the session is closed.
             InputError: The table cannot be read.
-            ConfigError: An option makes no sense.
+            ConfigError: An option is refused.
             RunError: The drive has failed.
         """
         depth = whole_or_none("queue_depth", queue_depth, 1, _DEPTH)

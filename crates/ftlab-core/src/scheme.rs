@@ -134,6 +134,8 @@ pub trait Choice: Sized + Serialize {
     const SECTION: &'static str;
     /// The key that chooses, such as `gc`.
     const KEY: &'static str;
+    /// What it chooses, in a sentence.
+    const ABOUT: &'static str;
     /// Its plain names.
     type Kind: Copy + Default + DeserializeOwned + JsonSchema;
 
@@ -223,7 +225,10 @@ impl<'de, C: Choice> Visitor<'de> for ChoiceVisitor<C> {
 /// The schema of an axis: its key, and the keys of all schemes, each with the names of those that have it.
 pub fn schema<C: Choice>(generator: &mut SchemaGenerator) -> schemars::Schema {
     let mut all = serde_json::Map::new();
-    all.insert(C::KEY.into(), generator.subschema_for::<C::Kind>().to_value());
+    let mut chooses = generator.subschema_for::<C::Kind>();
+    chooses.insert("description".into(), C::ABOUT.trim().into());
+    chooses.insert("default".into(), C::name(C::Kind::default()).into());
+    all.insert(C::KEY.into(), chooses.to_value());
     for (scheme, keys) in C::key_schemas(generator) {
         for (name, about) in properties(&keys) {
             let entry = all.entry(name.clone()).or_insert_with(|| about.clone());
@@ -406,6 +411,7 @@ macro_rules! axis {
         impl $crate::scheme::Choice for $Choice {
             const SECTION: &'static str = $section;
             const KEY: &'static str = $key;
+            const ABOUT: &'static str = concat!($($about),+);
             type Kind = $Kind;
 
             fn name(kind: $Kind) -> &'static str {

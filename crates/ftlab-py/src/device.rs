@@ -73,10 +73,10 @@ impl Device {
 
     /// A device with one layer laid over this one, whose parts come from several places: pairs of a JSON object and its
     /// place in errors.
-    fn layered(&self, parts: Vec<(String, String)>) -> PyResult<Self> {
+    fn layered(&self, layers: Vec<(String, String)>) -> PyResult<Self> {
         let mut document = self.document.clone();
-        let parsed: Vec<_> = parts.iter().map(|(json, _)| parsed_json(json)).collect::<PyResult<_>>()?;
-        let layer = parts.iter().map(|(_, label)| label.as_str()).zip(&parsed);
+        let parsed: Vec<_> = layers.iter().map(|(json, _)| parsed_json(json)).collect::<PyResult<_>>()?;
+        let layer = layers.iter().map(|(_, label)| label.as_str()).zip(&parsed);
         document.merge_layer(layer).map_err(|problems| errors::config(&problems))?;
         Self::checked(document)
     }

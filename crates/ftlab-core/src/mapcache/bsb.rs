@@ -184,7 +184,11 @@ impl Scheme for Bsb {
         Contrast { key: "rank", value: "\"units\"", with: &["map_cache.bytes=16384"] },
         Contrast { key: "window_inclusive", value: "true", with: &["map_cache.bytes=16384"] },
         Contrast { key: "charge_headers", value: "true", with: &["map_cache.bytes=16384"] },
-        Contrast { key: "flush_coalesce", value: "true", with: &["map_cache.bytes=16384"] },
+        Contrast {
+            key: "flush_coalesce",
+            value: "true",
+            with: &["map_cache.bytes=4096", "map_cache.candidates=[\"tafp_64\"]"],
+        },
     ];
     type Keys = BsbKeys;
 }
