@@ -33,10 +33,13 @@ def stubbed() -> dict[str, ast.AST]:
             found |= {f"{node.name}.{item.name}": item for item in methods if not item.name.startswith("_")}
         elif isinstance(node, ast.FunctionDef):
             found[node.name] = node
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            # An alias of the stub alone begins with one underscore.
-            if not re.match(r"_[^_]", node.target.id):
-                found[node.target.id] = node
+        # An alias of the stub alone begins with one underscore.
+        elif (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and not re.match(r"_[^_]", node.target.id)
+        ):
+            found[node.target.id] = node
     return found
 
 
