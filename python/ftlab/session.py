@@ -90,7 +90,7 @@ class Session:
             verify: Keep a version of every sector and check every read against it.
 
         Raises:
-            ConfigError: The device is refused, has no clock (``ftl.kind = "map_only"``), or is preconditioned by a
+            ConfigError: The device is refused, has no clock (``model = "mapping_cache"``), or is preconditioned by a
                 workload.
             RunError: The drive filled up while it was preconditioned.
         """
