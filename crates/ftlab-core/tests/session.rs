@@ -1,7 +1,7 @@
 //! Sessions: a drive that is fed request by request is the drive of a run.
 
 use crate::common::drives::{cases, drives, requests_of};
-use crate::common::{Log, device, ftl_kinds, merged, small};
+use crate::common::{Log, device, ftl_kinds, merged, of_chosen, small};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Op, Request, VecSource};
