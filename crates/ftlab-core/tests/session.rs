@@ -117,7 +117,8 @@ fn with_host(drive: &Value, host: &Value) -> DeviceConfig {
         drive["host"].as_object_mut().unwrap().remove(key);
     }
     // The host is what this is about: drives need not be aged for long.
-    device(merged(drive, json!({ "host": host, "precondition": { "max_drive_writes": 2 } })))
+    let changes = json!({ "host": host, "precondition": { "max_drive_writes": 2 } });
+    device(of_chosen(merged(drive, changes)))
 }
 
 proptest! {
