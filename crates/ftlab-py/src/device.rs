@@ -146,8 +146,10 @@ pub(crate) fn presets(kind: &str) -> PyResult<Vec<(&'static str, &'static str)>>
     Ok(preset_files(kind_of(kind)?).iter().map(|preset| (preset.name, preset.text)).collect())
 }
 
-/// Every scheme that a device file can name: dictionaries with `key`, `name`, `summary`, `source`, `keys` (dictionaries with
-/// `name`, `doc` and the `default` as JSON) and `contrasts` (a key, another value, and assignments that make it matter).
+/// Every scheme that a device file can name: dictionaries with `key`, `name`, `summary`, `source`, `keys` and `contrasts`.
+///
+/// `keys` are dictionaries with `name`, `doc` and the `default` as JSON. `contrasts` are a key, another value, and
+/// assignments that make it matter.
 #[pyfunction]
 pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let mut rows = Vec::new();
