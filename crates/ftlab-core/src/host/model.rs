@@ -441,7 +441,8 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         let slot = &self.slots[at as usize];
         let (request, group) = (slot.request(), slot.index as u32);
         let mut watch = C::Watch::default();
-        let result = if let Some(access) = self.splitter.single(&request, group) {
+        let result = if self.splitter.is_single(&request) {
+            let access = self.splitter.single(&request, group);
             self.access(&request, request.lba, &access, &mut watch, at)
         } else {
             self.access_several(&request, group, &mut watch, at)

@@ -34,19 +34,25 @@ impl Splitter {
         Lpn((lba >> self.unit_shift) as u32)
     }
 
-    /// The access of `request`, group number `group`, when it is a single one, as most are where pages are large: the same as the only item of
-    /// [`split`](Self::split).
+    /// Whether `request` is a single access, as most are where pages are large.
     #[inline(always)]
-    pub fn single(&self, request: &Request, group: u32) -> Option<Access<'static>> {
-        let Request { lba, sectors, stream, .. } = *request;
+    pub fn is_single(&self, request: &Request) -> bool {
+        let Request { lba, sectors, .. } = *request;
         let within = lba as u32 & (self.page_sectors - 1);
-        if sectors == 0 || sectors > self.page_sectors - within || lba + u64::from(sectors) > self.sectors {
-            return None;
-        }
+        sectors != 0 && sectors <= self.page_sectors - within && lba + u64::from(sectors) <= self.sectors
+    }
+
+    /// The access of a `request` that is a single one, group number `group`: the only item of [`split`](Self::split).
+    ///
+    /// Built in its place and not returned in an option: a copy would be read whole soon after it was written part by part,
+    /// and wait for every cache miss ahead of it.
+    #[inline(always)]
+    pub fn single(&self, request: &Request, group: u32) -> Access<'static> {
+        let Request { lba, sectors, stream, .. } = *request;
         let unit_mask = (1 << self.unit_shift) - 1;
         let first_sector = lba as u32 & unit_mask;
         let units = (first_sector + sectors + unit_mask) >> self.unit_shift;
-        Some(Access {
+        Access {
             lpn: self.unit(lba),
             units,
             first_sector,
@@ -57,7 +63,7 @@ impl Splitter {
             cause: Cause::Host,
             parts: &[],
             versions: &[],
-        })
+        }
     }
 
     /// The accesses of `request`, group number `group`, in ascending order, each with its first sector. A request that reaches the end of

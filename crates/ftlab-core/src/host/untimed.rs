@@ -38,7 +38,8 @@ pub(crate) fn run<L: Layer<CountingPort>>(
         }
         let request = *admission.request();
         let group = admission.index() as u32;
-        if let Some(access) = splitter.single(&request, group) {
+        if splitter.is_single(&request) {
+            let access = splitter.single(&request, group);
             drive.access(request.op, request.lba, &access, ()).map_err(|error| *error)?;
             metrics.accessed(request.op, access.units);
         } else {
