@@ -23,7 +23,7 @@ impl Time {
 
     /// `us` microseconds, rounded to the picosecond. Negative and absurd values are refused by the configuration.
     pub fn from_us(us: f64) -> Self {
-        Time((us * 1e6).round() as u64)
+        Time(nearest(us * 1e6))
     }
 
     /// Nanoseconds, rounded to the nearest.
@@ -66,8 +66,20 @@ impl Sub for Time {
     }
 }
 
-/// Half of the range of time, as which no span should come out.
-const LONG_PS: f64 = (1_u64 << 63) as f64;
+/// Half of the range, which whole numbers with a sign still have.
+const LARGE: f64 = (1_u64 << 63) as f64;
+
+/// The whole number nearest to `x`, which is not negative; halves round up. The same as `x.round() as u64`.
+#[inline]
+pub fn nearest(x: f64) -> u64 {
+    if x < LARGE {
+        // Rounded by hand: without the instructions of newer processors, `round` and unsigned numbers are detours.
+        let whole = x as i64;
+        (whole + i64::from(x - whole as f64 >= 0.5)) as u64
+    } else {
+        x.round() as u64
+    }
+}
 
 /// A transfer rate that gives exact spans: bytes to picoseconds, rounded once per transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,14 +96,7 @@ impl Rate {
     /// How long `bytes` take.
     #[inline]
     pub fn span(self, bytes: u64) -> Time {
-        let exact = bytes as f64 * self.ps_per_byte;
-        if exact < LONG_PS {
-            // Rounded by hand: without the instructions of newer processors, `round` and unsigned numbers are detours.
-            let whole = exact as i64;
-            Time((whole + i64::from(exact - whole as f64 >= 0.5)) as u64)
-        } else {
-            Time(exact.round() as u64)
-        }
+        Time(nearest(bytes as f64 * self.ps_per_byte))
     }
 
     /// Whether transfers take no time at all.
@@ -110,6 +115,24 @@ mod tests {
         let rate = Rate::from_mb_per_s(2400.0);
         assert_eq!(rate.span(16384), Time(6_826_667));
         assert_eq!(Rate::from_mb_per_s(40.0).span(4224).as_ns(), 105_600);
+    }
+
+    #[test]
+    fn the_nearest_number_is_that_of_the_library() {
+        let mut rng = crate::rng::Rng::new(1, "nearest");
+        let halves = (0..200).map(|half| f64::from(half) / 2.0);
+        let edges = [
+            0.499_999_999_999_999_94,
+            4_503_599_627_370_495.5,
+            9_007_199_254_740_993.0,
+            9.3e18,
+            1.8e19,
+            2e19,
+        ];
+        let others = (0..10_000).map(|_| rng.unit() * 2.0_f64.powi(rng.below(66) as i32));
+        for x in halves.chain(edges).chain(others) {
+            assert_eq!(nearest(x), x.round() as u64, "{x}");
+        }
     }
 
     #[test]
