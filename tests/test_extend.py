@@ -29,10 +29,17 @@ SOURCES = (
     "workloads",
 )
 LONG = "FTLAB_LONG" in os.environ
+# As all tests are built: what is compiled of libraries is shared.
+PROFILE = ("--release", "--config", str(ROOT / "tests" / "profile.toml"))
 
 
 def _description(name: str) -> dict[str, Any]:
     return tomllib.loads((EXTEND / name / "addition.toml").read_text(encoding="utf-8"))
+
+
+def _inserts(description: dict[str, Any]) -> list[dict[str, str]]:
+    """What is put into files that are there: the line of a list, or several lines of one file."""
+    return [*([description["line"]] if "line" in description else []), *description.get("insert", [])]
 
 
 def _copy(name: str) -> Path:
@@ -60,19 +67,20 @@ def _copy(name: str) -> Path:
 
 def _apply(name: str, copy: Path) -> None:
     description = _description(name)
-    assert set(description) <= {"file", "line", "contract"}, name
+    assert set(description) <= {"file", "line", "insert", "contract"}, name
     if "file" in description:
         target = copy / description["file"]["to"]
         assert not target.exists(), f"{name}: {target} is there already"
         shutil.copy2(EXTEND / name / description["file"]["copy"], target)
     if "line" in description:
-        line = description["line"]
-        assert "\n" not in line["text"], f"{name}: more than a line"
-        listed = copy / line["file"]
-        before = listed.read_text(encoding="utf-8").split("\n")
-        assert before.count(line["after"]) == 1, f"{name}: {line['after']!r} is not in {line['file']} once"
-        at = before.index(line["after"]) + 1
-        listed.write_text("\n".join([*before[:at], line["text"], *before[at:]]), encoding="utf-8")
+        assert "\n" not in description["line"]["text"], f"{name}: more than a line"
+    for insert in _inserts(description):
+        changed = copy / insert["file"]
+        before = changed.read_text(encoding="utf-8").split("\n")
+        assert before.count(insert["after"]) == 1, f"{name}: {insert['after']!r} is not in {insert['file']} once"
+        at = before.index(insert["after"]) + 1
+        lines = insert["text"].strip("\n").split("\n")
+        changed.write_text("\n".join([*before[:at], *lines, *before[at:]]), encoding="utf-8")
 
 
 def _touched(copy: Path) -> dict[str, list[str]]:
@@ -102,7 +110,7 @@ def _touched(copy: Path) -> dict[str, list[str]]:
 def _cargo(copy: Path, *arguments: str) -> None:
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
     done = subprocess.run(
-        ["cargo", *arguments, "--offline", "--quiet"],  # noqa: S607 - the one that builds everything else
+        ["cargo", arguments[0], *PROFILE, *arguments[1:], "--offline", "--quiet"],  # noqa: S607 - the one that builds everything else
         cwd=copy,
         env=environment,
         capture_output=True,
@@ -113,7 +121,7 @@ def _cargo(copy: Path, *arguments: str) -> None:
 
 
 @pytest.mark.parametrize("name", ADDITIONS)
-def test_an_addition_is_a_file_and_a_line(name: str) -> None:
+def test_an_addition_is_one_file_and_a_line_at_most(name: str) -> None:
     description = _description(name)
     expected = {"addition.toml"} | ({description["file"]["copy"]} if "file" in description else set())
     assert {path.name for path in (EXTEND / name).iterdir()} == expected
@@ -123,7 +131,11 @@ def test_an_addition_is_a_file_and_a_line(name: str) -> None:
     new = [file for file in touched if not (ROOT / file).is_file()]
     changed = {file: lines for file, lines in touched.items() if (ROOT / file).is_file()}
     assert new == ([description["file"]["to"]] if "file" in description else [])
-    assert changed == ({description["line"]["file"]: [description["line"]["text"]]} if "line" in description else {})
+    inserts = _inserts(description)
+    # A new file has its line in a list, or what is there already changes in one place.
+    assert len({insert["file"] for insert in inserts}) == 1, name
+    assert not ("file" in description and "insert" in description), name
+    assert changed == {inserts[0]["file"]: [line for each in inserts for line in each["text"].strip("\n").split("\n")]}
     assert f"| `{name}` |" in (EXTEND / "README.md").read_text(encoding="utf-8")
     if LONG:
         _cargo(copy, "test", *description["contract"]["test"])
