@@ -26,12 +26,12 @@ endif
 RUST_SOURCES := $(shell find crates devices workloads -type f -not -path '*/target/*') Cargo.toml Cargo.lock
 
 # Files whose modules come from a line in a list, which the formatter cannot follow.
-LISTED := $(wildcard crates/ftlab-trace/src/formats/*.rs crates/ftlab-workload/src/kinds/*.rs examples/extend/*/*.rs)
+LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/ftl/gc/*.rs \
+  crates/ftlab-core/src/ftl/placement/*.rs crates/ftlab-trace/src/formats/*.rs crates/ftlab-workload/src/kinds/*.rs \
+  examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-programs test-rust test-python lint lint-rust lint-python format bench test-long docs lock clean
-# Files that the list of their axis names: cargo fmt does not find them by itself.
-LISTED = $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/ftl/gc/*.rs crates/ftlab-core/src/ftl/placement/*.rs)
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -53,11 +53,18 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
 	@$(BIN)/pip install --quiet --requirement requirements-dev.txt
 	@touch $@
 
-# An editable install: changes of Python files need no new build.
+# An editable install: changes of Python files need no new build. The last one stands, fast or checked.
+MATURIN = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 $(VENV)/.built: $(RUST_SOURCES) pyproject.toml README.md $(VENV)/.run
 	@echo "== building ftlab (release): about two minutes the first time"
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked >$(VENV)/build.log 2>&1 \
-	  || { cat $(VENV)/build.log; exit 1; }
+	@$(MATURIN) >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@rm -f $(VENV)/.checked
+	@touch $@
+
+$(VENV)/.checked: $(RUST_SOURCES) tests/profile.toml pyproject.toml README.md $(VENV)/.run
+	@echo "== building ftlab (as the tests)"
+	@$(MATURIN) --config tests/profile.toml >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@rm -f $(VENV)/.built
 	@touch $@
 
 demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FORMAT=name) runs a recording
@@ -67,12 +74,13 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 	@echo "== The same without the trims of deleted files: make demo DEMO_SET=\"--transform 'filter ops=read,write,flush'\""
 	@echo "== Try next: $(BIN)/ftlab report out/demo; $(BIN)/ftlab devices; $(BIN)/ftlab run --help; docs/guides/tutorial.md"
 
-# Libraries are compiled once, for the extension and for the tests: our own crates are checked more strictly in these.
+# Everything is compiled once, for the extension and for the tests.
 STRICT := --release --config tests/profile.toml --workspace --locked --quiet
 
 # Python's packages are fetched while Rust compiles, and types are checked beside lints: two steps at a time.
 test: ## everything that must hold before a change is merged
-	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev $(VENV)/.built
+	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev
+	@$(MAKE) --no-print-directory $(VENV)/.checked
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint
 	@$(MAKE) --no-print-directory test-rust test-python
 
@@ -84,7 +92,7 @@ test-rust:
 	@echo "== cargo test"
 	@cargo test $(STRICT) --tests
 
-test-python: $(VENV)/.built $(VENV)/.dev
+test-python: $(VENV)/.checked $(VENV)/.dev
 	@echo "== pytest"
 	@$(BIN)/pytest --numprocesses auto
 
@@ -96,7 +104,7 @@ lint-rust: $(BIN)/python
 	@cargo fmt --all --check -- $(LISTED)
 	@VIRTUAL_ENV=$(abspath $(VENV)) cargo clippy $(STRICT) --all-targets -- --deny warnings
 
-lint-python: $(VENV)/.dev $(VENV)/.built
+lint-python: $(VENV)/.dev $(VENV)/.checked
 	@echo "== ruff, mypy"
 	@$(BIN)/ruff check --quiet python tests docs examples benches
 	@$(BIN)/ruff format --quiet --check python tests docs examples benches

@@ -214,6 +214,47 @@ def _device_keys() -> str:
     return "\n\n".join(sections)
 
 
+def _summary_objects(keys: _Keys) -> Iterator[tuple[str, _Schema]]:
+    """Every object of the summary with the path of its keys, of objects that are made alike the first."""
+    known: list[list[tuple[str, str]]] = []
+
+    def below(schema: _Schema, path: str) -> Iterator[tuple[str, _Schema]]:
+        for name, each in schema["properties"].items():
+            inner = keys.resolved(each)
+            if "properties" in inner and (words := _words(keys, inner)) not in known:
+                known.append(words)
+                yield f"{path}{name}", inner
+                yield from below(inner, f"{path}{name}.")
+
+    yield from below(keys.root, "")
+
+
+def _words(keys: _Keys, schema: _Schema) -> list[tuple[str, str]]:
+    return [(name, keys.said(keys.resolved(each))) for name, each in schema["properties"].items()]
+
+
+def _summary() -> list[str]:
+    """The keys of the document, and those of each object in it."""
+    keys = _Keys("summary", set())
+    objects = list(_summary_objects(keys))
+
+    def table(schema: _Schema, path: str) -> str:
+        lines = ["| key | values | meaning |", "|---|---|---|"]
+        for name, each in schema["properties"].items():
+            inner = keys.resolved(each)
+            values = keys.values(inner)
+            if "properties" in inner:
+                [place] = [place for place, other in objects if _words(keys, other) == _words(keys, inner)]
+                values = "object" if place == f"{path}{name}" else f"object, as `{place}`"
+            elif "additionalProperties" in inner:
+                values = f"{keys.values(inner['additionalProperties'])} by name"
+            lines.append(f"| `{name}` | {values} | {keys.said(each if 'description' in each else inner)} |")
+        return "\n".join(lines)
+
+    sections = [f"## `{path}`\n\n{keys.said(schema)}\n\n{table(schema, f'{path}.')}" for path, schema in objects]
+    return [table(keys.root, ""), "\n\n".join(sections)]
+
+
 def _workload_kinds() -> str:
     keys = _Keys("workload", {"workload.kind"})
     kinds = keys.resolved(keys.root["properties"]["workload"])["properties"]["kind"]
@@ -236,6 +277,7 @@ def pages() -> dict[Path, list[str]]:
         REFERENCE / "device-keys.md": [_device_keys()],
         REFERENCE / "workload-keys.md": [_workload_kinds(), _workload_keys()],
         REFERENCE / "presets.md": [_devices()],
+        REFERENCE / "summary.md": _summary(),
         REFERENCE / "schemes.md": [_schemes()],
         REFERENCE / "formats.md": [_format_table(), _formats()],
         REFERENCE / "transformations.md": [_steps()],
