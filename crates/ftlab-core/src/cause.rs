@@ -1,5 +1,6 @@
 //! Why flash works, and what it can do.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 macro_rules! causes {
@@ -25,7 +26,7 @@ macro_rules! causes {
         pub const CAUSES: usize = [$(stringify!($name)),+].len();
 
         /// A number in all and by cause; the parts sum to the whole.
-        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
         pub struct PerCause<T> {
             /// In all.
             pub total: T,

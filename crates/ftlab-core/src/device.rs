@@ -14,7 +14,7 @@ use crate::host::admission::Admission;
 use crate::host::request::SourceFactory;
 use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
-use crate::host::{Drive, precondition, timed, untimed};
+use crate::host::{Drive, cache_alone, precondition, timed, untimed};
 use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
 pub use crate::run::{RunControl, RunOptions, RunOutcome};
@@ -32,13 +32,17 @@ pub fn simulate(
     control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
+    if config.model == Model::MappingCache {
+        config.validate().map_err(RunError::Config)?;
+        return cache_alone::run(config, workload, options, control, observer);
+    }
     simulate_layered(config, &Bare, workload, options, control, observer)
 }
 
 /// As [`simulate`], with layers of one's own on top of the translation layer.
 ///
 /// # Errors
-/// As `simulate`.
+/// As `simulate`, and when what is modelled is no drive.
 pub fn simulate_layered<B: Layering>(
     config: &DeviceConfig,
     layering: &B,
@@ -48,20 +52,16 @@ pub fn simulate_layered<B: Layering>(
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
     config.validate().map_err(RunError::Config)?;
-    let (mut geometry, mut options) = (config.to_geometry(), options.clone());
-    if config.model == Model::MappingCache {
-        if options.verify {
-            return Err(RunError::Config(ConfigError {
-                key: "model".into(),
-                found: "\"mapping_cache\"".into(),
-                expected: "holds no data that could be verified: run it without, or choose \"drive\"".into(),
-            }));
-        }
-        geometry = geometry.without_flash();
-        options.timing = false;
+    if config.model != Model::Drive {
+        return Err(RunError::Config(ConfigError {
+            key: "model".into(),
+            found: format!("{:?}", config.model.name()),
+            expected: "has no flash for layers to stand on: choose \"drive\"".into(),
+        }));
     }
+    let geometry = config.to_geometry();
     let (seed, verify) = (options.seed, options.verify);
-    let run = Run { config, geometry: &geometry, layering, workload, options: &options, control, observer };
+    let run = Run { config, geometry: &geometry, layering, workload, options, control, observer };
     ftl::build(config, &geometry, seed, verify, run)
 }
 
@@ -81,7 +81,8 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
 
     fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         let Run { config, geometry, layering, workload, options, control, observer } = self;
-        let sectors = Splitter::new(geometry).sectors();
+        let splitter = Splitter::new(geometry);
+        let sectors = splitter.sectors();
         let source = workload.open(0).map_err(RunError::Source)?;
         let flash = Flash::new(config, geometry, options.verify, CountingPort);
         let shadow = options.verify.then(|| ShadowStore::new(sectors));
@@ -96,7 +97,7 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(layering, CountingPort);
             let result =
-                untimed::run(config, &mut drive, &mut admission, &mut metrics, options, control, observer);
+                untimed::run(config, &mut drive, &splitter, &mut admission, &mut metrics, control, observer);
             let error = result.err();
             audited(config, &drive, admission.counts(), &mut metrics, None, error)
         } else if ReservationPort::suits(config, geometry)

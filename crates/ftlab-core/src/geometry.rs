@@ -175,23 +175,6 @@ impl Geometry {
         }
     }
 
-    /// The same logical space over a single page of flash: for models that have none.
-    #[must_use]
-    pub fn without_flash(self) -> Self {
-        Self {
-            channels: 1,
-            ways: 1,
-            dies_per_way: 1,
-            planes_per_die: Divider::new(1),
-            blocks_per_plane: Divider::new(1),
-            pages_per_block: 1,
-            data_pages_per_block: 1,
-            units_per_block: Divider::new(self.slots_per_page),
-            dies_per_channel: Divider::new(1),
-            ..self
-        }
-    }
-
     /// Dies of the drive.
     pub const fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel.divisor()

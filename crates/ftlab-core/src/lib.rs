@@ -19,6 +19,7 @@ pub mod rng;
 pub mod run;
 pub mod scheme;
 pub mod schemes;
+pub mod summary_schema;
 pub mod table;
 pub mod time;
 mod validate;

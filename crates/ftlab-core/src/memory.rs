@@ -3,7 +3,8 @@
 use crate::config::{DeviceConfig, Model};
 use crate::ftl::page::capacity::translation_layout;
 use crate::geometry::SECTOR_BYTES;
-use crate::mapcache::layout::ENTRY_BYTES;
+use crate::mapcache::alone;
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 
 /// Tables of a drive for each physical mapping unit, without its mapping cache. `tests/allocations.rs` holds it.
 const BYTES_PER_UNIT: u64 = 12;
@@ -12,9 +13,9 @@ const VERIFY_BYTES_PER_SECTOR: u64 = 8;
 /// With verification: when a unit was programmed, and what translation pages say of it.
 const VERIFY_BYTES_PER_UNIT: u64 = 8;
 
-fn cache_bytes(config: &DeviceConfig) -> u64 {
+fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
     let kind = &config.map_cache.kind;
-    let Some(tables) = kind.table_bytes_at_most(translation_layout(config)) else { return 0 };
+    let Some(tables) = kind.table_bytes_at_most(layout) else { return 0 };
     let logical = config.logical_pages();
     let pages = logical.div_ceil(config.geometry.page_bytes / u64::from(ENTRY_BYTES));
     // Tables that grow double.
@@ -33,11 +34,12 @@ fn cache_bytes(config: &DeviceConfig) -> u64 {
 /// Bytes that the tables of a drive take at most. Call after [`DeviceConfig::validate`].
 pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
     if config.model == Model::MappingCache {
-        // No flash: the physical addresses that some caches look at, and what waits to be sorted.
-        return 8 * config.logical_pages() + cache_bytes(config);
+        return alone::bytes_at_most(config) + cache_bytes(config, alone::layout(config));
     }
     let units = config.physical_units();
     let sectors = units * (config.unit_bytes() / u64::from(SECTOR_BYTES));
     let verifying = sectors * VERIFY_BYTES_PER_SECTOR + units * VERIFY_BYTES_PER_UNIT;
-    units * BYTES_PER_UNIT + if verify { verifying } else { 0 } + cache_bytes(config)
+    units * BYTES_PER_UNIT
+        + if verify { verifying } else { 0 }
+        + cache_bytes(config, translation_layout(config))
 }

@@ -3,6 +3,7 @@
 use crate::config::{DeviceConfig, Model};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::page::capacity;
+use crate::mapcache::alone;
 use crate::mapcache::scheme::PageSizes;
 
 impl DeviceConfig {
@@ -24,7 +25,10 @@ impl DeviceConfig {
             let expected = "compares the one open block of each plane: needs ftl.streams = 1, ftl.gc_open_block = \"shared\" and map_cache.kind = \"ideal\"";
             return refuse("ftl.plane_choice", "\"most_free\"", expected);
         }
-        capacity::check(self)?;
+        match self.model {
+            Model::Drive => capacity::check(self)?,
+            Model::MappingCache => capacity::check_size(self)?,
+        }
         self.host.check()?;
         let plain = self.ftl.placement.host_slots() == 1 && g.unit_bytes() == g.page_bytes;
         self.precondition.check(self.ftl.gc_high(), plain)
@@ -33,18 +37,16 @@ impl DeviceConfig {
     /// The mapping cache, and where its table lives.
     fn check_table(&self) -> Result<(), ConfigError> {
         let kind = &self.map_cache.kind;
-        if !kind.is_cache() {
-            if self.model == Model::MappingCache {
-                let expected = "is the mapping cache alone: choose map_cache.kind";
-                return refuse("model", "\"mapping_cache\"", expected);
-            }
-            return Ok(());
-        }
         let (page_bytes, spare_bytes) = (self.geometry.page_bytes, self.geometry.spare_bytes);
-        if page_bytes > 1 << 20 {
+        if kind.is_cache() && page_bytes > 1 << 20 {
             let expected = "translation pages are NAND pages of at most 1 MiB";
             return refuse("geometry.page_bytes", page_bytes, expected);
         }
-        kind.check(PageSizes { page_bytes, spare_bytes }, capacity::translation_layout(self))
+        let sizes = PageSizes { page_bytes, spare_bytes };
+        match self.model {
+            Model::MappingCache => alone::check(self, sizes),
+            Model::Drive if kind.is_cache() => kind.check(sizes, capacity::translation_layout(self)),
+            Model::Drive => Ok(()),
+        }
     }
 }

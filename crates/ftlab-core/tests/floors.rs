@@ -55,7 +55,11 @@ const ROOMS: &[(&str, &[&str])] = &[
         &["error", "cause", "time", "geometry", "access", "flash/cell", "flash/nand", "metrics", "config"],
     ),
     ("ftl/page/capacity", &["error", "mapcache", "config"]),
-    ("mapcache/translation", &["time", "geometry", "metrics", "mapcache", "config", "ftl/page/capacity"]),
+    ("mapcache/translation", &["time", "geometry", "metrics", "mapcache", "config"]),
+    (
+        "mapcache/alone",
+        &["error", "geometry", "access", "metrics", "mapcache", "config", "mapcache/translation"],
+    ),
     ("layer", &["error", "cause", "geometry", "access", "flash/nand", "metrics", "config", "flash"]),
     (
         "ftl",
@@ -81,9 +85,10 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("verify", &["metrics"]),
-    ("memory", &["geometry", "mapcache", "config", "ftl/page/capacity"]),
+    ("memory", &["geometry", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
+    ("summary_schema", &["metrics", "mapcache/translation", "ftl"]),
     ("schemes", &["scheme", "flash/cell", "mapcache", "ftl/gc", "ftl/kinds", "ftl/placement", "config"]),
-    ("validate", &["error", "mapcache", "config", "ftl/page/capacity"]),
+    ("validate", &["error", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
     (
         "host",
         &[
@@ -98,6 +103,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "run",
             "config",
             "flash",
+            "mapcache",
+            "mapcache/alone",
             "layer",
             "ftl",
             "verify",

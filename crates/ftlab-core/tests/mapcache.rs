@@ -8,6 +8,7 @@ use ftlab_core::ftl::placement::PlacementChoice;
 use ftlab_core::ftl::placement::stripe::{StripeKeys, Striping};
 use ftlab_core::geometry::Lpn;
 use ftlab_core::host::request::{Op, Request};
+use ftlab_core::mapcache::alone;
 use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
 use ftlab_core::mapcache::layout::TranslationLayout;
 use ftlab_core::mapcache::superblock_order::SuperblockOrder;
@@ -215,7 +216,7 @@ fn schemes() -> impl Iterator<Item = MapCacheKind> {
 
 /// Bytes of memory that hold the whole table, however it is fragmented, as `docs/concepts/mapping-caches.md` has them.
 fn whole_table(config: &DeviceConfig) -> u64 {
-    config.map_cache.kind.whole_table_bytes(translation_layout(config))
+    config.map_cache.kind.whole_table_bytes(alone::layout(config))
 }
 
 /// Every unit has been written by itself, in no order. Then it was read once: every entry has come.

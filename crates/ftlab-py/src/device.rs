@@ -187,9 +187,12 @@ fn key_of<'py>(py: Python<'py>, axis: &AxisInfo, key: &KeyInfo) -> PyResult<Boun
     Ok(row)
 }
 
-/// The JSON schema of files of a kind (`"device"` or `"workload"`).
+/// The JSON schema of files of a kind (`"device"` or `"workload"`), or of the `"summary"` of a run.
 #[pyfunction]
 pub(crate) fn schema(kind: &str) -> PyResult<String> {
+    if kind == "summary" {
+        return Ok(ftlab_core::summary_schema::summary_schema().to_string());
+    }
     let schema = match kind_of(kind)? {
         Kind::Device => ftlab_config::schema::<DeviceConfig>("ftlab device"),
         Kind::Workload => ftlab_config::schema::<WorkloadFile>("ftlab workload"),

@@ -19,6 +19,7 @@ use crate::refusal::refuse;
 use crate::regions::{OPENED, Place, Places, Regions};
 use crate::zipf::Permutation;
 use ftlab_core::rng::Rng;
+use ftlab_core::time::nearest;
 use ftlab_stats::access_order::AccessOrder;
 use ftlab_stats::bins::{bin_of, bin_start};
 use ftlab_stats::pages::{PageMap, scatter};
@@ -415,7 +416,7 @@ impl FittedGenerator {
             self.now_ns += (start as f64 + spread * (end - 1 - start) as f64) * scale;
             self.now_ns = self.now_ns.min(self.phase_end_ns);
         }
-        self.now_ns.round() as u64
+        nearest(self.now_ns)
     }
 
     /// The next kind: what is left, weighted by how often it follows the last one.

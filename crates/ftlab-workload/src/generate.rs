@@ -3,6 +3,7 @@
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 use ftlab_core::rng::Rng;
+use ftlab_core::time::nearest;
 
 use crate::common::{Bursts, CommonKeys, Interarrival, SECTOR};
 use crate::process::{Hyperexponential, chance, choose, exponential, normal, pareto};
@@ -63,7 +64,7 @@ impl ArrivalClock {
             Interarrival::Fixed if self.arrivals.bursts.is_none() && self.arrivals.think.is_none() => {
                 // A product, not a sum: no error builds up.
                 self.now_ns = self.made as f64 * mean;
-                return self.now_ns.round() as u64;
+                return nearest(self.now_ns);
             }
             Interarrival::Fixed => mean,
             Interarrival::Poisson => exponential(&mut self.rng) * mean,
@@ -86,7 +87,7 @@ impl ArrivalClock {
         {
             self.now_ns += pause_ns;
         }
-        self.now_ns.round() as u64
+        nearest(self.now_ns)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A translation layer is one folder or file with a type that implements [`Ftl`], and its arm in [`build`].
 
-use crate::config::{DeviceConfig, Model};
+use crate::config::DeviceConfig;
 use crate::flash::port::CountingPort;
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::placement::Placements;
@@ -12,7 +12,6 @@ use crate::layer::Ftl;
 pub mod blocks;
 pub mod gc;
 pub mod kinds;
-pub mod map_only;
 pub mod page;
 pub mod placement;
 
@@ -34,18 +33,10 @@ pub fn build<V: FtlVisitor>(
     verify: bool,
     visitor: V,
 ) -> V::Output {
-    match (config.model, config.ftl.kind.kind(), config.map_cache.kind.is_cache()) {
-        (Model::Drive, FtlKind::Page, false) => {
-            visitor.visit(page::PageFtl::<gc::Victims, Placements, (), false>::new(
-                config, geometry, seed, verify,
-            ))
-        }
-        (Model::Drive, FtlKind::Page, true) => {
-            visitor.visit(page::PageFtl::<gc::Victims, Placements, (), true>::new(
-                config, geometry, seed, verify,
-            ))
-        }
-        (Model::MappingCache, ..) => visitor
-            .visit(map_only::MapOnlyFtl::new(config, geometry).expect("validated: there is a mapping cache")),
+    match (config.ftl.kind.kind(), config.map_cache.kind.is_cache()) {
+        (FtlKind::Page, false) => visitor
+            .visit(page::PageFtl::<gc::Victims, Placements, (), false>::new(config, geometry, seed, verify)),
+        (FtlKind::Page, true) => visitor
+            .visit(page::PageFtl::<gc::Victims, Placements, (), true>::new(config, geometry, seed, verify)),
     }
 }

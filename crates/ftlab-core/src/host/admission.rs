@@ -3,7 +3,7 @@
 use crate::config::{DeviceConfig, OpenKeys, OutOfRange, UnsortedTimes};
 use crate::error::RunError;
 use crate::host::request::{Op, Request, RequestSource};
-use crate::time::Time;
+use crate::time::{Time, nearest};
 
 /// Requests fetched from a source at a time.
 const BATCH: usize = 4096;
@@ -255,7 +255,7 @@ impl Admission {
             ns = self.latest_ns;
         }
         self.latest_ns = ns;
-        let scaled = if time_scale == 1.0 { ns } else { (ns as f64 * time_scale).round() as u64 };
+        let scaled = if time_scale == 1.0 { ns } else { nearest(ns as f64 * time_scale) };
         if scaled > LATEST_NS {
             return Err(self.refuse("it arrives after more than 106 days, the longest run"));
         }

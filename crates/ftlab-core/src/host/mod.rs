@@ -1,6 +1,7 @@
 //! The host: requests, and how they reach the drive.
 
 pub mod admission;
+pub(crate) mod cache_alone;
 pub(crate) mod model;
 pub(crate) mod precondition;
 pub mod request;
@@ -11,7 +12,7 @@ pub(crate) mod timed;
 pub(crate) mod untimed;
 
 use crate::access::Access;
-use crate::cause::Cause;
+use crate::cause::{Cause, Command};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{CountingPort, FlashPort};
@@ -20,6 +21,7 @@ use crate::host::request::{Op, Request};
 use crate::host::split::Splitter;
 use crate::layer::Ftl;
 use crate::layer::{Layer, Layering};
+use crate::metrics::series::Totals;
 use crate::verify::ShadowStore;
 
 /// Requests between two looks at the control of a run.
@@ -66,6 +68,15 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
                 self.top.prefetch(&self.flash.nand, splitter.unit(request.lba), stage);
             }
         }
+    }
+
+    /// Add what the drive has come to.
+    pub(crate) fn sample(&self, totals: &mut Totals) {
+        let Self { top, flash, .. } = self;
+        totals.programmed_units = flash.pages_programmed() * u64::from(flash.geometry().slots_per_page);
+        totals.erases = flash.counts[Command::Erase as usize].iter().sum();
+        totals.free_blocks = top.free_blocks();
+        top.sample(&mut totals.parts);
     }
 
     /// Let the topmost layer do one access that starts at sector `lba`, and verify what a read brings.

@@ -536,7 +536,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         self.metrics.completed(slot.op, slot.sectors);
         self.metrics.timed(slot.op, slot.arrival, slot.start, now, self.can_wait);
         if self.samples {
-            self.metrics.sample(&self.drive.top, &self.drive.flash, now);
+            self.metrics.sample(now, |totals| self.drive.sample(totals));
         }
         if self.wants_requests {
             let Slot { index, arrival, start, .. } = *slot;

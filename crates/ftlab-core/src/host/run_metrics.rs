@@ -1,7 +1,7 @@
 //! The metrics of a run: what completed, how long it took, and the series over time.
 
 use crate::cause::CAUSES;
-use crate::config::{DeviceConfig, Model};
+use crate::config::DeviceConfig;
 use crate::error::RunError;
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
@@ -15,7 +15,7 @@ use crate::host::request::Op;
 use crate::layer::Layer;
 use crate::metrics::latency::Latency;
 use crate::metrics::report::Report;
-use crate::metrics::series::{Readings, Recorder, Series, SeriesEvery, Totals};
+use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
     ByCause, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary, ParallelismSummary,
     SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
@@ -146,54 +146,54 @@ impl RunMetrics {
         }
     }
 
-    /// Add a row to the series if one is due.
+    /// Whether there is a series.
+    pub(crate) fn has_series(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Add a row to the series if one is due. `sample` adds what the host does not see.
     #[inline]
-    pub(crate) fn sample<L: Layer<P>, P: FlashPort>(&mut self, top: &L, flash: &Flash<P>, now: Time) {
-        let host = self.host();
-        if let Some(recorder) = &mut self.recorder
-            && recorder.is_due(host.completed, now)
-        {
-            recorder.row(now, Self::totals(&host, top, flash));
+    pub(crate) fn sample(&mut self, now: Time, sample: impl FnOnce(&mut Totals)) {
+        let Some(recorder) = &self.recorder else { return };
+        let completed = self.tallies.iter().map(|tally| tally.completed).sum();
+        if recorder.is_due(completed, now) {
+            let mut totals = self.totals();
+            sample(&mut totals);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.row(now, totals);
+            }
         }
     }
 
-    fn totals<L: Layer<P>, P: FlashPort>(host: &HostSummary, top: &L, flash: &Flash<P>) -> Totals {
+    fn totals(&self) -> Totals {
+        let host = self.host();
         Totals {
             requests: host.completed,
             reads: host.reads,
             writes: host.writes,
             bytes: host.read_bytes + host.write_bytes,
             write_units: host.write_pages,
-            programmed_units: flash.pages_programmed() * u64::from(flash.geometry().slots_per_page),
-            erases: flash.counts[crate::flash::Command::Erase as usize].iter().sum(),
-            free_blocks: top.free_blocks(),
-            parts: {
-                let mut readings = Readings::new();
-                top.sample(&mut readings);
-                readings
-            },
+            ..Totals::default()
         }
     }
 
     /// The series, its last interval cut short.
-    pub(crate) fn series<L: Layer<P>, P: FlashPort>(&mut self, top: &L, flash: &Flash<P>) -> Option<Series> {
-        let totals = Self::totals(&self.host(), top, flash);
-        self.recorder.take().map(|recorder| recorder.finish(self.last_completion, totals))
+    pub(crate) fn series(&mut self, sample: impl FnOnce(&mut Totals)) -> Option<Series> {
+        let recorder = self.recorder.take()?;
+        let mut totals = self.totals();
+        sample(&mut totals);
+        Some(recorder.finish(self.last_completion, totals))
     }
 
-    /// Everything known so far. `partial` and what the caller alone knows are left for it to fill in.
-    pub(crate) fn summary<L: Layer<P>, P: FlashPort>(
+    /// What the host knows so far, and what the `parts` of the drive have counted. Flash, wear and memory stay empty, and
+    /// what the caller alone knows is left for it to fill in.
+    pub(crate) fn summary(
         &self,
         config: &DeviceConfig,
-        top: &L,
-        flash: &Flash<P>,
+        parts: Report,
         admission: AdmissionCounts,
-        busy: Option<&BusyTimes>,
+        timed: bool,
     ) -> Summary {
-        let geometry = flash.geometry();
-        let timed = busy.is_some();
-        let mut parts = Report::default();
-        top.report(&mut parts);
         let span = self.last_completion.since(self.first_arrival);
         let seconds = span.0 as f64 / 1e12;
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -216,12 +216,6 @@ impl RunMetrics {
             },
             ..counted
         };
-        // The model of the mapping cache alone has no flash to speak of.
-        let units = match config.model {
-            Model::MappingCache => geometry.logical_units,
-            Model::Drive => geometry.physical_units(),
-        };
-        let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
         Summary {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -234,20 +228,22 @@ impl RunMetrics {
             wall_seconds: 0.0,
             latency_ns: timed.then(|| self.latency_by_op()),
             host_wait_ns: timed.then(|| self.wait_by_all()).flatten(),
-            flash: FlashSummary::from_counts(&flash.counts),
-            busy_ns: busy
-                .map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64))),
-            write_amplification: write_amplification(flash, host.write_pages),
+            flash: FlashSummary::default(),
+            busy_ns: None,
+            write_amplification: None,
             parts,
-            wear: wear(config, flash, geometry),
-            parallelism: busy.map(|busy| {
-                busy.parallelism(busy.idle_from.max(self.last_completion).since(self.first_arrival))
-            }),
+            wear: WearSummary::default(),
+            parallelism: None,
             precondition: None,
             verify: None,
-            memory: MemorySummary { table_bytes, bytes_per_page: table_bytes as f64 / f64::from(units) },
+            memory: MemorySummary::default(),
             host,
         }
+    }
+
+    /// How busy the parts of a drive were.
+    fn parallelism(&self, busy: &BusyTimes) -> ParallelismSummary {
+        busy.parallelism(busy.idle_from.max(self.last_completion).since(self.first_arrival))
     }
 
     fn wait_by_all(&self) -> Option<LatencySummary> {
@@ -302,13 +298,24 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
     mut error: Option<RunError>,
 ) -> RunOutcome {
     let Drive { top, flash, shadow, .. } = drive;
-    let mut summary = metrics.summary(config, top, flash, counts, busy);
+    let mut parts = Report::default();
+    top.report(&mut parts);
+    let mut summary = metrics.summary(config, parts, counts, busy.is_some());
+    let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
+    let bytes_per_page = table_bytes as f64 / flash.geometry().physical_units() as f64;
+    summary.flash = FlashSummary::from_counts(&flash.counts);
+    summary.busy_ns =
+        busy.map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64)));
+    summary.write_amplification = write_amplification(flash, summary.host.write_pages);
+    summary.wear = wear(config, flash);
+    summary.parallelism = busy.map(|busy| metrics.parallelism(busy));
+    summary.memory = MemorySummary { table_bytes, bytes_per_page };
     if let Some(shadow) = shadow {
         let audit = top.verify(&flash.nand);
         summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..shadow.counts() });
         error = error.or(audit.err().map(RunError::Mismatch));
     }
-    RunOutcome { summary, series: metrics.series(top, flash), error }
+    RunOutcome { summary, series: metrics.series(|totals| drive.sample(totals)), error }
 }
 
 fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Option<WriteAmplification> {
@@ -324,7 +331,8 @@ fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Optio
     Some(WriteAmplification::new(share(flash.pages_programmed()), of))
 }
 
-fn wear<P: FlashPort>(config: &DeviceConfig, flash: &Flash<P>, geometry: &Geometry) -> WearSummary {
+fn wear<P: FlashPort>(config: &DeviceConfig, flash: &Flash<P>) -> WearSummary {
+    let geometry = flash.geometry();
     let erases = || (0..geometry.blocks()).map(|block| flash.nand.erases(BlockId(block)));
     let count = f64::from(geometry.blocks());
     let mean = erases().map(f64::from).sum::<f64>() / count;

@@ -35,7 +35,7 @@ use crate::layer::{Bare, Ftl, Layer};
 use crate::metrics::RequestRecord;
 use crate::metrics::summary::PreconditionSummary;
 use crate::run::{RunControl, RunOutcome};
-use crate::time::Time;
+use crate::time::{Time, nearest};
 use crate::verify::ShadowStore;
 
 /// What a session does beyond what the device says.
@@ -637,7 +637,7 @@ impl Session {
             (self.submitted, self.now()?, self.config.host.open().map_or(1.0, |open| open.time_scale));
         let arrival = |request: &Request| {
             let ns = request.arrival_ns;
-            now + Time::from_ns(if scale == 1.0 { ns } else { (ns as f64 * scale).round() as u64 })
+            now + Time::from_ns(if scale == 1.0 { ns } else { nearest(ns as f64 * scale) })
         };
         let mut earliest = self.latest.max(now);
         for request in requests {

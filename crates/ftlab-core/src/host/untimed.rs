@@ -1,5 +1,6 @@
 //! Driving without a clock: requests one after the other, as fast as they can be decided.
 
+use crate::access::Access;
 use crate::config::{DeviceConfig, Stop};
 use crate::error::{FlashResult, RunError};
 use crate::flash::port::CountingPort;
@@ -9,30 +10,64 @@ use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Layer;
+use crate::metrics::series::Totals;
 use crate::metrics::{Observer, RequestRecord};
-use crate::run::{RunControl, RunOptions};
+use crate::run::RunControl;
 use crate::time::Time;
+
+/// What requests are driven into without a clock: a drive, or a part of one that is modelled alone.
+pub(crate) trait Driven {
+    /// A workload tells the future: ask the processor for what its next requests will touch.
+    fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
+        let _ = (admission, splitter);
+    }
+    /// Do one access, which starts at sector `lba`.
+    fn access(&mut self, op: Op, lba: u64, access: &Access<'_>) -> FlashResult<()>;
+    /// Do a flush.
+    fn flush(&mut self) -> FlashResult<()>;
+    /// Add what has come of it until now.
+    fn sample(&self, totals: &mut Totals);
+}
+
+impl<L: Layer<CountingPort>> Driven for Drive<L, CountingPort> {
+    #[inline(always)]
+    fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
+        Drive::look_ahead(self, admission, splitter);
+    }
+
+    #[inline(always)]
+    fn access(&mut self, op: Op, lba: u64, access: &Access<'_>) -> FlashResult<()> {
+        Drive::access(self, op, lba, access, ())
+    }
+
+    fn flush(&mut self) -> FlashResult<()> {
+        self.top.flush(&mut self.flash, ())
+    }
+
+    fn sample(&self, totals: &mut Totals) {
+        Drive::sample(self, totals);
+    }
+}
 
 /// Run all requests of `admission`. What was counted stays in `metrics` whether or not this ends in an error.
 ///
 /// # Errors
 /// When a request, the source or the drive is at fault.
-pub(crate) fn run<L: Layer<CountingPort>>(
+pub(crate) fn run<D: Driven>(
     config: &DeviceConfig,
-    drive: &mut Drive<L, CountingPort>,
+    driven: &mut D,
+    splitter: &Splitter,
     admission: &mut Admission,
     metrics: &mut RunMetrics,
-    options: &RunOptions,
     control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
-    let splitter = Splitter::new(drive.flash.geometry());
     let wants_requests = observer.wants_requests();
-    let samples = options.series.is_some();
+    let samples = metrics.has_series();
     let last_arrival = config.host.stop() == Stop::LastArrival;
     let mut until_control = CONTROL_INTERVAL;
     loop {
-        drive.look_ahead(admission, &splitter);
+        driven.look_ahead(admission, splitter);
         if !admission.take()? || (last_arrival && !admission.has_more()?) {
             return Ok(());
         }
@@ -40,14 +75,14 @@ pub(crate) fn run<L: Layer<CountingPort>>(
         let group = admission.index() as u32;
         if splitter.is_single(&request) {
             let access = splitter.single(&request, group);
-            drive.access(request.op, request.lba, &access, ()).map_err(|error| *error)?;
+            driven.access(request.op, request.lba, &access).map_err(|error| *error)?;
             metrics.accessed(request.op, access.units);
         } else {
-            several(drive, &request, group, &splitter, metrics).map_err(|error| *error)?;
+            several(driven, &request, group, splitter, metrics).map_err(|error| *error)?;
         }
         metrics.completed(request.op, request.sectors);
         if samples {
-            metrics.sample(&drive.top, &drive.flash, Time::ZERO);
+            metrics.sample(Time::ZERO, |totals| driven.sample(totals));
         }
         if wants_requests {
             let (index, arrival) = (admission.index(), admission.arrival());
@@ -71,18 +106,18 @@ pub(crate) fn run<L: Layer<CountingPort>>(
 }
 
 /// A request that is not one access.
-fn several<L: Layer<CountingPort>>(
-    drive: &mut Drive<L, CountingPort>,
+fn several<D: Driven>(
+    driven: &mut D,
     request: &Request,
     group: u32,
     splitter: &Splitter,
     metrics: &mut RunMetrics,
 ) -> FlashResult<()> {
     if request.op == Op::Flush {
-        drive.top.flush(&mut drive.flash, ())?;
+        driven.flush()?;
     }
     for (lba, access) in splitter.split(request, group) {
-        drive.access(request.op, lba, &access, ())?;
+        driven.access(request.op, lba, &access)?;
         metrics.accessed(request.op, access.units);
     }
     Ok(())

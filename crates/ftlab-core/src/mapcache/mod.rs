@@ -15,6 +15,7 @@ use crate::mapcache::scheme::{CacheKeys, MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::scheme::{NoKeys, Scheme, axis};
 
+pub mod alone;
 pub mod cache;
 pub mod layout;
 mod lru;

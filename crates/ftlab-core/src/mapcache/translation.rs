@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{DeviceConfig, Model};
-use crate::ftl::page::capacity::translation_layout;
+use crate::config::DeviceConfig;
 use crate::geometry::Lpn;
 use crate::mapcache::MapCacheKind;
 use crate::mapcache::cache::{Lookup, MapCache, MapOp};
@@ -18,7 +18,7 @@ use crate::time::{Rate, Time};
 
 /// The object `map_cache` of the summary. Penalties are what its steps take on an idle drive, added up (equations 1 to 4
 /// of the IEEK paper 2012-50-3-10); what they cost a request among others shows in its latency.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MapCacheSummary {
     /// `map_cache.kind`.
@@ -45,7 +45,7 @@ pub struct MapCacheSummary {
     pub mean_miss_penalty_ns: f64,
     /// Penalties in all, by part.
     pub penalty_ns: MapPenalty,
-    /// Reads that answered misses. A translation page that was never written is not read.
+    /// Reads that answered misses. A translation page that was never written is not read, and such a miss costs nothing.
     pub fetches: u64,
     /// Bytes that they brought.
     pub fetch_bytes: u64,
@@ -53,7 +53,7 @@ pub struct MapCacheSummary {
     pub write_backs: u64,
     /// Of these, those of which a rest had to be read first.
     pub rest_reads: u64,
-    /// Lookups whose prediction was wrong (`leaftl`).
+    /// Lookups whose prediction was wrong (`leaftl`); absent when there are none.
     #[serde(skip_serializing_if = "none_of")]
     pub mispredictions: u64,
     /// Translation pages written because collection moved data whose entries were not in memory.
@@ -62,7 +62,8 @@ pub struct MapCacheSummary {
     pub collections: u64,
     /// Translation pages that were copied out of them (`gc.pages_copied` counts mapping units).
     pub pages_copied: u64,
-    /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`).
+    /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`, `tpftl`). Of `tpftl`: the `entry` alone, those
+    /// of the same `request`, or `selective` prefetching.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub windows: BTreeMap<String, u64>,
     /// Scores of the windows at the end (`bsb`); blocks that are block-mapped, and bytes that their entries may take (`cftl`).
@@ -78,7 +79,7 @@ impl Counts for MapCacheSummary {
 }
 
 /// Penalties by part; the parts sum to `total`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MapPenalty {
     /// In all.
@@ -190,16 +191,14 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// For a validated configuration; `None` when the table is in memory.
-    pub(crate) fn new(config: &DeviceConfig, verify: bool) -> Option<Self> {
-        let layout = translation_layout(config);
-        let order = match config.model {
-            Model::Drive => {
-                let dynamic = config.ftl.placement.goes_by_turn();
-                SuperblockOrder::new(&config.to_geometry(), config.ftl.allocation, dynamic)
-            }
-            Model::MappingCache => SuperblockOrder::default(),
-        };
+    /// For a validated configuration, whose translation pages have this `layout` and whose data are written in this
+    /// `order`; `None` when the table is in memory.
+    pub(crate) fn new(
+        config: &DeviceConfig,
+        layout: TranslationLayout,
+        order: SuperblockOrder,
+        verify: bool,
+    ) -> Option<Self> {
         let cache = config.map_cache.kind.build(layout, order)?;
         let pages = layout.all_pages();
         let unmapped = |entries: u32| vec![u32::MAX; entries as usize];

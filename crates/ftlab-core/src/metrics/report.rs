@@ -1,12 +1,15 @@
 //! The report: where every part of a drive says what it has counted.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// What a part of a drive counts: an object of the summary.
-pub trait Counts: Serialize + DeserializeOwned {
+pub trait Counts: Serialize + DeserializeOwned + JsonSchema {
     /// The name of the object.
     const NAME: &'static str;
 }
@@ -53,6 +56,17 @@ impl PartialEq for Report {
     }
 }
 
+/// Which objects there are is known above: [`summary_schema`](crate::summary_schema).
+impl JsonSchema for Report {
+    fn schema_name() -> Cow<'static, str> {
+        "Report".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}
+
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.parts.len()))?;
@@ -69,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     struct Zoo {
         zebras: u64,
         apples: f64,
@@ -79,7 +93,7 @@ mod tests {
         const NAME: &'static str = "zoo";
     }
 
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     struct Barn {
         cows: u64,
     }

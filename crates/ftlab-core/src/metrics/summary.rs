@@ -3,6 +3,7 @@
 //! Keys are added freely and never renamed. Units stand last in a key; ratios are fractions. The object of a part
 //! that the device does not have is absent, and so is every time when the run kept no clock.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cause::{CAUSES, Command, PerCause};
@@ -12,7 +13,7 @@ use crate::metrics::report::Report;
 pub const SCHEMA: u32 = 1;
 
 /// What a run says about itself.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Summary {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -73,7 +74,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// A workload that takes the place of a recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StandInSummary {
     /// The recording.
     pub stands_for: String,
@@ -87,7 +88,7 @@ pub struct StandInSummary {
 }
 
 /// What the host asked and got. `requests = completed + rejected + unfinished`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HostSummary {
     /// Requests taken from the workload.
     pub requests: u64,
@@ -135,7 +136,7 @@ pub struct HostSummary {
 }
 
 /// Latency of all requests and of each operation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyByOp {
     /// Every request.
     pub all: LatencySummary,
@@ -151,7 +152,7 @@ pub struct LatencyByOp {
 
 /// A distribution of times. Mean and standard deviation (population form) are exact; percentiles are those of a
 /// histogram with three significant digits.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LatencySummary {
     /// Samples.
     pub count: u64,
@@ -177,7 +178,7 @@ pub struct LatencySummary {
 pub type ByCause = PerCause<u64>;
 
 /// Flash commands by cause. A copyback is counted as itself and not as a read and a program.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FlashSummary {
     /// Page reads.
     pub reads: ByCause,
@@ -206,7 +207,7 @@ impl FlashSummary {
 pub type WriteAmplification = PerCause<f64>;
 
 /// Erase counts over all blocks, preconditioning included.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct WearSummary {
     /// Fewest erases of a block.
     pub erase_min: u32,
@@ -224,7 +225,7 @@ pub struct WearSummary {
 }
 
 /// How busy the parts were, from the first arrival until the drive is idle.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ParallelismSummary {
     /// Channels that transfer.
     pub mean_busy_channels: f64,
@@ -239,7 +240,7 @@ pub struct ParallelismSummary {
 }
 
 /// What preconditioning did, and how far it got.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PreconditionSummary {
     /// As configured.
     pub kind: String,
@@ -255,7 +256,7 @@ pub struct PreconditionSummary {
 }
 
 /// What verification checked.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VerifySummary {
     /// Sectors of host reads compared with the newest write.
     pub reads_checked: u64,
@@ -266,10 +267,11 @@ pub struct VerifySummary {
 }
 
 /// Memory that the model occupies.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MemorySummary {
     /// Tables of flash and translation layer.
     pub table_bytes: u64,
-    /// The same for each physical mapping unit; for each logical one with `model = "mapping_cache"`.
+    /// The same for each physical mapping unit; for each logical one with `model = "mapping_cache"`. At most 12 bytes
+    /// without a mapping cache, 20 to 60 more with a large one.
     pub bytes_per_page: f64,
 }

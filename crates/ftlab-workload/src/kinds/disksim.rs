@@ -6,6 +6,7 @@
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
+use ftlab_core::time::nearest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -169,7 +170,7 @@ impl RequestSource for DiskSimStream {
             self.advance();
             self.made += 1;
             out.push(Request {
-                arrival_ns: (self.arrival_ms * 1e6).round() as u64,
+                arrival_ns: nearest(self.arrival_ms * 1e6),
                 lba: self.page * SECTORS_PER_PAGE,
                 sectors: (self.pages * SECTORS_PER_PAGE) as u32,
                 op: self.op,

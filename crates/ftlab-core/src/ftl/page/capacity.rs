@@ -1,6 +1,6 @@
 //! How much of the flash a page-mapped drive can use: open blocks, the reserve of collection, translation pages.
 
-use crate::config::{DeviceConfig, GcOpenBlock, MAX_UNITS, Model};
+use crate::config::{DeviceConfig, GcOpenBlock, MAX_UNITS};
 use crate::error::{ConfigError, refuse};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 
@@ -24,11 +24,11 @@ pub fn usable_units_per_plane(config: &DeviceConfig) -> u64 {
 }
 
 /// Units of the logical blocks that collection puts in order for the mapping cache; 0: none. They must fit in a block, and
-/// fill pages. The model of the cache alone has no collection.
+/// fill pages.
 pub fn ordered_units(config: &DeviceConfig) -> u32 {
     let (units, slots) = (config.map_cache.kind.block_units(), config.geometry.slots_per_page());
     let fits = slots..=u64::from(config.data_pages_per_block()) * slots;
-    if config.model == Model::Drive && fits.contains(&u64::from(units)) { units } else { 0 }
+    if fits.contains(&u64::from(units)) { units } else { 0 }
 }
 
 /// Mapping units that translation pages take. Call after `validate`.
@@ -47,17 +47,30 @@ pub fn translation_units(config: &DeviceConfig) -> u64 {
 /// How translation pages divide the logical space of a validated configuration.
 pub fn translation_layout(config: &DeviceConfig) -> TranslationLayout {
     let g = &config.geometry;
-    let (slots, planes) = match config.model {
-        Model::MappingCache => (1, 1),
-        Model::Drive => (g.slots_per_page() as u32, g.all_planes() as u32),
-    };
     TranslationLayout {
         logical_units: config.logical_pages() as u32,
         shift: (g.page_bytes as u32 / ENTRY_BYTES).trailing_zeros(),
-        slots,
-        planes,
+        slots: g.slots_per_page() as u32,
+        planes: g.all_planes() as u32,
         block_units: ordered_units(config),
     }
+}
+
+/// Check that the logical space is one that can be counted, whether or not there is flash to hold it.
+///
+/// # Errors
+/// The key that asks for too much or for nothing.
+pub fn check_size(config: &DeviceConfig) -> Result<(), ConfigError> {
+    let logical = config.logical_pages();
+    if logical == 0 {
+        return refuse(config.ftl.size_key(), logical, "the drive would have no logical page");
+    }
+    if logical > MAX_UNITS {
+        let found = format!("{logical} logical mapping units");
+        let expected = format!("at most {MAX_UNITS}: mapping units are counted in 32 bits");
+        return refuse(config.ftl.size_key(), found, expected);
+    }
+    Ok(())
 }
 
 /// Check that the logical space fits.
@@ -72,18 +85,11 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
         let expected = format!("must stay below the {} blocks of a plane", g.blocks_per_plane);
         return refuse(f.free_blocks_key(), found, expected);
     }
+    check_size(config)?;
     let logical = config.logical_pages();
-    let found = format!("{logical} logical mapping units");
-    if logical == 0 {
-        return refuse(f.size_key(), logical, "the drive would have no logical page");
-    }
-    if logical > MAX_UNITS {
-        let expected = format!("at most {MAX_UNITS}: mapping units are counted in 32 bits");
-        return refuse(f.size_key(), found, expected);
-    }
     let translation = translation_units(config);
     let usable = usable_units_per_plane(config) * g.all_planes();
-    if logical + translation > usable && config.model == Model::Drive {
+    if logical + translation > usable {
         let per_block = u64::from(config.data_pages_per_block()) * g.slots_per_page();
         let physical = u64::from(g.blocks_per_plane) * per_block * g.all_planes();
         let pages = if translation > 0 {
@@ -99,7 +105,7 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
             reserved_blocks(config),
             f.free_blocks_key(),
         );
-        return refuse(f.size_key(), found, expected);
+        return refuse(f.size_key(), format!("{logical} logical mapping units"), expected);
     }
     Ok(())
 }

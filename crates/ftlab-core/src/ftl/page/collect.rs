@@ -1,5 +1,6 @@
 //! Garbage collection and wear levelling: victims, and where their survivors go.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{PageFtl, lost};
@@ -17,13 +18,13 @@ use crate::metrics::report::Counts;
 use crate::table;
 
 /// Garbage collection: the object `gc` of the summary.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GcCounts {
     /// Victims collected.
     pub collections: u64,
     /// Valid mapping units moved out of victims.
     pub pages_copied: u64,
-    /// Valid mapping units that need not be moved because another copy exists.
+    /// Valid mapping units that need not be moved because another copy exists. No part of a drive has such copies yet: 0.
     pub pages_skipped: u64,
 }
 

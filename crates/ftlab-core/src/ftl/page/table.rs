@@ -7,6 +7,7 @@ use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::geometry::{Geometry, Lpn, Ppn};
 use crate::mapcache::cache::PlacementWishes;
+use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::mapcache::translation::Translation;
 use crate::table;
 
@@ -27,10 +28,13 @@ pub(super) struct PageTable<T> {
 impl<T: Ticket> PageTable<T> {
     /// That of an erased drive.
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool) -> Self {
+        let layout = capacity::translation_layout(config);
+        let by_turn = config.ftl.placement.goes_by_turn();
+        let order = SuperblockOrder::new(geometry, config.ftl.allocation, by_turn);
         let units = u64::from(geometry.logical_units) + capacity::translation_units(config);
         Self {
             map: table::filled(units as usize, UNMAPPED),
-            translation: Translation::new(config, verify),
+            translation: Translation::new(config, layout, order, verify),
             fetches: None,
         }
     }

@@ -1,4 +1,4 @@
-//! The mapping cache alone: cost of lookups, and nothing else.
+//! The mapping cache alone (`model = "mapping_cache"`): cost of lookups, and nothing else.
 //!
 //! The model of the IEEK paper 2012-50-3-10: every access looks up its entry and pays what the cache asks for, one after
 //! the other. There are no data, no queue and no collection, and all translation pages exist from the start. Schemes
@@ -7,23 +7,47 @@
 //! their places in order of logical numbers.
 
 use crate::access::Access;
-use crate::cause::Cause;
 use crate::config::DeviceConfig;
-use crate::error::{FlashResult, RunError};
-use crate::flash::Flash;
-use crate::flash::nand::NandArray;
-use crate::flash::port::FlashPort;
-use crate::ftl::page::GcCounts;
+use crate::error::{ConfigError, refuse};
 use crate::geometry::{Geometry, Lpn};
-use crate::layer::{Ftl, Layer};
 use crate::mapcache::cache::{Intent, Lookup, PlacementWishes};
-use crate::mapcache::translation::Translation;
-use crate::metrics::report::Report;
+use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
+use crate::mapcache::scheme::PageSizes;
+use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::mapcache::translation::{MapCacheSummary, Translation};
 use crate::metrics::series::Readings;
 
-/// See the module.
+/// How translation pages divide the logical space: without flash there are no planes and no slots to tell apart.
+pub fn layout(config: &DeviceConfig) -> TranslationLayout {
+    TranslationLayout {
+        logical_units: config.logical_pages() as u32,
+        shift: (config.geometry.page_bytes as u32 / ENTRY_BYTES).trailing_zeros(),
+        slots: 1,
+        planes: 1,
+        block_units: 0,
+    }
+}
+
+/// Check that there is a mapping cache, and that its memory suits it.
+///
+/// # Errors
+/// The key that makes no sense, and what would.
+pub fn check(config: &DeviceConfig, sizes: PageSizes) -> Result<(), ConfigError> {
+    let kind = &config.map_cache.kind;
+    if !kind.is_cache() {
+        return refuse("model", "\"mapping_cache\"", "is the mapping cache alone: choose map_cache.kind");
+    }
+    kind.check(sizes, layout(config))
+}
+
+/// Bytes that the tables beside the mapping cache take at most: physical addresses, and what waits to be sorted.
+pub fn bytes_at_most(config: &DeviceConfig) -> u64 {
+    8 * config.logical_pages()
+}
+
+/// A mapping cache, and what it sees of a drive that is not there.
 #[derive(Debug, Clone)]
-pub struct MapOnlyFtl {
+pub struct CacheAlone {
     translation: Translation,
     /// Physical addresses, for schemes that look at them, of the translation pages that are `laid_out`: what is never
     /// touched takes no memory.
@@ -38,10 +62,10 @@ pub struct MapOnlyFtl {
     sectors_per_unit: u32,
 }
 
-impl MapOnlyFtl {
+impl CacheAlone {
     /// For a validated configuration; `None` when its table is in memory.
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Option<Self> {
-        let translation = Translation::new(config, false)?;
+        let translation = Translation::new(config, layout(config), SuperblockOrder::default(), false)?;
         let units = geometry.logical_units;
         let table = vec![0; if translation.cache.wishes().is_some() { units as usize } else { 0 }];
         let laid_out = vec![false; translation.layout.pages() as usize];
@@ -56,6 +80,17 @@ impl MapOnlyFtl {
             batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
         })
+    }
+
+    /// Look up every unit of an access. A trim forgets those that it covers wholly.
+    #[inline(always)]
+    pub(crate) fn access(&mut self, access: &Access<'_>, intent: Intent) {
+        for index in 0..access.units {
+            let whole = || access.sectors_of(index, self.sectors_per_unit) == self.sectors_per_unit;
+            if intent != Intent::Trim || whole() {
+                self.look_up(access, index, intent);
+            }
+        }
     }
 
     #[inline]
@@ -118,91 +153,26 @@ impl MapOnlyFtl {
         }
         self.batch = batch;
     }
-}
 
-impl<P: FlashPort> Layer<P> for MapOnlyFtl {
-    fn read(
-        &mut self,
-        _: &mut Flash<P>,
-        access: &Access<'_>,
-        _: &mut Vec<u32>,
-        after: P::Ticket,
-    ) -> FlashResult<P::Ticket> {
-        for index in 0..access.units {
-            self.look_up(access, index, Intent::Read);
-        }
-        Ok(after)
-    }
-
-    fn write(&mut self, _: &mut Flash<P>, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
-        for index in 0..access.units {
-            self.look_up(access, index, Intent::Write);
-        }
-        Ok(after)
-    }
-
-    fn trim(&mut self, _: &mut Flash<P>, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
-        for index in 0..access.units {
-            if access.sectors_of(index, self.sectors_per_unit) == self.sectors_per_unit {
-                self.look_up(access, index, Intent::Trim);
-            }
-        }
-        Ok(after)
-    }
-
-    fn flush(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
-        Ok(after)
-    }
-
-    fn report(&self, report: &mut Report) {
+    /// What was counted.
+    pub fn summary(&self) -> MapCacheSummary {
         let mut cache = self.translation.summary();
         // What would have gone to flash; wrong predictions read data.
         cache.flash_reads = cache.fetches + cache.rest_reads;
         cache.flash_programs = cache.write_backs;
-        report.add(&GcCounts::default());
-        report.add(&cache);
+        cache
     }
 
-    fn sample(&self, readings: &mut Readings) {
+    /// Add the columns of the time series.
+    pub fn sample(&self, readings: &mut Readings) {
         self.translation.sample(readings);
     }
 
-    fn reset_counters(&mut self) {
-        self.translation.reset();
-    }
-
-    fn free_blocks(&self) -> u64 {
-        0
-    }
-
-    fn verify(&self, _: &NandArray) -> Result<(), String> {
-        self.translation.cache.check()
-    }
-
-    fn table_bytes(&self) -> u64 {
+    /// Bytes of the tables.
+    pub fn table_bytes(&self) -> u64 {
         self.translation.table_bytes()
             + (self.table.capacity() + self.batch.capacity()) as u64 * 4
             + self.batched.capacity() as u64 * 2
             + self.laid_out.capacity() as u64
-    }
-}
-
-impl<P: FlashPort> Ftl<P> for MapOnlyFtl {
-    type On<Q: FlashPort> = Self;
-
-    fn with_port<Q: FlashPort>(self, _: &Q) -> Self {
-        self
-    }
-
-    fn fill_blocks(&mut self, _: &mut Flash<P>, _: Cause, _: &[u32]) -> FlashResult<()> {
-        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no blocks to fill".into())))
-    }
-
-    fn mount(self, _: &DeviceConfig, _: u64, _: &mut Flash<P>) -> FlashResult<Self> {
-        Err(Box::new(RunError::Rule("the model of the mapping cache alone has no flash to mount".into())))
-    }
-
-    fn most_free_blocks(&self) -> u32 {
-        0
     }
 }
