@@ -1,7 +1,7 @@
 //! Device and workload files: TOML text, presets, `extends` and overrides in; checked configuration out.
 //!
-//! A [`Document`] is a tree of values that each know where they were written. It is read into any configuration
-//! type by serde, and every complaint (an unknown key, a wrong type, a value that validation refuses) is located:
+//! A [`Document`] is a tree of values that each know where they were written. Serde reads it into any configuration
+//! type. Complaints are unknown keys, wrong types, and values that validation refuses. Every complaint is located:
 //! file, line and column, or the override that set it. A file's mistakes are reported all at once.
 
 mod de;

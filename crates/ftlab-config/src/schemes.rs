@@ -1,5 +1,7 @@
-//! Keys and the schemes that they belong to: a layer that chooses another scheme drops the keys of the one below, and a key
-//! that the chosen scheme does not have is refused. The lists of the core say which is which.
+//! Keys and the schemes that they belong to.
+//!
+//! A layer that chooses another scheme drops the keys of the one below. A key that the chosen scheme does not have is
+//! refused. The lists of the core say which is which.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
