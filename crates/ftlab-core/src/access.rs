@@ -36,9 +36,10 @@ impl Part {
 
 /// An access to what one NAND page can hold, or to a part of it.
 ///
-/// With no `parts` it is a span: `sectors` sectors that follow each other, from sector `first_sector` of unit `lpn` on,
-/// within one aligned group of as many units as a page has slots. With `parts` it is gathered: any sectors of any units,
-/// of at most as many units as a page has slots. The parts of a unit stand together, ascending, and do not overlap.
+/// With no `parts` it is a span: `sectors` sectors that follow each other, from sector `first_sector` of unit `lpn` on.
+/// A span lies within one aligned group of as many units as a page has slots. With `parts` it is gathered: any sectors
+/// of any units, of at most as many units as a page has slots. The parts of a unit stand together, ascending, and do
+/// not overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access<'a> {
     /// First mapping unit touched.

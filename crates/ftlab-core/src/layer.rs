@@ -23,8 +23,8 @@ use crate::metrics::series::Readings;
 /// put in its place among the commands and not waited for. Decisions follow the order of accesses and never time.
 ///
 /// Every command goes to flash with the cause of the access that it serves, or with a cause of the layer's own. With
-/// verification, an access that writes has one version for each of its sectors, and a read appends one for each of its
-/// sectors to `found`, in the order of the access; both stay empty without.
+/// verification, an access that writes has one version for each of its sectors. A read appends one version for each of
+/// its sectors to `found`, in the order of the access. Without verification, both stay empty.
 ///
 /// Only the translation layer changes the array. Required: all methods but `prefetch` and `sample`.
 pub trait Layer<P: FlashPort> {

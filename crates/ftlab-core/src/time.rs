@@ -4,9 +4,9 @@ use std::ops::{Add, AddAssign, Sub};
 
 /// A point in simulated time, or a span of it, in whole picoseconds.
 ///
-/// Picoseconds, because bus and link rates give fractions of a nanosecond (25 ns for a byte at 40 MB/s, but
-/// 3.003 ns at 333 MB/s) and a rounded bus is a wrong bus. Every span is rounded once, when it is made.
-/// 2^64 ps are 213 days of simulated time.
+/// Picoseconds, because bus and link rates give fractions of a nanosecond: 25 ns for a byte at 40 MB/s, but 3.003 ns at
+/// 333 MB/s. A rounded bus is a wrong bus. Every span is rounded once, when it is made. 2^64 ps are 213 days of
+/// simulated time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 

@@ -782,8 +782,8 @@ fn what_was_written_in_order_is_read_in_runs_on_any_planes() {
     }
 }
 
-/// With hardly any spare space, and a policy that does not look for what is stale: all but one plane lose what they have
-/// gathered, and that goes back to the planes that it came from.
+/// With hardly any spare space, and a policy that does not look for what is stale: all planes except one lose what they
+/// have gathered. That goes back to the planes that it came from.
 #[test]
 fn gathering_never_fills_a_plane() {
     let config = device(json!({
@@ -813,8 +813,9 @@ fn gathering_never_fills_a_plane() {
     assert!(amplification < 250.0, "{amplification}");
 }
 
-/// Accesses in no order to eight translation pages of a filled drive: what is asked for is in one of the pages in memory,
-/// or else among the entries, as often as there is room. Changes whose pages do not come back leave as others do.
+/// Accesses in no order to eight translation pages of a filled drive. What is asked for is in one of the pages in
+/// memory, or else among the entries, as often as there is room. Changes whose pages do not come back leave as others
+/// do.
 #[test]
 fn entries_over_pages_hit_as_memory_has_room_for_each() {
     const UNITS: u64 = 8 * 1024;

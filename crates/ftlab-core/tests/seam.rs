@@ -1,8 +1,9 @@
 //! The seam holds: layers of one's own over every translation layer, on random drives.
 //!
-//! `Holding` does with data what write buffers and non-volatile caches do, in the most adverse way: it keeps what is
-//! written for a while, answers reads half from memory and half from below, and hands down single sectors of several
-//! writes in one access. Every read is checked against the newest write of each sector. `Nothing` passes on all it gets.
+//! `Holding` does with data what write buffers and non-volatile caches do, in the most adverse way. It keeps what is
+//! written for a while, and answers reads half from memory and half from below. It hands down single sectors of several
+//! writes in one access. Every read is checked against the newest write of each sector. `Nothing` passes on all it
+//! gets.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -62,8 +62,8 @@ pub struct SteadyKeys {
     pub layout: FillLayout,
     /// Which writes age the drive.
     pub pattern: PreconditionPattern,
-    /// Write amplification is steady when its mean over the last two windows (of one logical capacity of writes
-    /// each) differs from that of the two before by at most this share.
+    /// Write amplification is steady when its mean over the last two windows differs from that of the two before by at
+    /// most this share. Each window is one logical capacity of writes.
     pub tolerance: f64,
     /// Give up after writing the logical capacity this many times; the summary says so.
     pub max_drive_writes: f64,

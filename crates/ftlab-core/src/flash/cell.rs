@@ -70,11 +70,11 @@ pub enum PageOrder {
     /// Page p has class p mod bits: MQSim's MLC, and one-shot 3D NAND, whose word line w holds pages 3w..3w+2.
     #[default]
     Adjacent,
-    /// Shadow order with two pages a word line, as Samsung's Flex-OneNAND: pages 0 and 1 and, up to the last
-    /// four, every p with p mod 4 in {2, 3} are LSB; the rest MSB. MLC only.
+    /// Shadow order with two pages a word line, as Samsung's Flex-OneNAND. Pages 0 and 1 and, up to the last four,
+    /// every p with p mod 4 in {2, 3} are LSB. The rest are MSB. MLC only.
     ShadowPairs,
-    /// Planar TLC with two pages a word line (Yaakobi et al., ICNC 2012; MQSim, SimpleSSD and FEMU use it): p <= 5
-    /// LSB, 6 and 7 CSB, then ((p - 8) div 2) mod 3 gives LSB, CSB, MSB. TLC only.
+    /// Planar TLC with two pages a word line (Yaakobi et al., ICNC 2012). MQSim, SimpleSSD and FEMU use it. Pages
+    /// p <= 5 are LSB, 6 and 7 are CSB. Then ((p - 8) div 2) mod 3 gives LSB, CSB, MSB. TLC only.
     TlcPairs,
 }
 

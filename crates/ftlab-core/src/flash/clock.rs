@@ -23,10 +23,10 @@ pub enum Step {
 
 /// A port that keeps time.
 ///
-/// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`.
-/// Of equal times, the lane goes first that has been busy longest, counted from the number of the command with which it began
-/// to work without a pause; commands are numbered as they are submitted, and timers of the host among them as they are set.
-/// All methods but `set_timer` and `finished` are required.
+/// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`. At
+/// equal times, the lane goes first that has been busy longest. That counts from the number of the command with which
+/// the lane began to work without a pause. Commands are numbered as they are submitted, and timers of the host among
+/// them as they are set. All methods but `set_timer` and `finished` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;

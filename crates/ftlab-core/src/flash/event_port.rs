@@ -1,7 +1,7 @@
 //! The port that keeps time, event by event.
 //!
-//! Resources: each channel moves one transfer at a time; each lane (a die, or a plane where planes work
-//! independently) runs one command at a time, from its first use of the bus until it ends. Phases:
+//! Resources: each channel moves one transfer at a time. Each lane runs one command at a time, from its first use of
+//! the bus until it ends. A lane is a die, or a plane where planes work independently. Phases:
 //!
 //! | command  | bus               | array            | bus  |
 //! |----------|-------------------|------------------|------|
@@ -10,16 +10,18 @@
 //! | erase    | command           | tBERS            |      |
 //! | copyback | command           | tR + tPROG       |      |
 //!
-//! A phase that takes no time is left out. Order: a lane runs its commands in order of submission (so the pages of a
-//! block are programmed in order), and waits with the first one until what that one depends on has ended. A bus goes
-//! to a lane that only has a command to send, since that sets an array to work while data cross, and else to the one
-//! that has been ready for it longest. Lanes ask when they could transfer now, so a bus never idles while one is
-//! ready, and a later transfer never blocks an earlier one. Of what happens at equal times, the lane comes first that has
-//! been busy longest: it counts from the submission of the command with which it began to work without a pause. Timers of
-//! the host count from when they were set.
+//! A phase that takes no time is left out.
 //!
-//! A bus that is used before the array works is free at a time that is known, and the end of the array's work is, too: there
-//! is an event for the first only when somebody waits for the bus.
+//! Order: a lane runs its commands in order of submission, so the pages of a block are programmed in order. It waits
+//! with the first one until what that one depends on has ended. A bus goes first to a lane that only has a command to
+//! send, since that sets an array to work while data cross. Otherwise it goes to the lane that has been ready for it
+//! longest. Lanes ask when they could transfer now, so a bus never idles while one is ready, and a later transfer never
+//! blocks an earlier one. At equal times, the lane comes first that has been busy longest. That counts from the
+//! submission of the command with which it began to work without a pause. Timers of the host count from when they were
+//! set.
+//!
+//! A bus that is used before the array works is free at a time that is known. The end of the array's work is known,
+//! too. There is an event for the first only when somebody waits for the bus.
 
 use crate::cause::{Cause, Command};
 use crate::config::DeviceConfig;
@@ -822,8 +824,8 @@ impl Clock for EventPort {
     }
 }
 
-/// The next event of each source, as a tournament: a source has at most one event at a time, so the winner is found
-/// and replaced in log2(sources) steps without moving anything.
+/// The next event of each source, as a tournament. A source has at most one event at a time, so the winner is found and
+/// replaced in log2(sources) steps without moving anything.
 #[derive(Debug, Clone)]
 struct EventTree {
     /// Earlier than all in the tree, or empty. An event that is the next one when it is scheduled never enters the tree.

@@ -240,8 +240,9 @@ impl<P: FlashPort> Flash<P> {
         Ok(self.port.submit(submission, after))
     }
 
-    /// Copy whole pages of one live unit each, without the bus: `from`, ascending and all that are live between the first
-    /// and the last of them, in one block, to as many pages of the same plane from `to` on. The old places are stale then; `remap` hears where each unit is now. The same as a
+    /// Copy whole pages of one live unit each, without the bus. `from` are pages of one block, ascending, and all that
+    /// are live between the first and the last of them. They go to as many pages of the same plane, from `to` on. The
+    /// old places are stale then; `remap` hears where each unit is now. This is the same as a
     /// [`copyback`](Self::copyback) and an [`invalidate`](Self::invalidate) for each, and much faster.
     ///
     /// # Errors

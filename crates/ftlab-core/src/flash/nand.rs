@@ -30,9 +30,9 @@ struct Block {
 
 /// All pages of a drive: spare areas, validity and wear.
 ///
-/// The rules: a page is programmed once between erases, and ascending in its block (pages may be skipped); only
-/// programmed pages are read; a block with live data is not erased. 4 bytes and a bit for each mapping unit, and 12
-/// bytes for each block.
+/// The rules: a page is programmed once between erases, and ascending in its block (pages may be skipped). Only
+/// programmed pages are read. A block with live data is not erased. The array takes 4 bytes and a bit for each mapping
+/// unit, and 12 bytes for each block.
 #[derive(Debug, Clone)]
 pub struct NandArray {
     geometry: Geometry,
@@ -257,9 +257,9 @@ impl NandArray {
         Ok(())
     }
 
-    /// Move whole pages, each of one live unit: `from`, ascending and all that are live between the first and the last of
-    /// them, in one block, to as many pages from `to` on. What was moved is stale in its old place; `remap` hears where
-    /// each unit is now.
+    /// Move whole pages, each of one live unit. `from` are pages of one block, ascending, and all that are live between
+    /// the first and the last of them. They go to as many pages from `to` on. What was moved is stale in its old place;
+    /// `remap` hears where each unit is now.
     #[inline]
     pub(super) fn relocate(
         &mut self,

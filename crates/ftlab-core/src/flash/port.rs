@@ -6,8 +6,8 @@ use crate::geometry::PageId;
 
 /// A command on its way to flash. The array has accepted it already.
 ///
-/// Two words, so that it travels in registers: written to memory field by field and read back whole, it would wait
-/// for every cache miss ahead of it, some 100 ns a command.
+/// Two words, so that it travels in registers. Written to memory field by field and read back whole, it would wait for
+/// every cache miss ahead of it. That takes some 100 ns a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Submission {
     /// command, cause, class, source class: a byte each; then the lane.

@@ -1,9 +1,9 @@
 //! The port that keeps time where nothing is shared: one lane on each channel.
 //!
-//! A lane runs its commands in order and its bus is free whenever it wants it, so the end of a command is known when it
-//! is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has. The
-//! results are those of [`EventPort`](super::event_port::EventPort), to the order of what ends at equal times; but work is accounted
-//! for when it is submitted, so a run has to go on until the drive is idle.
+//! A lane runs its commands in order, and its bus is free whenever it wants it. So the end of a command is known when
+//! it is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has.
+//! The results are those of [`EventPort`](super::event_port::EventPort), down to the order of what ends at equal times.
+//! But work is accounted for when it is submitted, so a run has to go on until the drive is idle.
 
 use crate::config::DeviceConfig;
 use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};

@@ -75,8 +75,9 @@ pub(crate) trait Feeder {
 
 /// A request between hand-over (or arrival) and completion.
 ///
-/// The parts of the [`Request`] stand in another order than there, so that they are copied one by one: a part read soon
-/// after it was written with others at once would wait for every store ahead of it, some 60 cycles a request.
+/// The parts of the [`Request`] stand in another order than there, so that they are copied one by one. A part read soon
+/// after it was written with others at once would wait for every store ahead of it. That takes some 60 cycles a
+/// request.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Slot {
@@ -264,8 +265,8 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         self.drive.flash.port.now()
     }
 
-    /// The timer will ring when the next request of the feeder arrives. If that is not known yet, the timer counts from now
-    /// all the same: completions and arrivals at equal times must not depend on when the feeder hears of a request.
+    /// The timer will ring when the next request of the feeder arrives. If that is not known yet, the timer counts from
+    /// now all the same. Completions and arrivals at equal times must not depend on when the feeder hears of a request.
     #[inline(always)]
     fn arm_arrival(&mut self) {
         if !self.closing && self.take() {

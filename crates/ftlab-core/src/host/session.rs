@@ -1,8 +1,10 @@
-//! A drive that is fed while it runs: requests come one by one, completions are told one by one, and the drive with its
-//! clock can be copied at any moment.
+//! A drive that is fed while it runs.
 //!
-//! A session has the host and the drive of a run: the same requests at the same times complete at the same times, to the
-//! picosecond, and in the same order. Time stands still between calls. There are two ways to send a request:
+//! Requests come one by one, and completions are reported one by one. The drive with its clock can be copied at any
+//! moment.
+//!
+//! A session has the host and the drive of a run. The same requests at the same times complete at the same times, to
+//! the picosecond, and in the same order. Time stands still between calls. There are two ways to send a request:
 //!
 //! - [`Session::submit`] for a time that has not come: it arrives as a request of a run with open arrivals does. It may be
 //!   submitted any time before the session goes past its arrival.

@@ -44,8 +44,8 @@ impl Splitter {
 
     /// The access of a `request` that is a single one, group number `group`: the only item of [`split`](Self::split).
     ///
-    /// Built in its place and not returned in an option: a copy would be read whole soon after it was written part by part,
-    /// and wait for every cache miss ahead of it.
+    /// Built in its place and not returned in an option. A copy would be read whole soon after it was written part by
+    /// part, and would wait for every cache miss ahead of it.
     #[inline(always)]
     pub fn single(&self, request: &Request, group: u32) -> Access<'static> {
         let Request { lba, sectors, stream, .. } = *request;

@@ -1,8 +1,8 @@
 //! The balanced score board: at each miss, the window that would have served the recent accesses best.
 //!
-//! Each access gives a point to every window that would have had its entry in memory: the window must reach from where
-//! the nearest run was fetched to the entry, and the run must be recent enough to be in memory still, had all runs been
-//! of that window's size. Points age.
+//! Each access gives a point to every window that would have had its entry in memory. The window must reach from where
+//! the nearest run was fetched to the entry. The run must be recent enough to be in memory still, had all runs been of
+//! that window's size. Points age.
 
 use std::fmt;
 

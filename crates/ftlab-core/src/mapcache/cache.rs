@@ -89,14 +89,16 @@ pub struct CacheReport {
 
 /// A mapping cache.
 ///
-/// Order of calls: [`lookup`](Self::lookup) for every access of the host, before the data; after a write or trim, when
-/// the table has changed, [`changed`](Self::changed) for the same entry; collection and lookups for other entries of the
-/// same access may come in between. When collection has moved data,
-/// [`moved`](Self::moved) for each, and [`rewritten`](Self::rewritten) for the translation pages that were written for
-/// those that are not in memory. What it wants in order is told of by [`PlacementWishes::gathered`] instead. `table` is the truth, one physical unit for each logical one (`u32::MAX`: none), of
-/// the translation pages that were looked up; it is empty where the drive does not keep one and
-/// there are no [`wishes`](Self::wishes). Nothing may be allocated for each lookup once warm. Required: `lookup`,
-/// `moved`, `is_dirty`, `used_bytes`, `check` and `table_bytes`.
+/// Order of calls: [`lookup`](Self::lookup) for every access of the host, before the data. After a write or trim, when
+/// the table has changed, [`changed`](Self::changed) for the same entry. Collection, and lookups for other entries of
+/// the same access, may come in between. When collection has moved data, [`moved`](Self::moved) for each, and
+/// [`rewritten`](Self::rewritten) for the translation pages that were written for those that are not in memory. What it
+/// wants in order is reported by [`PlacementWishes::gathered`] instead.
+///
+/// `table` is the truth of the translation pages that were looked up: one physical unit for each logical one
+/// (`u32::MAX`: none). It is empty where the drive does not keep one and there are no [`wishes`](Self::wishes). Nothing
+/// may be allocated for each lookup once warm. Required: `lookup`, `moved`, `is_dirty`, `used_bytes`, `check` and
+/// `table_bytes`.
 pub trait MapCache: Debug + Send + DynClone {
     /// Find the entry of `lookup.lpn`, and append to `ops` what that takes, in order. True for a hit: nothing had to be
     /// fetched. After a lookup that changes the entry, the entry in memory is newer than the one in flash.

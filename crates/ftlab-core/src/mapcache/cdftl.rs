@@ -8,10 +8,10 @@
 //!
 //! Interpretation: the memory of the first level is `entry_fraction` of all, and what whole pages leave over; the paper
 //! has fixed sizes (its successor adapts them). A change whose page is not in memory leaves when it is the least recent
-//! entry, as any other: if it had to wait for its page, changes to pages that never come back would fill the first level for
-//! good. A hit in the first level does not count as a use of the page. The order of the second level is plain LRU; a page
-//! that leaves unchanged is dropped even if changes of its entries are in the first level. With `flush_coalesce` those go
-//! along also when the second level or collection writes the page.
+//! entry, as any other. If it had to wait for its page, changes to pages that never come back would fill the first
+//! level for good. A hit in the first level does not count as a use of the page. The order of the second level is plain
+//! LRU; a page that leaves unchanged is dropped even if changes of its entries are in the first level. With
+//! `flush_coalesce` those go along also when the second level or collection writes the page.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

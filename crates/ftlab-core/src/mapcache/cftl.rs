@@ -1,29 +1,30 @@
 //! CFTL: entries that answer for runs, and logical blocks mapped by one entry where data are read often and written rarely.
 //!
-//! Page mapping is the usual thing. The cached page mapping table (CPMT) has entries of 10 bytes: logical unit 4, physical
-//! unit 4, and how many of the units that follow lie in the places that follow, 2. A miss scans its translation page for
-//! them: what crosses the bus is the run and the entry that ends it. A change within a run splits it; a changed unit that
-//! follows a changed run joins it. Where there are several planes, the places that follow are either those in the order in
-//! which planes are written ([`SuperblockOrder`]) or those in one plane: a bit of the entry says which, and a miss takes the longer run.
+//! Page mapping is the usual thing. The cached page mapping table (CPMT) has entries of 10 bytes: logical unit 4,
+//! physical unit 4, and a count 2. The count says how many of the units that follow lie in the places that follow. A
+//! miss scans its translation page for these units: what crosses the bus is the run and the entry that ends it. A
+//! change within a run splits it; a changed unit that follows a changed run joins it. Where there are several planes,
+//! the places that follow are those in the order in which planes are written ([`SuperblockOrder`]) or those in one
+//! plane. A bit of the entry says which, and a miss takes the longer run.
 //!
-//! A logical block of `cftl_block_pages` units becomes *block-mapped* when collection finds it read-hot and write-cold and
-//! has put it in order. From then on one entry of the block table in flash, the place of its first unit, stands for all of
-//! its units; their entries in the page table are left as they are, and not looked at. The cached block mapping table
-//! (CBMT) has entries of 8 bytes. A bit for each logical block, in memory and charged, says which table to look into. A
-//! write or trim within the block makes it page-mapped again, and so does collection when it moves its units apart: what is
-//! known of them becomes changed runs of page entries, and the entry in the block table changes to none. Collection that
-//! moves the block as a whole changes its block entry.
+//! A logical block of `cftl_block_pages` units becomes *block-mapped* when collection finds it read-hot and write-cold
+//! and has put it in order. From then on one entry of the block table in flash, the place of its first unit, stands for
+//! all of its units. Their entries in the page table are left as they are, and not looked at. The cached block mapping
+//! table (CBMT) has entries of 8 bytes. A bit for each logical block, in memory and charged, says which table to look
+//! into. A write or trim within the block makes it page-mapped again, and so does collection when it moves its units
+//! apart. What is known of them becomes changed runs of page entries, and the entry in the block table changes to none.
+//! Collection that moves the block as a whole changes its block entry.
 //!
-//! Two groups of four Bloom filters (2048 bits each, two hashes; 1 KiB a group, charged) tell how hot a block is for reads
-//! and for writes: an access enters the block in the first filter, from the current one on, that does not have it; every
-//! 512 accesses the oldest filter is emptied and becomes the current one. Filters that have the block count 2, 1.5, 1 and
-//! 0.5, from the youngest to the oldest. 4 is hot; cold is what no filter has.
+//! Two groups of four Bloom filters say how hot a block is for reads and for writes. A filter has 2048 bits and two
+//! hashes; a group takes 1 KiB, which is charged. An access enters the block in the first filter, from the current one
+//! on, that does not have it. Every 512 accesses the oldest filter is emptied and becomes the current one. Filters that
+//! have the block count 2, 1.5, 1 and 0.5, from the youngest to the oldest. 4 is hot; cold is what no filter has.
 //!
 //! What is interpretation:
-//! - The border between CPMT and CBMT, each of which has an LRU order. The papers say that it adapts. Here each cache counts
-//!   its hits among its least recent entries, as many as take a sixteenth of the memory for both; every 1024 lookups the border
-//!   moves by that much to the side of the one with more, if it fills its part. Each keeps a sixteenth, and one that does
-//!   not need its part lends it to the other.
+//! - The border between CPMT and CBMT, each of which has an LRU order. The papers say that it adapts. Here each cache
+//!   counts its hits among its least recent entries, as many as take a sixteenth of the memory for both. Every 1024
+//!   lookups the border moves by that much in favour of the cache with more hits, if that one fills its part. Each
+//!   keeps a sixteenth, and one that does not need its part lends it to the other.
 //! - The papers have one plane, and so one order of places.
 //! - To be taken apart counts as a write, so that no block is gathered again before 1536 more units were written.
 //! - A translation page that is written keeps what it said of block-mapped units.

@@ -1,32 +1,33 @@
 //! LeaFTL: mappings learned as line segments.
 //!
-//! Logical units come in groups of 256. A segment of 8 bytes (start and length 1 byte each, slope 2, intercept 4)
-//! says `ppn = intercept + round(slope * offset)` for units of its group. Piecewise linear regression makes
-//! segments from changes: the line goes through its first point, and the cone of slopes that keep each further point within
+//! Logical units come in groups of 256. A segment of 8 bytes (start and length 1 byte each, slope 2, intercept 4) says
+//! `ppn = intercept + round(slope * offset)` for units of its group. Piecewise linear regression makes segments from
+//! changes. The line goes through its first point. The cone of slopes that keep each further point within
 //! `leaftl_gamma` narrows until it is empty. A segment is *accurate* when it is exact and its units lie at equal
-//! distances, which follow from the slope; any other is *approximate*, and the units that it stands for are in the conflict
-//! list of its group, 1 byte each and 1 for the end. New segments enter the top level of their group. An older one that
-//! overlaps is trimmed to the ends that it still stands for, dropped when there is nothing left, or sinks one level. The
-//! highest segment that has a unit answers. Lower levels keep dead segments until `leaftl_compaction_writes` changes
-//! have been learned; then the groups in memory are compacted, or earlier when a group takes more than 10 bytes a unit.
-//! Groups are cached in LRU order, and live in the translation page of their units.
+//! distances, which follow from the slope. Any other is *approximate*, with its units in the conflict list of its
+//! group: 1 byte each and 1 for the end. New segments enter the top level of their group. An older one that overlaps is
+//! trimmed to the ends that it still stands for, dropped when there is nothing left, or sinks one level. The highest
+//! segment that has a unit answers. Lower levels keep dead segments until `leaftl_compaction_writes` changes have been
+//! learned; then the groups in memory are compacted, or earlier when a group takes more than 10 bytes a unit. Groups
+//! are cached in LRU order, and live in the translation page of their units.
 //!
-//! A wrong prediction costs a read of the page that was predicted: its spare area names the logical units of the
+//! A wrong prediction costs a read of the page that was predicted. Its spare area names the logical units of the
 //! neighbours, `leaftl_gamma` on each side, and so the right one.
 //!
 //! What is interpretation:
-//! - LeaFTL's drive buffers 8 MB of data, and writes them in order of logical numbers. Here `leaftl_batch_pages` changes
-//!   wait in memory, exact and at 8 bytes each (at most a quarter of the memory), and are learned together, those that lie
-//!   near each other in flash in order of their logical units. The model of the cache alone also gives out places in that order
-//!   (`sorts_batches`). The page mapping writes data as they come, and sorts only the survivors of collection: physical
-//!   numbers follow arrival there, so that random writes make single units.
-//! - LeaFTL fills one block after the other. Where planes take turns, accurate segments may be lines in the order of turns
-//!   ([`SuperblockOrder`]), for units at equal distances, or for those that the line puts into the plane of the first one. The changes of
-//!   a group that are learned together are all of one of the three kinds: of that with which they take the fewest bytes. A
-//!   wrong prediction is always one of physical units, which have their neighbours in their own block.
+//! - LeaFTL's drive buffers 8 MB of data, and writes them in order of logical numbers. Here `leaftl_batch_pages`
+//!   changes wait in memory, exact and at 8 bytes each (at most a quarter of the memory). They are learned together,
+//!   and those that lie near each other in flash in order of their logical units. The model of the cache alone also
+//!   gives out places in that order (`sorts_batches`). The page mapping writes data as they come, and sorts only the
+//!   survivors of collection: physical numbers follow arrival there, so that random writes make single units.
+//! - LeaFTL fills one block after the other. Where planes take turns, accurate segments may be lines in the order of
+//!   turns ([`SuperblockOrder`]). Such a line stands for units at equal distances, or for those that it puts into the
+//!   plane of the first one. The changes of a group that are learned together are all of one of the three kinds: of
+//!   that with which they take the fewest bytes. A wrong prediction is always one of physical units, which have their
+//!   neighbours in their own block.
 //! - Changes of groups that are not in memory when their batch is learned are merged with what flash has at once.
-//! - Of the accurate and the approximate segments that could be made of a batch, those are made that take the fewest bytes; the
-//!   paper makes each as long as it gets, with which a larger `leaftl_gamma` can take more.
+//! - Of the accurate and the approximate segments that could be made of a batch, those are made that take the fewest
+//!   bytes. The paper makes each as long as it gets, with which a larger `leaftl_gamma` can take more.
 //! - A run of trimmed units is a segment. A unit without a segment is not mapped.
 //! - A translation page holds the segments of its groups; where plain entries take less, it holds these.
 //! - Looking up for a write costs as for a read: a wrong prediction is paid for, a right one is believed.

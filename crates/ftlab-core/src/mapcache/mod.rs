@@ -5,8 +5,8 @@
 //! in device files, its row in `ftlab schemes`, and its place in every test that loops over the list.
 //!
 //! The table itself is kept by the translation layer and is the truth. A scheme says what its choices cost
-//! ([`MapOp`](cache::MapOp)), and can corrupt nothing: with verification, the translation layer keeps what its translation
-//! pages hold in flash, and finds a scheme that loses a change.
+//! ([`MapOp`](cache::MapOp)), and can corrupt nothing. With verification, the translation layer keeps what its
+//! translation pages hold in flash, and finds a scheme that loses a change.
 
 use crate::error::{ConfigError, refuse};
 use crate::mapcache::cache::MapCache;

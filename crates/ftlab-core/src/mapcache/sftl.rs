@@ -1,17 +1,17 @@
 //! S-FTL: whole translation pages, compressed by runs of consecutive physical addresses.
 //!
-//! A page in memory stores an address only for the head of each run, and two bits for each entry: whether it is a head,
-//! and whether it is newer than in flash. A write into a run makes new heads, writes in order take heads away, and the
-//! least recent pages leave when memory is full. A page is whole in memory, so it is written without being read. If few of
-//! its entries have changed, they go to a write buffer instead, 8 bytes each, with their logical numbers; when that is
-//! full, the translation page with most entries in it is read, changed and written.
+//! A page in memory stores an address only for the head of each run. It stores two bits for each entry: whether it is a
+//! head, and whether it is newer than in flash. A write into a run makes new heads, writes in order take heads away,
+//! and the least recent pages leave when memory is full. A page is whole in memory, so it is written without being
+//! read. If few of its entries have changed, they go to a write buffer instead, 8 bytes each, with their logical
+//! numbers. When the buffer is full, the translation page with most entries in it is read, changed and written.
 //!
 //! Interpretation: the size of a page (4 bytes for each head, 2 bits for each entry, 4 bytes) is that of a public
 //! implementation. Unmapped entries that follow each other are a run. On a drive whose planes take turns
-//! (`ftl.striping = "dynamic"`), addresses are consecutive in the order of turns ([`SuperblockOrder`]). Where the address names the
-//! plane, an entry continues the run of the entry that was the turn before in its plane (the paper has one plane, where
-//! that is the entry before); the units of a NAND page continue each other. The write buffer is a fixed share of memory, and pages
-//! with at most `sparse_entries` changes go there: the paper fixes neither.
+//! (`ftl.striping = "dynamic"`), addresses are consecutive in the order of turns ([`SuperblockOrder`]). Where the
+//! address names the plane, an entry continues the run of the entry that was the turn before in its plane. The paper
+//! has one plane, where that is the entry before. The units of a NAND page continue each other. The write buffer is a
+//! fixed share of memory, and pages with at most `sparse_entries` changes go there: the paper fixes neither.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

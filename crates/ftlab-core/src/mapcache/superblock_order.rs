@@ -3,9 +3,10 @@
 use crate::geometry::{BlockId, Geometry};
 use crate::plane_order::{AllocationOrder, PlaneOrder};
 
-/// Numbers for physical units in the order in which planes are written: first the slots of a page, then the pages with
-/// the same place in each plane, then the places, and then rows of blocks that were opened together. What the host
-/// writes in order round the planes has consecutive numbers.
+/// Numbers for physical units in the order in which planes are written.
+///
+/// First come the slots of a page, then the pages with the same place in each plane. Then come the places, and then
+/// rows of blocks that were opened together. What the host writes in order round the planes has consecutive numbers.
 #[derive(Debug, Clone, Default)]
 pub struct SuperblockOrder {
     /// Whether writes go to the plane whose turn it is, and not where their address says.

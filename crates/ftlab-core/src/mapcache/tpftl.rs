@@ -1,12 +1,13 @@
 //! TPFTL: the entries of a translation page hang together, and the coldest page gives way.
 //!
-//! Two levels of lists: a node for each translation page with entries in memory, ordered by the average recency of its
-//! entries, and in each node its entries from the most to the least recent. A miss loads the entries of the rest of its
-//! request (request-level prefetching). When the number of nodes has fallen by `selective_threshold`, accesses are taken
-//! to be sequential until it has risen by as many: then a miss also loads as many entries as consecutive predecessors
-//! are in memory (selective prefetching). Neither crosses the translation page, nor takes more room than the coldest
-//! node has. That node loses its least recent entry that has not changed (clean first); if all have, they are written
-//! together and stay as unchanged (batch update), but for the one that leaves.
+//! There are two levels of lists. Each translation page with entries in memory has a node, and nodes are ordered by the
+//! average recency of their entries. In each node, its entries stand from the most to the least recent. A miss loads
+//! the entries of the rest of its request (request-level prefetching). When the number of nodes has fallen by
+//! `selective_threshold`, accesses are taken to be sequential until it has risen by as many. Meanwhile a miss also
+//! loads as many entries as consecutive predecessors are in memory (selective prefetching). Neither crosses the
+//! translation page, nor takes more room than the coldest node has. That node loses its least recent entry that has not
+//! changed (clean first). If all have, they are written together and stay as unchanged (batch update), except the one
+//! that leaves.
 //!
 //! An entry takes 6 bytes, as in the paper: its place in the translation page and its address.
 //!

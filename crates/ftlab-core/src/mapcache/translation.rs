@@ -16,8 +16,8 @@ use crate::metrics::report::Counts;
 use crate::metrics::series::{Reading, Readings};
 use crate::time::{Rate, Time};
 
-/// The object `map_cache` of the summary. Penalties are what its steps take on an idle drive, added up (equations 1 to 4
-/// of the IEEK paper 2012-50-3-10); what they cost a request among others shows in its latency.
+/// The object `map_cache` of the summary. Penalties are what its steps take on an idle drive, added up (equations 1 to
+/// 4 of the IEEK paper 2012-50-3-10). What they cost a request among others shows in its latency.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MapCacheSummary {

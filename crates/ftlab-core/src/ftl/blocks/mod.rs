@@ -239,9 +239,9 @@ impl<V: VictimPolicy> Blocks<V> {
         Ok(done)
     }
 
-    /// The same as an [`append`](Self::append) of copies for each of `from`, and much faster: whole pages of one unit each,
-    /// ascending and all that are live between the first and the last of them in a block, copied inside their plane. Appends
-    /// as many as the block has room for, and returns how many.
+    /// The same as an [`append`](Self::append) of copies for each of `from`, and much faster. `from` are whole pages of
+    /// one unit each in a block, ascending, and all that are live between the first and the last of them. They are
+    /// copied inside their plane. Appends as many as the block has room for, and returns how many.
     ///
     /// # Errors
     /// As `append`.
@@ -416,8 +416,9 @@ impl<V: VictimPolicy> Blocks<V> {
         }
     }
 
-    /// Static wear levelling, now and then: the least worn full block of a plane, out of which data should move, and the most
-    /// worn free one, which is open in `slot_of` the first from now on. Also the block that was open there.
+    /// Static wear levelling, now and then: the least worn full block of a plane, and the most worn free one. Data
+    /// should move out of the full one. The free one is open in `slot_of` the full one from now on. Also the block that
+    /// was open there.
     pub(super) fn next_levelling(
         &mut self,
         nand: &mut NandArray,

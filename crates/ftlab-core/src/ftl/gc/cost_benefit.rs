@@ -10,8 +10,8 @@ const NONE: u32 = u32::MAX;
 /// Benefit / cost = age x (1 - u) / 2u.
 ///
 /// Age is counted in events of this policy (units that become stale, blocks that are sealed), since the block's own
-/// last one. A block that loses a unit moves to the end of the list of its level, so each list is in order of age and
-/// only the heads of the lists compete: as many as a block has units, however many blocks there are.
+/// last one. A block that loses a unit moves to the end of the list of its level, so each list is in order of age. Only
+/// the heads of the lists compete: as many as a block has units, however many blocks there are.
 #[derive(Debug, Clone)]
 pub struct CostBenefit {
     geometry: Geometry,

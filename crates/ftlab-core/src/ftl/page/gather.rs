@@ -1,8 +1,9 @@
 //! Logical blocks in order, where the mapping cache wants them.
 //!
-//! Collection finds them, and they go to open blocks of their own, each logical block to the plane that its number says: so
-//! planes get as much as they give, and none gets more than leaves it half of its spare space. Where writes bring it beyond
-//! that all the same, because they take apart what others have, they go to the next plane.
+//! Collection finds them, and they go to open blocks of their own. The number of a logical block says which plane it
+//! goes to. So planes get as much as they give, and none gets more than leaves it half of its spare space. Writes may
+//! bring a plane beyond that all the same, because they take apart what others have. Then logical blocks go to the next
+//! plane.
 
 use std::ops::Range;
 

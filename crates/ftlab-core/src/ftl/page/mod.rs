@@ -4,10 +4,10 @@
 //! at a time and planes in turn. A write then takes the next page of an open block of the plane that allocation
 //! names. Copies of collection stay in their plane.
 //!
-//! With a mapping cache (`CACHED`) the table is in flash as well: translation pages are units behind the logical ones,
-//! so that the table of units is their directory too, and blocks of their own take them. They are collected as data
-//! are. Data that collection moves change entries in memory where they are there; for the others their translation
-//! pages are written, each once, after the collection.
+//! With a mapping cache (`CACHED`) the table is in flash as well. Translation pages are units behind the logical ones,
+//! so that the table of units is their directory too. Blocks of their own take them. They are collected as data are.
+//! Data that collection moves change entries in memory where they are there; for the others their translation pages are
+//! written, each once, after the collection.
 //!
 //! This file has the state and the paths of the host; the other files of the folder have one concern each.
 

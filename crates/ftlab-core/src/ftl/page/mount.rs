@@ -20,8 +20,8 @@ impl<
     const CACHED: bool,
 > PageFtl<V, L, T, CACHED>
 {
-    /// Start again after a power cut, from what flash holds: `self` is what was in memory, of which only the configuration
-    /// is used (and what translation pages hold, which is kept there instead of in the array).
+    /// Start again after a power cut, from what flash holds. `self` is what was in memory. Only its configuration is
+    /// used, and what translation pages hold, which is kept there instead of in the array.
     ///
     /// The spare area of every programmed page is read, with cause `recovery`; of several pages of a unit, the one that was
     /// programmed last has its data. Blocks that were being filled are filled on. Translation pages that do not have what
