@@ -1,9 +1,11 @@
 //! How fast statistics are, and what they remember: `stats_bench [REQUESTS [ROW]]`, with all rows or those that begin
 //! with `ROW`.
 //!
-//! Requests are made before. Prints how many are counted in a second of the clock, to the last number of the result, and
-//! their ratio to the 5 million that the statistics promise; the most memory that the allocator gave for each distinct
-//! page beyond the 10 MB that every trace costs; and a hash of the result.
+//! Requests are made before. Prints:
+//! - how many are counted in a second of the clock, to the last number of the result;
+//! - their ratio to the 5 million that the statistics promise;
+//! - the most memory that the allocator gave for each distinct page beyond the 10 MB that every trace costs;
+//! - a hash of the result.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

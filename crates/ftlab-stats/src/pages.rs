@@ -147,8 +147,8 @@ const fn unmixed(mixed: u64, bits: u32) -> u64 {
     number.wrapping_mul(const { inverse(FACTORS[0]) }) & mask
 }
 
-/// Scatters the numbers of chunks, one to one, so that a [`PageMap`] has all chunks of a unit in one segment: the key of
-/// a chunk's first group, which those of its other groups follow.
+/// Scatters the numbers of chunks, one to one, so that a [`PageMap`] has all chunks of a unit in one segment. Gives the
+/// key of a chunk's first group, which those of its other groups follow.
 #[inline(always)]
 pub(crate) fn chunk_key(chunk: u64) -> u64 {
     let unit = mixed(chunk >> WITHIN_BITS, UNIT_NAME_BITS);
@@ -187,7 +187,7 @@ fn key_of(entry: &[u8]) -> u64 {
     u64::from_le_bytes(entry[..size_of::<u64>()].try_into().unwrap_or_default()) & INSIDE
 }
 
-/// Entries in the order of their keys, each at its proportional place or a little behind; the last place is always
+/// Entries in the order of their keys, each at its proportional place or a little behind. The last place is always
 /// empty, and an empty place, whose key is 0, ends every search.
 #[derive(Debug, Clone)]
 struct Segment {

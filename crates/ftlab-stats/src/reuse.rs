@@ -71,8 +71,10 @@ impl Short {
     }
 }
 
-/// Stack distances (Olken's way, over a [`AccessOrder`]) of all pages; or of a spatial sample, and where they are short, of all
-/// pages in bursts: a few hot pages get most of the short ones, and would be in a sample or not.
+/// Stack distances (Olken's way, over an [`AccessOrder`]) of all pages, or of a spatial sample.
+///
+/// With a sample, short distances are those of all pages in bursts. A few hot pages get most of the short ones, and
+/// would be in a sample or not.
 #[derive(Debug)]
 pub(super) struct Reuse {
     sample: Sample,
@@ -259,8 +261,8 @@ impl Reuse {
 /// Reuse of 4 KiB pages by reads and writes. Trims neither count nor forget.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReuseStats {
-    /// Share of the pages that were looked at: 1 is exact. Else distances from 4096 pages on are those of a spatial
-    /// sample, and shorter ones those of all pages a quarter of the time; the curve is off by about 0.01 at most.
+    /// Share of the pages that were looked at: 1 is exact. Below 1, distances from 4096 pages on are those of a spatial
+    /// sample, and shorter ones those of all pages a quarter of the time. The curve is then off by about 0.01 at most.
     pub sample_rate: f64,
     /// Pages that were looked at in the end.
     pub sampled_pages: u64,

@@ -32,7 +32,7 @@ fn count(low: u32) -> u64 {
 const LONE_LAPS: u32 = 1 << 14;
 
 /// The page whose count has the bytes of its whole group, because it is the only one that was touched and was touched
-/// often: the byte beside its own says so, being written but never counted, and the other two have laps.
+/// often. The byte beside its own says so, being written but never counted. The other two have laps.
 #[inline(always)]
 fn lone_page(counts: u32) -> Option<u32> {
     let others = counts ^ HIGH;
