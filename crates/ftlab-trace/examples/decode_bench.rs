@@ -1,8 +1,9 @@
 //! How fast traces are decoded on one core: `decode_bench [MEGABYTES] [FORMAT...]`.
 //!
-//! Generates that much text (200 MB when not stated) in memory for each format, decodes it on one thread, and prints
-//! bytes and requests a second, how many times the limit that is (300 MB/s of text, 20 million requests a second of
-//! columns), and a hash of the requests, which must not change when only speed was meant to.
+//! Generates that much text (200 MB when not stated) in memory for each format, and decodes it on one thread. Prints:
+//! - bytes and requests a second;
+//! - how many times the limit that is (300 MB/s of text, 20 million requests a second of columns);
+//! - a hash of the requests, which must not change when only speed was meant to.
 
 use std::io::Write;
 use std::time::Instant;

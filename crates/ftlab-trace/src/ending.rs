@@ -1,7 +1,7 @@
 //! Work that may be ended from outside where it gives nothing for long.
 //!
-//! Whoever takes requests can stop between two batches; a step or a choice of volumes that leaves out batch after batch
-//! never comes back to it, so these loops look by themselves.
+//! Whoever takes requests can stop between two batches. A step or a choice of volumes that leaves out batch after batch
+//! never comes back to that point, so these loops look by themselves.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -134,8 +134,8 @@ impl BadRecords {
     }
 }
 
-/// The time stamp that counts as 0, for formats whose clock is that of a calendar or of a machine: that of the first
-/// record, unless files that belong together were given a common one.
+/// The time stamp that counts as 0, for formats whose clock is that of a calendar or of a machine. It is that of the
+/// first record, unless files that belong together were given a common one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Epoch(Arc<OnceLock<u64>>);
 

@@ -34,9 +34,9 @@ impl SourceFactory for CountedFrom {
 }
 
 impl MergedTraces {
-    /// Merge `traces`. With `keep_streams` requests keep the numbers of their volumes, so that volumes of the same
-    /// number become one; otherwise each volume of each file gets a number of its own: first those of the first
-    /// request of every file, in the order of the files, and then others as they appear.
+    /// Merge `traces`. With `keep_streams`, requests keep the numbers of their volumes, so that volumes of the same
+    /// number become one. Otherwise each volume of each file gets a number of its own. Those of the first request of
+    /// every file come first, in the order of the files, and then others as they appear.
     pub fn new(traces: Vec<TraceFile>, keep_streams: bool) -> Self {
         Self { traces, steps: Vec::new(), keep_streams }
     }

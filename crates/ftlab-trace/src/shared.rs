@@ -14,8 +14,8 @@ const CHUNK_REQUESTS: usize = 1 << 16;
 /// Traces in memory, up to a limit. Clones share them.
 ///
 /// Nothing is decoded before somebody reads it. Whoever comes first to requests that nobody has read yet decodes them,
-/// on its own thread; the others find them decoded. Where the limit is reached, traces that nobody uses are forgotten,
-/// and what still does not fit is decoded by each reader for itself, from there on: the limit changes no result.
+/// on its own thread; the others find them decoded. Where the limit is reached, traces that nobody uses are forgotten.
+/// What still does not fit is decoded by each reader for itself, from there on. The limit changes no result.
 #[derive(Debug, Clone)]
 pub struct TraceCache(Arc<Shelf>);
 

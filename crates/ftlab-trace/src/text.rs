@@ -314,7 +314,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Nothing but blanks up to the line end, which stays. What is derived from the whole line, such as an arrival by a
-    /// clock, comes behind this: a line that is damaged must not be blamed for what it seems to say.
+    /// clock, comes behind this. A line that is damaged must not be blamed for what it seems to say.
     #[inline(always)]
     pub(crate) fn end_of_fields(&mut self) -> Result<(), Fault> {
         self.skip_blanks();

@@ -15,9 +15,9 @@ pub enum VolumeLayout {
     /// One behind the other, each in a region of its own.
     Concat {
         /// Size of every region, in whole sectors. Regions then follow each other in the order in which volumes were
-        /// selected or, when none were, first appear, and the trace is read once. When absent, each region is as
-        /// large as the trace shows its volume to be, rounded up to a MiB, and they follow each other by number; the
-        /// trace is read twice.
+        /// selected or, when none were, first appear, and the trace is read once. When absent, each region is as large
+        /// as the trace shows its volume to be, rounded up to a MiB. They follow each other by number, and the trace is
+        /// read twice.
         volume_bytes: Option<u64>,
     },
 }

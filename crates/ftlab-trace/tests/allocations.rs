@@ -67,7 +67,7 @@ fn peak_of(work: impl FnOnce()) -> u64 {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// Two files, one four times as long: what writing and reading takes beyond a fixed amount is the footer, of which
+/// Two files, one four times as long. What writing and reading takes beyond a fixed amount is the footer, of which
 /// every 131,072 requests have a part of a few kilobytes.
 fn columnar_files_stream_through_bounded_memory(folder: &std::path::Path) {
     const SHORT: u64 = 1 << 20;

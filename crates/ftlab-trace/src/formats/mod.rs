@@ -1,8 +1,8 @@
 //! The formats of traces.
 //!
-//! A format is one file of this folder with a `pub(crate) static FORMAT: Format`. It has one line in the list below, from
-//! which follow its module, detection, `--format`, the tables of `ftlab trace`, the page of the documentation, the
-//! round-trip tests and the fuzz tests.
+//! A format is one file of this folder with a `pub(crate) static FORMAT: Format`. It has one line in the list below.
+//! From that line follow its module, detection, `--format`, the tables of `ftlab trace`, the page of the documentation,
+//! the round-trip tests and the fuzz tests.
 
 use ftlab_core::host::request::SourceError;
 

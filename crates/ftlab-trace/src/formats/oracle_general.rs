@@ -58,8 +58,8 @@ impl Next {
     }
 }
 
-/// The format has no mark of its own; but records tell where their objects come next, and that must be true of nearly
-/// all of them, whether records are counted from 0 or from 1.
+/// The format has no mark of its own. But records say where their objects come next. That must be true of nearly all of
+/// them, whether records are counted from 0 or from 1.
 fn detect(bytes: &[u8]) -> bool {
     let records: Vec<&[u8]> = bytes.chunks_exact(RECORD_BYTES).collect();
     let nearly_all = |count: usize, all: usize| count * 16 >= all * 15;

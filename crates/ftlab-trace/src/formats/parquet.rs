@@ -51,7 +51,7 @@ fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     })
 }
 
-/// A file whose end is an error to whoever reads beyond it: the decoder skips what it does not know, and would skip
+/// A file whose end is an error to whoever reads beyond it. The decoder skips what it does not know. It would skip
 /// billions of values that a damaged file says to have behind its end.
 struct Whole<R>(R);
 
@@ -135,7 +135,7 @@ thread_local! {
     static GUARDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// The decoder of Parquet asserts some of what it finds in a file; a damaged file must stay an error, and must not
+/// The decoder of Parquet asserts some of what it finds in a file. A damaged file must stay an error, and must not
 /// write the message of a panic to the terminal.
 fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     static HOOK: Once = Once::new();

@@ -30,8 +30,8 @@ pub enum Order {
 }
 
 /// Close the gaps between the chunks of the address space that are read or written. Addresses within a chunk stay as
-/// they lie. A trim does not make use of a chunk: what it says of unused ones is left out, and with `first_touch` what it
-/// says of those that are only used later. Streams share the address space.
+/// they lie. A trim does not make use of a chunk. What it says of unused chunks is left out. With `first_touch`, so is
+/// what it says of chunks that are only used later. Streams share the address space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Compact {

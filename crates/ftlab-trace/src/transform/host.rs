@@ -116,10 +116,10 @@ impl Stage for Merge {
     }
 }
 
-/// Delay arrivals so that no more than `outstanding` requests would be under way if each took `service_us`: a request
+/// Delay arrivals so that no more than `outstanding` requests would be under way if each took `service_us`. A request
 /// waits until the one that many places before it has been served. None overtakes the one ahead of it, so that arrivals
-/// come out in ascending order. For the times that the simulated drive takes, use
-/// `host.outstanding` of the device instead.
+/// come out in ascending order. For the times that the simulated drive takes, use `host.outstanding` of the device
+/// instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CapOutstanding {

@@ -1,8 +1,8 @@
 //! Transformations: an ordered list of steps between a trace or a generator and whoever takes its requests.
 //!
-//! Every step works on the batches that flow by and keeps no more than it must: most keep nothing. To add one, write its
-//! keys and what it does in a file of this folder, and add a line to `steps!`; workload files, `--transform`, the JSON
-//! schema, the Python methods' test and the property tests follow from the list.
+//! Every step works on the batches that flow by and keeps no more than it must: most keep nothing. To add one, write
+//! its keys and what it does in a file of this folder, and add a line to `steps!`. Workload files, `--transform`, the
+//! JSON schema, the Python methods' test and the property tests follow from the list.
 
 mod address;
 mod compact;
