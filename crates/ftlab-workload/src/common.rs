@@ -95,8 +95,9 @@ keys! {
         pub offset_bytes: Option<u64>,
         /// Share of requests that read. 0 when absent; what is no read, trim or flush is a write.
         pub read_fraction: Option<f64>,
-        /// Share of requests that trim. 0 when absent. Their addresses are drawn as those of writes, but see kind `uniform`:
-        /// there, a trim becomes a write where nothing is in use, and goes anywhere if there are no writes at all.
+        /// Share of requests that trim. 0 when absent. Their addresses are drawn as those of writes, but see kind
+        /// `uniform`. There, a trim becomes a write where nothing is in use, and goes anywhere if there are no writes
+        /// at all.
         pub trim_fraction: Option<f64>,
         /// Share of requests that flush. 0 when absent.
         pub flush_fraction: Option<f64>,

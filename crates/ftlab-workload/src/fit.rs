@@ -338,8 +338,8 @@ fn mean_rows(group: &[[u64; 3]], unit: u64) -> impl Iterator<Item = [u64; 3]> + 
 /// Describe a trace of `requests` requests so that a workload of kind `fitted` resembles it.
 ///
 /// # Errors
-/// Those of the trace; when it is empty or has reads, writes or trims of nothing; and when it is larger than a workload
-/// can be, such as longer than 200 days.
+/// Those of the trace. Also when it is empty, or has reads, writes or trims of nothing. Also when it is larger than a
+/// workload can be, such as longer than 200 days.
 pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, SourceError> {
     const BATCH_REQUESTS: usize = 4096;
     let refused = |expected: String| Err(SourceError { expected, ..SourceError::default() });

@@ -38,8 +38,9 @@ pub(crate) const TRIM_CELLS: usize = 2 * OP_CELLS;
 const CLASS_BITS: u32 = 2;
 pub(crate) const CLASSES: usize = 128;
 
-/// Kinds of requests: for reads and then writes, a jump to new pages, sequential to new pages, a jump to known pages,
-/// sequential to known pages; then trims that begin with a live page, other trims, and flushes.
+/// Kinds of requests. Reads come first, then writes. Each has four kinds: a jump to new pages, sequential to new pages,
+/// a jump to known pages, sequential to known pages. Then come trims that begin with a live page, other trims, and
+/// flushes.
 pub(crate) const KINDS: usize = 11;
 pub(crate) const TRIM: usize = 8;
 pub(crate) const FLUSH: usize = 10;
@@ -78,10 +79,10 @@ pub struct FittedModel {
     pub streams: Vec<FittedStream>,
     /// How often a request of one kind follows one of another: a row for each kind, in the order of `kinds` of a phase.
     pub follows: Vec<Vec<u64>>,
-    /// Jumps by their place: the rank as phases have it, then how many by step. Less than 16 pages from the last request in
-    /// the region, the step is 4 more or less the octave of the distance upwards or downwards; otherwise 19 more or less
-    /// that of the distance from where the region was first touched; where nothing had touched it, it is the 32nd of the
-    /// region in which they begin.
+    /// Jumps by their place: the rank as phases have it, then how many by step. Less than 16 pages from the last
+    /// request in the region, the step is 4 plus (upwards) or minus (downwards) the octave of the distance. Otherwise
+    /// it is 19 plus or minus the octave of the distance from where the region was first touched. Where nothing had
+    /// touched the region, it is the 32nd of the region in which they begin.
     #[serde(default)]
     pub places: Vec<Vec<u64>>,
     /// Equal parts of the trace, by requests.
@@ -116,13 +117,15 @@ pub struct FittedStream {
 pub struct FittedPhase {
     /// From the last arrival before it, or its first, to its last arrival.
     pub duration_ns: u64,
-    /// Requests by kind: reads and then writes, each a jump to new pages, sequential to new pages, a jump to known
-    /// pages, sequential to known pages; then trims that begin with live pages, other trims, and flushes.
+    /// Requests by kind. Reads come first, then writes. Each has four kinds: a jump to new pages, sequential to new
+    /// pages, a jump to known pages, sequential to known pages. Then come trims that begin with live pages, other
+    /// trims, and flushes.
     pub kinds: Vec<u64>,
     /// Sizes by kind (all but flushes): sectors, sectors from the begin of a 4 KiB page, requests.
     pub sizes: Vec<Vec<[u64; 3]>>,
-    /// Page accesses by what they find: 768 for writes, plus 256 where the page was written before or 512 where it was
-    /// trimmed since, plus the bin of the reuse distance or 255 for a new page; then how many.
+    /// Page accesses by what they find; then how many. What they find is a sum. Writes add 768. A page that was written
+    /// before adds 256, one that was trimmed since adds 512. To that comes the bin of the reuse distance, or 255 for a
+    /// new page.
     pub pages: Vec<[u64; 2]>,
     /// Accesses to known pages by earlier accesses to the page, in 4 bins to the octave: bin, how many.
     pub popularity: Vec<[u64; 2]>,
@@ -131,8 +134,9 @@ pub struct FittedPhase {
     /// many.
     #[serde(default)]
     pub ranks: Vec<[u64; 2]>,
-    /// Trims by their first whole page: 768 where they begin at the end of the trim before, plus 256 where the page was
-    /// written or 512 where it was trimmed since, plus the bin of its distance, 255 where it was not touched; then how many.
+    /// Trims by their first whole page; then how many. The page gives a sum. Trims that begin at the end of the trim
+    /// before add 768. A page that was written adds 256, one that was trimmed since adds 512. To that comes the bin of
+    /// its distance, or 255 where it was not touched.
     pub trims: Vec<[u64; 2]>,
     /// Spans between arrivals by bin; then how many.
     pub gaps: Vec<[u64; 2]>,

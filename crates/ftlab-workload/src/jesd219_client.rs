@@ -1,5 +1,7 @@
-//! The client profile of JESD219, by mechanism: a file system that writes files next-fit, in a part for what is used
-//! most and in the rest, trims those that it deletes, and rewrites parts of others.
+//! The client profile of JESD219, by mechanism: a file system.
+//!
+//! It writes files next-fit, in a part for what is used most and in the rest. It trims those that it deletes, and
+//! rewrites parts of others.
 
 use std::collections::VecDeque;
 

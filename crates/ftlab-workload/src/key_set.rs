@@ -1,7 +1,7 @@
 //! Sets of keys: structs whose fields are keys of the `[workload]` table, each of which may be absent.
 //!
-//! The table is flat for those who write it, and made of several sets for us: one that most kinds share, and one for each
-//! kind, in the file of the kind.
+//! The table is flat for those who write it. For us it is made of several sets: one that most kinds share, and one for
+//! each kind, in the file of the kind.
 
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{Deserialize, DeserializeSeed, MapAccess};

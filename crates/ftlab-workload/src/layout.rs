@@ -28,8 +28,8 @@ impl Scatter {
         Self { starts, region }
     }
 
-    /// Leave `spare` sectors, at most a region, free at the end of `area`, in which one more region has room: as few of the
-    /// last ones as must be lie a region further ahead.
+    /// Leave `spare` sectors, at most a region, free at the end of `area`, in which one more region has room. As few of
+    /// the last ones as must be then lie a region further ahead.
     pub(crate) fn leave_behind(&mut self, spare: u64, area: AddressRange) {
         let mut end = area.end() - spare;
         for start in self.starts.iter_mut().rev() {

@@ -1,5 +1,7 @@
-//! Published counts of page accesses, exactly: a mechanism says which of its requests could as well be a page shorter or
-//! longer, and as many of them are as are needed, evenly over the whole stream.
+//! Published counts of page accesses, exactly.
+//!
+//! A mechanism says which of its requests could as well be a page shorter or longer. As many of them are as are needed,
+//! evenly over the whole stream.
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, SourceError};

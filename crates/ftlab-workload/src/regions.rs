@@ -1,8 +1,8 @@
 //! Where accesses lie in regions of 4 MiB, what one translation page maps.
 //!
-//! A jump has a place: how many other regions were touched since its region was, and where in the region it begins: close
-//! to the last request there, or so far from where the region was entered first. Fitting counts places, and generating
-//! draws them.
+//! A jump has a place: how many other regions were touched since its region was, and where in the region it begins. It
+//! begins close to the last request there, or at a distance from where the region was entered first. Fitting counts
+//! places, and generating draws them.
 
 use std::ops::Range;
 

@@ -205,8 +205,8 @@ pub enum ShapeName {
     IntraDistanceFar,
     /// Neither side has more than 65 % of those that are not 0.
     IntraDistanceBothSides,
-    /// Most writes are small (8 KiB at most), and 60 % of these and more are random; of the large ones (128 KiB and more),
-    /// 80 % and more are sequential; a thousandth of the pages gets a tenth of the accesses and more.
+    /// Most writes are small (8 KiB at most), and 60 % of these and more are random. Of the large ones (128 KiB and
+    /// more), 80 % and more are sequential. A thousandth of the pages gets a tenth of the accesses and more.
     SmallHotLargeSequential,
 }
 

@@ -1,5 +1,7 @@
-//! A database under a TPC-C load, by mechanism: transactions touch pages of tables in a buffer pool that really is an
-//! LRU list, commits append to a circular log, and checkpoints write what is dirty in order of address.
+//! A database under a TPC-C load, by mechanism.
+//!
+//! Transactions touch pages of tables in a buffer pool that really is an LRU list. Commits append to a circular log,
+//! and checkpoints write what is dirty in order of address.
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::quantity;
@@ -31,8 +33,9 @@ pub struct DatabaseConfig {
     /// Size of the buffer pool / size of the database. Below 1, reads come from misses and writes from evictions; from
     /// 1 on, everything stays once it was read. 0.1 when absent.
     pub pool_fraction: f64,
-    /// Whether the pool is full when the recording begins: transactions run before it, until it is (or as many as it has
-    /// pages); from a `pool_fraction` of 1 on, it holds everything. When absent, true where `pool_fraction` is below 1.
+    /// Whether the pool is full when the recording begins. Transactions run before the recording until the pool is
+    /// full, or as many as it has pages. From a `pool_fraction` of 1 on, it holds everything. When absent, true where
+    /// `pool_fraction` is below 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<bool>,
     /// Pages that a miss reads. 1 when absent.

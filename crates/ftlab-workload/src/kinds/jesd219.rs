@@ -20,8 +20,8 @@ pub enum Profile {
     #[default]
     Enterprise,
     /// A stand-in for the client workload, which is a recording of writes, trims and flushes whose statistics are not
-    /// published: files written next-fit over the footprint, rewrites of a hot tenth, deletions as trims. 4 % trims
-    /// and 8 % flushes when `trim_fraction` and `flush_fraction` are absent.
+    /// published. Files are written next-fit over the footprint, a hot tenth is rewritten, and deletions are trims. 4 %
+    /// trims and 8 % flushes when `trim_fraction` and `flush_fraction` are absent.
     Client,
 }
 

@@ -1,8 +1,8 @@
 //! The kinds of workloads.
 //!
-//! A kind is one file of this folder: a set of keys, `Keys`, that implements [`Kind`]. It has one line in the list below,
-//! from which follow its module, its name, its keys in workload files, the JSON schema, `ftlab workloads --kinds`, its row in
-//! the documentation, and its place in the tests that loop over all kinds.
+//! A kind is one file of this folder: a set of keys, `Keys`, that implements [`Kind`]. It has one line in the list
+//! below. From that line follow its module, its name, its keys in workload files, the JSON schema and
+//! `ftlab workloads --kinds`. So do its row in the documentation, and its place in the tests that loop over all kinds.
 
 use ftlab_core::config::ConfigError;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

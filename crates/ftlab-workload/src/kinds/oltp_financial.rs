@@ -1,5 +1,7 @@
-//! Transactions of a financial institution, as the SPC trace Financial1 shows them: many small requests at odd
-//! addresses, a log, a counter that is written again and again, and records of very different popularity.
+//! Transactions of a financial institution, as the SPC trace Financial1 shows them.
+//!
+//! There are many small requests at odd addresses, a log, a counter that is written again and again, and records of
+//! very different popularity.
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::Op;
@@ -46,9 +48,9 @@ pub struct FinancialConfig {
     /// 0.012 when absent.
     pub counter_fraction: f64,
     /// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in
-    /// pieces. Of 100 of them, 3 to 10 meet the end of a region of the working set and begin elsewhere: regions have 128 KiB;
-    /// where records have more than 6 KiB on average or more than 48 KiB at most, room for 64 of them. More begin elsewhere
-    /// where a unit's part of the working set has room for fewer. 0.4 when absent.
+    /// pieces. Of 100 of them, 3 to 10 meet the end of a region of the working set and begin elsewhere. Regions have
+    /// 128 KiB. Where records have more than 6 KiB on average or more than 48 KiB at most, regions have room for 64 of
+    /// them. More begin elsewhere where a unit's part of the working set has room for fewer. 0.4 when absent.
     pub sequential_fraction: f64,
     /// Share of the writes to records (before `all_writes`) that write back what was read or written just before in their
     /// unit. 0.2 when absent.
@@ -81,8 +83,8 @@ impl Default for FinancialConfig {
     }
 }
 
-/// Requests of the logical units in percent, log and counter among them: as in the first requests of the trace for the
-/// first eight, the rest falls off as they do.
+/// Requests of the logical units in percent, log and counter among them. The first eight are as in the first requests
+/// of the trace; the rest falls off as they do.
 const UNITS: [f64; 24] = [
     14.2, 14.0, 10.0, 8.0, 7.0, 7.0, 6.6, 6.4, 4.2, 3.6, 3.0, 2.6, 2.2, 1.9, 1.6, 1.4, 1.2, 1.0, 0.9, 0.8,
     0.7, 0.6, 0.6, 0.5,
@@ -96,8 +98,9 @@ const LOG_SECTORS: u64 = 7;
 const COUNTER_SECTORS: u64 = 6;
 /// The log goes around in this part of the working set.
 const LOG_SPACE: f64 = 1.0 / 32.0;
-/// Bytes and weights of requests to records. The kinds are those of the trace, the weights are not: with those of its first
-/// requests (three of ten have 8 KiB) the mean would not be the published 3.4 KB, nor a request touch 1.72 pages.
+/// Bytes and weights of requests to records. The kinds are those of the trace, the weights are not. With the weights of
+/// its first requests (three of ten have 8 KiB), the mean would not be the published 3.4 KB. Nor would a request touch
+/// 1.72 pages.
 const SIZES: [(u64, f64); 10] = [
     (512, 27.0),
     (1024, 17.0),
@@ -114,8 +117,8 @@ const SIZES: [(u64, f64); 10] = [
 const ALIGNED: u64 = 2;
 /// Sectors of a region of the working set, at least.
 const REGION: u64 = 256;
-/// Records of at most this mean and of at most this size have such regions; with larger ones, too many of those that go on
-/// would meet the end of one, so a region has room for so many of them.
+/// Records of at most this mean and of at most this size have such regions. With larger ones, too many of those that go
+/// on would meet the end of one. So a region then has room for this many of them.
 const MEAN_SECTORS: f64 = 12.0;
 const LARGEST_SECTORS: u64 = 96;
 const REGION_RECORDS: u64 = 64;

@@ -1,5 +1,7 @@
-//! The disk cache of a web browser, by mechanism: small objects in files of blocks, large ones in files of their own,
-//! the least recently used deleted in batches, and SQLite for cookies and history.
+//! The disk cache of a web browser, by mechanism.
+//!
+//! Small objects lie in files of blocks, large ones in files of their own. The least recently used are deleted in
+//! batches. SQLite keeps cookies and history.
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::quantity;
