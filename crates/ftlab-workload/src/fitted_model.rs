@@ -124,8 +124,8 @@ pub struct FittedPhase {
     /// Sizes by kind (all but flushes): sectors, sectors from the begin of a 4 KiB page, requests.
     pub sizes: Vec<Vec<[u64; 3]>>,
     /// Page accesses by what they find; then how many. What they find is a sum. Writes add 768. A page that was written
-    /// before adds 256, one that was trimmed since adds 512. To that comes the bin of the reuse distance, or 255 for a
-    /// new page.
+    /// before adds 256, one that was trimmed since adds 512. The bin of the reuse distance is added, or 255 for a new
+    /// page.
     pub pages: Vec<[u64; 2]>,
     /// Accesses to known pages by earlier accesses to the page, in 4 bins to the octave: bin, how many.
     pub popularity: Vec<[u64; 2]>,
@@ -135,8 +135,8 @@ pub struct FittedPhase {
     #[serde(default)]
     pub ranks: Vec<[u64; 2]>,
     /// Trims by their first whole page; then how many. The page gives a sum. Trims that begin at the end of the trim
-    /// before add 768. A page that was written adds 256, one that was trimmed since adds 512. To that comes the bin of
-    /// its distance, or 255 where it was not touched.
+    /// before add 768. A page that was written adds 256, one that was trimmed since adds 512. The bin of its distance
+    /// is added, or 255 where it was not touched.
     pub trims: Vec<[u64; 2]>,
     /// Spans between arrivals by bin; then how many.
     pub gaps: Vec<[u64; 2]>,

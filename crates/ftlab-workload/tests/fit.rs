@@ -60,7 +60,7 @@ fn cache_misfits(name: &str, trace: &dyn SourceFactory, fitted: &dyn SourceFacto
 }
 
 /// The requests with regions of 4 MiB, which translation pages map, in the order of their first use; and how many
-/// regions these are. So a drive need not be as large as their addresses. Trims of others are left out.
+/// regions these are. So a drive need not be as large as their addresses. Trims of other regions are left out.
 fn by_first_use(factory: &dyn SourceFactory) -> (VecSource, u64) {
     const REGION_SECTORS: u64 = 8192;
     let mut source = factory.open(0).unwrap();

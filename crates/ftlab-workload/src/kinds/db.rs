@@ -33,9 +33,9 @@ pub struct DatabaseConfig {
     /// Size of the buffer pool / size of the database. Below 1, reads come from misses and writes from evictions; from
     /// 1 on, everything stays once it was read. 0.1 when absent.
     pub pool_fraction: f64,
-    /// Whether the pool is full when the recording begins. Transactions run before the recording until the pool is
-    /// full, or as many as it has pages. From a `pool_fraction` of 1 on, it holds everything. When absent, true where
-    /// `pool_fraction` is below 1.
+    /// Whether the pool is full when the recording begins. If so, transactions run before it until the pool is full,
+    /// but no more of them than it has pages. From a `pool_fraction` of 1 on, the pool then holds everything. When
+    /// absent, true where `pool_fraction` is below 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<bool>,
     /// Pages that a miss reads. 1 when absent.
