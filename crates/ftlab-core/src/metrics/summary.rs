@@ -15,7 +15,7 @@ pub const SCHEMA: u32 = 1;
 /// What a run says about itself.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Summary {
-    /// [`SCHEMA`].
+    /// Version of this document: 1.
     pub schema: u32,
     /// Version of ftlab.
     pub version: String,
