@@ -7,19 +7,26 @@
 1000
 """
 
-from ftlab import analysis, figures
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ftlab._native import __version__
-from ftlab.conversion import convert, merge, split
-from ftlab.device import Device
-from ftlab.errors import ConfigError, FtlabError, InputError, RunError, SessionError
-from ftlab.recording import Recording, record
-from ftlab.reporting import report
-from ftlab.result import Result
-from ftlab.running import run
-from ftlab.session import Completion, Session
-from ftlab.statistics import Fit, TraceStats, fit, trace_stats
-from ftlab.studies import Store, Study, study
-from ftlab.workload import Trace, Workload
+from ftlab.lazy import names_of
+
+if TYPE_CHECKING:
+    from ftlab import analysis, figures
+    from ftlab.conversion import convert, merge, split
+    from ftlab.device import Device
+    from ftlab.errors import ConfigError, FtlabError, InputError, RunError, SessionError
+    from ftlab.recording import Recording, record
+    from ftlab.reporting import report
+    from ftlab.result import Result
+    from ftlab.running import run
+    from ftlab.session import Completion, Session
+    from ftlab.statistics import Fit, TraceStats, fit, trace_stats
+    from ftlab.studies import Store, Study, study
+    from ftlab.workload import Trace, Workload
 
 __all__ = [
     "Completion",
@@ -51,3 +58,26 @@ __all__ = [
     "study",
     "trace_stats",
 ]
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "analysis": (),
+        "conversion": ("convert", "merge", "split"),
+        "device": ("Device",),
+        "errors": ("ConfigError", "FtlabError", "InputError", "RunError", "SessionError"),
+        "figures": (),
+        "recording": ("Recording", "record"),
+        "reporting": ("report",),
+        "result": ("Result",),
+        "running": ("run",),
+        "session": ("Completion", "Session"),
+        "statistics": ("Fit", "TraceStats", "fit", "trace_stats"),
+        "studies": ("Store", "Study", "study"),
+        "workload": ("Trace", "Workload"),
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ftlab.errors import ConfigError
 from ftlab.units import count_text, iops_text, rate_text, time_text
 from ftlab.workload import Trace, Workload
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     import tempfile
     from collections.abc import Mapping
 
+    import numpy as np
     import polars as pl
     from matplotlib.figure import Figure
 
@@ -115,6 +114,8 @@ class Result:
 
     def series_arrays(self) -> dict[str, np.ndarray[Any, Any]] | None:
         """The time series as NumPy arrays by column; ``None`` when none was asked for."""
+        import numpy as np
+
         if self._series is None:
             return None
         return {name: np.frombuffer(data, dtype=kind) for name, (kind, data) in self._series.items()}

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ftlab import _native
 from ftlab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+
 OPERATIONS = ("read", "write", "trim", "flush")
 _COLUMNS = {"arrival_ns": "<u8", "op": "u1", "lba": "<u8", "sectors": "<u4", "stream": "<u2"}
 _REQUIRED = ("op", "lba", "sectors")
 
 
+def _fields(value: object) -> tuple[str, ...]:
+    """The fields of a structured array."""
+    return getattr(getattr(value, "dtype", None), "names", None) or ()
+
+
 def is_table(value: object) -> bool:
     """Whether a value has named columns."""
-    structured = isinstance(value, np.ndarray) and value.dtype.names is not None
-    return structured or isinstance(value, dict) or hasattr(value, "columns") or hasattr(value, "column_names")
+    return (
+        bool(_fields(value)) or isinstance(value, dict) or hasattr(value, "columns") or hasattr(value, "column_names")
+    )
 
 
 def _names(table: Any) -> list[str]:
-    if isinstance(table, np.ndarray):
-        return list(table.dtype.names or ())
+    if fields := _fields(table):
+        return list(fields)
     if isinstance(table, dict):
         return list(table)
     return [str(name) for name in getattr(table, "column_names", None) or table.columns]
@@ -42,6 +48,8 @@ def _values(name: str, column: Any) -> np.ndarray[Any, Any]:
 
 
 def _array(column: Any) -> np.ndarray[Any, Any]:
+    import numpy as np
+
     if hasattr(column, "to_numpy"):
         try:
             return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -51,6 +59,8 @@ def _array(column: Any) -> np.ndarray[Any, Any]:
 
 
 def _operations(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    import numpy as np
+
     if values.dtype.kind in "iub":
         return values
     names, codes = np.unique(values.astype(str), return_inverse=True)
@@ -63,6 +73,8 @@ def _operations(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _checked(name: str, values: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
+    import numpy as np
+
     if values.dtype.kind not in "iubf" or (values.size and not np.all(np.isfinite(values))):
         raise InputError(f"column {name}: expected whole numbers, found {values.dtype}")
     limit = np.iinfo(np.dtype(kind)).max
@@ -85,6 +97,8 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
     Raises:
         InputError: A column is missing, unknown, or holds what it cannot hold.
     """
+    import numpy as np
+
     names = _names(table)
     unknown = [column for column in names if column not in _COLUMNS]
     missing = [column for column in _REQUIRED if column not in names]

@@ -5,10 +5,32 @@ The functions take the tidy table of a study (:func:`ftlab.study`, :meth:`ftlab.
 known, as with one seed; they are never made up.
 """
 
-from ftlab.analysis.comparison import compare, improvement
-from ftlab.analysis.front import pareto
-from ftlab.analysis.steady import Steady, steady_state, steady_states
-from ftlab.analysis.tables import better
-from ftlab.analysis.variance import sensitivity
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ftlab.lazy import names_of
+
+if TYPE_CHECKING:
+    from ftlab.analysis.comparison import compare, improvement
+    from ftlab.analysis.front import pareto
+    from ftlab.analysis.steady import Steady, steady_state, steady_states
+    from ftlab.analysis.tables import better
+    from ftlab.analysis.variance import sensitivity
 
 __all__ = ["Steady", "better", "compare", "improvement", "pareto", "sensitivity", "steady_state", "steady_states"]
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "comparison": ("compare", "improvement"),
+        "front": ("pareto",),
+        "steady": ("Steady", "steady_state", "steady_states"),
+        "tables": ("better",),
+        "variance": ("sensitivity",),
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_KINDS = {kind: getattr(figures, kind) for kind in ("line", "bar", "cdf", "heatmap", "histogram")}
+_KINDS = ("line", "bar", "cdf", "heatmap", "histogram")
 
 
 def _one(name: str, text: str, metavar: str = "KEY") -> _Decorator:
@@ -59,7 +59,7 @@ def _names(pairs: tuple[str, ...]) -> dict[str, str]:
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--study", "study_name", metavar="NAME", help="Which study of the store. Default: the newest.")
-@click.option("--kind", type=click.Choice(list(_KINDS)), default="line", show_default=True, help="What is drawn.")
+@click.option("--kind", type=click.Choice(_KINDS), default="line", show_default=True, help="What is drawn.")
 @_one("x", "Horizontal axis; for cdf and histogram the values themselves.")
 @click.option("--y", multiple=True, metavar="KEY", help="Values; may be repeated. For heatmap the vertical axis.")
 @_one("value", "Values of a heatmap.")
@@ -99,7 +99,7 @@ def plot(
 
     Such as: --x ftl.over_provisioning --y write_amplification.total --color ftl.gc --out figure
     """
-    draw = _KINDS[kind]
+    draw = getattr(figures, kind)
     options = {name: value for name, value in given.items() if value not in {None, ()}}
     taken = inspect.signature(draw).parameters
     for name in options:

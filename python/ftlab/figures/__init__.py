@@ -7,9 +7,25 @@
 ('over-provisioning', 'write amplification')
 """
 
-from ftlab.figures.grids import heatmap
-from ftlab.figures.points import bar, line
-from ftlab.figures.saving import save
-from ftlab.figures.spread import cdf, histogram
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ftlab.lazy import names_of
+
+if TYPE_CHECKING:
+    from ftlab.figures.grids import heatmap
+    from ftlab.figures.points import bar, line
+    from ftlab.figures.saving import save
+    from ftlab.figures.spread import cdf, histogram
 
 __all__ = ["bar", "cdf", "heatmap", "histogram", "line", "save"]
+
+__getattr__ = names_of(
+    __name__,
+    {"grids": ("heatmap",), "points": ("bar", "line"), "saving": ("save",), "spread": ("cdf", "histogram")},
+)
+
+
+def __dir__() -> list[str]:
+    return __all__
