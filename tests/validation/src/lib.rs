@@ -51,6 +51,11 @@ pub fn load(device: &str, changes: &[String]) -> DeviceConfig {
     load_device(device, changes).unwrap_or_else(|problems| panic!("{problems}")).1
 }
 
+/// Whether this is `make test-long`.
+pub fn is_long() -> bool {
+    std::env::var_os("FTLAB_LONG").is_some()
+}
+
 /// `["key=value", ...]` from pairs.
 pub fn settings(pairs: &[(&str, &dyn std::fmt::Display)]) -> Vec<String> {
     pairs.iter().map(|(key, value)| format!("{key}={value}")).collect()

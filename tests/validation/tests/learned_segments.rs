@@ -17,7 +17,7 @@ use ftlab_core::mapcache::cache::{Intent, Lookup};
 use ftlab_core::mapcache::layout::TranslationLayout;
 use ftlab_core::mapcache::superblock_order::SuperblockOrder;
 use ftlab_core::mapcache::translation::MapCacheSummary;
-use ftlab_validation::{load, load_source, settings, traces};
+use ftlab_validation::{is_long, load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
 const UNIT_BYTES: u64 = 4096;
@@ -309,6 +309,10 @@ fn real_traces_take_less_than_runs_do_by_what_the_paper_reports() {
         println!("skipped: no folder of traces (FTLAB_TRACES)");
         return;
     };
+    if !is_long() {
+        println!("skipped: takes 15 seconds (FTLAB_LONG)");
+        return;
+    }
     let mut against_sftl = vec![Vec::new(); 3];
     for (file, format) in TRACES {
         // The last line of one is cut.

@@ -4,7 +4,7 @@
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, SourceFactory};
 use ftlab_core::mapcache::translation::MapCacheSummary;
-use ftlab_validation::{load, load_source, settings, traces};
+use ftlab_validation::{is_long, load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
 
@@ -80,8 +80,8 @@ const STACKS: [Stack; 4] = [
 
 /// Hits over memory sizes, of the simulator and by reuse distances: from four of what comes and goes to all of it.
 fn compare(name: &str, source: &dyn SourceFactory) {
-    const REQUESTS: u64 = 150_000;
-    let touched = units(&requests(source, REQUESTS as usize));
+    let limit = if is_long() { 150_000 } else { 50_000 };
+    let touched = units(&requests(source, limit as usize));
     for Stack { kind, key, units, bytes } in &STACKS {
         let keys: Vec<u64> = touched.iter().map(|unit| unit / units).collect();
         let (distances, accesses) = reuse(&keys);
@@ -91,7 +91,7 @@ fn compare(name: &str, source: &dyn SourceFactory) {
             let mut changes = settings(&[("map_cache.kind", kind), ("map_cache.bytes", &(held * bytes))]);
             changes.extend(key.map(str::to_owned));
             let device = load("map-cache-model", &changes);
-            let options = RunOptions { requests: Some(REQUESTS), ..RunOptions::default() };
+            let options = RunOptions { requests: Some(limit), ..RunOptions::default() };
             let outcome = simulate(&device, source, &options, &RunControl::default(), &mut ()).unwrap();
             assert_eq!(outcome.error, None);
             let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
