@@ -2,9 +2,9 @@
 #![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
 use ftlab_core::device::{RunControl, RunOptions, simulate};
-use ftlab_core::host::request::{Op, Request, SourceFactory};
+use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
 use ftlab_core::mapcache::translation::MapCacheSummary;
-use ftlab_validation::{is_long, load, load_source, settings, traces};
+use ftlab_validation::{load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
 
@@ -80,8 +80,10 @@ const STACKS: [Stack; 4] = [
 
 /// Hits over memory sizes, of the simulator and by reuse distances: from four of what comes and goes to all of it.
 fn compare(name: &str, source: &dyn SourceFactory) {
-    let limit = if is_long() { 150_000 } else { 50_000 };
-    let touched = units(&requests(source, limit as usize));
+    // Generated once: they are run some seventy times.
+    let requests = requests(source, 150_000);
+    let touched = units(&requests);
+    let source = VecSource::new(requests);
     for Stack { kind, key, units, bytes } in &STACKS {
         let keys: Vec<u64> = touched.iter().map(|unit| unit / units).collect();
         let (distances, accesses) = reuse(&keys);
@@ -91,8 +93,8 @@ fn compare(name: &str, source: &dyn SourceFactory) {
             let mut changes = settings(&[("map_cache.kind", kind), ("map_cache.bytes", &(held * bytes))]);
             changes.extend(key.map(str::to_owned));
             let device = load("map-cache-model", &changes);
-            let options = RunOptions { requests: Some(limit), ..RunOptions::default() };
-            let outcome = simulate(&device, source, &options, &RunControl::default(), &mut ()).unwrap();
+            let run = simulate(&device, &source, &RunOptions::default(), &RunControl::default(), &mut ());
+            let outcome = run.unwrap();
             assert_eq!(outcome.error, None);
             let cache = outcome.summary.parts.get::<MapCacheSummary>().unwrap();
             let counted: u64 = distances.iter().take(held as usize + 1).sum();
