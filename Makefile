@@ -43,17 +43,14 @@ $(BIN)/python:
 	@echo "== making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-# Most modules are never imported: Python compiles those that are.
-PIP = $(BIN)/pip install --quiet --no-compile
-
 $(VENV)/.run: requirements.txt | $(BIN)/python
 	@echo "== installing what ftlab needs to run"
-	@$(PIP) --requirement requirements.txt
+	@$(BIN)/pip install --quiet --requirement requirements.txt
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
 	@echo "== installing what the tests need"
-	@$(PIP) --requirement requirements-dev.txt
+	@$(BIN)/pip install --quiet --requirement requirements-dev.txt
 	@touch $@
 
 # An editable install: changes of Python files need no new build. The last one stands, fast or checked.
