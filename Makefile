@@ -77,12 +77,11 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 # Everything is compiled once, for the extension and for the tests.
 STRICT := --release --config tests/profile.toml --workspace --locked --quiet
 
-# Python's packages are fetched while Rust compiles, and types are checked beside lints: two steps at a time.
+# Python's packages are fetched while the tests compile, and its types checked while the extension does.
 test: ## everything that must hold before a change is merged
 	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev
-	@$(MAKE) --no-print-directory $(VENV)/.checked
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint
-	@$(MAKE) --no-print-directory test-rust test-python
+	@$(MAKE) --no-print-directory --jobs=2 $(VENV)/.checked lint-python
+	@$(MAKE) --no-print-directory lint-rust test-rust test-python
 
 test-programs:
 	@echo "== compiling the tests"
@@ -104,7 +103,7 @@ lint-rust: $(BIN)/python
 	@cargo fmt --all --check -- $(LISTED)
 	@VIRTUAL_ENV=$(abspath $(VENV)) cargo clippy $(STRICT) --all-targets -- --deny warnings
 
-lint-python: $(VENV)/.dev $(VENV)/.checked
+lint-python: $(VENV)/.dev
 	@echo "== ruff, mypy"
 	@$(BIN)/ruff check --quiet python tests docs examples benches
 	@$(BIN)/ruff format --quiet --check python tests docs examples benches
