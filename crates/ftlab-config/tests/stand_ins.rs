@@ -40,7 +40,9 @@ impl Pages {
     fn touched(&self) -> impl Iterator<Item = (u64, u32)> {
         self.chunks.iter().zip(0u64..).flat_map(|(chunk, index)| {
             let counts = chunk.iter().flat_map(|counts| counts.iter().copied().zip(0u64..));
-            counts.filter(|(count, _)| *count > 0).map(move |(count, page)| (index * CHUNK as u64 + page, count))
+            counts
+                .filter(|(count, _)| *count > 0)
+                .map(move |(count, page)| (index * CHUNK as u64 + page, count))
         })
     }
 
