@@ -26,12 +26,13 @@ impl Default for OldestDataKeys {
 impl Scheme for OldestData {
     const SUMMARY: &'static str =
         "The block with the oldest data; `age_weight` lets emptier blocks go first.";
-    const SOURCE: &'static str = "the guide";
+    const SOURCE: &'static str = "an example of ftlab's guides";
     const CONTRASTS: &'static [Contrast] = &[Contrast { key: "age_weight", value: "0.2", with: &[] }];
     type Keys = OldestDataKeys;
 }
 
-/// Each block is scored at every collection: a plane has a few thousand at most.
+/// Every collection looks at all blocks of a plane. That is simple, and quick with some hundred of them; `greedy` keeps
+/// its candidates in order instead.
 #[derive(Debug, Clone)]
 pub struct OldestData {
     geometry: Geometry,

@@ -10,8 +10,8 @@ use crate::scheme::Scheme;
 /// Candidates are the sealed blocks: those that are written full. Order of calls for a block: `on_seal` once, then
 /// `on_invalidate` for each unit that becomes stale. Then it leaves by `pick` or `remove`, and may be sealed again in
 /// its next life. Required are `new` and the methods up to `remove`, and `table_bytes`. A policy keeps its own tables
-/// and never changes anything else; each call should be O(1) on average, because `on_invalidate` runs for every page
-/// that the host overwrites.
+/// and never changes anything else. `on_invalidate` runs for every page that the host overwrites: it should be O(1) on
+/// average. `pick` runs for every collection.
 pub trait VictimPolicy: Scheme + Clone + Send + Sized + 'static {
     /// A policy without candidates for drives of shape `geometry`; `rng` is its own generator.
     fn new(geometry: &Geometry, keys: &Self::Keys, rng: Rng) -> Self;
