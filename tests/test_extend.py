@@ -29,6 +29,7 @@ SOURCES = (
     "workloads",
 )
 LONG = "FTLAB_LONG" in os.environ
+CARGO = shutil.which("cargo") or "cargo"
 # As all tests are built: what is compiled of libraries is shared.
 PROFILE = ("--release", "--config", str(ROOT / "tests" / "profile.toml"))
 
@@ -110,7 +111,7 @@ def _touched(copy: Path) -> dict[str, list[str]]:
 def _cargo(copy: Path, *arguments: str) -> None:
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
     done = subprocess.run(
-        ["cargo", arguments[0], *PROFILE, *arguments[1:], "--offline", "--quiet"],  # noqa: S607 - the one that builds everything else
+        [CARGO, arguments[0], *PROFILE, *arguments[1:], "--offline", "--quiet"],
         cwd=copy,
         env=environment,
         capture_output=True,

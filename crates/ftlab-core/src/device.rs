@@ -1,8 +1,8 @@
 //! Composition: a described drive, put together and run.
 
 use crate::config::{DeviceConfig, Model, Stop};
-use crate::error::ConfigError;
 pub use crate::error::RunError;
+use crate::error::refuse;
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
 use crate::flash::event_port::EventPort;
@@ -53,11 +53,9 @@ pub fn simulate_layered<B: Layering>(
 ) -> Result<RunOutcome, RunError> {
     config.validate().map_err(RunError::Config)?;
     if config.model != Model::Drive {
-        return Err(RunError::Config(ConfigError {
-            key: "model".into(),
-            found: format!("{:?}", config.model.name()),
-            expected: "has no flash for layers to stand on: choose \"drive\"".into(),
-        }));
+        let found = format!("{:?}", config.model.name());
+        let expected = "has no flash for layers to stand on: choose \"drive\"";
+        return refuse("model", found, expected).map_err(RunError::Config);
     }
     let geometry = config.to_geometry();
     let (seed, verify) = (options.seed, options.verify);

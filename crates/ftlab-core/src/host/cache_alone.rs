@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::config::DeviceConfig;
-use crate::error::{ConfigError, FlashResult, RunError};
+use crate::error::{FlashResult, RunError, refuse};
 use crate::ftl::page::GcCounts;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, SourceFactory};
@@ -38,11 +38,6 @@ impl Driven for CacheAlone {
     }
 }
 
-fn refused(expected: &str) -> RunError {
-    let (key, found) = ("model".into(), "\"mapping_cache\"".into());
-    RunError::Config(ConfigError { key, found, expected: expected.into() })
-}
-
 /// Run a workload through the mapping cache of a validated configuration, and report. There is no clock.
 ///
 /// # Errors
@@ -55,12 +50,11 @@ pub(crate) fn run(
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
     if options.verify {
-        return Err(refused("holds no data that could be verified: run it without, or choose \"drive\""));
+        let expected = "holds no data that could be verified: run it without, or choose \"drive\"";
+        return refuse("model", "\"mapping_cache\"", expected).map_err(RunError::Config);
     }
     let geometry = config.to_geometry();
-    let Some(mut cache) = CacheAlone::new(config, &geometry) else {
-        return Err(refused("is the mapping cache alone: choose map_cache.kind"));
-    };
+    let mut cache = CacheAlone::new(config, &geometry).expect("validated: there is a mapping cache");
     let splitter = Splitter::new(&geometry);
     let source = workload.open(0).map_err(RunError::Source)?;
     let limit = if control.is_cancelled() { Some(0) } else { options.requests };
