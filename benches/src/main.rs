@@ -12,30 +12,33 @@ mod nothing;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate_layered};
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate, simulate_layered};
+use ftlab_core::error::RunError;
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::host::session::{Session, SessionError, SessionOptions};
-use ftlab_core::layer::{Bare, Layering};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::mapcache::translation::MapCacheSummary;
 use ftlab_core::time::Time;
 use ftlab_validation::{load, load_source, settings};
 use limit::Limit;
 
-const LOGICAL: usize = 6_400_000;
-
 struct Scale {
+    /// Requests of the drive that is overwritten, and its pages.
     requests: u64,
+    pages: usize,
+    /// Requests of the reference drive.
+    reference_requests: u64,
     repeats: u32,
 }
 
+const FULL: Scale =
+    Scale { requests: 20_000_000, pages: 6_400_000, reference_requests: 5_000_000, repeats: 3 };
+const SMOKE: Scale = Scale { requests: 200_000, pages: 64_000, reference_requests: 50_000, repeats: 1 };
+
 fn main() {
     let smoke = std::env::args().any(|arg| arg == "--smoke");
-    let scale = if smoke {
-        Scale { requests: 200_000, repeats: 1 }
-    } else {
-        Scale { requests: 20_000_000, repeats: 3 }
-    };
+    let scale = if smoke { SMOKE } else { FULL };
     let only = std::env::args().skip_while(|arg| arg != "--only").nth(1);
     let wanted = |part: &str| only.as_ref().is_none_or(|only| only == part);
     if wanted("overwrites") {
@@ -92,17 +95,19 @@ enum Clock {
 
 /// Run a preset device on a preset workload; returns the seconds that the requests took.
 fn run(device: &str, changes: &[String], workload: &str, keys: &[String], clock: Clock) -> (f64, RunOutcome) {
-    run_layered(&Bare, device, changes, workload, keys, clock)
+    timed(device, changes, workload, keys, clock, |device, source, options| {
+        simulate(device, source, options, &RunControl::default(), &mut ())
+    })
 }
 
-/// The same with layers on top of the translation layer.
-fn run_layered<B: Layering>(
-    layering: &B,
+/// The same through `simulate`, whatever that does.
+fn timed(
     device: &str,
     changes: &[String],
     workload: &str,
     keys: &[String],
     clock: Clock,
+    simulate: impl Fn(&DeviceConfig, &dyn SourceFactory, &RunOptions) -> Result<RunOutcome, RunError>,
 ) -> (f64, RunOutcome) {
     let device = load(device, changes);
     let start = Arc::new(OnceLock::new());
@@ -112,8 +117,7 @@ fn run_layered<B: Layering>(
         event_by_event: clock == Clock::Events,
         ..RunOptions::default()
     };
-    let outcome = simulate_layered(&device, layering, &source, &options, &RunControl::default(), &mut ())
-        .unwrap_or_else(|error| panic!("{error}"));
+    let outcome = simulate(&device, &source, &options).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.error, None);
     (start.get().map_or(0.0, |start| start.elapsed().as_secs_f64()), outcome)
 }
@@ -145,19 +149,23 @@ fn commands(outcome: &RunOutcome) -> u64 {
 
 /// Uniform random single-page overwrites, greedy, 6.4 million pages, spare factor 0.08.
 fn overwrites(scale: &Scale) {
-    let blocks = (LOGICAL as f64 / 64.0 / 0.92).floor() as usize + 32;
+    let pages = scale.pages;
+    let blocks = (pages as f64 / 64.0 / 0.92).floor() as usize + 32;
     let device = |ways: usize| {
         settings(&[
             ("geometry.ways", &ways),
             ("geometry.blocks_per_plane", &(blocks / ways)),
-            ("ftl.logical_pages", &LOGICAL),
+            ("ftl.logical_pages", &pages),
             ("ftl.gc_low_free_blocks", &(32 / ways - 1)),
             ("precondition.kind", &"steady"),
             ("precondition.pattern", &"uniform"),
             ("precondition.max_drive_writes", &4),
         ])
     };
-    println!("uniform random single-page overwrites, greedy, 6.4 million pages, spare factor 0.08");
+    println!(
+        "uniform random single-page overwrites, greedy, {} million pages, spare factor 0.08",
+        pages as f64 / 1e6
+    );
     let mut copies = 4.87;
     for (name, clock, ways, floor) in [
         ("(a) without a clock", Clock::None, 1, 0.5),
@@ -202,8 +210,11 @@ fn around(
     bare_seconds: f64,
     bare_hash: u64,
 ) {
-    let run = || run_layered(&nothing::Empty, "ideal-page", device, "uniform", keys, clock);
-    let (seconds, outcome) = best(scale, run);
+    let (seconds, outcome) = best(scale, || {
+        timed("ideal-page", device, "uniform", keys, clock, |device, source, options| {
+            simulate_layered(device, &nothing::Empty, source, options, &RunControl::default(), &mut ())
+        })
+    });
     assert_eq!(hash(&outcome), bare_hash, "a layer that does nothing changes nothing");
     println!(
         "    under a layer that does nothing: {:.3} of the time (asked for: 1.02)",
@@ -213,7 +224,7 @@ fn around(
 
 /// The fastest of several runs of the limit kernel.
 fn kernel<const PREFETCH: bool>(scale: &Scale, blocks: usize, copies: f64) -> Limit {
-    let once = || limit::run::<PREFETCH>(LOGICAL, blocks * 64, copies, scale.requests / 4);
+    let once = || limit::run::<PREFETCH>(scale.pages, blocks * 64, copies, scale.requests / 4);
     (1..scale.repeats)
         .map(|_| once())
         .fold(once(), |best, next| if next.ns_per_write < best.ns_per_write { next } else { best })
@@ -222,7 +233,7 @@ fn kernel<const PREFETCH: bool>(scale: &Scale, blocks: usize, copies: f64) -> Li
 /// The reference simulator's drive and its longest random run, which takes the reference 38 s on two such cores.
 fn reference_drive(scale: &Scale) {
     const REFERENCE_SECONDS: f64 = 38.0;
-    let requests = if scale.repeats == 1 { 50_000 } else { 5_000_000_u64 };
+    let requests = scale.reference_requests;
     let keys = settings(&[("requests", &requests)]);
     // The whole run, as the reference's time is: building and filling the drive included.
     let (seconds, outcome) = best(scale, || {
@@ -238,7 +249,7 @@ fn reference_drive(scale: &Scale) {
         commands(&outcome) as f64 / seconds / 1e6,
         hash(&outcome)
     );
-    if requests == 5_000_000 {
+    if requests == FULL.reference_requests {
         println!(
             "    the reference takes {REFERENCE_SECONDS} s: {:.0} times as fast (asked for: 50)",
             REFERENCE_SECONDS / seconds
@@ -250,7 +261,7 @@ fn reference_drive(scale: &Scale) {
 /// closed loop, in which each completion is answered with the next request.
 fn sessions(scale: &Scale) {
     const FLOOR: f64 = 1e6;
-    let count = if scale.repeats == 1 { 50_000 } else { 5_000_000_usize };
+    let count = scale.reference_requests as usize;
     let keys = settings(&[("requests", &count)]);
     for (name, depth) in
         [("open arrivals", None), ("closed, depth 1", Some(1)), ("closed, depth 32", Some(32))]
@@ -341,5 +352,16 @@ fn mapping_caches(scale: &Scale) {
                 hash(&outcome)
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_part_runs() {
+        super::overwrites(&super::SMOKE);
+        super::reference_drive(&super::SMOKE);
+        super::sessions(&super::SMOKE);
+        super::mapping_caches(&super::SMOKE);
     }
 }
