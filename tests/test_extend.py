@@ -111,7 +111,7 @@ def _touched(copy: Path) -> dict[str, list[str]]:
 def _cargo(copy: Path, *arguments: str) -> None:
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
     done = subprocess.run(
-        [CARGO, arguments[0], *PROFILE, *arguments[1:], "--offline", "--quiet"],
+        [CARGO, arguments[0], *PROFILE, "--offline", "--quiet", *arguments[1:]],
         cwd=copy,
         env=environment,
         capture_output=True,

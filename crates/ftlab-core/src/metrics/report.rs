@@ -103,6 +103,13 @@ mod tests {
     }
 
     #[test]
+    fn a_number_comes_back_to_its_last_digit() {
+        let mut report = Report::default();
+        report.add(&Zoo { zebras: 1, apples: 1_116_934.315_659_679_7 });
+        assert_eq!(report.get::<Zoo>().unwrap().apples, 1_116_934.315_659_679_7);
+    }
+
+    #[test]
     fn parts_stand_in_the_order_in_which_they_were_added_and_so_do_their_numbers() {
         let mut report = Report::default();
         report.add(&Zoo { zebras: 3, apples: 0.1 });
