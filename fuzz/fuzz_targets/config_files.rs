@@ -3,7 +3,6 @@
 #![no_main]
 
 use ftlab_config::{Document, Kind, Problems, read_device, read_workload, to_toml};
-use ftlab_core::geometry::Geometry;
 use libfuzzer_sys::fuzz_target;
 
 fn complain(problems: &Problems) {
