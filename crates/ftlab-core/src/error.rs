@@ -85,7 +85,7 @@ pub enum RunError {
     Source(SourceError),
     /// A request that the device cannot take: beyond its end, empty, or out of order.
     Request(String),
-    /// The drive has no space left to collect.
+    /// The drive has no space left to collect: a defect of ftlab, as validation refuses what would fill up.
     Full(String),
     /// The translation layer broke a rule of flash: a defect of ftlab. Names command, address and cause.
     Rule(String),
@@ -93,6 +93,8 @@ pub enum RunError {
     Mismatch(String),
     /// The power was cut.
     PowerCut,
+    /// Somebody asked for the end. It came between two commands, in the middle of a request.
+    Interrupted,
 }
 
 impl RunError {
@@ -112,6 +114,7 @@ impl fmt::Display for RunError {
             | RunError::Rule(text)
             | RunError::Mismatch(text) => f.write_str(text),
             RunError::PowerCut => f.write_str("the power was cut"),
+            RunError::Interrupted => f.write_str("the run was interrupted"),
         }
     }
 }

@@ -122,6 +122,10 @@ pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
 
     /// Most free blocks of any plane.
     fn most_free_blocks(&self) -> u32;
+
+    /// Most flash commands that one access takes on a drive of this configuration, collection included. It follows from
+    /// the configuration alone. A mount takes three times as many as the drive has pages, and as many as this besides.
+    fn most_commands_of_access(config: &DeviceConfig) -> u64;
 }
 
 /// Puts the layers of a drive on top of its translation layer, whichever that is.

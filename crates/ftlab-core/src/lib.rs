@@ -9,6 +9,7 @@ pub mod flash;
 pub mod ftl;
 pub mod geometry;
 pub mod host;
+pub mod interrupt;
 pub mod layer;
 pub mod mapcache;
 pub mod memory;

@@ -1,8 +1,9 @@
 //! A run from outside: what it is asked, what it leaves, and the watch over it.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::error::RunError;
+use crate::interrupt::Interrupt;
 use crate::metrics::series::{Series, SeriesEvery};
 use crate::metrics::summary::Summary;
 
@@ -32,7 +33,7 @@ impl Default for RunOptions {
 /// Shared with a thread that watches a run: progress out, interruption in.
 #[derive(Debug, Default)]
 pub struct RunControl {
-    cancelled: AtomicBool,
+    interrupt: Interrupt,
     preconditioning: AtomicU8,
     completed: AtomicU64,
     /// Share of the input consumed, in millionths; `u64::MAX` while unknown.
@@ -42,11 +43,15 @@ pub struct RunControl {
 impl RunControl {
     /// Ask the run to end soon; it returns what it has measured, marked partial.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.interrupt.ask();
     }
     /// Whether [`cancel`](Self::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.interrupt.is_asked()
+    }
+    /// For what looks by itself: it hears of [`cancel`](Self::cancel) too.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
     }
     /// Whether the drive is being preconditioned.
     pub fn is_preconditioning(&self) -> bool {

@@ -17,6 +17,7 @@ const LONGEST_FUNCTION: usize = 100;
 /// The rooms from the ground up. A room may import those before it that it names.
 const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("interrupt", &[]),
     ("cause", &[]),
     ("time", &[]),
     ("rng", &[]),
@@ -30,7 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("flash/cell", &["scheme"]),
     ("flash/nand", &["error", "cause", "table", "geometry", "access"]),
     ("metrics", &["cause", "time", "host/request"]),
-    ("run", &["error", "metrics"]),
+    ("run", &["error", "interrupt", "metrics"]),
     ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),
     ("ftl/kinds", &["scheme"]),
@@ -52,7 +53,18 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "flash",
-        &["error", "cause", "time", "geometry", "access", "flash/cell", "flash/nand", "metrics", "config"],
+        &[
+            "error",
+            "interrupt",
+            "cause",
+            "time",
+            "geometry",
+            "access",
+            "flash/cell",
+            "flash/nand",
+            "metrics",
+            "config",
+        ],
     ),
     ("ftl/page/capacity", &["error", "mapcache", "config"]),
     ("mapcache/translation", &["time", "geometry", "metrics", "mapcache", "config"]),
@@ -93,6 +105,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "host",
         &[
             "error",
+            "interrupt",
             "cause",
             "time",
             "rng",

@@ -3,7 +3,7 @@
 use crate::common::drives::{cases, drives, requests_of};
 use crate::common::{Log, device, ftl_kinds, merged, of_chosen, small};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate};
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::host::session::{Session, SessionError, SessionOptions};
 use ftlab_core::metrics::RequestRecord;
@@ -302,41 +302,4 @@ fn what_is_cancelled_stays_usable() {
     let timed = session.send_timed(&requests, &control).unwrap();
     assert_eq!((timed.len(), session.outstanding()), (0, 20));
     assert_eq!(session.drain().unwrap().len(), 20);
-}
-
-/// A drive with no room to collect says so, after it has told what it had begun; then it takes no more requests.
-#[test]
-fn a_drive_that_fails_tells_it_at_the_end() {
-    // One sector to a page of eight: nearly empty pages that packing cannot free.
-    let spread = json!({
-        "geometry": { "pages_per_block": 2, "mapping_unit_bytes": 512 },
-        "ftl": { "over_provisioning": 0.3 },
-        "host": { "arrival": "closed", "queue_depth": 4 },
-    });
-    let config = device(merged(small(), spread));
-    let sectors = config.logical_pages();
-    let sector = |at| Request { lba: at * 17 % sectors, sectors: 1, ..write(0) };
-    let requests: Vec<Request> = (0..4 * sectors).map(sector).collect();
-    let expected = run(&config, &requests);
-    let Some(RunError::Full(_)) = expected.1.error else { panic!("{:?}", expected.1.error) };
-    let (mut session, mut records, mut left) = (session(&config), Vec::new(), requests.iter());
-    for request in left.by_ref().take(4) {
-        session.submit_now(*request).unwrap();
-    }
-    let failure = loop {
-        match session.next_event() {
-            Ok(Some(record)) => {
-                records.push(record);
-                // Refused once the drive has failed.
-                let _ = session.submit_now(*left.next().unwrap());
-            }
-            Ok(None) => panic!("the drive has failed"),
-            Err(error) => break error,
-        }
-    };
-    let SessionError::Run(error) = failure else { panic!("{failure}") };
-    assert_eq!(Some(&error), expected.1.error.as_ref());
-    assert_eq!(records, expected.0);
-    assert_eq!(session.submit_now(write(0)), Err(SessionError::Run(error.clone())));
-    assert_eq!(session.close().unwrap().error, Some(error));
 }

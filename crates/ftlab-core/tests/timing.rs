@@ -325,20 +325,6 @@ fn runs_beyond_the_longest_time_say_so() {
 }
 
 #[test]
-fn a_drive_that_fills_up_while_it_is_preconditioned_keeps_its_report() {
-    let tight = json!({
-        "geometry": { "pages_per_block": 2, "mapping_unit_bytes": 512 },
-        "ftl": { "over_provisioning": 0.3 },
-        "precondition": { "kind": "steady" },
-    });
-    let (outcome, _) =
-        run_with(&device(merged(small(), tight)), &[request(0.0, Op::Read, 0, 8)], &RunOptions::default());
-    assert!(outcome.error.unwrap().to_string().contains("full"));
-    let report = outcome.summary.precondition.unwrap();
-    assert!(!report.reached && report.pages_written > 0 && outcome.summary.partial);
-}
-
-#[test]
 fn a_die_is_held_from_the_first_use_of_the_bus_and_not_before() {
     // Sixteen dies behind one slow bus: it moves one page at a time, and a die works a hundredth of that time.
     let slow = json!({

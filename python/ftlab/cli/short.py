@@ -102,14 +102,25 @@ def facts(result: Result) -> list[tuple[str, str]]:
     if before:
         unit = result.device.to_dict()["geometry"]
         written = before["pages_written"] * (unit["mapping_unit_bytes"] or unit["page_bytes"])
-        reached = "" if before["reached"] else ", its goal was NOT reached within precondition.max_drive_writes"
-        lines.append(("preconditioning", f"{before['kind']}: {bytes_text(written)} written{reached}"))
+        lines.append(("preconditioning", f"{before['kind']}: {bytes_text(written)} written{_goal(result, before)}"))
     verify = summary.get("verify")
     if verify:
         agree = "tables agree" if verify["tables_agree"] else "TABLES DISAGREE"
         text = f"{count_text(verify['reads_checked'])} sectors read, {count_text(verify['mismatches'])} mismatches"
         lines.append(("verified", f"{text}, {agree}"))
     return lines
+
+
+def _goal(result: Result, before: dict[str, Any]) -> str:
+    """What is to be said when preconditioning has not reached its goal."""
+    if before["reached"]:
+        return ""
+    device = result.device.to_dict()
+    unit = device["geometry"]["mapping_unit_bytes"] or device["geometry"]["page_bytes"]
+    most = device["precondition"].get("max_drive_writes", 1.0) * result.device.logical_bytes
+    if before["pages_written"] * unit >= int(most / unit) * unit:
+        return ", its goal was NOT reached within precondition.max_drive_writes"
+    return ", then it ENDED EARLY: its goal was not reached"
 
 
 def show(result: Result, *, explain: bool) -> None:

@@ -16,6 +16,7 @@ use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Submission};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
+use crate::interrupt::Interrupt;
 
 /// The flash of a drive as a translation layer sees it: the array, and a port to it.
 ///
@@ -30,6 +31,8 @@ pub struct Flash<P: FlashPort> {
     pub port: P,
     /// Commands so far.
     pub counts: CommandCounts,
+    /// Ends long work between two commands; nobody asks unless this is set.
+    pub interrupt: Interrupt,
     classes: Vec<PageClass>,
     /// All pages are of one class.
     one_class: bool,
@@ -49,6 +52,7 @@ impl<P: FlashPort> Flash<P> {
             nand: NandArray::new(geometry, verify),
             port,
             counts: CommandCounts::default(),
+            interrupt: Interrupt::default(),
             one_class: classes.iter().all(|class| *class == classes[0]),
             classes,
             independent_planes: config.timing.independent_planes,
@@ -66,11 +70,21 @@ impl<P: FlashPort> Flash<P> {
             nand: self.nand,
             port,
             counts: CommandCounts::default(),
+            interrupt: self.interrupt,
             classes: self.classes,
             one_class: self.one_class,
             independent_planes: self.independent_planes,
             spare_per_sector: self.spare_per_sector,
         }
+    }
+
+    /// Call where work goes on for long, between two commands that may be the last.
+    ///
+    /// # Errors
+    /// When somebody asked for the end.
+    #[inline]
+    pub fn check_interrupt(&self) -> FlashResult<()> {
+        if self.interrupt.is_asked() { Err(Box::new(RunError::Interrupted)) } else { Ok(()) }
     }
 
     /// Bytes of the tables of the array.

@@ -490,6 +490,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
             self.drive.flash.port.watch(watch, done, at);
         }
         for (lba, access) in self.splitter.split(request, group) {
+            self.drive.flash.check_interrupt()?;
             self.access(request, lba, &access, watch, at)?;
         }
         Ok(())

@@ -212,6 +212,7 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
                 let request = *admission.request();
                 if matches!(request.op, Op::Write | Op::Trim) {
                     for (lba, access) in self.splitter.split(&request, admission.index() as u32) {
+                        self.drive.flash.check_interrupt().map_err(|error| *error)?;
                         self.drive.access(request.op, lba, &access, ()).map_err(|error| *error)?;
                         if request.op == Op::Write {
                             self.written += u64::from(access.units);

@@ -33,6 +33,7 @@ use crate::host::run_metrics::RunMetrics;
 use crate::host::run_metrics::measured;
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition};
+use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl, Layer};
 use crate::metrics::RequestRecord;
 use crate::metrics::summary::PreconditionSummary;
@@ -317,13 +318,19 @@ impl FtlVisitor for Opening<'_> {
     fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         let Opening { config, geometry, options, control } = self;
         let shadow = options.verify.then(|| ShadowStore::new(Splitter::new(geometry).sectors()));
-        let mut drive = Drive::new(ftl, Flash::new(config, geometry, options.verify, CountingPort), shadow);
+        let mut flash = Flash::new(config, geometry, options.verify, CountingPort);
+        flash.interrupt = control.interrupt();
+        let mut drive = Drive::new(ftl, flash, shadow);
         let no_workload = VecSource::new(Vec::new());
         let (precondition, failed) =
             precondition::run(config, &mut drive, &no_workload, options.seed, control);
-        if let Some(error) = failed {
-            return Err(SessionError::Run(error));
+        match failed {
+            None => {}
+            Some(RunError::Interrupted) => return Err(SessionError::Interrupted),
+            Some(error) => return Err(SessionError::Run(error)),
         }
+        // From here on, whoever is interrupted goes on later: no request ends in the middle.
+        drive.flash.interrupt = Interrupt::default();
         if control.is_cancelled() {
             return Err(SessionError::Interrupted);
         }
@@ -361,7 +368,7 @@ impl Session {
     /// when requests come is up to the client.
     ///
     /// # Errors
-    /// When the device makes no sense, has no clock (`model = "mapping_cache"`), is preconditioned by a workload, or fills up.
+    /// When the device makes no sense, has no clock (`model = "mapping_cache"`), is or preconditioned by a workload.
     pub fn new(
         config: &DeviceConfig,
         options: &SessionOptions,
@@ -378,6 +385,15 @@ impl Session {
                 "needs a workload, which a session does not have: choose \"uniform\" or \"sequential\"";
             return Err(refused("precondition.pattern", "\"workload\"", expected));
         }
+        Self::open(config, options, control)
+    }
+
+    /// The same for a configuration that has been validated.
+    pub(crate) fn open(
+        config: &DeviceConfig,
+        options: &SessionOptions,
+        control: &RunControl,
+    ) -> Result<Self, SessionError> {
         let geometry = config.to_geometry();
         let opening = Opening { config, geometry: &geometry, options: *options, control };
         let (core, precondition) = ftl::build(config, &geometry, options.seed, options.verify, opening)?;

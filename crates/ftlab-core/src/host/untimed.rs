@@ -78,7 +78,7 @@ pub(crate) fn run<D: Driven>(
             driven.access(request.op, request.lba, &access).map_err(|error| *error)?;
             metrics.accessed(request.op, access.units);
         } else {
-            several(driven, &request, group, splitter, metrics).map_err(|error| *error)?;
+            several(driven, &request, group, splitter, metrics, control).map_err(|error| *error)?;
         }
         metrics.completed(request.op, request.sectors);
         if samples {
@@ -112,11 +112,15 @@ fn several<D: Driven>(
     group: u32,
     splitter: &Splitter,
     metrics: &mut RunMetrics,
+    control: &RunControl,
 ) -> FlashResult<()> {
     if request.op == Op::Flush {
         driven.flush()?;
     }
     for (lba, access) in splitter.split(request, group) {
+        if control.is_cancelled() {
+            return Err(Box::new(RunError::Interrupted));
+        }
         driven.access(request.op, lba, &access)?;
         metrics.accessed(request.op, access.units);
     }

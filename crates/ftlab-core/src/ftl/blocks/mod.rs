@@ -376,27 +376,22 @@ impl<V: VictimPolicy> Blocks<V> {
         self.dies[die.index()].low != 0
     }
 
-    /// Empty blocks of `die` with `collect`, planes in turn, until none is short of free blocks or nothing can be gained.
-    /// `collect` empties one block of a plane, and says whether there was one worth it.
-    ///
-    /// # Errors
-    /// Those of `collect`.
-    pub(super) fn turns(&self, die: DieId) -> Turns {
+    /// A round of collection in `die`. With `in_vain`, each plane may empty as many wholly live blocks as it has blocks.
+    pub(super) fn turns(&self, die: DieId, in_vain: bool) -> Turns {
         let planes = self.geometry.planes_per_die();
         Turns {
             die,
             untried: self.dies[die.index()].low,
-            // Policies that draw blindly may find wholly live victims again and again: a full drive would go on for ever.
-            attempts: 8 * u64::from(self.geometry.blocks_per_plane()) * u64::from(planes),
+            in_vain: if in_vain { self.geometry.blocks_per_plane() * planes } else { 0 },
+            gained: false,
         }
     }
 
     /// The next plane of a die that is to be collected.
-    pub(super) fn next_turn(&mut self, turns: &mut Turns) -> Option<PlaneId> {
-        if turns.untried == 0 || turns.attempts == 0 {
+    pub(super) fn next_turn(&mut self, turns: &Turns) -> Option<PlaneId> {
+        if turns.untried == 0 {
             return None;
         }
-        turns.attempts -= 1;
         let count = self.geometry.planes_per_die();
         let state = &mut self.dies[turns.die.index()];
         let turn = state.next_collected;
@@ -405,13 +400,54 @@ impl<V: VictimPolicy> Blocks<V> {
         Some(PlaneId(self.geometry.first_plane(turns.die).0 + at))
     }
 
-    /// A plane was collected; `gained` says whether there was a block worth it.
-    pub(super) fn end_turn(&mut self, turns: &mut Turns, plane: PlaneId, gained: bool) {
+    /// The block of `plane` that is emptied next, which is no candidate any more. `None` when nothing can be gained.
+    ///
+    /// A wholly live block gains nothing. A policy may choose one, and later finds others; but a full drive would go on
+    /// for ever. So each round has a number of them, and after that the emptiest block is taken.
+    pub(super) fn next_victim(
+        &mut self,
+        nand: &NandArray,
+        plane: PlaneId,
+        turns: &mut Turns,
+    ) -> Option<BlockId> {
+        let victim = self.victims.pick(plane)?;
+        let valid = nand.valid_units(victim);
+        if self.gains(valid) {
+            turns.gained = true;
+            return Some(victim);
+        }
+        if !self.victims.picks_emptiest() && turns.in_vain > 0 {
+            turns.in_vain -= 1;
+            return Some(victim);
+        }
+        self.victims.on_seal(victim, valid);
+        if self.victims.picks_emptiest() {
+            return None;
+        }
+        let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let sealed = blocks.filter(|block| self.is_full(nand, *block));
+        let emptiest = sealed.min_by_key(|block| nand.valid_units(*block))?;
+        let valid = nand.valid_units(emptiest);
+        if !self.gains(valid) {
+            return None;
+        }
+        self.victims.remove(emptiest, valid);
+        turns.gained = true;
+        Some(emptiest)
+    }
+
+    /// Whether the live units of a block fill fewer pages than it has. The last page that they fill may stay partly empty.
+    fn gains(&self, valid: u32) -> bool {
+        valid.div_ceil(self.geometry.slots_per_page) < self.geometry.data_pages_per_block
+    }
+
+    /// A plane was collected, if it `had_victim`.
+    pub(super) fn end_turn(&mut self, turns: &mut Turns, plane: PlaneId, had_victim: bool) {
         let bit = 1 << (plane.0 - self.geometry.first_plane(turns.die).0);
         if self.free(plane) >= self.high_free_blocks {
             self.dies[turns.die.index()].low &= !bit;
             turns.untried &= !bit;
-        } else if !gained {
+        } else if !had_victim {
             turns.untried &= !bit;
         }
     }
@@ -506,7 +542,10 @@ pub(super) struct Turns {
     die: DieId,
     /// Planes, as bits, where something may be gained.
     untried: u64,
-    attempts: u64,
+    /// Wholly live blocks that may still be emptied.
+    in_vain: u32,
+    /// Whether a block that was not wholly live has been emptied.
+    pub(super) gained: bool,
 }
 
 /// Cold data on their way to a worn block.

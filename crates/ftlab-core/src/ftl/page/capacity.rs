@@ -18,9 +18,33 @@ fn reserved_blocks(config: &DeviceConfig) -> u64 {
 }
 
 /// Mapping units of a plane that can be live.
+///
+/// Collection packs survivors into whole pages. It gains nothing of a block whose live units fill as many pages as the
+/// block has, the last one with a single unit at least.
 pub fn usable_units_per_plane(config: &DeviceConfig) -> u64 {
     let blocks = u64::from(config.geometry.blocks_per_plane).saturating_sub(reserved_blocks(config));
-    blocks * u64::from(config.data_pages_per_block()) * config.geometry.slots_per_page()
+    let full_pages = u64::from(config.data_pages_per_block()).saturating_sub(1);
+    blocks * (full_pages * config.geometry.slots_per_page() + 1)
+}
+
+/// Among how many homes pages are dealt out in turn, each of which has to hold its share: planes, or dies whose planes are
+/// compared. 1 where a page that finds no room in one place goes to another.
+fn homes(config: &DeviceConfig) -> u64 {
+    let (placement, geometry) = (&config.ftl.placement, &config.geometry);
+    if placement.goes_by_turn() || ordered_units(config) > 0 {
+        1
+    } else if placement.compares_planes() {
+        geometry.all_planes() / u64::from(geometry.planes)
+    } else {
+        geometry.all_planes()
+    }
+}
+
+/// Whether as many logical units, and the translation pages that they take, find room.
+fn fits(config: &DeviceConfig, logical: u64) -> bool {
+    let (slots, homes) = (config.geometry.slots_per_page(), homes(config));
+    let pages = logical.div_ceil(slots).div_ceil(homes) + translation_pages(config, logical).div_ceil(homes);
+    pages * slots <= usable_units_per_plane(config) * config.geometry.all_planes() / homes
 }
 
 /// Units of the logical blocks that collection puts in order for the mapping cache; 0: none. They must fit in a block, and
@@ -33,15 +57,19 @@ pub fn ordered_units(config: &DeviceConfig) -> u32 {
 
 /// Mapping units that translation pages take. Call after `validate`.
 pub fn translation_units(config: &DeviceConfig) -> u64 {
+    translation_pages(config, config.logical_pages()) * config.geometry.slots_per_page()
+}
+
+fn translation_pages(config: &DeviceConfig, logical: u64) -> u64 {
     if !config.map_cache.kind.is_cache() {
         return 0;
     }
     let entries = config.geometry.page_bytes / u64::from(ENTRY_BYTES);
     let blocks = match ordered_units(config) {
         0 => 0,
-        units => config.logical_pages().div_ceil(units.into()),
+        units => logical.div_ceil(units.into()),
     };
-    (config.logical_pages().div_ceil(entries) + blocks.div_ceil(entries)) * config.geometry.slots_per_page()
+    logical.div_ceil(entries) + blocks.div_ceil(entries)
 }
 
 /// How translation pages divide the logical space of a validated configuration.
@@ -54,6 +82,35 @@ pub fn translation_layout(config: &DeviceConfig) -> TranslationLayout {
         planes: g.all_planes() as u32,
         block_units: ordered_units(config),
     }
+}
+
+/// Most flash commands that one access takes: what the host waits for, collection, and translation pages.
+///
+/// A round of collection in a die goes on until each plane has `gc_high_free_blocks`, and every block that it empties gains
+/// a page at least. Wholly live blocks, which some policies choose, are as many as the die has. Static wear levelling
+/// doubles that. An access that finds no room in a die goes on to the next one.
+///
+/// With a mapping cache, memory may give up each entry of a translation page, and write back each page. Collections of
+/// data then move entries of every translation page, but there are no more of them than pages with stale data.
+pub fn most_commands_of_access(config: &DeviceConfig) -> u64 {
+    let g = &config.geometry;
+    let (slots, pages) = (g.slots_per_page(), u64::from(config.data_pages_per_block()));
+    let dies = g.all_planes() / u64::from(g.planes);
+    let rounds = if homes(config) == 1 { 2 * g.all_planes() } else { 1 }.max(slots.min(dies));
+    let blocks = u64::from(g.planes)
+        * (u64::from(g.blocks_per_plane) + u64::from(config.ftl.gc_high()) * pages)
+        * rounds;
+    // Each unit read, each page programmed, the pages of summaries, the erase; and that once more to level wear.
+    let block = 2 * (pages * slots + pages + 3);
+    let access = 2 * slots + 2;
+    if !config.map_cache.kind.is_cache() {
+        return blocks * block + access;
+    }
+    let translation = translation_pages(config, config.logical_pages());
+    let entries = g.page_bytes / u64::from(ENTRY_BYTES);
+    let physical = u64::from(g.blocks_per_plane) * pages * g.all_planes();
+    let written = slots * (entries + translation) + translation * (2 * blocks + physical);
+    (2 * blocks + physical + written).saturating_mul(block) + 4 * written + access
 }
 
 /// Check that the logical space is one that can be counted, whether or not there is flash to hold it.
@@ -87,20 +144,27 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     }
     check_size(config)?;
     let logical = config.logical_pages();
-    let translation = translation_units(config);
-    let usable = usable_units_per_plane(config) * g.all_planes();
-    if logical + translation > usable {
+    if !fits(config, logical) {
+        let (mut most, mut too_many) = (0, logical);
+        while too_many - most > 1 {
+            let middle = u64::midpoint(most, too_many);
+            if fits(config, middle) {
+                most = middle;
+            } else {
+                too_many = middle;
+            }
+        }
         let per_block = u64::from(config.data_pages_per_block()) * g.slots_per_page();
         let physical = u64::from(g.blocks_per_plane) * per_block * g.all_planes();
+        let translation = translation_units(config);
         let pages = if translation > 0 {
             format!(", and translation pages take {translation}")
         } else {
             String::new()
         };
         let expected = format!(
-            "at most {} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
+            "at most {most} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
              {} for open blocks and {}{pages}",
-            usable.saturating_sub(translation),
             g.blocks_per_plane,
             reserved_blocks(config),
             f.free_blocks_key(),

@@ -41,39 +41,47 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         die: DieId,
     ) -> FlashResult<()> {
-        self.collect_die(flash, die)?;
-        if CACHED { self.settle(flash) } else { Ok(()) }
-    }
-
-    /// Collect in `die` until none of its planes is short of free blocks, or nothing can be gained.
-    pub(super) fn collect_die<P: FlashPort<Ticket = T>>(
-        &mut self,
-        flash: &mut Flash<P>,
-        die: DieId,
-    ) -> FlashResult<()> {
-        let mut turns = self.blocks.turns(die);
-        while let Some(plane) = self.blocks.next_turn(&mut turns) {
-            let gained = self.collect_one(flash, plane)?;
-            self.blocks.end_turn(&mut turns, plane, gained);
+        self.collect_die(flash, die, false)?;
+        if CACHED {
+            self.settle(flash)?;
+            // Translation pages may have taken what was gained.
+            while self.blocks.is_low(die) && self.collect_die(flash, die, true)? {
+                self.settle(flash)?;
+            }
         }
         Ok(())
     }
 
-    /// Collect one victim of `plane`. False when there is none, or none worth it.
-    fn collect_one<P: FlashPort<Ticket = T>>(
+    /// Collect in `die` until none of its planes is short of free blocks, or nothing can be gained. Says whether anything
+    /// was. `settling`: for translation pages, where only what gains is done. Whatever else moves data makes more of them.
+    pub(super) fn collect_die<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        die: DieId,
+        settling: bool,
+    ) -> FlashResult<bool> {
+        let mut turns = self.blocks.turns(die, !settling);
+        while let Some(plane) = self.blocks.next_turn(&turns) {
+            flash.check_interrupt()?;
+            let victim = self.blocks.next_victim(&flash.nand, plane, &mut turns);
+            if let Some(victim) = victim {
+                self.collect_block(flash, plane, victim, settling)?;
+            }
+            self.blocks.end_turn(&mut turns, plane, victim.is_some());
+        }
+        Ok(turns.gained)
+    }
+
+    /// Empty a victim of `plane`, with what goes with it.
+    fn collect_block<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
-    ) -> FlashResult<bool> {
-        let Some(victim) = self.blocks.victims.pick(plane) else { return Ok(false) };
+        victim: BlockId,
+        settling: bool,
+    ) -> FlashResult<()> {
         let valid = flash.nand.valid_units(victim);
-        // Survivors are packed into whole pages, the last of which may stay partly empty. The emptiest block that would
-        // fill as many pages again gains nothing, and no other one does.
         let pages = valid.div_ceil(self.geometry.slots_per_page);
-        if pages == self.geometry.data_pages_per_block && self.blocks.victims.picks_emptiest() {
-            self.blocks.victims.on_seal(victim, valid);
-            return Ok(false);
-        }
         self.counters.gc.collections += 1;
         self.counters.gc.pages_copied += u64::from(valid);
         if self.holds_translation(victim) {
@@ -85,15 +93,17 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         } else {
             self.empty_block(flash, plane, victim, self.placement.copy_slot(), Cause::Gc)?;
         }
-        if CACHED && self.gathering.has_pending() {
-            self.gather_pending(flash)?;
+        if !settling {
+            if CACHED && self.gathering.has_pending() {
+                self.gather_pending(flash)?;
+            }
+            self.level_wear(flash, plane)?;
         }
-        self.level_wear(flash, plane)?;
         if let Some(next) = self.blocks.victims.likely_next(plane) {
             flash.nand.prefetch_block(next);
         }
         self.pages_taken(&flash.nand, plane);
-        Ok(true)
+        Ok(())
     }
 
     /// Move the live units of `victim` into the open block `slot` of the same plane, and erase it.

@@ -274,12 +274,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             let die = self.geometry.die_of(first);
             if self.blocks.is_low(die) {
                 self.collect(flash, die)?;
-                // The translation pages that collection writes may take what it has freed.
-                let mut again = if CACHED { self.geometry.blocks_per_plane() } else { 0 };
-                while again > 0 && self.blocks.is_low(die) {
-                    self.collect(flash, die)?;
-                    again -= 1;
-                }
             }
             let table = &self.table;
             let plane = self.placement.plane(&flash.nand, first, || table.lookup(access.lpn));
@@ -287,12 +281,35 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 self.placement.placed(turn);
                 return Ok(Place { plane, slot, block });
             }
+            if let Some(place) = self.place_beside(flash, plane, slot) {
+                self.placement.placed(turn);
+                return Ok(place);
+            }
             if !self.placement.may_go_on() && !gathers {
                 return Err(self.full(plane, "host writes"));
             }
             turn = if turn + 1 == turns { 0 } else { turn + 1 };
         }
         Err(self.full(self.placement.order().at(turn), "host writes"))
+    }
+
+    /// Where planes of a die are compared, one beside `plane`, which is full, can take the page.
+    #[cold]
+    fn place_beside<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        slot: OpenSlot,
+    ) -> Option<Place> {
+        if self.placement.order().len() == self.geometry.planes() {
+            return None;
+        }
+        let first = self.geometry.first_plane(self.geometry.die_of(plane));
+        let mut planes = (first.0..first.0 + self.geometry.planes_per_die()).map(PlaneId);
+        planes.find_map(|plane| {
+            let block = self.open_block(&mut flash.nand, plane, slot, 1)?;
+            Some(Place { plane, slot, block })
+        })
     }
 }
 
@@ -521,6 +538,7 @@ impl<
         // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
         // so that neighbouring units are written soon after each other.
         for round in 0..logical.div_ceil(dies.len() * pages) {
+            flash.check_interrupt()?;
             let left = logical - round * dies.len() * pages;
             for turn in 0..dies.len().min(left) {
                 let plane = PlaneId(dies.at(turn).0 + round % planes);
@@ -553,5 +571,9 @@ impl<
 
     fn most_free_blocks(&self) -> u32 {
         self.blocks.most_free()
+    }
+
+    fn most_commands_of_access(config: &DeviceConfig) -> u64 {
+        capacity::most_commands_of_access(config)
     }
 }

@@ -61,6 +61,7 @@ impl<
         let ready = flash.port.ready();
         flash.nand.forget_validity();
         for block in (0..self.geometry.blocks()).map(BlockId) {
+            flash.check_interrupt()?;
             for index in 0..flash.nand.next_page(block) {
                 let page = PageAt { block, index };
                 if !flash.nand.is_written(page) {
@@ -94,7 +95,7 @@ impl<
     ) -> FlashResult<()> {
         self.blocks.forget_free(plane);
         let data_slots = self.blocks.slots() - usize::from(CACHED);
-        let mut extra = Vec::new();
+        let mut filling = Vec::new();
         for row in 0..self.geometry.blocks_per_plane() {
             let block = self.geometry.block(plane, row);
             if flash.nand.next_page(block) == 0 {
@@ -102,17 +103,22 @@ impl<
             } else if self.blocks.is_full(&flash.nand, block) {
                 self.blocks.victims.on_seal(block, flash.nand.valid_units(block));
             } else {
-                // That for copies first: copies need a place before anything else does.
-                let is_free = |slot: &OpenSlot| self.blocks.opened(plane, *slot).is_none();
-                let slot = if self.holds_translation(block) {
-                    Some(self.map_slot()).filter(is_free)
-                } else {
-                    std::iter::once(self.placement.copy_slot()).chain((0..data_slots).rev()).find(is_free)
-                };
-                match slot {
-                    Some(slot) => _ = self.blocks.set_opened(plane, slot, Some(block)),
-                    None => extra.push(block),
-                }
+                filling.push(block);
+            }
+        }
+        // The emptiest takes copies: what the power left of a victim may fit nowhere else.
+        filling.sort_by_key(|block| flash.nand.next_page(*block));
+        let mut extra = Vec::new();
+        for block in filling {
+            let is_free = |slot: &OpenSlot| self.blocks.opened(plane, *slot).is_none();
+            let slot = if self.holds_translation(block) {
+                Some(self.map_slot()).filter(is_free)
+            } else {
+                std::iter::once(self.placement.copy_slot()).chain((0..data_slots).rev()).find(is_free)
+            };
+            match slot {
+                Some(slot) => _ = self.blocks.set_opened(plane, slot, Some(block)),
+                None => extra.push(block),
             }
         }
         // Wear levelling may have had one more than there are places for.

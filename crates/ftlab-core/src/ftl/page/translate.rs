@@ -178,7 +178,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             let plane = self.placement.order().at((tpn + step) % turns);
             let die = self.geometry.die_of(plane);
             if self.blocks.is_low(die) {
-                self.collect_die(flash, die)?;
+                self.collect_die(flash, die, true)?;
             }
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
                 chosen = Some(Place { plane, slot, block });
@@ -208,12 +208,14 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         Ok(done)
     }
 
-    /// Write the translation pages of moved data whose entries are not in memory. Collections on the way may move more.
+    /// Write the translation pages of moved data whose entries are not in memory.
+    ///
+    /// Collections on the way may move more. But each of data has fewer pages of stale data to find, and nothing makes new
+    /// ones here. Those of translation pages move no data, and so this ends.
     pub(super) fn settle<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
         let ready = flash.port.ready();
-        // A drive with too little spare space would collect for translation pages for ever.
-        let mut left = 64 * u64::from(self.geometry.blocks()) + 64 * self.table.map.len() as u64;
         while let Some(tpn) = self.table.translation.as_mut().and_then(Translation::next_pending) {
+            flash.check_interrupt()?;
             let bytes = self.geometry.page_bytes;
             let (read, _) = self.read_translation(flash, tpn, bytes, ready)?;
             if let Some(translation) = &mut self.table.translation {
@@ -222,13 +224,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             self.write_translation(flash, tpn, read)?;
             if let Some(translation) = &mut self.table.translation {
                 translation.counts.gc_updates += 1;
-            }
-            left -= 1;
-            if left == 0 {
-                return Err(self.full(
-                    self.placement.order().at(tpn % self.placement.order().len()),
-                    "translation pages",
-                ));
             }
         }
         Ok(())
