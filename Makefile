@@ -31,7 +31,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-programs test-rust test-python lint lint-rust lint-python format bench test-long docs lock clean
+.PHONY: help demo test test-programs test-rust test-python lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -127,6 +127,10 @@ bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits o
 test-long: $(VENV)/.built $(VENV)/.dev ## all tests with all seeds and many more random cases, in a release build
 	@PROPTEST_CASES=20000 FTLAB_LONG=1 cargo test --workspace --locked --release --quiet
 	@FTLAB_LONG=1 $(BIN)/pytest
+
+FUZZ_SECONDS ?= 60
+fuzz: ## random drives under pressure for a minute, or FUZZ_SECONDS=3600
+	@cargo run --release --locked --quiet -p ftlab-fuzz -- --seconds $(FUZZ_SECONDS) --out out/fuzz
 
 docs: $(VENV)/.built ## write what the documentation takes from the code: help texts, lists, and what runs print
 	@$(BIN)/python docs/generate.py

@@ -1,0 +1,149 @@
+//! Random drives that validation accepts, as full as it allows.
+
+use ftlab_core::config::{AllocationOrder, DeviceConfig};
+use ftlab_core::rng::Rng;
+use ftlab_core::schemes::axes;
+use serde_json::{Map, Value, json};
+
+/// Most physical mapping units of a drive: what is tried must be tried often.
+const MOST_UNITS: u64 = 12_000;
+
+/// Draws of a random generator.
+pub struct Dice(Rng);
+
+impl Dice {
+    /// The dice of case `seed`.
+    pub fn new(seed: u64, what: &str) -> Self {
+        Self(Rng::new(seed, what))
+    }
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0.below(bound)
+    }
+    /// True once in `times`.
+    pub fn once_in(&mut self, times: u64) -> bool {
+        self.0.below(times) == 0
+    }
+    /// One of several.
+    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.0.below(of.len() as u64) as usize].clone()
+    }
+}
+
+/// The drive of case `seed`, which validation accepts. Most have the largest logical size that it accepts.
+pub fn random(seed: u64) -> DeviceConfig {
+    let mut dice = Dice::new(seed, "drive");
+    loop {
+        if let Some(config) = accepted(&mut dice) {
+            return config;
+        }
+    }
+}
+
+/// A draw; `None` when it is no drive.
+fn accepted(dice: &mut Dice) -> Option<DeviceConfig> {
+    let mut value = draw(dice);
+    let physical = physical_units(&value);
+    if physical > MOST_UNITS {
+        return None;
+    }
+    let with = |value: &mut Value, logical: u64| {
+        value["ftl"]["logical_pages"] = json!(logical);
+        let config: DeviceConfig = serde_json::from_value(value.clone()).ok()?;
+        config.validate().is_ok().then_some(config)
+    };
+    let (mut most, mut too_many) = (1, physical);
+    with(&mut value, most)?;
+    while too_many - most > 1 {
+        let middle = u64::midpoint(most, too_many);
+        if with(&mut value, middle).is_some() {
+            most = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    let logical = if dice.once_in(4) { 1 + dice.below(most) } else { most };
+    with(&mut value, logical)
+}
+
+fn physical_units(value: &Value) -> u64 {
+    let geometry = |key: &str| value["geometry"][key].as_u64().unwrap_or(1);
+    ["channels", "ways", "dies", "planes", "blocks_per_plane", "pages_per_block"]
+        .map(geometry)
+        .iter()
+        .product::<u64>()
+        * (geometry("page_bytes") / geometry("mapping_unit_bytes"))
+}
+
+fn draw(dice: &mut Dice) -> Value {
+    let order = dice.pick(&AllocationOrder::all().iter().map(ToString::to_string).collect::<Vec<_>>());
+    let slots = 1 << dice.pick(&[0, 0, 0, 1, 2, 4]);
+    let unit = 512 << dice.below(4);
+    let cell =
+        dice.pick(&[("slc", "adjacent"), ("mlc", "adjacent"), ("mlc", "shadow_pairs"), ("tlc", "tlc_pairs")]);
+    let low = dice.pick(&[1, 1, 1, 2, 3]);
+    let mut value = json!({
+        "geometry": {
+            "channels": 1 + dice.below(3), "ways": 1 + dice.below(3), "dies": 1 + dice.below(2), "planes": 1 + dice.below(4),
+            "blocks_per_plane": 3 + dice.below(30), "pages_per_block": dice.pick(&[1, 2, 3, 4, 6, 8, 16, 64]),
+            "page_bytes": unit * slots, "mapping_unit_bytes": unit,
+        },
+        "cell": { "kind": cell.0, "page_order": cell.1 },
+        "timing": {
+            "read_us": { "lsb": 20, "csb": 30, "msb": 45 }, "program_us": { "lsb": 100, "csb": 300, "msb": 700 },
+            "erase_us": 1000, "bus_mb_per_s": 333, "copyback": dice.once_in(2), "independent_planes": dice.once_in(2),
+        },
+        "ftl": {
+            "gc_low_free_blocks": low, "gc_high_free_blocks": if dice.once_in(2) { 0 } else { low + 1 + dice.below(3) },
+            "gc_open_block": dice.pick(&["separate", "shared"]), "gc_when": dice.pick(&["on_write", "on_access"]),
+            "allocation": order, "summary_page": dice.once_in(4),
+        },
+        "map_cache": {},
+        "host": { "out_of_range": "wrap" },
+    });
+    for axis in axes() {
+        if ["ftl", "map_cache"].contains(&axis.section) {
+            let names: Vec<_> = axis.schemes.iter().map(|scheme| scheme.name).collect();
+            value[axis.section][axis.key] = json!(dice.pick(&names));
+        }
+    }
+    if dice.once_in(2) {
+        value["map_cache"]["kind"] = json!("ideal");
+    }
+    for (section, key, choices) in own_keys(dice) {
+        let object: &mut Map<String, Value> = value[section].as_object_mut().expect("sections are tables");
+        let is_taken = axes().iter().filter(|axis| axis.section == section && axis.is_key(key)).any(|axis| {
+            let chosen = object.get(axis.key).and_then(Value::as_str).unwrap_or(axis.schemes[0].name);
+            axis.scheme(chosen).is_some_and(|scheme| scheme.has(key))
+        });
+        if is_taken && !dice.once_in(3) {
+            object.insert(key.into(), dice.pick(&choices));
+        }
+    }
+    value
+}
+
+/// Values for keys that only some schemes have.
+fn own_keys(dice: &mut Dice) -> Vec<(&'static str, &'static str, Vec<Value>)> {
+    let bytes =
+        [16, 40, 100, 275, 600, 2000, 5000, 20_000].map(|bytes| json!(bytes + dice.below(8))).to_vec();
+    vec![
+        ("ftl", "gc_choices", vec![json!(1), json!(2), json!(5)]),
+        ("ftl", "gc_window", vec![json!(1), json!(4), json!(1000)]),
+        ("ftl", "gc_tie", vec![json!("lowest"), json!("highest")]),
+        ("ftl", "striping", vec![json!("static"), json!("dynamic")]),
+        ("ftl", "plane_choice", vec![json!("ordered"), json!("most_free")]),
+        ("ftl", "streams", vec![json!(1), json!(2), json!(3)]),
+        ("ftl", "free_block", vec![json!("fifo"), json!("next_fit")]),
+        ("ftl", "wear_leveling_threshold", vec![json!(1), json!(2), json!(5)]),
+        ("map_cache", "bytes", bytes),
+        ("map_cache", "window_bytes", vec![json!(16), json!(64), json!(256)]),
+        ("map_cache", "charge_headers", vec![json!(false), json!(true)]),
+        ("map_cache", "flush_coalesce", vec![json!(false), json!(true)]),
+        ("map_cache", "cftl_block_pages", vec![json!(2), json!(8), json!(64)]),
+        ("map_cache", "leaftl_gamma", vec![json!(0), json!(1), json!(8)]),
+        ("map_cache", "leaftl_batch_pages", vec![json!(1), json!(30), json!(2048)]),
+        ("map_cache", "leaftl_compaction_writes", vec![json!(10), json!(1000)]),
+        ("map_cache", "sparse_fraction", vec![json!(0.0), json!(0.1)]),
+    ]
+}
