@@ -24,6 +24,7 @@ from conftest import ftlab as command
 from ftlab.cli import status_of
 from ftlab.studies import Executor, Outcome, Watch, execute, key_of, run_study
 from ftlab.studies.description import Contents, Description
+from ftlab.studies.files import Files
 from ftlab.studies.values import range_values
 from ftlab.studies.where import Where
 
@@ -309,8 +310,9 @@ def write_trace(path: Path, requests: int, last: str = "") -> Path:
 
 def test_traces_count_by_content_wherever_they_lie(tmp_path: Path) -> None:
     def key(trace: Path) -> str:
-        return ftlab.Study({"device": "ideal-page", "trace": str(trace)}).runs(Contents(tmp_path))[0].key
+        return ftlab.Study({"device": "ideal-page", "trace": str(trace)}).runs(Contents(Files(tmp_path)))[0].key
 
+    (tmp_path / "traces").mkdir()
     here = write_trace(tmp_path / "t.csv", 50)
     first = key(here)
     (tmp_path / "there").mkdir()
@@ -320,7 +322,7 @@ def test_traces_count_by_content_wherever_they_lie(tmp_path: Path) -> None:
     # The hash of a file that has settled is remembered, and forgotten when the file changes.
     os.utime(here, ns=(1, 1))
     assert key(here) != first
-    remembered = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
+    remembered = [json.loads(path.read_text()) for path in tmp_path.glob("traces/*.json")]
     assert [each["path"] for each in remembered] == [str(here.resolve())]
 
 
@@ -542,8 +544,8 @@ def test_directories_that_are_no_stores_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ftlab.ConfigError, match="no store of results"):
         ftlab.Store(tmp_path / "absent", create=False)
     store = ftlab.Store(tmp_path / "new")
-    (store.folder / "store.json").write_text('{"ftlab_store": 2}')
-    with pytest.raises(ftlab.ConfigError, match="version 2"):
+    (store.folder / "store.json").write_text('{"ftlab_store": 1}')
+    with pytest.raises(ftlab.ConfigError, match="found a store of version 1, expected version 2"):
         ftlab.Store(store.folder)
 
 

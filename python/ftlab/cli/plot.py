@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import figures
+from ftlab.cli.analysis import frame_of
 from ftlab.errors import ConfigError
 from ftlab.studies import Store
 
@@ -113,7 +114,7 @@ def plot(
     elif "y" in options and kind == "heatmap":
         raise click.UsageError("--kind heatmap takes one --y")
     store = Store(folder, create=False)
-    frame = store.frame(study_name)
+    frame = frame_of(store, study_name)
     if where:
         frame = _chosen(frame, store.study(study_name).axes, where)
     figure = draw(frame, names=_names(named), **options)
