@@ -33,11 +33,12 @@ def _flag(name: str, text: str) -> _Decorator:
 
 def _chosen(frame: pl.DataFrame, axes: tuple[str, ...], where: tuple[str, ...]) -> pl.DataFrame:
     """The rows that meet all conditions."""
-    from ftlab.studies.where import Where
+    from ftlab.studies.where import Where, check_steps
 
     names = list(dict.fromkeys([*axes, "seed"]))
     try:
         conditions = [Where(text, names) for text in where]
+        check_steps(conditions, frame.height)
         rows = frame.select(names).to_dicts()
         keep = [all(condition.holds(row) for condition in conditions) for row in rows]
     except ValueError as error:
