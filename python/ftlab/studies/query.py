@@ -102,7 +102,6 @@ def ask(query: str, views: Mapping[str, Sequence[Path]], hidden: Collection[str]
         "python_enable_replacements": "false",
     }
     with duckdb.connect(config=config) as connection:
-        _open(connection, views, hidden)
         late = threading.Event()
 
         def interrupt() -> None:
@@ -113,6 +112,7 @@ def ask(query: str, views: Mapping[str, Sequence[Path]], hidden: Collection[str]
         timer.daemon = True
         timer.start()
         try:
+            _open(connection, views, hidden)
             _check(connection, query)
             names, rows = _rows(connection, query)
         except duckdb.InterruptException:

@@ -468,16 +468,19 @@ class Store:
         there = {key: record for key, record in records.items() if key not in lost}
         missing = total = 0
         for each, study in studies.items():
-            path = folder / f"study-{each}.parquet"
+            path = folder / f"study-{next(numbers)}.parquet"
             frame = study_frame(study, there)
             frame.write_parquet(path)
             missing, total = missing + frame["status"].to_list().count("missing"), total + frame.height
-            if each != "runs":
+            # To DuckDB, names that differ only in case are one: the newest study has it.
+            if each.lower() not in {name.lower() for name in views} | {"study"}:
                 views[each] = [path]
             if study is chosen:
                 views["study"] = [path]
         if missing:
             LOG.warning("%s: %d of %d runs of its studies are missing; no query sees them", self.folder, missing, total)
+        for each in self.lost_studies():
+            LOG.warning("%s: study %r was damaged and set aside; no query sees it", self.folder, each)
         return views, lost
 
 
