@@ -176,8 +176,10 @@ class Files:
             raise
         except OSError as error:
             self._set_aside(name, f"found {error.strerror or error}, expected a file that can be read", content)
-        except UNFIT as error:
+        except ValueError as error:
             self._set_aside(name, str(error), content)
+        except (KeyError, TypeError) as error:
+            self._set_aside(name, f"found other keys, expected those of this version ({error})", content)
         return None
 
     def _place(self, name: str) -> Path:

@@ -18,7 +18,7 @@ MEMORY_BYTES = 1 << 30
 SECONDS = 60
 # Values of an answer become objects of Python, which DuckDB does not count.
 MOST_VALUES = 10_000_000
-# 64 KiB values of 300 columns are a moment's work.
+# Between two looks at how many values there are.
 _ROWS_AT_A_TIME = 2048
 
 

@@ -152,7 +152,7 @@ class Store:
             if not create:
                 raise ConfigError(f"{self.folder}: no store of results: it has no {_MARK}")
             self._make(mark)
-        self._id = self._identity(mark)
+        self._id = self._identity()
         if create:
             for part in _PARTS:
                 (self.folder / part).mkdir(exist_ok=True)
@@ -169,8 +169,9 @@ class Store:
         except OSError as error:
             raise ConfigError(f"{self.folder}: cannot be a store of results: {error.strerror or error}") from error
 
-    def _identity(self, mark: Path) -> str:
+    def _identity(self) -> str:
         """What distinguishes this store from others, of which studies may have the same names."""
+        mark = self.folder / _MARK
         try:
             found = mark.read_bytes()
         except OSError as error:
@@ -347,12 +348,17 @@ class Store:
         name = f"studies/{study.name}.json"
         # One that is damaged is set aside, not replaced.
         self._read_study(name)
+        # The mark may have been damaged and written anew since it was read.
+        self._id = self._identity()
         self.files.write(name, json.dumps({**asdict(study), "store": self._id}).encode())
 
     def _read_study(self, name: str) -> StudyRecord | None:
         def parse(data: bytes) -> StudyRecord:
             kept = json.loads(data)
-            if kept.pop("store") != self._id:
+            owner = kept.pop("store")
+            if owner != self._id:
+                self._id = self._identity()
+            if owner != self._id:
                 raise ValueError("found the study of another store, expected one of this")
             runs = tuple(StudyRun(**{**run, "values": tuple(run["values"])}) for run in kept["runs"])
             return StudyRecord(**{**kept, "axes": tuple(kept["axes"]), "runs": runs})
