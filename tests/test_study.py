@@ -24,6 +24,7 @@ from conftest import ftlab as command
 from ftlab.cli import status_of
 from ftlab.studies import Executor, Outcome, Watch, execute, key_of, run_study
 from ftlab.studies.description import Contents, Description
+from ftlab.studies.files import Files
 from ftlab.studies.values import range_values
 from ftlab.studies.where import Where
 
@@ -184,6 +185,62 @@ def test_conditions_know_only_axes_and_arithmetic() -> None:
         Where("1 / a > 1").holds({"a": 0})
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a == 'x' * 10000000000", "found 'x', expected a number"),
+        ("a == '%10000000000d' % 1", "found '%10000000000d', expected a number"),
+        ("a == [1] * 10000000000", "found .1., expected a number"),
+        ("a == 'x' + 'y'", "found 'x', expected a number"),
+        ("round(a, -10000000000) == 0", "found -10000000000 digits"),
+        ("round('x', 1) == 0", "expected a number"),
+        (" * ".join(["a"] * 90) + " > 0", "bits, expected at most 1,024"),
+        ("b * b > 0", "found a number of 1,661 bits"),
+        ("a // (1e308 * a) % 0 > 0", "modulo"),
+    ],
+)
+def test_conditions_cannot_take_memory(text: str, message: str) -> None:
+    began = time.process_time()
+    with pytest.raises(ValueError, match=message) as caught:
+        Where(text).holds({"a": 12345, "b": 10**500})
+    assert "cannot be computed for a = 12345" in str(caught.value)
+    assert time.process_time() - began < 0.1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not " * 400 + "a",
+        "-" * 1900 + "1",
+        "(" * 900 + "1" + ")" * 900,
+        "[" * 150 + "]" * 150 + " == a",
+        "a or (" * 200 + "a" + ")" * 200,
+        "abs(" * 300 + "a" + ")" * 300,
+        "a" + ".a" * 900 + "()",
+        "a" + " + a" * 400,
+        "9" * 2001,
+        "\0",
+    ],
+    ids=lambda text: text[:9],
+)
+def test_conditions_are_of_bounded_size(text: str) -> None:
+    with pytest.raises(ValueError, match=r"deeper than 100|no condition|2001 characters|found a\.a"):
+        Where(text, ["a"]).holds({"a": 1e308})
+
+
+def test_conditions_are_of_bounded_time() -> None:
+    many = spec(axes={"ftl.over_provisioning": [0.2]}, seeds={"from": 1, "to": 50_000, "step": 1})
+    long = f"seed in {[1] * 450}"
+    began = time.process_time()
+    with pytest.raises(
+        ftlab.ConfigError, match=r"where: the conditions take 22,650,000 steps for 50,000 runs, expected"
+    ):
+        ftlab.Study({**many, "where": long}).runs()
+    with pytest.raises(ftlab.ConfigError, match="where: found 101 conditions, expected at most 100"):
+        ftlab.Study({**many, "where": ["seed > 1"] * 101})
+    assert time.process_time() - began < 1
+
+
 BAD = [
     ("axs = {}", r"small\.toml:3:1: axs: no key of a study; did you mean 'axes'"),
     ("name = 'a/b'", "name = 'a/b': expected letters"),
@@ -309,8 +366,9 @@ def write_trace(path: Path, requests: int, last: str = "") -> Path:
 
 def test_traces_count_by_content_wherever_they_lie(tmp_path: Path) -> None:
     def key(trace: Path) -> str:
-        return ftlab.Study({"device": "ideal-page", "trace": str(trace)}).runs(Contents(tmp_path))[0].key
+        return ftlab.Study({"device": "ideal-page", "trace": str(trace)}).runs(Contents(Files(tmp_path)))[0].key
 
+    (tmp_path / "traces").mkdir()
     here = write_trace(tmp_path / "t.csv", 50)
     first = key(here)
     (tmp_path / "there").mkdir()
@@ -320,7 +378,7 @@ def test_traces_count_by_content_wherever_they_lie(tmp_path: Path) -> None:
     # The hash of a file that has settled is remembered, and forgotten when the file changes.
     os.utime(here, ns=(1, 1))
     assert key(here) != first
-    remembered = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
+    remembered = [json.loads(path.read_text()) for path in tmp_path.glob("traces/*.json")]
     assert [each["path"] for each in remembered] == [str(here.resolve())]
 
 
@@ -542,8 +600,8 @@ def test_directories_that_are_no_stores_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ftlab.ConfigError, match="no store of results"):
         ftlab.Store(tmp_path / "absent", create=False)
     store = ftlab.Store(tmp_path / "new")
-    (store.folder / "store.json").write_text('{"ftlab_store": 2}')
-    with pytest.raises(ftlab.ConfigError, match="version 2"):
+    (store.folder / "store.json").write_text('{"ftlab_store": 1}')
+    with pytest.raises(ftlab.ConfigError, match="found a store of version 1, expected version 2"):
         ftlab.Store(store.folder)
 
 

@@ -83,8 +83,9 @@ _estimation = _options(
 )
 
 
-def _frame(folder: Path, name: str | None) -> pl.DataFrame:
-    frame = Store(folder, create=False).frame(name)
+def frame_of(store: Store, name: str | None) -> pl.DataFrame:
+    """Give the table of a study, and say how many of its runs have no results."""
+    frame = store.frame(name)
     left_out = frame.height - frame["status"].to_list().count("done")
     if left_out:
         click.echo(f"{left_out} of {frame.height} runs are left out: they failed or are missing", err=True)
@@ -174,7 +175,7 @@ def compare(
     With a baseline, also differences: runs with the same seed have the same requests and are compared pair by pair.
     """
     _check(as_json=as_json, as_csv=as_csv)
-    frame = _frame(folder, name)
+    frame = frame_of(Store(folder, create=False), name)
     # What is 0 everywhere, such as IOPS without timing, was not measured.
     shown = [key for key in HEADLINES if key in frame.columns and any(frame[key].drop_nulls())]
     if not (metrics or shown):
@@ -248,7 +249,9 @@ def improvement(
     numbers are improvements.
     """
     _check(as_json=as_json, as_csv=as_csv)
-    found = analysis.improvement(_frame(folder, name), _one(by), metric, at=at or None, **options)
+    found = analysis.improvement(
+        frame_of(Store(folder, create=False), name), _one(by), metric, at=at or None, **options
+    )
     if as_json or as_csv:
         print_frame(found, as_json=as_json, as_csv=as_csv)
         return
@@ -298,7 +301,7 @@ def sensitivity(
     interactions. The short table leaves out interactions of less than 0.1 %.
     """
     _check(as_json=as_json, as_csv=as_csv)
-    found = analysis.sensitivity(_frame(folder, name), axes=axes or None, **options)
+    found = analysis.sensitivity(frame_of(Store(folder, create=False), name), axes=axes or None, **options)
     if as_json or as_csv:
         print_frame(found, as_json=as_json, as_csv=as_csv)
         return
@@ -363,7 +366,12 @@ def pareto(
     """
     _check(as_json=as_json, as_csv=as_csv)
     found = analysis.pareto(
-        _frame(folder, name), minimize=minimize, maximize=maximize, axes=axes or None, at=at or None, over=over
+        frame_of(Store(folder, create=False), name),
+        minimize=minimize,
+        maximize=maximize,
+        axes=axes or None,
+        at=at or None,
+        over=over,
     )
     if only:
         found = found.filter("front")
@@ -411,7 +419,9 @@ def steady(folder: Path, name: str | None, as_csv: bool, as_json: bool, **option
     Runs must have kept a time series: options.series = "auto" in the study.
     """
     _check(as_json=as_json, as_csv=as_csv)
-    found = analysis.steady_states(Store(folder, create=False), name=name, **options)
+    store = Store(folder, create=False)
+    frame_of(store, name)
+    found = analysis.steady_states(store, name=name, **options)
     if as_json or as_csv:
         print_frame(found, as_json=as_json, as_csv=as_csv)
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import figures
+from ftlab.cli.analysis import frame_of
 from ftlab.errors import ConfigError
 from ftlab.studies import Store
 
@@ -32,11 +33,12 @@ def _flag(name: str, text: str) -> _Decorator:
 
 def _chosen(frame: pl.DataFrame, axes: tuple[str, ...], where: tuple[str, ...]) -> pl.DataFrame:
     """The rows that meet all conditions."""
-    from ftlab.studies.where import Where
+    from ftlab.studies.where import Where, check_steps
 
     names = list(dict.fromkeys([*axes, "seed"]))
     try:
         conditions = [Where(text, names) for text in where]
+        check_steps(conditions, frame.height)
         rows = frame.select(names).to_dicts()
         keep = [all(condition.holds(row) for condition in conditions) for row in rows]
     except ValueError as error:
@@ -113,7 +115,7 @@ def plot(
     elif "y" in options and kind == "heatmap":
         raise click.UsageError("--kind heatmap takes one --y")
     store = Store(folder, create=False)
-    frame = store.frame(study_name)
+    frame = frame_of(store, study_name)
     if where:
         frame = _chosen(frame, store.study(study_name).axes, where)
     figure = draw(frame, names=_names(named), **options)

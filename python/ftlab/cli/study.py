@@ -231,7 +231,7 @@ def _dry(described: Study, folder: Path, *, as_json: bool) -> int:
     keys = {run.key for run in runs if run.description is not None}
     there: dict[str, Record] = {}
     if (folder / "store.json").is_file():
-        there = Store(folder, create=False).records(keys)
+        there = Store(folder, create=False).records(keys, read_series=True)
     facts = {"study": described.name, "runs": len(runs), "missing": len(keys - set(there))}
     if as_json:
         print_json(facts)
@@ -299,6 +299,8 @@ def list_(folder: Path | None, as_json: bool) -> None:
                     "saved": each.saved,
                 }
             )
+        for lost in store.lost_studies():
+            click.echo(f"{store.folder}: study {lost!r} was damaged and set aside: run it again", err=True)
     if as_json:
         print_json(rows)
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab.errors import ConfigError
-from ftlab.studies.store import write_atomically
+from ftlab.studies.files import write_atomically
 
 if TYPE_CHECKING:
     import os

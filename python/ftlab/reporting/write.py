@@ -9,7 +9,7 @@ from ftlab.errors import ConfigError
 from ftlab.reporting.data import RunData, from_folder, from_result, from_store
 from ftlab.result import Result
 from ftlab.studies import Store
-from ftlab.studies.store import write_atomically
+from ftlab.studies.files import write_atomically
 
 if TYPE_CHECKING:
     import os

@@ -20,6 +20,8 @@ from ftlab.units import bytes_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ftlab.studies.files import Files
+
 # A run as plain data, which may be sent anywhere as JSON:
 #   format    version of this layout
 #   engine    version of the package and a hash of the engine's sources
@@ -72,9 +74,9 @@ _KNOWN: dict[tuple[str, int, int], str] = {}
 class Contents:
     """Hashes of files, remembered by path, size and time of change, so that a study is resumed without reading them."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Remember in memory, and in ``folder`` as well when there is one."""
-        self._folder = folder
+    def __init__(self, files: Files | None = None) -> None:
+        """Remember in memory, and in the files of a store as well when there is one."""
+        self._files = files
 
     def hash_of(self, path: Path) -> str:
         """Give the hash of a file's bytes.
@@ -93,28 +95,28 @@ class Contents:
         _KNOWN[sign] = found
         return found
 
-    def _place(self, sign: tuple[str, int, int]) -> Path | None:
-        name = hashlib.blake2b(sign[0].encode(), digest_size=16).hexdigest()
-        return None if self._folder is None else self._folder / f"{name}.json"
-
     def _stored(self, sign: tuple[str, int, int]) -> str | None:
-        place = self._place(sign)
-        if place is None:
+        def parse(data: bytes) -> tuple[tuple[str, int, int], str]:
+            kept = json.loads(data)
+            return (kept["path"], kept["bytes"], kept["changed_ns"]), str(kept["hash"])
+
+        if self._files is None:
             return None
         try:
-            kept = json.loads(place.read_text(encoding="utf-8"))
-            return str(kept["hash"]) if (kept["path"], kept["bytes"], kept["changed_ns"]) == sign else None
-        except (OSError, ValueError, KeyError, TypeError):
+            kept = self._files.read(_place(sign), parse)
+        except OSError:
             return None
+        return kept[1] if kept is not None and kept[0] == sign else None
 
     def _store(self, sign: tuple[str, int, int], found: str) -> None:
-        from ftlab.studies.store import write_atomically
-
-        place = self._place(sign)
-        if place is None or time.time_ns() - sign[2] < _SETTLED_NS:
+        if self._files is None or time.time_ns() - sign[2] < _SETTLED_NS:
             return
         kept = {"path": sign[0], "bytes": sign[1], "changed_ns": sign[2], "hash": found}
-        write_atomically(place, json.dumps(kept).encode())
+        self._files.write(_place(sign), json.dumps(kept).encode())
+
+
+def _place(sign: tuple[str, int, int]) -> str:
+    return f"traces/{hashlib.blake2b(sign[0].encode(), digest_size=16).hexdigest()}.json"
 
 
 @dataclass(frozen=True)

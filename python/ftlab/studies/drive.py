@@ -108,9 +108,9 @@ def run_study(
     if workers is not None and workers < 1:
         raise ConfigError(f"workers = {workers}: expected a whole number above 0")
     watch = watch or Watch()
-    runs = study.runs(Contents(store.traces))
+    runs = study.runs(Contents(store.files))
     store.save_study(study.record(runs))
-    records = store.records({run.key for run in runs})
+    records = store.records({run.key for run in runs}, read_series=True)
     todo: dict[str, Run] = {}
     for run in runs:
         if run.description is not None and not _settled(records.get(run.key), retry=retry):

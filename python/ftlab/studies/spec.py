@@ -29,7 +29,7 @@ from ftlab.studies.description import (
 )
 from ftlab.studies.store import StudyRecord, StudyRun, check_name, now
 from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, range_values
-from ftlab.studies.where import Where
+from ftlab.studies.where import MOST_CONDITIONS, Where, check_steps
 from ftlab.tables import is_table
 from ftlab.workload import Trace, Workload, recording_of, uncalibrated
 
@@ -367,6 +367,10 @@ class Study:
             conditions = [conditions]
         if not isinstance(conditions, list) or not all(isinstance(each, str) for each in conditions):
             raise self._where.refuse("where", "expected a condition such as 'ftl.gc != \"fifo\"', or a list of them")
+        if len(conditions) > MOST_CONDITIONS:
+            raise self._where.refuse(
+                "where", f"found {len(conditions):,} conditions, expected at most {MOST_CONDITIONS}"
+            )
         found = []
         for index, text in enumerate(conditions):
             try:
@@ -385,6 +389,10 @@ class Study:
             total *= count
         if total > _MOST_RUNS:
             raise ConfigError(f"{self._where.name}: the grid has {total:,} runs; at most {_MOST_RUNS:,} make sense")
+        try:
+            check_steps(self._where_to, total)
+        except ValueError as error:
+            raise self._where.refuse("where", str(error)) from None
         points = []
         for choice in itertools.product(*(range(count) for count in counts)):
             chosen = {

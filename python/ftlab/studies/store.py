@@ -3,14 +3,16 @@
 ``store.json`` marks it. ``runs/KEY.json`` is a finished run, written by one rename; ``tables/*.parquet`` hold finished
 runs together. ``series/KEY.parquet`` is the time series of a run. ``studies/NAME.json`` says which runs a study has;
 ``traces/`` remembers hashes of traces. No file is ever changed, so several processes may write at a time, and any of
-them may die at any moment. What was renamed into place is whole, and what was not is swept up later.
+them may die at any moment. What was renamed into place is whole, and what was not is swept up later. Files that were
+damaged afterwards are known by their checksums and lie in ``damaged/``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import itertools
 import json
-import os
 import re
 import time
 import uuid
@@ -19,10 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ftlab.errors import ConfigError, InputError
+from ftlab.errors import ConfigError
+from ftlab.studies.files import DAMAGED, LOG, TEMPORARY, UNFIT, Files, unsealed
 from ftlab.studies.frame import flatten, study_frame, table, to_pandas
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable
 
     import polars as pl
@@ -31,9 +35,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_VERSION = 1
+# Files of version 1 had no checksums.
+_VERSION = 2
 _MARK = "store.json"
-_TEMPORARY = ".tmp"
+_PARTS = ("runs", "tables", "series", "studies", "traces")
 
 # So many tables become one: each study adds one, and a query opens them all.
 _MOST_TABLES = 16
@@ -41,33 +46,6 @@ _MOST_TABLES = 16
 _ABANDONED_SECONDS = 86_400
 # Files vanish while somebody joins them; whoever lists again finds what they became.
 _ATTEMPTS = 10
-
-
-def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Write a file as a whole: nobody ever sees a part of it, whenever this process ends.
-
-    Args:
-        path: The file; its directory must exist.
-        data: Its content.
-        durable: Also survive a power cut that comes later: needed before anything else is deleted because of it.
-    """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_TEMPORARY}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if durable and hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 @dataclass(frozen=True)
@@ -138,6 +116,10 @@ def now() -> str:
 _COLUMNS = ("key", "status", "error", "error_kind", "elapsed_seconds", "finished", "engine")
 
 
+def _mark_of(identity: str) -> bytes:
+    return json.dumps({"ftlab_store": _VERSION, "id": identity}).encode() + b"\n"
+
+
 class Store:
     """A store of results.
 
@@ -164,23 +146,16 @@ class Store:
             ConfigError: The directory is no store: it holds something else, or belongs to another version.
         """
         self.folder = Path(folder)
+        self.files = Files(self.folder)
         mark = self.folder / _MARK
         if not mark.is_file():
             if not create:
                 raise ConfigError(f"{self.folder}: no store of results: it has no {_MARK}")
             self._make(mark)
-        try:
-            version = json.loads(mark.read_text(encoding="utf-8"))["ftlab_store"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{mark}: marks no store of results: {error}") from error
-        if version != _VERSION:
-            raise ConfigError(f"{mark}: a store of version {version}, this ftlab knows version {_VERSION}")
-        self._runs, self._tables = self.folder / "runs", self.folder / "tables"
-        self._series, self._studies = self.folder / "series", self.folder / "studies"
-        self.traces = self.folder / "traces"
+        self._id = self._identity()
         if create:
-            for part in (self._runs, self._tables, self._series, self._studies, self.traces):
-                part.mkdir(exist_ok=True)
+            for part in _PARTS:
+                (self.folder / part).mkdir(exist_ok=True)
 
     def _make(self, mark: Path) -> None:
         try:
@@ -190,9 +165,45 @@ class Store:
                 raise ConfigError(
                     f"{self.folder}: holds {foreign[0]} and is no store of results; name a new or an empty directory"
                 )
-            write_atomically(mark, json.dumps({"ftlab_store": _VERSION}).encode() + b"\n")
+            self.files.create(_MARK, _mark_of(uuid.uuid4().hex))
         except OSError as error:
             raise ConfigError(f"{self.folder}: cannot be a store of results: {error.strerror or error}") from error
+
+    def _identity(self) -> str:
+        """What distinguishes this store from others, of which studies may have the same names."""
+        mark = self.folder / _MARK
+        try:
+            found = mark.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"{mark}: marks no store of results: {error.strerror or error}") from error
+        why = ""
+        try:
+            marked = json.loads(unsealed(_MARK, found))
+            version, identity = int(marked["ftlab_store"]), str(marked.get("id"))
+        except UNFIT as error:
+            version, why = _VERSION, str(error)
+            with contextlib.suppress(ValueError):
+                version = 1 if json.loads(found) == {"ftlab_store": 1} else _VERSION
+        if version != _VERSION:
+            raise ConfigError(
+                f"{mark}: found a store of version {version}, expected version {_VERSION}: run its studies again in a "
+                "new directory"
+            )
+        if not why:
+            return identity
+        # A file of that name may be anybody's; with these beside it, it was a mark.
+        if not all((self.folder / part).is_dir() for part in _PARTS):
+            raise ConfigError(f"{mark}: marks no store of results: {why}")
+        # Its studies know; without any, all processes that find the same say the same.
+        known = (
+            self._found(name, lambda data: str(json.loads(data)["store"]))
+            for name in self.files.names("studies", ".json")
+        )
+        identity = next(
+            (each for each in known if each is not None), hashlib.blake2b(found, digest_size=16).hexdigest()
+        )
+        self.files.renew(_MARK, found, why, _mark_of(identity))
+        return identity
 
     # Finished runs
 
@@ -209,65 +220,89 @@ class Store:
             summary=outcome.summary,
         )
         if outcome.series is not None:
+            # A damaged one is set aside, not replaced.
+            self._found(_series(key), len)
             # First, so that a run that is there has its series.
-            write_atomically(self._series / f"{key}.parquet", outcome.series)
-        write_atomically(self._runs / f"{key}.json", json.dumps(asdict(record)).encode())
+            self.files.write(_series(key), outcome.series)
+        self.files.write(f"runs/{key}.json", json.dumps(asdict(record)).encode())
         return record
 
     def _loose(self) -> dict[str, Record]:
-        """Finished runs that are in no table yet. A file that a power cut spoilt is a run that has not finished."""
+        """Finished runs that are in no table yet."""
         found: dict[str, Record] = {}
-        for path in sorted(self._runs.glob("*.json")):
+        for name in self.files.names("runs", ".json"):
             # Gone: it is in a table by now, and tables are read later.
-            with contextlib.suppress(OSError, ValueError, TypeError):
-                record = Record(**json.loads(path.read_text(encoding="utf-8")))
-                if record.key == path.stem:
+            with contextlib.suppress(FileNotFoundError):
+                record = self.files.read(name, lambda data: Record(**json.loads(data)))
+                if record is not None:
                     found[record.key] = record
         return found
 
-    def _table_files(self) -> list[Path]:
-        return sorted(self._tables.glob("*.parquet"))
-
-    def _retried(self, read: Callable[[list[Path]], _T]) -> _T:
-        """Read tables, again if one of them was joined with others meanwhile."""
+    def _tables(self, parse: Callable[[bytes], _T]) -> dict[str, _T]:
+        """Read all tables, again if one of them was joined with others meanwhile."""
         for attempt in range(_ATTEMPTS):
-            files = self._table_files()
             try:
-                return read(files)
-            except Exception:
-                if attempt + 1 == _ATTEMPTS or all(file.exists() for file in files):
+                read = {name: self.files.read(name, parse) for name in self.files.names("tables", ".parquet")}
+            except FileNotFoundError:
+                if attempt + 1 == _ATTEMPTS:
                     raise
                 time.sleep(0.01 * attempt)
+            else:
+                return {name: found for name, found in read.items() if found is not None}
         raise AssertionError
 
-    def records(self, keys: Iterable[str] | None = None) -> dict[str, Record]:
-        """Give finished runs by key: all of them, or those asked for that are there."""
+    def _stored(self, wanted: set[str] | None = None) -> tuple[dict[str, Record], list[str]]:
+        """Finished runs by key, and the tables that they were read from."""
         import polars as pl
 
-        wanted = None if keys is None else set(keys)
         # Before the tables: what leaves this directory has entered a table.
         best = {key: record for key, record in self._loose().items() if wanted is None or key in wanted}
 
-        def read(files: list[Path]) -> list[dict[str, Any]]:
-            columns = [*_COLUMNS[:-1], "description", "summary"]
-            frames = [pl.read_parquet(file, columns=columns) for file in files]
+        def rows(data: bytes) -> list[dict[str, Any]]:
+            frame = pl.read_parquet(data, columns=[*_COLUMNS[:-1], "description", "summary"])
             if wanted is not None:
-                frames = [frame.filter(pl.col("key").is_in(list(wanted))) for frame in frames]
-            return [row for frame in frames for row in frame.iter_rows(named=True)]
+                frame = frame.filter(pl.col("key").is_in(list(wanted)))
+            return frame.to_dicts()
 
-        for row in self._retried(read):
+        tables = self._tables(rows)
+        for row in (row for found in tables.values() for row in found):
             summary = None if row["summary"] is None else json.loads(row["summary"])
             record = Record(**{**row, "description": json.loads(row["description"]), "summary": summary})
             if record.better_than(best.get(record.key)):
                 best[record.key] = record
-        return best
+        return best, list(tables)
+
+    def _without_series(self, records: dict[str, Record], *, read: bool = False) -> set[str]:
+        """Keys of runs whose series is lost."""
+        wanted = {
+            key
+            for key, record in records.items()
+            if record.status == "done" and record.description["options"]["series"] is not None
+        }
+        if read:
+            return {key for key in wanted if self._found(_series(key), lambda _: True) is None}
+        there = set(self.files.names("series", ".parquet")) if wanted else set()
+        return {key for key in wanted if _series(key) not in there}
+
+    def records(self, keys: Iterable[str] | None = None, *, read_series: bool = False) -> dict[str, Record]:
+        """Give finished runs by key: all of them, or those asked for that are there.
+
+        A run that asked for a time series and has lost it is not there.
+
+        Args:
+            keys: Keys of the runs.
+            read_series: Read every series to know whether it is damaged, not only whether it is there.
+        """
+        records, _ = self._stored(None if keys is None else set(keys))
+        for key in self._without_series(records, read=read_series):
+            del records[key]
+        return records
 
     def series(self, key: str) -> pl.DataFrame | None:
-        """Give the time series of a run; ``None`` when none was asked for."""
+        """Give the time series of a run; ``None`` when none was asked for, or it is lost."""
         import polars as pl
 
-        path = self._series / f"{key}.parquet"
-        return pl.read_parquet(path) if path.is_file() else None
+        return self._found(_series(key), pl.read_parquet)
 
     def compact(self) -> None:
         """Put finished runs that lie alone into a table, and many tables into one.
@@ -278,40 +313,25 @@ class Store:
         if loose:
             self._write_table(loose)
             for key in loose:
-                (self._runs / f"{key}.json").unlink(missing_ok=True)
-        files = self._table_files()
-        if len(files) > _MOST_TABLES:
-            joined = self._write_table(self.records())
-            for file in files:
-                if file != joined:
-                    file.unlink(missing_ok=True)
+                (self.folder / f"runs/{key}.json").unlink(missing_ok=True)
+        if len(self.files.names("tables", ".parquet")) > _MOST_TABLES:
+            records, tables = self._stored()
+            joined = self._write_table(records)
+            for name in tables:
+                if name != joined:
+                    (self.folder / name).unlink(missing_ok=True)
         self._sweep()
 
-    def _write_table(self, records: dict[str, Record]) -> Path:
-        import hashlib
-        import io
-
-        rows = []
-        for key in sorted(records):
-            record = records[key]
-            row = {name: getattr(record, name) for name in _COLUMNS[:-1]}
-            row["engine"] = record.description["engine"]
-            texts = {
-                "description": json.dumps(record.description),
-                "summary": None if record.summary is None else json.dumps(record.summary),
-            }
-            rows.append({**flatten(record.summary or {}), **row, **texts})
-        buffer = io.BytesIO()
-        table(rows, (*_COLUMNS, "description", "summary")).write_parquet(buffer)
-        data = buffer.getvalue()
-        path = self._tables / f"{hashlib.blake2b(data, digest_size=16).hexdigest()}.parquet"
-        write_atomically(path, data, durable=True)
-        return path
+    def _write_table(self, records: dict[str, Record]) -> str:
+        data = _table_of(records)
+        name = f"tables/{hashlib.blake2b(data, digest_size=16).hexdigest()}.parquet"
+        self.files.write(name, data, durable=True)
+        return name
 
     def _sweep(self) -> None:
         """Delete what processes left behind that died while they wrote."""
-        for folder in (self.folder, self._runs, self._tables, self._series, self._studies, self.traces):
-            for path in folder.glob(f".*{_TEMPORARY}"):
+        for part in ("", *_PARTS, DAMAGED):
+            for path in (self.folder / part).glob(f".*{TEMPORARY}"):
                 with contextlib.suppress(OSError):
                     if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                         path.unlink()
@@ -325,18 +345,42 @@ class Store:
             ConfigError: Its name cannot be that of a file.
         """
         check_name(study.name)
-        data = json.dumps(asdict(study)).encode()
-        write_atomically(self._studies / f"{study.name}.json", data)
+        name = f"studies/{study.name}.json"
+        # One that is damaged is set aside, not replaced.
+        self._read_study(name)
+        # The mark may have been damaged and written anew since it was read.
+        self._id = self._identity()
+        self.files.write(name, json.dumps({**asdict(study), "store": self._id}).encode())
+
+    def _read_study(self, name: str) -> StudyRecord | None:
+        def parse(data: bytes) -> StudyRecord:
+            kept = json.loads(data)
+            owner = kept.pop("store")
+            if owner != self._id:
+                self._id = self._identity()
+            if owner != self._id:
+                raise ValueError("found the study of another store, expected one of this")
+            runs = tuple(StudyRun(**{**run, "values": tuple(run["values"])}) for run in kept["runs"])
+            return StudyRecord(**{**kept, "axes": tuple(kept["axes"]), "runs": runs})
+
+        return self._found(name, parse)
+
+    def _found(self, name: str, parse: Callable[[bytes], _T]) -> _T | None:
+        """A file's content; ``None`` when it is absent or damaged."""
+        try:
+            return self.files.read(name, parse)
+        except FileNotFoundError:
+            return None
 
     def studies(self) -> dict[str, StudyRecord]:
         """Give its studies by name, the newest first."""
-        found = []
-        for path in self._studies.glob("*.json"):
-            with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-                kept = json.loads(path.read_text(encoding="utf-8"))
-                runs = tuple(StudyRun(**{**run, "values": tuple(run["values"])}) for run in kept["runs"])
-                found.append(StudyRecord(**{**kept, "axes": tuple(kept["axes"]), "runs": runs}))
+        read = (self._read_study(name) for name in self.files.names("studies", ".json"))
+        found = [study for study in read if study is not None]
         return {study.name: study for study in sorted(found, key=lambda study: (study.saved, study.name), reverse=True)}
+
+    def lost_studies(self) -> list[str]:
+        """Name the studies that were damaged and have not been run again."""
+        return [name.removeprefix("studies/").removesuffix(".json") for name in sorted(self.files.lost("studies"))]
 
     def study(self, name: str | None = None) -> StudyRecord:
         """Give a study by name; without one, the newest.
@@ -349,6 +393,13 @@ class Store:
     def _chosen(self, studies: dict[str, StudyRecord], name: str | None) -> StudyRecord:
         from difflib import get_close_matches
 
+        lost = self.lost_studies()
+        # Which of them is the newest is not known where one is lost.
+        if lost and (name is None or name in lost):
+            raise ConfigError(
+                f"{self.folder}: study {(name or lost[0])!r} was damaged and set aside: run it again"
+                + (" or name another study" if studies and name is None else "")
+            )
         if not studies:
             raise ConfigError(f"{self.folder}: no study has been run here")
         if name is None:
@@ -390,66 +441,76 @@ class Store:
 
         Raises:
             ConfigError: There is no such study.
-            InputError: DuckDB refuses the query.
+            InputError: DuckDB refuses the query. It must be one statement that changes nothing and reads only the
+                views, within 1 GiB of memory and 60 seconds, and its answer has at most 10 million values.
         """
-        # Before the tables, as in `records`.
-        loose = self._loose()
-        return self._retried(lambda files: self._ask(query, name, files, loose))
-
-    def _ask(self, query: str, name: str | None, files: list[Path], loose: dict[str, Record]) -> pl.DataFrame:
         import tempfile
 
-        import duckdb
-        import polars as pl
+        from ftlab.studies.query import ask
 
+        with tempfile.TemporaryDirectory(prefix="ftlab-") as temporary:
+            return ask(query, *self._views(Path(temporary).resolve(), name))
+
+    def _views(self, folder: Path, name: str | None) -> tuple[dict[str, list[Path]], set[str]]:
+        """Write what a query may see into a folder: files of each view, and keys of runs that are not to be seen."""
         studies = self.studies()
         chosen = self._chosen(studies, name) if studies or name is not None else None
-        with tempfile.TemporaryDirectory(prefix="ftlab-") as folder, duckdb.connect() as connection:
-            # What lies alone is put into a table for this query only: asking changes nothing.
-            if loose:
-                aside = Store(folder)
-                files = [*files, aside._write_table(loose)]
-            if files:
-                listed = ", ".join(_quoted(str(file), "'") for file in files)
-                # Tables may overlap where two processes joined runs at a time.
-                connection.execute(
-                    f"CREATE VIEW runs AS SELECT * FROM read_parquet([{listed}], union_by_name = true) "  # noqa: S608 - quoted
-                    "QUALIFY row_number() OVER (PARTITION BY key ORDER BY status = 'done' DESC, finished DESC) = 1"
-                )
-            records = self.records() if studies else {}
-            views = {each: each for each in studies if each != "runs"}
-            if chosen is not None:
-                views["study"] = chosen.name
-            for view, each in views.items():
-                path = Path(folder) / f"study-{each}.parquet"
-                if not path.exists():
-                    study_frame(studies[each], records).write_parquet(path)
-                table_of = _quoted(str(path), "'")
-                connection.execute(f"CREATE VIEW {_quoted(view, chr(34))} AS SELECT * FROM read_parquet({table_of})")  # noqa: S608 - quoted
-            try:
-                answer = connection.execute(query)
-                names = [column[0] for column in answer.description or ()]
-                rows = answer.fetchall()
-            except duckdb.Error as error:
-                if not all(file.exists() for file in files):
-                    raise
-                raise InputError(f"SQL: {error}") from error
-        return pl.DataFrame(rows, schema=_distinct(names), orient="row", infer_schema_length=None)
+        # What lies alone is put into a table for this query only: asking changes nothing.
+        loose = self._loose()
+        if loose:
+            (folder / "loose.parquet").write_bytes(_table_of(loose))
+        numbers = itertools.count()
+
+        def copied(data: bytes) -> Path:
+            path = folder / f"runs-{next(numbers)}.parquet"
+            path.write_bytes(data)
+            return path
+
+        # Copies are what was checked, whatever becomes of the files meanwhile.
+        files = [folder / "loose.parquet"] if loose else []
+        views = {"runs": [*files, *self._tables(copied).values()]}
+        records, _ = self._stored() if studies else ({}, [])
+        lost = self._without_series(records)
+        there = {key: record for key, record in records.items() if key not in lost}
+        missing = total = 0
+        for each, study in studies.items():
+            path = folder / f"study-{next(numbers)}.parquet"
+            frame = study_frame(study, there)
+            frame.write_parquet(path)
+            missing, total = missing + frame["status"].to_list().count("missing"), total + frame.height
+            # To DuckDB, names that differ only in case are one: the newest study has it.
+            if each.lower() not in {name.lower() for name in views} | {"study"}:
+                views[each] = [path]
+            if study is chosen:
+                views["study"] = [path]
+        if missing:
+            LOG.warning("%s: %d of %d runs of its studies are missing; no query sees them", self.folder, missing, total)
+        for each in self.lost_studies():
+            LOG.warning("%s: study %r was damaged and set aside; no query sees it", self.folder, each)
+        return views, lost
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Names of columns, of which a join may have two alike."""
-    found: dict[str, None] = {}
-    for name in names:
-        count, other = 1, name
-        while other in found:
-            count, other = count + 1, f"{name}_{count}"
-        found[other] = None
-    return list(found)
+def _series(key: str) -> str:
+    return f"series/{key}.parquet"
 
 
-def _quoted(text: str, quote: str) -> str:
-    return f"{quote}{text.replace(quote, quote * 2)}{quote}"
+def _table_of(records: dict[str, Record]) -> bytes:
+    """Runs as a Parquet file, one row each."""
+    import io
+
+    rows = []
+    for key in sorted(records):
+        record = records[key]
+        row = {name: getattr(record, name) for name in _COLUMNS[:-1]}
+        row["engine"] = record.description["engine"]
+        texts = {
+            "description": json.dumps(record.description),
+            "summary": None if record.summary is None else json.dumps(record.summary),
+        }
+        rows.append({**flatten(record.summary or {}), **row, **texts})
+    buffer = io.BytesIO()
+    table(rows, (*_COLUMNS, "description", "summary")).write_parquet(buffer)
+    return buffer.getvalue()
 
 
 def check_name(name: str) -> None:

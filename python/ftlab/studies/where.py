@@ -7,8 +7,35 @@ import operator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from ftlab.checks import shown
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+MOST_CONDITIONS = 100
+# As many as take up to half a minute. A count, not a clock: what is refused is so on every machine.
+MOST_STEPS = 20_000_000
+_LONGEST = 2000
+_DEEPEST = 100
+# A float has no larger numbers, and fewer digits.
+_MOST_BITS = 1024
+_MOST_DIGITS = 400
+
+
+def _number(value: Any) -> Any:
+    """A number that stays small: what grows from it cannot take memory or time."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"found {shown(value)}, expected a number")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError(f"found a number of {value.bit_length():,} bits, expected at most {_MOST_BITS:,}")
+    return value
+
+
+def _round(value: Any, digits: Any = None) -> Any:
+    if digits is not None and not (isinstance(digits, int) and abs(digits) <= _MOST_DIGITS):
+        raise ValueError(f"round: found {shown(digits)} digits, expected a whole number of at most {_MOST_DIGITS}")
+    return round(_number(value), digits)
+
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -33,19 +60,28 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max, "round": round}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max, "round": _round}
 _EXPECTED = "names of axes, numbers, strings, comparisons, in, and, or, not, + - * / // %, abs, min, max, round"
-_LONGEST = 2000
 
 
 def _name(node: ast.expr) -> str | None:
     """The dotted name that a node stands for."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        before = _name(node.value)
-        return None if before is None else f"{before}.{node.attr}"
-    return None
+    path: list[str] = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(path)]) if isinstance(node, ast.Name) else None
+
+
+def check_steps(conditions: Iterable[Where], points: int) -> None:
+    """Refuse conditions that take too long for these points.
+
+    Raises:
+        ValueError: They do.
+    """
+    steps = points * sum(condition.steps for condition in conditions)
+    if steps > MOST_STEPS:
+        raise ValueError(f"the conditions take {steps:,} steps for {points:,} runs, expected at most {MOST_STEPS:,}")
 
 
 class Where:
@@ -67,6 +103,7 @@ class Where:
             ValueError: It is none; the message names the column.
         """
         self.text = text
+        self.steps = 0
         if len(text) > _LONGEST:
             raise ValueError(f"the condition has {len(text)} characters, at most {_LONGEST} are read")
         try:
@@ -75,15 +112,18 @@ class Where:
             column = getattr(error, "offset", None)
             raise ValueError(f"{text!r}{f', column {column}' if column else ''}: no condition: {error}") from None
         try:
-            self._check(self._tree, names)
+            self._check(self._tree, names, 0)
         except RecursionError:
-            raise ValueError(f"{text!r}: too deeply nested") from None
+            raise ValueError(f"{text!r}: is nested deeper than {_DEEPEST} levels") from None
 
     def _refuse(self, node: ast.AST, why: str) -> ValueError:
         column = getattr(node, "col_offset", 0) + 1 + len(self.text) - len(self.text.lstrip())
         return ValueError(f"{self.text!r}, column {column}: {why}")
 
-    def _check(self, node: ast.expr, names: Collection[str] | None) -> None:
+    def _check(self, node: ast.expr, names: Collection[str] | None, depth: int) -> None:  # noqa: C901 - as _value
+        if depth > _DEEPEST:
+            raise RecursionError
+        self.steps += 1
         name = _name(node)
         if name is not None:
             if names is not None and name not in names:
@@ -107,7 +147,7 @@ class Where:
             case _:
                 raise self._refuse(node, f"found {ast.unparse(node)}, expected {_EXPECTED}")
         for part in parts:
-            self._check(part, names)
+            self._check(part, names, depth + 1)
 
     def _value(self, node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901 - a line for each kind of node
         name = _name(node)
@@ -123,7 +163,8 @@ class Where:
             case ast.UnaryOp(op=unary, operand=operand):
                 return _UNARY[type(unary)](self._value(operand, values))
             case ast.BinOp(left=left, op=binary, right=right):
-                return _ARITHMETIC[type(binary)](self._value(left, values), self._value(right, values))
+                sides = (_number(self._value(side, values)) for side in (left, right))
+                return _ARITHMETIC[type(binary)](*sides)
             case ast.Call(func=function, args=parts):
                 return _FUNCTIONS[str(_name(function))](*(self._value(part, values) for part in parts))
             case ast.Compare(left=left, ops=ops, comparators=rest):
@@ -145,5 +186,5 @@ class Where:
         try:
             return bool(self._value(self._tree, values))
         except (TypeError, ArithmeticError, ValueError) as error:
-            named = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+            named = ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
             raise ValueError(f"{self.text!r} cannot be computed for {named}: {error}") from error
