@@ -81,9 +81,9 @@ def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
 
 def test_out_forgets_the_run_before(tmp_path: Path) -> None:
     recording = ROOT / "examples/recording/phone.csv.zst"
-    (tmp_path / "notes.txt").write_text("mine")
     wrapped = ("--set", "host.out_of_range=wrap", "--requests", "200")
     assert run_small(*WORK, "--out", tmp_path, "--requests-log").status == 0
+    (tmp_path / "notes.txt").write_text("mine")
     assert run_small("--trace", recording, *wrapped, "--out", tmp_path).status == 0
     common = {"notes.txt", "summary.json", "run.json", "device.toml", "series.parquet", "plot.png", "plot.svg"}
     assert {path.name for path in tmp_path.iterdir()} == {*common, "trace.txt"}

@@ -32,7 +32,7 @@ KEYS = ["id", "text", "published", "measured", "verdict", "reason"]
         (2.0, True, True, "reproduced", "within 1"),
         (4.0, False, True, "direction", "too large"),
         (4.0, False, False, "not_reproduced", "too large"),
-        (None, True, True, "not_reproduced", "too large"),
+        (None, True, True, "not_run", "too large"),
     ],
 )
 def test_a_verdict_says_what_holds(
@@ -91,7 +91,7 @@ def test_every_paper_judges_its_claims_and_writes_a_report(done: Done) -> None:
         assert claim.verdict in VERDICTS
         assert claim.text
         assert claim.reason
-        assert claim.measured is not None or claim.verdict == "not_reproduced"
+        assert (claim.measured is None) == (claim.verdict == "not_run")
     page = (folder / "report.html").read_text()
     assert html.escape(paper.title) in page
     assert "http" not in page
@@ -242,7 +242,7 @@ def test_a_run_that_fails_is_no_measurement(tmp_path: Path) -> None:
     )
     done = run_paper(broken, tmp_path, "full")
     assert len(done.errors) == 1
-    assert {claim.verdict for claim in done.claims} == {"not_reproduced"}
+    assert {claim.verdict for claim in done.claims} == {"not_run"}
     assert done.claims[0].reason == "the run failed"
     assert "Runs that failed" in (done.folder / "report.md").read_text()
 
@@ -257,7 +257,7 @@ def test_without_any_run_a_report_says_so(tmp_path: Path) -> None:
             }
         )
         done = run_paper(empty, tmp_path, "full")
-        assert {claim.verdict for claim in done.claims} == {"not_reproduced"}
+        assert {claim.verdict for claim in done.claims} == {"not_run"}
         assert all("not" in claim.reason for claim in done.claims)
         assert (done.folder / "report.html").is_file()
 

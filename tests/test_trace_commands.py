@@ -57,7 +57,7 @@ def test_conversion_there_and_back(tmp_path: Path, spc: Path, target: str) -> No
 def test_a_failed_conversion_leaves_the_target_alone(tmp_path: Path, spc: Path) -> None:
     spc.write_text(spc.read_text() + "0,zzz,4096,R,9.0\n")
     (tmp_path / "a.csv").write_text("precious")
-    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv")
+    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv", "--force")
     assert ran.status == 2
     assert "some.spc:401" in ran.err
     assert (tmp_path / "a.csv").read_text() == "precious"

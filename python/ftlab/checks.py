@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from typing import Any
 
 from ftlab.errors import ConfigError
@@ -41,6 +42,20 @@ def whole_or_none(name: str, value: Any, lowest: int = 0, highest: int = LARGEST
         ConfigError: It is no whole number, or out of range.
     """
     return None if value is None else whole(name, value, lowest, highest)
+
+
+def utf8(path: str | os.PathLike[str]) -> str:
+    """Give a path as text.
+
+    Raises:
+        ConfigError: It is no UTF-8.
+    """
+    text = os.fspath(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{text}: the name is not UTF-8, as that of this file has to be: rename it") from None
+    return text
 
 
 def shown(value: Any) -> str:

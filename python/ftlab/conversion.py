@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ftlab import _native
+from ftlab import _native, outputs
 from ftlab.checks import whole_or_none
 from ftlab.errors import ConfigError
 from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
 from ftlab.workload import Trace
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
     Progress = Callable[[float | None, int], None]
@@ -86,6 +86,7 @@ def convert(
     format: str | None = None,
     *,
     requests: int | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Written:
     """Write a trace as another file, with its volumes, transformations and bad records treated as it says.
@@ -95,18 +96,22 @@ def convert(
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         format: Its format. Default: by the extension of ``target``.
         requests: Stop after this many. Default: all.
+        overwrite: Also write over the trace itself, and over a file that is no trace of ftlab's.
         progress: Called now and then with the share of the input that is read, if known, and the requests so far.
 
     Raises:
-        ConfigError: No format is stated, and the extension names none; or ``requests`` is no count.
+        ConfigError: No format is stated, and the extension names none; ``requests`` is no count; or the target would
+            be missed.
         InputError: The trace cannot be read, or the format cannot express a request.
     """
     named, to = _named(trace), Path(target)
     chosen = _format_of(to, format)
     limit = whole_or_none("requests", requests, 1)
+    outputs.check(to, outputs.TRACE, inputs=[named.path], overwrite=overwrite)
     count, skipped, lost = _native.trace_convert(
         named.path, to, chosen, reading=named.reading(), requests=limit, progress=progress
     )
+    outputs.mark(to)
     return Written(Trace(to, chosen), count, skipped, lost=tuple(lost))
 
 
@@ -116,6 +121,7 @@ def merge(
     format: str | None = None,
     *,
     keep_streams: bool = False,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Written:
     """Write several traces as one, by time; equal times leave in the order of the traces.
@@ -129,19 +135,22 @@ def merge(
         format: Its format. Default: by the extension of ``target``.
         keep_streams: Keep the numbers of volumes: those of the same number become one. Default: each volume of each
             file gets a number of its own, which is in ``streams`` of the result.
+        overwrite: As for :func:`convert`.
         progress: As for :func:`convert`.
 
     Raises:
-        ConfigError: There is no trace, or no format.
+        ConfigError: There is no trace, or no format, or the target would be missed.
         InputError: A trace cannot be read, or the format cannot express a request.
     """
     named, to = [_named(trace) for trace in traces], Path(target)
     if not named:
         raise ConfigError("traces: found none, expected traces to merge")
     chosen = _format_of(to, format)
+    outputs.check(to, outputs.TRACE, inputs=[trace.path for trace in named], overwrite=overwrite)
     count, skipped, streams, lost = _native.trace_merge(
         [(trace.path, trace.reading()) for trace in named], to, chosen, keep_streams=keep_streams, progress=progress
     )
+    outputs.mark(to)
     return Written(Trace(to, chosen), count, skipped, tuple(Stream(*stream) for stream in streams), tuple(lost))
 
 
@@ -172,6 +181,8 @@ def split(
     named = _named(trace)
     path = named.path
     stem = path.with_suffix("").stem if path.suffix in COMPRESSIONS else path.stem
+    # The engine makes names of it, which are text.
+    stem = os.fsencode(stem).decode(errors="replace")
     rows, skipped, lost = _native.trace_split(
         path, Path(folder), stem, f".{format}", format, reading=named.reading(), overwrite=overwrite, progress=progress
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import html
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
+from ftlab.checks import utf8
 from ftlab.plain import to_json
 from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
 
@@ -41,7 +42,7 @@ class Device:
         Raises:
             ConfigError: The device cannot be read or is wrong; the message names every place.
         """
-        return cls(_native.Device.load(os.fspath(source), list(overrides)))
+        return cls(_native.Device.load(utf8(source), list(overrides)))
 
     @classmethod
     def parse(cls, text: str, name: str = "text") -> Device:

@@ -8,6 +8,36 @@ if TYPE_CHECKING:
     from ftlab.result import Result
 
 
+# Characters of a word, of a line and of a whole message that are shown.
+_WORD, _LINE, _MESSAGE = 256, 1_200, 1_900
+
+
+def _cut(text: str, most: int) -> str:
+    """Leave out the middle of a text that is too long."""
+    part = most // 4
+    return text if len(text) <= most else f"{text[:part]}...{text[-part:]} ({len(text):,} characters)"
+
+
+def readable_lines(message: str) -> list[str]:
+    """Give the lines of a message, with what is too long in them shortened: whoever gave a value knows it."""
+    lines = [" ".join(_cut(word, _WORD) for word in line.split(" ")) for line in message.splitlines()]
+    return [_cut(line, _LINE) for line in lines]
+
+
+def readable(message: str) -> str:
+    """Shorten a message to what a person reads: below 2 KB."""
+    lines = readable_lines(message)
+    shown: list[str] = []
+    room = _MESSAGE
+    for line in lines:
+        room -= len(line.encode(errors="replace")) + len("error: \n")
+        if room < 0 and shown:
+            shown.append(f"... and {len(lines) - len(shown):,} more")
+            break
+        shown.append(line)
+    return "\n".join(shown)
+
+
 class FtlabError(Exception):
     """Base of every error of ftlab.
 
@@ -16,6 +46,10 @@ class FtlabError(Exception):
     """
 
     result: Result | None = None
+
+    def __str__(self) -> str:
+        """The message, of a length that a person reads: long values are shortened, and many lines counted."""
+        return readable("\n".join(map(str, self.args)))
 
 
 class ConfigError(FtlabError, ValueError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ftlab import _native
+from ftlab import _native, outputs
 from ftlab.errors import ConfigError
 from ftlab.workload import Trace
 
@@ -97,6 +97,7 @@ def record(
     include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     exclude: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     output_to_stderr: bool = False,
+    overwrite: bool = False,
 ) -> Recording:
     """Run a command and record what it and all that it starts do to files, as a trace. Linux only.
 
@@ -112,9 +113,10 @@ def record(
         include: Only files in these folders, or whose whole path matches these patterns: one or several. Default: all.
         exclude: Not these.
         output_to_stderr: Send the standard output of the command to standard error.
+        overwrite: Also write over a file that is no trace of ftlab's.
 
     Raises:
-        ConfigError: An argument is wrong.
+        ConfigError: An argument is wrong, or the file would be missed.
         InputError: The command cannot be started, watching it is not allowed, or the trace cannot be written.
     """
     words = [command] if isinstance(command, str) else list(command)
@@ -124,6 +126,7 @@ def record(
     chosen = format or format_of(target)
     if chosen is None:
         raise ConfigError(f"{target}: the extension names no format; state one, or use one of {', '.join(EXTENSIONS)}")
+    outputs.check(target, outputs.TRACE, overwrite=overwrite)
     ours = threading.current_thread() is threading.main_thread()
     asked: list[int] = []
     before = {}
@@ -148,4 +151,5 @@ def record(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    outputs.mark(target)
     return Recording(trace=Trace(target, chosen), **{**done, "lost": tuple(done["lost"])})

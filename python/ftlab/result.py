@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import html
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab.errors import ConfigError
+from ftlab import outputs
 from ftlab.units import count_text, iops_text, rate_text, time_text
 from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
-    import os
     import tempfile
     from collections.abc import Mapping
 
@@ -23,36 +23,13 @@ if TYPE_CHECKING:
     from ftlab.device import Device
 
 
-# Whatever `Result.write` may leave in a directory, besides the request log that is written during the run.
-_FILES = (
-    "summary.json",
-    "run.json",
-    "device.toml",
-    "workload.toml",
-    "trace.txt",
-    "series.parquet",
-    "plot.png",
-    "plot.svg",
-    "requests.parquet",
-)
-
-
-def _same(one: Path | None, other: Path) -> bool:
-    return one is not None and one.exists() and other.exists() and one.samefile(other)
-
-
-def check_folder(folder: Path, workload: Any) -> None:
-    """Refuse a directory of results where the trace of the run is a file that a result replaces.
-
-    Raises:
-        ConfigError: It is.
-    """
-    trace = workload.path if isinstance(workload, Trace) else None
+def inputs_of(workload: Any) -> list[Path]:
+    """The files that a workload is read from, as far as it says so."""
+    if isinstance(workload, Trace):
+        return [workload.path]
     if isinstance(workload, Workload) and "trace" in workload.to_dict():
-        trace = Path(workload.to_dict()["trace"])
-    for path in (folder / name for name in _FILES):
-        if _same(trace, path):
-            raise ConfigError(f"{path}: the trace of the run; a result in {folder} would replace it, choose another")
+        return [Path(workload.to_dict()["trace"])]
+    return []
 
 
 class Result:
@@ -125,7 +102,7 @@ class Result:
         """A row for every completed request, in order of completion; ``None`` without ``request_log``."""
         import polars as pl
 
-        return None if self._request_log is None else pl.read_parquet(self._request_log)
+        return None if self._request_log is None else pl.read_parquet(self._request_log.read_bytes())
 
     @property
     def request_log(self) -> Path | None:
@@ -163,26 +140,38 @@ class Result:
                 files["workload.toml"] = self.workload.to_toml()
         return files
 
-    def write(self, folder: str | os.PathLike[str]) -> None:
+    def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the result into a directory.
 
         The files that :meth:`files` gives, and with a time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
-        Such files of another result, which would be taken for parts of this one, are removed; no others are.
+        They take the place of another result in one step; other files there are kept.
+
+        Args:
+            folder: The directory.
+            overwrite: Also write into one that has files and no result, or over the trace of the run.
 
         Raises:
-            ConfigError: The trace of the run is one of these files.
+            ConfigError: The directory has other files and no result, or the trace of the run is one of these files.
         """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        check_folder(folder, self.workload)
-        for path in (folder / name for name in _FILES):
-            if not _same(self._request_log, path):
-                path.unlink(missing_ok=True)
+        outputs.check(
+            folder, outputs.RESULT, inputs=inputs_of(self.workload), called="the trace of the run", overwrite=overwrite
+        )
+        with outputs.whole_folder(folder, outputs.RESULT) as place:
+            log = self._request_log
+            if log is not None and log.exists() and log.resolve() == (folder / log.name).resolve():
+                os.link(log, place / log.name)
+            self._write_files(place)
+
+    def _write_files(self, folder: Path) -> None:
+        """Write everything but the request log, which is written during the run."""
         for name, text in self.files().items():
-            (folder / name).write_text(text, encoding="utf-8")
+            # A path need not be text.
+            (folder / name).write_bytes(text.encode(errors="surrogateescape"))
         series = self.series
         if series is not None:
-            series.write_parquet(folder / "series.parquet")
+            with (folder / "series.parquet").open("wb") as file:
+                series.write_parquet(file)
         if series is not None and series.height:
             from ftlab.figures import save
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ftlab import _native, tables
+from ftlab import _native, outputs, tables
 from ftlab.checks import shown, whole, whole_or_none
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
-from ftlab.result import Result, check_folder
+from ftlab.result import Result, inputs_of
 from ftlab.units import bytes_text
 from ftlab.workload import Trace, Workload, uncalibrated
 
@@ -112,14 +113,6 @@ def source_for(
     raise InputError(f"workload: found {kind}, expected ftlab.Trace, ftlab.Workload, or a table of requests")
 
 
-def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be the directory of results: {error.strerror}") from error
-    return folder
-
-
 def _log_path(
     request_log: bool | str | os.PathLike[str], folder: Path | None
 ) -> tuple[Path | None, tempfile.TemporaryDirectory[str] | None]:
@@ -132,6 +125,17 @@ def _log_path(
         return folder / "requests.parquet", None
     keep = tempfile.TemporaryDirectory(prefix="ftlab-")
     return Path(keep.name) / "requests.parquet", keep
+
+
+def _placed(path: Path | None, folder: Path | None, staged: Path | None, ends: contextlib.ExitStack) -> Path | None:
+    """Where a log is written that goes to `path`: whole, or as a part of the folder of results, which is staged."""
+    if path is None:
+        return None
+    if folder is not None and staged is not None and path.parent.resolve() == folder.resolve():
+        if path.name in outputs.RESULT.names and path.name != "requests.parquet":
+            raise ConfigError(f"{path}: is a file of the result in {folder}: choose another name")
+        return staged / path.name
+    return ends.enter_context(outputs.whole_file(path))
 
 
 def run(
@@ -148,6 +152,7 @@ def run(
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     traces: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
 ) -> Result:
     """Run a workload on a device.
 
@@ -174,16 +179,18 @@ def run(
             or ``None``, and the number of requests taken.
         traces: A folder of recordings. When the trace that a stand-in imitates is there, it runs instead. Default:
             the folder that the environment variable ``FTLAB_TRACES`` names.
+        overwrite: Write ``out``, ``events`` and ``request_log`` also over inputs and over what ftlab did not make.
 
     Raises:
-        ConfigError: The device, the workload or an option is wrong.
+        ConfigError: The device, the workload or an option is wrong, or a place of output has what would be missed.
         InputError: The requests cannot be read or the drive cannot take them. Its ``result`` holds what was
             measured before.
         RunError: The run failed: the drive is full, a rule of flash was broken, or verification found a mismatch.
             Its ``result`` holds what was measured before.
     """
+    inputs: list[str | os.PathLike[str]] = []
     if not isinstance(device, Device):
-        device = Device.load(device)
+        inputs, device = [device], Device.load(device)
     seed = whole_or_none("seed", seed)
     requests = whole_or_none("requests", requests, 1)
     check_memory(device, verify=verify)
@@ -195,7 +202,7 @@ def run(
             why = uncalibrated(workload.to_dict() | counted, workload.stand_in["for"])
             stand_in = (workload.stand_in["for"], None, why)
         else:
-            stand_in = (workload.stand_in["for"], str(recording.path), None)
+            stand_in = (workload.stand_in["for"], os.fsencode(recording.path).decode(errors="replace"), None)
         workload = workload if recording is None else recording
     return measure(
         device,
@@ -211,6 +218,8 @@ def run(
         out=out,
         progress=progress,
         stand_in=stand_in,
+        inputs=inputs,
+        overwrite=overwrite,
     )
 
 
@@ -229,51 +238,63 @@ def measure(
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     stand_in: tuple[str, str | None, str | None] | None = None,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+    overwrite: bool = False,
 ) -> Result:
     """Run requests on a device, as :func:`run` does once it knows where they come from.
 
     ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, the recording that runs in
-    its place, and why it is not calibrated.
+    its place, and why it is not calibrated. ``inputs`` are files beside those of the workload.
     """
     interval = series_interval(series)
     _check_clock(device, timing=timing, events=events is not None, request_log=request_log is not False)
-    folder = None if out is None else _made(Path(out))
-    if folder is not None:
-        check_folder(folder, workload)
+    folder = None if out is None else Path(out)
     log, keep = _log_path(request_log, folder)
-
-    outcome = _native.run(
-        device._native,  # noqa: SLF001 - one package
-        source,
-        seed=1 if seed is None else seed,
-        requests=requests,
-        verify=verify,
-        timing=timing,
-        series=interval,
-        request_log=log,
-        events=None if events is None else Path(events),
-        progress=progress,
-        stand_in=stand_in,
-    )
-    result = Result(
-        device=device,
-        workload=workload,
-        summary_json=outcome.summary_json,
-        series=outcome.series,
-        request_log=log,
-        interrupted=outcome.interrupted,
-        options={
-            "engine": _native.__engine__,
-            "seed": seed,
-            "requests": requests,
-            "verify": verify,
-            "timing": timing,
-            "series": series,
-        },
-        keep=keep,
-    )
-    if folder is not None:
-        result.write(folder)
+    events_to = None if events is None else Path(events)
+    places = [
+        (folder, outputs.RESULT),
+        (events_to, outputs.EVENTS),
+        (None if isinstance(request_log, bool) else log, outputs.REQUEST_LOG),
+    ]
+    for place, made in places:
+        if place is not None:
+            traces = inputs_of(workload)
+            outputs.check(place, made, inputs=traces, called="the trace of the run", overwrite=overwrite)
+            outputs.check(place, made, inputs=inputs, overwrite=overwrite)
+    with contextlib.ExitStack() as ends:
+        staged = None if folder is None else ends.enter_context(outputs.whole_folder(folder, outputs.RESULT))
+        outcome = _native.run(
+            device._native,  # noqa: SLF001 - one package
+            source,
+            seed=1 if seed is None else seed,
+            requests=requests,
+            verify=verify,
+            timing=timing,
+            series=interval,
+            request_log=log if keep is not None else _placed(log, folder, staged, ends),
+            events=_placed(events_to, folder, staged, ends),
+            progress=progress,
+            stand_in=stand_in,
+        )
+        result = Result(
+            device=device,
+            workload=workload,
+            summary_json=outcome.summary_json,
+            series=outcome.series,
+            request_log=log,
+            interrupted=outcome.interrupted,
+            options={
+                "engine": _native.__engine__,
+                "seed": seed,
+                "requests": requests,
+                "verify": verify,
+                "timing": timing,
+                "series": series,
+            },
+            keep=keep,
+        )
+        if staged is not None:
+            result._write_files(staged)  # noqa: SLF001 - one package
     if outcome.error is not None:
         kind, message = outcome.error
         failure: FtlabError = InputError(message) if kind == "input" else RunError(message)

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import _native, tables
+from ftlab import _native, outputs, tables
 from ftlab.checks import whole_or_none
 from ftlab.errors import InputError
 from ftlab.plain import to_json
@@ -51,6 +51,14 @@ def _spread(spread: Mapping[str, float] | None, text: Callable[[float], str]) ->
     if spread is None:
         return "-"
     return ", ".join([f"mean {text(spread['mean'])}", *(f"{p} {text(spread[p])}" for p in ("p50", "p99", "max"))])
+
+
+OUTPUT = outputs.Kind(
+    "statistics of a trace",
+    lambda path: outputs.has_keys(path / "stats.json", "requests", "footprint_written_pages_4k", "lifetime"),
+    ("stats.json", "plot.png", "plot.svg", "miss_ratio_curve.parquet", *(f"{name}.parquet" for name in _PARTS)),
+)
+"""The folder that :meth:`TraceStats.write` writes."""
 
 
 class TraceStats:
@@ -199,29 +207,29 @@ class TraceStats:
 
         return plot_stats(self)
 
-    def write(self, folder: str | os.PathLike[str]) -> None:
+    def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write ``stats.json``, a Parquet file for each of :attr:`frames`, ``plot.png`` and ``plot.svg``.
 
+        They take the place of older statistics in one step; other files there are kept.
+
+        Args:
+            folder: The directory.
+            overwrite: Also write into one that has files and no statistics.
+
         Raises:
-            InputError: The directory cannot be written.
+            ConfigError: The directory has other files and no statistics, or cannot be written.
         """
         from ftlab.figures import save
 
-        folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "stats.json").write_text(json.dumps(self._document, indent=2) + "\n", encoding="utf-8")
-            frames = self.frames
-            for name, frame in frames.items():
-                frame.write_parquet(folder / f"{name}.parquet")
-            for name in {*_PARTS, "miss_ratio_curve"} - frames.keys():
-                # Of other statistics that were here before.
-                (folder / f"{name}.parquet").unlink(missing_ok=True)
+        outputs.check(folder, OUTPUT, overwrite=overwrite)
+        with outputs.whole_folder(folder, OUTPUT) as place:
+            (place / "stats.json").write_text(json.dumps(self._document, indent=2) + "\n", encoding="utf-8")
+            for name, frame in self.frames.items():
+                with (place / f"{name}.parquet").open("wb") as file:
+                    frame.write_parquet(file)
             figure = self.plot()
             for form in ("png", "svg"):
-                save(figure, folder / f"plot.{form}", dpi=150)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+                save(figure, place / f"plot.{form}", dpi=150)
 
     def __repr__(self) -> str:
         """The main numbers."""
@@ -543,16 +551,18 @@ class Fit:
         rows = [{**row, "difference": None} if math.isinf(row["difference"]) else row for row in self.rows()]
         return {"bytes": len(self.text.encode()), "miss_ratio_error": self.miss_ratio_error, "comparison": rows}
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the workload file.
 
+        Args:
+            path: The file.
+            overwrite: Also write over a file that is no fitted workload of ftlab's.
+
         Raises:
-            InputError: It cannot be written.
+            ConfigError: Such a file is there, or it cannot be written.
         """
-        try:
-            Path(path).write_text(self.text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from error
+        outputs.check(path, outputs.FIT, overwrite=overwrite)
+        outputs.write_whole(path, self.text.encode())
 
     def __repr__(self) -> str:
         """Size and what is off."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
-from ftlab.checks import whole, whole_or_none
+from ftlab.checks import utf8, whole, whole_or_none
 from ftlab.errors import ConfigError
 from ftlab.plain import to_json
 from ftlab.transform import Transformable
@@ -165,7 +165,7 @@ class Workload(Transformable):
         Raises:
             ConfigError: The workload cannot be read or is wrong; the message names every place.
         """
-        return cls._of(_native.Workload.load(os.fspath(source), list(overrides)), overrides)
+        return cls._of(_native.Workload.load(utf8(source), list(overrides)), overrides)
 
     @classmethod
     def parse(cls, text: str, name: str = "text") -> Workload:

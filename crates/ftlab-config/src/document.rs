@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::de::{Error, Found, Kind as Wrong, NodeDeserializer, Step, at, dotted, path_of, table_at};
 use crate::node::{self, Entry, Node, Origin, Table, Value, merge};
 use crate::presets::{Kind, presets};
-use crate::problem::{MISSING, Problem, Problems, UNKNOWN, nearest, one_of};
+use crate::problem::{MISSING, Problem, Problems, UNKNOWN, instead_of, nearest, one_of};
 use crate::schemes;
 
 /// Longest chain of `extends`; nobody needs it, and a limit beats a stack overflow.
@@ -211,7 +211,7 @@ impl Document {
                 problem.nearest = nearest(key, valid.iter().copied()).map(Into::into);
                 problem.expected = match &problem.nearest {
                     Some(_) => UNKNOWN.into(),
-                    None => format!("{UNKNOWN}: expected {}", one_of(valid)),
+                    None => instead_of(key, valid),
                 };
             }
             Wrong::UnknownVariant { valid } => {
@@ -442,7 +442,9 @@ fn read_text(path: &Path) -> Result<String, String> {
         return Err(format!("has {} bytes: too large for a configuration file", about.len()));
     }
     let bytes = fs::read(path).map_err(cannot)?;
-    String::from_utf8(bytes).map_err(|_| "is not UTF-8 text, expected a TOML file".into())
+    // The mark that programs of Windows begin files with would move the columns of the first line.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    str::from_utf8(bytes).map(Into::into).map_err(|_| "is not UTF-8 text, expected a TOML file".into())
 }
 
 fn extend(

@@ -116,6 +116,23 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
+/// Names that are listed in full.
+const MOST_NAMES: usize = 12;
+/// Names that are given in place of a longer list.
+const NEAREST_NAMES: usize = 5;
+
+/// What a key that nothing is called should have been: one of the valid ones, or of many those most like it.
+pub(crate) fn instead_of(key: &str, valid: &[&str]) -> String {
+    if valid.len() <= MOST_NAMES {
+        return format!("{UNKNOWN}: expected {}", one_of(valid));
+    }
+    let lower = key.to_lowercase();
+    let mut names = valid.to_vec();
+    let likeness = |name: &str| strsim::jaro_winkler(&lower, &name.to_lowercase());
+    names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    format!("{UNKNOWN}: most like it of {} keys are {}", valid.len(), names[..NEAREST_NAMES].join(", "))
+}
+
 /// The names as a choice.
 pub(crate) fn one_of(names: &[&str]) -> String {
     match names {

@@ -12,7 +12,7 @@ use ftlab_core::schemes::axes;
 use serde_json::Value as Json;
 
 use crate::node::{Entry, Node, Table, Value, merge};
-use crate::problem::{Problem, UNKNOWN, nearest, one_of};
+use crate::problem::{Problem, UNKNOWN, instead_of, nearest, one_of};
 use crate::workload_kinds;
 
 /// The keys of each section whose keys depend on schemes.
@@ -182,7 +182,7 @@ fn unknown(root: &mut Table, problems: &mut Vec<Problem>) {
             let names: Vec<&str> = keys.iter().map(String::as_str).collect();
             let expected = match near {
                 Some(_) => UNKNOWN.to_owned(),
-                None => format!("{UNKNOWN}: expected {}", one_of(&names)),
+                None => instead_of(&key, &names),
             };
             let problem = refuse(section, name, &key, expected);
             problems.extend(problem.map(|problem| Problem {

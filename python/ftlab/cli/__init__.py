@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ftlab import __version__
-from ftlab.errors import FtlabError, RunError
+from ftlab.errors import FtlabError, RunError, readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +77,7 @@ def status_of(arguments: Sequence[str] | None = None) -> int:
         # Started with `>&-`: what is asked for cannot be said.
         complain("standard output is closed")
         return BAD_INPUT
+    _print_names_as_they_are()
     try:
         status = cli.main(args=arguments, prog_name="ftlab", standalone_mode=False)
         sys.stdout.flush()
@@ -100,13 +102,26 @@ def status_of(arguments: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has what it wants. Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (OSError, UnicodeEncodeError) as error:
+        complain(_sentence(error))
         return BAD_INPUT
     return status if isinstance(status, int) else 0
 
 
+def _print_names_as_they_are() -> None:
+    """Let names of files that are no text be printed, byte by byte."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="surrogateescape")
+
+
+def _sentence(error: OSError | UnicodeEncodeError) -> str:
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object}: is not UTF-8, and this name has to be: rename it"
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
 def complain(message: str) -> None:
     """Tell what is wrong, on standard error."""
-    for line in message.splitlines() or [""]:
+    for line in readable(message).splitlines() or [""]:
         click.echo(f"error: {line}", err=True)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ftlab import analysis
 from ftlab.cli.output import HEADLINES, json_option, print_frame, print_lines, table
+from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
 from ftlab.labels import label, value_text
 from ftlab.studies import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     import polars as pl
 
@@ -36,7 +37,7 @@ def _options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Cal
     return add
 
 
-_store = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+_store = click.argument("folder", metavar="DIR", type=StoreFolder())
 _study = click.option("--study", "name", metavar="NAME", help="Which study of the store. Default: the newest.")
 _csv = click.option("--csv", "as_csv", is_flag=True, help="Print all columns as CSV.")
 _output = _options(_study, _csv, json_option)

@@ -11,7 +11,7 @@ import click
 from ftlab import _native
 from ftlab.cli.output import json_option, print_json, tell_notes
 from ftlab.device import Device
-from ftlab.errors import ConfigError
+from ftlab.errors import ConfigError, readable_lines
 from ftlab.workload import Workload
 
 
@@ -23,7 +23,7 @@ def config() -> None:
 def _kind_of(file: str) -> str:
     """Tell a workload file by its `workload` section; everything else is taken for a device."""
     try:
-        keys = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        keys = tomllib.loads(Path(file).read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         # Loading says what is wrong, with its place.
         return "device"
@@ -60,7 +60,7 @@ def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) 
     except ConfigError as error:
         if not as_json:
             raise
-        print_json({"file": file, "kind": kind, "valid": False, "errors": str(error).splitlines()})
+        print_json({"file": file, "kind": kind, "valid": False, "errors": readable_lines(str(error.args[0]))})
         return 2
     notes = loaded.notes if isinstance(loaded, Device) else _notes_of(loaded)
     if not as_json:

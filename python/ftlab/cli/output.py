@@ -38,6 +38,12 @@ transform_option = click.option(
     help="Change the requests, such as 'scale_time factor=0.5'. May be repeated; in order. "
     "docs/reference/transformations.md has all steps.",
 )
+force_option = click.option(
+    "--force",
+    "overwrite",
+    is_flag=True,
+    help="Write over what is there, even an input or what ftlab did not make.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 
 

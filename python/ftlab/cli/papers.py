@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from ftlab.cli import FAILED
-from ftlab.cli.output import json_option, print_json, print_lines, table
+from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
+from ftlab.cli.reading import StoreFolder
 from ftlab.cli.study import watched
 from ftlab.papers import PAPERS, Done, last_claims, run_paper
 from ftlab.papers.frame import claims_json
@@ -22,14 +23,15 @@ _HOME = Path("out/papers")
 @click.option("--quick", is_flag=True, help="Run a smaller version, of at most two minutes on two cores.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=StoreFolder(),
     default=_HOME,
     show_default=True,
     metavar="DIR",
     help="The folder of reports; a paper has a folder of its name in it.",
 )
+@force_option
 @json_option
-def papers(name: str | None, quick: bool, out: Path, as_json: bool) -> int:
+def papers(name: str | None, quick: bool, out: Path, overwrite: bool, as_json: bool) -> int:
     """List published results and their last verdicts, or run the paper NAME again and compare (docs/papers.md).
 
     Writes report.md, report.html and figures into DIR/NAME, and prints what was published beside what was measured.
@@ -46,7 +48,7 @@ def papers(name: str | None, quick: bool, out: Path, as_json: bool) -> int:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise click.UsageError(f"{name}: no paper of this name; papers: {', '.join(PAPERS)}{hint}")
     with watched() as watch:
-        done = run_paper(PAPERS[name], out, "quick" if quick else "full", watch=watch)
+        done = run_paper(PAPERS[name], out, "quick" if quick else "full", watch=watch, overwrite=overwrite)
     if as_json:
         print_json([claims_json(name, done.paper.title, done.claims)])
     else:

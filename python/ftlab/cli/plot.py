@@ -10,6 +10,8 @@ import click
 
 from ftlab import figures
 from ftlab.cli.analysis import frame_of
+from ftlab.cli.output import force_option
+from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
 from ftlab.studies import Store
 
@@ -59,7 +61,7 @@ def _names(pairs: tuple[str, ...]) -> dict[str, str]:
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=StoreFolder())
 @click.option("--study", "study_name", metavar="NAME", help="Which study of the store. Default: the newest.")
 @click.option("--kind", type=click.Choice(_KINDS), default="line", show_default=True, help="What is drawn.")
 @_one("x", "Horizontal axis; for cdf and histogram the values themselves.")
@@ -88,11 +90,13 @@ def _names(pairs: tuple[str, ...]) -> dict[str, str]:
     metavar="FILE",
     help="FILE.pdf, FILE.svg or FILE.png; without an ending, all three.",
 )
+@force_option
 def plot(
     folder: Path,
     study_name: str | None,
     kind: str,
     out: Path,
+    overwrite: bool,
     where: tuple[str, ...],
     named: tuple[str, ...],
     **given: Any,
@@ -119,5 +123,5 @@ def plot(
     if where:
         frame = _chosen(frame, store.study(study_name).axes, where)
     figure = draw(frame, names=_names(named), **options)
-    for path in figures.save(figure, out):
+    for path in figures.save(figure, out, overwrite=overwrite):
         click.echo(path)

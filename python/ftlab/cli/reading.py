@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ftlab.checks import LARGEST, shown
+from ftlab.checks import LARGEST, shown, utf8
 from ftlab.cli.output import transform_option
 from ftlab.units import count_text
 from ftlab.workload import LAST_VOLUME, Trace
@@ -17,7 +19,6 @@ from ftlab.workload import reading_options as native_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from ftlab import _native
 
@@ -26,6 +27,18 @@ COUNT = click.IntRange(1, LARGEST)
 
 SEED = click.IntRange(0, LARGEST)
 SKIPPED = click.IntRange(0, LARGEST)
+
+
+class StoreFolder(click.Path):
+    """A store of results, whose tables are found by names that are text."""
+
+    def __init__(self) -> None:
+        """Make it a folder."""
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check."""
+        return Path(utf8(os.fsdecode(super().convert(value, param, ctx))))
 
 
 class Volumes(click.ParamType[tuple[int, ...]]):

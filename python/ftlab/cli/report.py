@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from ftlab.cli.output import force_option
+
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -18,11 +20,14 @@ import click
 @click.option("--study", metavar="NAME", help="Which study of a store. Default: the newest.")
 @click.option("--run", metavar="KEY", help="A run of a store by its key, or how that begins, instead of a study.")
 @click.option("--title", metavar="TEXT", help="The title. Default: what was run.")
-def report(folder: Path, out: Path | None, study: str | None, run: str | None, title: str | None) -> None:
+@force_option
+def report(
+    folder: Path, out: Path | None, study: str | None, run: str | None, title: str | None, overwrite: bool
+) -> None:
     """Write a report of the results in DIR: one page of HTML that needs no network and no other file.
 
     DIR is what `ftlab run --out DIR` or `ftlab study run --out DIR` wrote. Prints the path of the page.
     """
     from ftlab.reporting import report as write
 
-    click.echo(write(folder, out=out, study=study, run=run, title=title))
+    click.echo(write(folder, out=out, study=study, run=run, title=title, overwrite=overwrite))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from ftlab import outputs
 from ftlab.cli import INTERRUPTED
-from ftlab.cli.output import json_option, print_json, progress_bar, tell_notes, transform_option
+from ftlab.cli.output import force_option, json_option, print_json, progress_bar, tell_notes, transform_option
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Volumes, size
 from ftlab.device import Device
 from ftlab.errors import FtlabError
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
     from ftlab.result import Result
 
 _PREFIX = "workload."
+
+
+def _check_outputs(out: Path | None, events: Path | None, inputs: list[str], *, overwrite: bool) -> None:
+    """Refuse what the package cannot: it has descriptions, and does not know any more which files they are from."""
+    for place, kind in ((out, outputs.RESULT), (events, outputs.EVENTS)):
+        if place is not None:
+            outputs.check(place, kind, inputs=filter(None, inputs), overwrite=overwrite)
 
 
 def _show(result: Result, *, as_json: bool, explain: bool) -> None:
@@ -83,6 +91,7 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     metavar="FILE",
     help="Write every flash command for the Perfetto trace viewer.",
 )
+@force_option
 @click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")
 @click.option(
     "--series-every",
@@ -111,6 +120,7 @@ def run(
     out: Path | None,
     requests_log: bool,
     events: Path | None,
+    overwrite: bool,
     no_timing: bool,
     series_every: str,
     explain: bool,
@@ -151,6 +161,7 @@ def run(
             volume_bytes=size(volume_bytes),
             skip_bad=skip_bad or 0,
         )
+    _check_outputs(out, events, [device, workload or ""], overwrite=overwrite)
     source = reduce(type(source).transform, transforms, source)
     tell_notes(drive.notes)
     try:
@@ -169,6 +180,7 @@ def run(
                 out=out,
                 progress=progress,
                 traces=trace_dir,
+                overwrite=overwrite,
             )
     except FtlabError as error:
         # A table of nothing would stand before the sentence that says why.

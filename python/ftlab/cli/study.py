@@ -15,6 +15,7 @@ from ftlab.cli import FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES
 from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table
 from ftlab.cli.plot import plot
+from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
 from ftlab.studies import Store, Study, Watch, run_study
 from ftlab.units import count_text, iops_text, time_text
@@ -155,7 +156,7 @@ for command in (*ANALYSES, plot):
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=StoreFolder(),
     metavar="DIR",
     help="The store of results; several studies may share one. Default: out/studies/NAME.",
 )
@@ -241,7 +242,7 @@ def _dry(described: Study, folder: Path, *, as_json: bool) -> int:
 
 
 @study.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=StoreFolder())
 @click.option("--study", "name", metavar="NAME", help="Which study of the store. Default: the newest.")
 @click.option(
     "--sql",
@@ -275,7 +276,7 @@ def _stores(folder: Path) -> list[Store]:
 
 
 @study.command("list")
-@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False), required=False)
+@click.argument("folder", metavar="[DIR]", type=StoreFolder(), required=False)
 @json_option
 def list_(folder: Path | None, as_json: bool) -> None:
     """List the studies in DIR: a store, or a directory of stores. Default: out/studies."""

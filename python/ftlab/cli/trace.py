@@ -11,14 +11,15 @@ from typing import Any
 
 import click
 
-from ftlab import _native, conversion
+from ftlab import _native, conversion, outputs
 from ftlab.cli.ending import orderly
-from ftlab.cli.output import json_option, print_json, print_lines, progress_bar, table
+from ftlab.cli.output import force_option, json_option, print_json, print_lines, progress_bar, table
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_skipped
 from ftlab.errors import InputError
 from ftlab.recording import EXTENSIONS, format_of
 from ftlab.recording import record as record_command
 from ftlab.statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
+from ftlab.statistics import OUTPUT as STATISTICS
 from ftlab.statistics import fit as fit_trace
 from ftlab.units import bytes_text, count_text, time_text
 from ftlab.workload import Trace, Workload
@@ -138,6 +139,7 @@ def head(file: Path, requests: int, reading: Reading, as_json: bool) -> None:
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
 @click.option("--requests", type=COUNT, metavar="N", help="Stop after N requests.")
+@force_option
 @reading_options
 @json_option
 def convert(
@@ -145,6 +147,7 @@ def convert(
     target: Path,
     to: str | None,
     requests: int | None,
+    overwrite: bool,
     reading: Reading,
     as_json: bool,
 ) -> None:
@@ -155,7 +158,9 @@ def convert(
     to = _target_format(target, to)
     with orderly(), progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        done = conversion.convert(reading.trace(file), target, to, requests=requests, progress=tell)
+        done = conversion.convert(
+            reading.trace(file), target, to, requests=requests, overwrite=overwrite, progress=tell
+        )
     tell_skipped(file, done.skipped_records)
     tell_lost(target, done.lost)
     with _beside(target):
@@ -201,6 +206,7 @@ def _target_format(target: Path, to: str | None) -> str:
     help="Keep the numbers of volumes: those of the same number become one. Default: each volume of each file gets a "
     "number of its own.",
 )
+@force_option
 @reading_options
 @json_option
 def merge(
@@ -208,6 +214,7 @@ def merge(
     target: Path,
     to: str | None,
     keep_streams: bool,
+    overwrite: bool,
     reading: Reading,
     as_json: bool,
 ) -> None:
@@ -220,7 +227,7 @@ def merge(
     with orderly(), progress_bar(f"merging {len(files)} files") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         traces = [reading.trace(file) for file in files]
-        done = conversion.merge(traces, target, to, keep_streams=keep_streams, progress=tell)
+        done = conversion.merge(traces, target, to, keep_streams=keep_streams, overwrite=overwrite, progress=tell)
     tell_skipped(target, done.skipped_records)
     tell_lost(target, done.lost)
     with _beside(target):
@@ -293,6 +300,7 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
     metavar="DIR",
     help="Write stats.json, tables (Parquet) and plots; of several inputs, each to a directory of its own.",
 )
+@force_option
 @reading_options
 @json_option
 def stats(
@@ -306,6 +314,7 @@ def stats(
     map_cache: str,
     service: str,
     out: Path | None,
+    overwrite: bool,
     reading: Reading,
     as_json: bool,
 ) -> None:
@@ -321,6 +330,9 @@ def stats(
     inputs += [
         (name, functools.reduce(Workload.transform, reading.transforms, Workload.load(name))) for name in workloads
     ]
+    folders = _folders(out, [source.name for _, source in inputs])
+    for folder in folders:
+        outputs.check(folder, STATISTICS, inputs=files, overwrite=overwrite)
     found: list[TraceStats] = []
     for label, source in inputs:
         with progress_bar(f"reading {label}") as progress:
@@ -337,10 +349,8 @@ def stats(
             )
         found.append(result)
         tell_skipped(label, result.to_dict()["skipped_records"])
-    if out is not None:
-        folders = [out] if len(found) == 1 else [out / f"{index}-{each.name}" for index, each in enumerate(found, 1)]
-        for each, folder in zip(found, folders, strict=True):
-            each.write(folder)
+    for each, folder in zip(found, folders, strict=False):
+        each.write(folder, overwrite=overwrite)
     if as_json:
         keys = ["file"] * len(files) + ["workload"] * len(workloads)
         rows = [{key: label, **each.to_dict()} for key, (label, _), each in zip(keys, inputs, found, strict=True)]
@@ -361,6 +371,13 @@ def stats(
         print_lines(table(("bytes", *_SIZED), lines, right=("bytes", *_SIZED)))
     if out is not None:
         click.echo(f"wrote {', '.join(map(str, folders))}")
+
+
+def _folders(out: Path | None, names: list[str]) -> list[Path]:
+    """Where the statistics of inputs with these names go."""
+    if out is None or len(names) == 1:
+        return [] if out is None else [out]
+    return [out / f"{index}-{name}" for index, name in enumerate(names, 1)]
 
 
 def _show_calibration(stats: TraceStats) -> None:
@@ -402,6 +419,7 @@ def _show_calibration(stats: TraceStats) -> None:
     help="Only files in this folder, or whose whole path matches, such as '*.db*'. May be repeated.",
 )
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Not these files. May be repeated.")
+@force_option
 @json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
 def record(
@@ -410,6 +428,7 @@ def record(
     cache: str,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
+    overwrite: bool,
     as_json: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -421,7 +440,14 @@ def record(
     express (trims and flushes in disksim and mqsim) is left out and counted.
     """
     done = record_command(
-        command, out, format=to, cache=cache, include=include, exclude=exclude, output_to_stderr=as_json
+        command,
+        out,
+        format=to,
+        cache=cache,
+        include=include,
+        exclude=exclude,
+        output_to_stderr=as_json,
+        overwrite=overwrite,
     )
     if as_json:
         told = {"unseen": done.unseen(), "lost": list(done.lost)}
@@ -453,6 +479,7 @@ def record(
 )
 @click.option("--requests", type=COUNT, metavar="N", help="Fit the first N requests only.")
 @click.option("--description", metavar="TEXT", help="What the file says it is. Default: the name of FILE.")
+@force_option
 @reading_options
 @json_option
 def fit(
@@ -460,6 +487,7 @@ def fit(
     target: Path,
     requests: int | None,
     description: str | None,
+    overwrite: bool,
     reading: Reading,
     as_json: bool,
 ) -> None:
@@ -468,13 +496,12 @@ def fit(
     It has counts and distributions and none of the addresses, so that it can be shared where the trace cannot.
     What the workload makes is shown beside the trace.
     """
-    if target.exists() and target.samefile(file):
-        raise InputError(f"{target}: is the trace; choose another file for the workload")
+    outputs.check(target, outputs.FIT, inputs=[file], called="is the trace", overwrite=overwrite)
     if not target.parent.is_dir():
         raise InputError(f"{target}: cannot be written: {target.parent} is no folder")
     with progress_bar(f"fitting {file.name}") as progress:
         found = fit_trace(reading.trace(file), requests=requests, description=description, progress=progress)
-    found.write(target)
+    found.write(target, overwrite=overwrite)
     if as_json:
         print_json({"file": str(target), **found.to_dict()})
         return

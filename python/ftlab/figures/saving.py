@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ftlab import outputs
 from ftlab.errors import ConfigError
-from ftlab.studies.files import write_atomically
 
 if TYPE_CHECKING:
     import os
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 300
-# Without dates.
-_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+# Without dates; by the maker, ftlab knows its own figures again.
+_METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None, "Creator": "ftlab"},
+    "svg": {"Date": None, "Creator": "ftlab"},
+    "png": {"Software": "ftlab"},
+}
 FORMS = tuple(_METADATA)
 
 
@@ -48,7 +52,24 @@ def image(figure: Figure, form: str, dpi: float = DPI) -> bytes:
     return drawn.getvalue()
 
 
-def save(figure: Figure, path: str | os.PathLike[str], dpi: float = DPI) -> list[Path]:
+def places(path: str | os.PathLike[str]) -> list[Path]:
+    """Give the files that a figure is saved to.
+
+    Raises:
+        ConfigError: The ending is none of a figure.
+    """
+    path = Path(path)
+    ending = path.suffix.removeprefix(".").lower()
+    if ending in FORMS:
+        return [path]
+    if ending.isalpha():
+        raise ConfigError(
+            f"{path}: found the ending .{ending}, expected {', '.join(f'.{form}' for form in FORMS)} or none"
+        )
+    return [path.with_name(f"{path.name}.{form}") for form in FORMS]
+
+
+def save(figure: Figure, path: str | os.PathLike[str], dpi: float = DPI, *, overwrite: bool = False) -> list[Path]:
     """Save a figure as PDF, SVG and PNG, or in one of these forms.
 
     The same figure gives the same bytes. Files appear whole or not at all.
@@ -57,27 +78,22 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: float = DPI) -> list
         figure: The figure.
         path: With the ending ``.pdf``, ``.svg`` or ``.png``: this file. Without one: all three beside each other.
         dpi: Resolution of PNG.
+        overwrite: Also write over files that are no figures of ftlab's.
 
     Returns:
         The files.
 
     Raises:
-        ConfigError: The ending is another one, or the place cannot be written.
+        ConfigError: The ending is another one, a file is there that is no figure of ftlab's, or the place cannot be
+            written.
     """
-    path = Path(path)
-    ending = path.suffix.removeprefix(".").lower()
-    if ending in FORMS:
-        paths = [path]
-    elif ending.isalpha():
-        raise ConfigError(
-            f"{path}: found the ending .{ending}, expected {', '.join(f'.{form}' for form in FORMS)} or none"
-        )
-    else:
-        paths = [path.with_name(f"{path.name}.{form}") for form in FORMS]
+    paths = places(path)
+    for each in paths:
+        outputs.check(each, outputs.FIGURE, overwrite=overwrite)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for each in paths:
-            write_atomically(each, image(figure, each.suffix[1:].lower(), dpi))
+        paths[0].parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+    for each in paths:
+        outputs.write_whole(each, image(figure, each.suffix[1:].lower(), dpi))
     return paths

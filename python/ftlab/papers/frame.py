@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ftlab import outputs
 from ftlab.errors import InputError
 from ftlab.studies import Store, Study, run_study
 
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
 # As published; of at most two minutes on two cores; of seconds, for tests.
 Size = Literal["full", "quick", "test"]
-Verdict = Literal["reproduced", "direction", "not_reproduced"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction", "not_reproduced")
+Verdict = Literal["reproduced", "direction", "not_reproduced", "not_run"]
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction", "not_reproduced", "not_run")
 _VERDICTS_FILE = "verdicts.json"
+# Its store is there from the first run on.
+_FOLDER = outputs.Kind("a paper", lambda path: (path / "store" / "store.json").is_file(), (_VERDICTS_FILE,))
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,9 @@ class Claim:
         id: Short name, unique in its paper.
         text: What is claimed.
         published: The published value; ``None`` where the claim has words only.
-        measured: Ours; ``None`` where it could not be measured.
+        measured: Ours; ``None`` where nothing was measured.
         verdict: ``reproduced`` (within the tolerance that ``reason`` states), ``direction`` (another size, the same
-            finding), or ``not_reproduced``.
+            finding), or ``not_reproduced``. ``not_run`` is none of them: nothing was measured.
         reason: Why.
     """
 
@@ -162,7 +165,7 @@ def judge(
         id: Short name of the claim, unique in its paper.
         text: The claim.
         published: The published value; ``None`` where the paper gives words.
-        measured: What was found; ``None`` if it was not measured, which is never ``reproduced``.
+        measured: What was found; ``None`` if it was not measured, which is ``not_run``.
         holds: Whether what was measured meets the claim within its tolerance.
         tolerance: The tolerance in words, the reason of ``reproduced``.
         direction: Whether it at least shows the same finding.
@@ -171,9 +174,9 @@ def judge(
     >>> judge("a", "is 2", 2, 2.1, holds=abs(2.1 - 2) < 0.2, tolerance="within 0.2", otherwise="").verdict
     'reproduced'
     >>> judge("a", "is 2", 2, None, holds=True, tolerance="", direction=True, otherwise="was not run").verdict
-    'not_reproduced'
+    'not_run'
     """
-    verdict: Verdict = "not_reproduced"
+    verdict: Verdict = "not_run" if measured is None else "not_reproduced"
     if measured is not None and holds:
         verdict = "reproduced"
     elif measured is not None and direction:
@@ -202,7 +205,9 @@ def last_claims(paper: Paper, home: Path) -> tuple[Size, list[Claim]] | None:
         raise InputError(f"{path}: {error}: expected what `ftlab papers` wrote; run the paper again") from error
 
 
-def run_paper(paper: Paper, home: Path, size: Size = "full", *, watch: Watch | None = None) -> Done:
+def run_paper(
+    paper: Paper, home: Path, size: Size = "full", *, watch: Watch | None = None, overwrite: bool = False
+) -> Done:
     """Run what is missing of a paper, judge its claims, and write its report into ``home/NAME``.
 
     Args:
@@ -211,13 +216,16 @@ def run_paper(paper: Paper, home: Path, size: Size = "full", *, watch: Watch | N
             on from there.
         size: How much is run.
         watch: Hears how its studies go.
+        overwrite: Also write into a folder that has files and no paper.
 
     Raises:
+        ConfigError: There is such a folder.
         KeyboardInterrupt: Ctrl-C; runs that had ended are in the store.
     """
     from ftlab.papers.report import write_report
 
     folder = home / paper.name
+    outputs.check(folder, _FOLDER, overwrite=overwrite)
     store = Store(folder / "store")
     frames, executed = {}, 0
     for spec in paper.studies(size):
@@ -228,5 +236,5 @@ def run_paper(paper: Paper, home: Path, size: Size = "full", *, watch: Watch | N
     done = Done(paper, size, paper.claims(results), results.errors, executed, folder)
     write_report(done, paper.tables(results), paper.figures(results))
     kept = {"size": size, **claims_json(paper.name, paper.title, done.claims)}
-    (folder / _VERDICTS_FILE).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    outputs.write_whole(folder / _VERDICTS_FILE, json.dumps(kept, indent=2).encode() + b"\n")
     return done

@@ -6,6 +6,7 @@ import base64
 import html
 from typing import TYPE_CHECKING
 
+from ftlab import outputs
 from ftlab.figures import save
 from ftlab.papers.frame import VERDICTS, Done, Table
 from ftlab.reporting.page import asset
@@ -19,7 +20,12 @@ _STYLE = (
     "img{max-width:100%}.reproduced{color:#17692c}.direction{color:#8a5a00}.not_reproduced{color:#a31515}"
     "td{min-width:4em}"
 )
-_WORDS = {"reproduced": "reproduced", "direction": "direction only", "not_reproduced": "not reproduced"}
+_WORDS = {
+    "reproduced": "reproduced",
+    "direction": "direction only",
+    "not_reproduced": "not reproduced",
+    "not_run": "not run",
+}
 
 
 def number(value: float | str | None) -> str:
@@ -118,7 +124,7 @@ def write_report(done: Done, tables: Sequence[Table], figures: Mapping[str, Figu
     """Write ``report.md``, ``report.html`` and ``figures`` into the folder of a paper."""
     pictures = {}
     for name, figure in figures.items():
-        files = {path.suffix: path for path in save(figure, done.folder / "figures" / name)}
+        files = {path.suffix: path for path in save(figure, done.folder / "figures" / name, overwrite=True)}
         pictures[name] = files[".svg"].read_bytes()
-    (done.folder / "report.md").write_text(_markdown(done, tables, list(figures)), encoding="utf-8")
-    (done.folder / "report.html").write_text(_html(done, tables, pictures), encoding="utf-8")
+    outputs.write_whole(done.folder / "report.md", _markdown(done, tables, list(figures)).encode())
+    outputs.write_whole(done.folder / "report.html", _html(done, tables, pictures).encode())

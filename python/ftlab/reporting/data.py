@@ -63,7 +63,8 @@ def _text(path: Path) -> str | None:
     if not path.is_file():
         return None
     try:
-        return path.read_text(encoding="utf-8")
+        # A path need not be text.
+        return path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
@@ -88,7 +89,7 @@ def _series(path: Path) -> dict[str, np.ndarray[Any, Any]] | None:
     if not path.is_file():
         return None
     try:
-        return _columns(pl.read_parquet(path))
+        return _columns(pl.read_parquet(path.read_bytes()))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ftlab import outputs
+from ftlab.checks import utf8
 from ftlab.errors import ConfigError
 from ftlab.reporting.data import RunData, from_folder, from_result, from_store
 from ftlab.result import Result
 from ftlab.studies import Store
-from ftlab.studies.files import write_atomically
 
 if TYPE_CHECKING:
     import os
@@ -19,10 +20,11 @@ _FILE = "report.html"
 
 def _opened(source: Path) -> RunData | Store:
     """A folder as what it is: of a run, or a store of studies."""
+    outputs.restore(source)
     if not source.is_dir():
         raise ConfigError(f"{source}: {'is a file' if source.exists() else 'no such directory'}, expected a directory")
     if (source / "store.json").is_file():
-        return Store(source, create=False)
+        return Store(utf8(source), create=False)
     if (source / "verdicts.json").is_file():
         raise ConfigError(
             f"{source}: the folder of a paper, whose report is {source / _FILE}; its runs are in {source / 'store'}"
@@ -44,6 +46,7 @@ def report(
     study: str | None = None,
     run: str | None = None,
     title: str | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write a report: one page of HTML that needs no network and no other file.
 
@@ -55,12 +58,13 @@ def report(
         study: Which study of a store. Default: the newest.
         run: The key of a run in a store, or how it begins: a report of this run instead of a study.
         title: The title. Default: what was run.
+        overwrite: Also write over a file that is no report of ftlab's.
 
     Returns:
         The file.
 
     Raises:
-        ConfigError: There are no such results.
+        ConfigError: There are no such results, or the file is there and is no report of ftlab's.
         InputError: A file of the results cannot be read.
     """
     from ftlab.reporting.run import run_page
@@ -75,6 +79,9 @@ def report(
         found = _opened(folder)
     if isinstance(found, Store):
         folder = found.folder
+    path = folder / _FILE if out is None else Path(out)
+    outputs.check(path, outputs.PAGE, overwrite=overwrite)
+    if isinstance(found, Store):
         if study is not None and run is not None:
             raise ConfigError("give a study or a run, not both: the report is about one of them")
         page = study_page(found, study, title) if run is None else run_page(from_store(found, run), title)
@@ -82,10 +89,10 @@ def report(
         if study is not None or run is not None:
             raise ConfigError("a study or a run is chosen from a store of studies; this is the result of one run")
         page = run_page(from_result(found) if isinstance(found, Result) else found, title)
-    path = folder / _FILE if out is None else Path(out)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, page.encode())
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+    # A path in the page need not be text.
+    outputs.write_whole(path, page.encode(errors="replace"))
     return path

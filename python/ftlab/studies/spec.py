@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
-from ftlab.checks import whole
+from ftlab.checks import utf8, whole
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError
 from ftlab.plain import to_json
@@ -187,12 +187,12 @@ class Study:
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror or error}") from error
         except UnicodeDecodeError:
             raise ConfigError(f"{path}: is not UTF-8 text, expected a TOML file") from None
-        places = _native.places(text, os.fspath(path))
+        places = _native.places(text, utf8(path))
         study = cls.__new__(cls)
         study._read(_Spec(os.fspath(path), path.parent, places), tomllib.loads(text))  # noqa: SLF001 - one module
         return study
