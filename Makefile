@@ -31,7 +31,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-programs test-rust test-python lint lint-rust lint-python format bench test-long fuzz docs lock clean
+.PHONY: help demo test test-programs test-rust test-rust-linted test-python lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -81,7 +81,11 @@ STRICT := --release --config tests/profile.toml --workspace --locked --quiet
 test: ## everything that must hold before a change is merged
 	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs=2 $(VENV)/.checked lint-python
-	@$(MAKE) --no-print-directory lint-rust test-rust test-python
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust-linted test-python
+
+# While one of the two waits, for a last test or for a file, the other goes on.
+test-rust-linted:
+	@$(MAKE) --no-print-directory lint-rust test-rust
 
 test-programs:
 	@echo "== compiling the tests"
