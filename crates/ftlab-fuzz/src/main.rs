@@ -190,7 +190,7 @@ mod tests {
     /// At the largest size that validation accepts, and at others; `make test-long` tries many more.
     #[test]
     fn drives_live_through_ten_drive_writes_and_power_cuts_within_their_bounds() {
-        let count = if std::env::var_os("FTLAB_LONG").is_some() { 20_000 } else { 60 };
+        let count = if std::env::var_os("FTLAB_LONG").is_some() { 20_000 } else { 40 };
         for seed in 1..=count {
             let config = drive::random(seed);
             if let Err(text) = pressure::press(&config, seed) {
