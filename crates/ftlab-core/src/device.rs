@@ -57,17 +57,6 @@ pub fn simulate_layered<B: Layering>(
         let expected = "has no flash for layers to stand on: choose \"drive\"";
         return refuse("model", found, expected).map_err(RunError::Config);
     }
-    run_validated(config, layering, workload, options, control, observer)
-}
-
-fn run_validated<B: Layering>(
-    config: &DeviceConfig,
-    layering: &B,
-    workload: &dyn SourceFactory,
-    options: &RunOptions,
-    control: &RunControl,
-    observer: &mut dyn Observer,
-) -> Result<RunOutcome, RunError> {
     let geometry = config.to_geometry();
     let (seed, verify) = (options.seed, options.verify);
     let run = Run { config, geometry: &geometry, layering, workload, options, control, observer };
@@ -294,8 +283,17 @@ mod tests {
 
     fn fail(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, Log) {
         let (mut log, options) = (Log::default(), RunOptions::default());
-        let source = VecSource::new(requests.to_vec());
-        let outcome = run_validated(config, &Bare, &source, &options, &RunControl::default(), &mut log);
+        let (geometry, control) = (config.to_geometry(), RunControl::default());
+        let run = Run {
+            config,
+            geometry: &geometry,
+            layering: &Bare,
+            workload: &VecSource::new(requests.to_vec()),
+            options: &options,
+            control: &control,
+            observer: &mut log,
+        };
+        let outcome = ftl::build(config, &geometry, options.seed, options.verify, run);
         (outcome.unwrap(), log)
     }
 

@@ -368,7 +368,7 @@ impl Session {
     /// when requests come is up to the client.
     ///
     /// # Errors
-    /// When the device makes no sense, has no clock (`model = "mapping_cache"`), is or preconditioned by a workload.
+    /// When the device makes no sense, has no clock (`model = "mapping_cache"`), or is preconditioned by a workload.
     pub fn new(
         config: &DeviceConfig,
         options: &SessionOptions,

@@ -147,8 +147,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     #[cold]
     fn full(&self, plane: PlaneId, what: &str) -> Box<RunError> {
         Box::new(RunError::Full(format!(
-            "the drive is full: plane {} has no block worth collecting and too few free ones ({}) for {what}; \
-             leave more spare space (ftl.over_provisioning) or use a smaller footprint",
+            "the drive is full: plane {} has no block worth collecting and too few free ones ({}) for {what}. \
+             This is a defect of ftlab: validation leaves room for all that is written",
             plane.0,
             self.blocks.free(plane),
         )))
