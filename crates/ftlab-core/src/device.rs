@@ -15,6 +15,7 @@ use crate::host::request::SourceFactory;
 use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
 use crate::host::{Drive, cache_alone, precondition, timed, untimed};
+use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
 pub use crate::run::{RunControl, RunOptions, RunOutcome};
@@ -23,8 +24,8 @@ use crate::verify::ShadowStore;
 /// Put the drive together, precondition it, run the workload, and report.
 ///
 /// # Errors
-/// Only when nothing could be run: the device makes no sense or the workload cannot be opened. Later errors come
-/// inside the [`RunOutcome`], beside what was measured.
+/// Only when nothing could be run: the device makes no sense, the workload cannot be opened, or the end was asked for
+/// before the drive was there. Later errors come inside the [`RunOutcome`], beside what was measured.
 pub fn simulate(
     config: &DeviceConfig,
     workload: &dyn SourceFactory,
@@ -77,7 +78,14 @@ struct Run<'a, B> {
 impl<B: Layering> FtlVisitor for Run<'_, B> {
     type Output = Result<RunOutcome, RunError>;
 
+    fn interrupt(&self) -> Interrupt {
+        self.control.interrupt()
+    }
+
     fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
+        if self.control.is_cancelled() {
+            return Err(RunError::Interrupted);
+        }
         let Run { config, geometry, layering, workload, options, control, observer } = self;
         let splitter = Splitter::new(geometry);
         let sectors = splitter.sectors();

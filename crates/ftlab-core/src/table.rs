@@ -1,13 +1,26 @@
 //! Large tables that are touched at random.
 
-/// A table of `len` times `value`, on large pages of memory where the system has them.
+use crate::interrupt::Interrupt;
+
+/// A table of `len` zeros, on large pages of memory where the system has them. It takes memory only where it is touched.
 ///
 /// A drive's tables are touched at random; with small pages most touches would first miss the processor's table of
 /// pages, which costs more than the touch itself.
-pub(crate) fn filled<T: Copy>(len: usize, value: T) -> Vec<T> {
-    let mut table = Vec::with_capacity(len);
+pub(crate) fn zeros<T: Copy + Default>(len: usize) -> Vec<T> {
+    let table = vec![T::default(); len];
     advise_large_pages(&table);
-    table.resize(len, value);
+    table
+}
+
+/// A table of `len` times `value`, on large pages too. Once the end is asked for it stays zeros: nobody reads it any more.
+pub(crate) fn filled(len: usize, value: u32, interrupt: &Interrupt) -> Vec<u32> {
+    let mut table = zeros(len);
+    for part in table.chunks_mut(1 << 20) {
+        if interrupt.is_asked() {
+            break;
+        }
+        part.fill(value);
+    }
     table
 }
 

@@ -22,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("time", &[]),
     ("rng", &[]),
     ("quantity", &[]),
-    ("table", &[]),
+    ("table", &["interrupt"]),
     ("scheme", &[]),
     ("geometry", &[]),
     ("access", &["cause", "geometry"]),
@@ -77,6 +77,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "ftl",
         &[
             "error",
+            "interrupt",
             "cause",
             "rng",
             "table",
@@ -127,6 +128,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "device",
         &[
             "error",
+            "interrupt",
             "geometry",
             "host/request",
             "metrics",

@@ -70,9 +70,19 @@ fn the_host_link_bounds_bandwidth() {
 }
 
 fn age(kind: &str, pattern: &str, bound: f64, rows: &[Request]) -> RunOutcome {
-    let changes = json!({ "precondition": { "kind": kind, "pattern": pattern, "tolerance": 1e-9,
+    age_with(json!({}), kind, pattern, bound, rows)
+}
+
+fn age_with(
+    changes: serde_json::Value,
+    kind: &str,
+    pattern: &str,
+    bound: f64,
+    rows: &[Request],
+) -> RunOutcome {
+    let wanted = json!({ "precondition": { "kind": kind, "pattern": pattern, "tolerance": 1e-9,
         "max_drive_writes": bound } });
-    let config = device(of_chosen(merged(small(), changes)));
+    let config = device(of_chosen(merged(merged(small(), wanted), changes)));
     let source = VecSource::new(rows.to_vec());
     simulate(&config, &source, &RunOptions::default(), &RunControl::default(), &mut ()).unwrap()
 }
@@ -107,6 +117,26 @@ fn preconditioning_ends_and_reports() {
     let never = age("steady", "uniform", 6.0, &one_page).summary.precondition.unwrap();
     assert!(!never.reached && never.write_amplification.is_some_and(|wa| wa > 1.0), "{never:?}");
     assert!(age("steady", "sequential", 6.0, &one_page).summary.precondition.unwrap().reached);
+}
+
+/// A trace of a few writes would have to be read millions of times.
+#[test]
+fn a_workload_that_writes_too_little_to_age_by_is_refused_after_a_pass() {
+    let large = || json!({ "geometry": { "blocks_per_plane": 16_384 } });
+    let one_page = [request(0.0, Op::Write, 0, 8), request(0.0, Op::Read, 0, 8)];
+    let reads = (0..5000).map(|i| request(0.0, Op::Read, i * 8, 8));
+    let few_writes: Vec<Request> = reads.chain((0..10).map(|i| request(0.0, Op::Write, i * 8, 8))).collect();
+    for kind in ["free_blocks", "steady"] {
+        for rows in [&one_page[..], &few_writes] {
+            let Some(RunError::Config(error)) = age_with(large(), kind, "workload", 50.0, rows).error else {
+                panic!("{kind}: not refused")
+            };
+            assert_eq!(error.key, "precondition.pattern");
+            assert!(error.expected.contains("choose \"uniform\""), "{error}");
+        }
+        let enough: Vec<Request> = (0..2000).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+        assert_eq!(age_with(large(), kind, "workload", 10.0, &enough).error, None, "{kind}");
+    }
 }
 
 /// 12: what is read back is kept by physical place, so a wrong translation shows.

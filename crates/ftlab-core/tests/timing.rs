@@ -6,6 +6,7 @@ use ftlab_core::device::RunOptions;
 use ftlab_core::flash::{Cause, Command};
 use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::host::request::{Op, Request};
+use ftlab_core::time::Time;
 use serde_json::json;
 
 /// 25 us read, 200 us program, 1.5 ms erase, 100 MB/s (40.96 us a page), 0.5 us commands; 4 dies on 2 channels.
@@ -271,8 +272,44 @@ fn a_run_cut_short_counts_only_work_that_was_done() {
             if stop == "last_arrival" {
                 assert_eq!(outcome.summary.host.completed, 2 * ways as u64);
                 assert_eq!(log.commands.len(), 2 * ways);
+                assert_eq!(outcome.summary.flash.programs.total, 2 * ways as u64);
+                assert_eq!(outcome.summary.flash.unfinished, 100 - 2 * ways as u64);
             }
         }
+    }
+}
+
+/// Copies inside a plane go in rows that are one event: the end may come in the middle of one.
+#[test]
+fn what_has_not_ended_at_the_last_arrival_is_not_counted() {
+    for (ways, seed) in [1, 2].into_iter().flat_map(|ways| (0..40).map(move |seed| (ways, seed))) {
+        let changes = json!({ "geometry": { "ways": ways }, "timing": { "copyback": true, "command_us": 0 },
+            "host": { "stop": "last_arrival" },
+            "precondition": { "kind": "fill" } });
+        let config = device(merged(small(), changes));
+        let pages = config.logical_pages();
+        let mut rows: Vec<Request> =
+            (0..400).map(|i| request(0.0, Op::Write, i * 37 % pages * 8, 8)).collect();
+        rows.push(request(1000.0 + 997.3 * f64::from(seed), Op::Write, 0, 8));
+        let (outcome, log) = run_with(&config, &rows, &RunOptions::default());
+        let summary = &outcome.summary;
+        let end = Time::from_us(1000.0 + 997.3 * f64::from(seed));
+        let ended = |command: Command| {
+            assert!(log.commands.iter().all(|record| record.end <= end));
+            log.commands.iter().filter(|record| record.command == command).count() as u64
+        };
+        assert_eq!(summary.flash.programs.total, ended(Command::Program), "{ways} {seed}");
+        assert_eq!(summary.flash.copybacks.total, ended(Command::Copyback), "{ways} {seed}");
+        assert_eq!(summary.flash.erases.total, ended(Command::Erase), "{ways} {seed}");
+        let busy: u64 = log.commands.iter().map(|record| record.end.since(record.start).as_ns()).sum();
+        assert_eq!(summary.busy_ns.as_ref().unwrap().total, busy, "{ways} {seed}");
+        let source = ftlab_core::host::request::VecSource::new(rows);
+        let control = ftlab_core::device::RunControl::default();
+        let silent =
+            ftlab_core::device::simulate(&config, &source, &RunOptions::default(), &control, &mut ())
+                .unwrap();
+        let text = |summary| serde_json::to_string(summary).unwrap();
+        assert_eq!(text(&silent.summary), text(summary), "{ways} {seed}: a log changes nothing");
     }
 }
 

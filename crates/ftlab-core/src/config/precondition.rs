@@ -39,7 +39,9 @@ pub struct FreeBlocksKeys {
     /// Free blocks a plane to go down to. 0, the default: as many as collection leaves, which is also the least
     /// (`ftl.gc_high_free_blocks`).
     pub free_blocks: u32,
-    /// Give up after writing the logical capacity this many times; the summary says so.
+    /// Give up after writing the logical capacity this many times; the summary says so. With `pattern = "workload"` also
+    /// after reading as many requests, or ten millions if that is more. A workload that writes too little for that is
+    /// refused after its first pass.
     pub max_drive_writes: f64,
 }
 
@@ -65,7 +67,9 @@ pub struct SteadyKeys {
     /// Write amplification is steady when its mean over the last two windows differs from that of the two before by at
     /// most this share. Each window is one logical capacity of writes.
     pub tolerance: f64,
-    /// Give up after writing the logical capacity this many times; the summary says so.
+    /// Give up after writing the logical capacity this many times; the summary says so. With `pattern = "workload"` also
+    /// after reading as many requests, or ten millions if that is more. A workload that writes too little for that is
+    /// refused after its first pass.
     pub max_drive_writes: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Ports that keep time, as the host drives them: its own timers ring among the events of flash.
 
-use crate::cause::{CAUSES, Command};
+use crate::cause::{CAUSES, Command, CommandCounts};
 use crate::config::{ClassTimes, DeviceConfig};
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Submission};
@@ -26,7 +26,7 @@ pub enum Step {
 /// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`. At
 /// equal times, the lane goes first that has been busy longest. That counts from the number of the command with which
 /// the lane began to work without a pause. Commands are numbered as they are submitted, and timers of the host among
-/// them as they are set. All methods but `set_timer` and `finished` are required.
+/// them as they are set. All methods but `set_timer`, `finished` and `cut` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -69,6 +69,13 @@ pub trait Clock: FlashPort {
 
     /// When all that was submitted has ended.
     fn idle_from(&self) -> Time;
+
+    /// The run ends now, and nothing is submitted any more: take back what was accounted for ahead of time. Returns the
+    /// commands that have not ended. By default there are none: a port that knows every end from the start is for runs
+    /// that go on until the drive is idle.
+    fn cut(&mut self) -> CommandCounts {
+        CommandCounts::default()
+    }
 
     /// What the commands so far have cost.
     fn ledger(&mut self) -> &mut Ledger;

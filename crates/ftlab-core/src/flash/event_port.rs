@@ -23,7 +23,7 @@
 //! A bus that is used before the array works is free at a time that is known. The end of the array's work is known,
 //! too. There is an event for the first only when somebody waits for the bus.
 
-use crate::cause::{Cause, Command};
+use crate::cause::{Cause, Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
 use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
@@ -459,7 +459,9 @@ impl EventPort {
     fn start_array(&mut self, lane: u32) {
         let mut node = self.lanes[lane as usize].current;
         let mut end = self.now + self.array_time(node);
-        while self.needs_no_bus(node) && self.nodes[node as usize].waiter == Waiter::NOBODY {
+        // A log has each command when it has ended.
+        let may_follow = self.ledger.log.is_none();
+        while may_follow && self.needs_no_bus(node) && self.nodes[node as usize].waiter == Waiter::NOBODY {
             let next = self.lanes[lane as usize].queue.first;
             if next == NONE || !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
                 break;
@@ -622,11 +624,17 @@ impl EventPort {
 
     #[cold]
     fn note(&mut self, lane: u32, node: u32, end: Time) {
+        let Node { count, .. } = self.nodes[node as usize];
+        let span = Time(end.since(self.lanes[lane as usize].started).0 / u64::from(count));
+        self.note_first(lane, node, count, span);
+    }
+
+    /// Log the first `ended` commands of a node, which take `span` each.
+    fn note_first(&mut self, lane: u32, node: u32, ended: u32, span: Time) {
         let Lane { started, transfer, channel, .. } = self.lanes[lane as usize];
         let Node { count, submission, .. } = self.nodes[node as usize];
-        let span = Time(end.since(started).0 / u64::from(count));
         let Some(log) = &mut self.ledger.log else { return };
-        for at in 0..count {
+        for at in 0..ended {
             let start = started + Time(span.0 * u64::from(at));
             log.push(CommandRecord {
                 command: submission.command(),
@@ -638,6 +646,39 @@ impl EventPort {
                 end: start + span,
                 transfer: if count == 1 { transfer } else { (start, start) },
             });
+        }
+    }
+
+    /// The commands that a lane works on, of which several may be in a row: how many of each node have not ended by now.
+    /// Those ahead of the last node were accounted for when the row began, and the last one was not.
+    fn cut_row(&mut self, lane: u32, counts: &mut CommandCounts) {
+        let Lane { row, current, started, .. } = self.lanes[lane as usize];
+        let mut ahead = Vec::new();
+        let mut node = row;
+        while node != current {
+            ahead.push(node);
+            node = self.next_node[node as usize];
+        }
+        let mut start = ahead.iter().fold(started, |start, node| start - self.array_time(*node));
+        for node in ahead.into_iter().chain([current]) {
+            let Node { count, submission, .. } = self.nodes[node as usize];
+            let one = self.spans.array(submission);
+            let ended = if !self.needs_no_bus(node) {
+                0
+            } else if one == Time::ZERO {
+                count
+            } else {
+                (self.now.since(start).0 / one.0).min(u64::from(count)) as u32
+            };
+            counts[submission.command() as usize][submission.cause_index()] += u64::from(count - ended);
+            let busy = &mut self.ledger.busy_ps[lane as usize][submission.cause_index()];
+            if node == current {
+                *busy += one.0 * u64::from(ended);
+                self.note_first(lane, node, ended, one);
+            } else {
+                *busy -= one.0 * u64::from(count - ended);
+            }
+            start += Time(one.0 * u64::from(count));
         }
     }
 
@@ -806,6 +847,23 @@ impl Clock for EventPort {
     /// The last event is the end of the last command.
     fn idle_from(&self) -> Time {
         self.now
+    }
+
+    fn cut(&mut self) -> CommandCounts {
+        let mut counts = CommandCounts::default();
+        for lane in 0..self.lanes.len() as u32 {
+            let Lane { queue, current, .. } = self.lanes[lane as usize];
+            if current != NONE {
+                self.cut_row(lane, &mut counts);
+            }
+            let mut node = queue.first;
+            while node != NONE {
+                let Node { count, submission, .. } = self.nodes[node as usize];
+                counts[submission.command() as usize][submission.cause_index()] += u64::from(count);
+                node = self.next_node[node as usize];
+            }
+        }
+        counts
     }
 
     fn ledger(&mut self) -> &mut Ledger {

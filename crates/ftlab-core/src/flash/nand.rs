@@ -8,12 +8,13 @@ use crate::error::{FlashResult, RunError};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table;
 
-/// Spare area of a mapping unit that was never written since its block was erased.
-const UNWRITTEN: u32 = u32::MAX;
+/// Spare area of a mapping unit that was never written since its block was erased. Spare areas are kept as complements of
+/// logical units: memory as the system gives it is an erased drive.
+const UNWRITTEN: u32 = 0;
 /// Spare area of a slot that was programmed without data: its page was not full.
-const PADDING: u32 = u32::MAX - 1;
+const PADDING: u32 = 1;
 /// Spare area of the slots of a summary page.
-const METADATA: u32 = u32::MAX - 2;
+const METADATA: u32 = 2;
 
 /// The state of a block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,14 +53,14 @@ impl NandArray {
     /// Erased flash. With `verify`, it also holds what each sector contains.
     pub fn new(geometry: &Geometry, verify: bool) -> Self {
         let units = geometry.physical_units() as usize;
-        let contents = verify.then(|| table::filled(units * geometry.sectors_per_unit as usize, 0));
+        let contents = verify.then(|| table::zeros(units * geometry.sectors_per_unit as usize));
         Self {
-            spare: table::filled(units, UNWRITTEN),
-            valid: table::filled(units.div_ceil(64), 0),
-            blocks: table::filled(geometry.blocks() as usize, Block::default()),
+            spare: table::zeros(units),
+            valid: table::zeros(units.div_ceil(64)),
+            blocks: table::zeros(geometry.blocks() as usize),
             openings: 0,
             contents,
-            orders: verify.then(|| table::filled(units, 0)),
+            orders: verify.then(|| table::zeros(units)),
             programmed: 0,
             geometry: geometry.clone(),
         }
@@ -105,7 +106,7 @@ impl NandArray {
     #[inline]
     pub fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
         let spare = self.spare[ppn.index()];
-        (spare < METADATA).then_some(Lpn(spare))
+        (spare > METADATA).then_some(Lpn(!spare))
     }
 
     /// When `ppn` was programmed: later programs have higher numbers. 0 without verification.
@@ -190,7 +191,7 @@ impl NandArray {
             }
             while word != 0 {
                 let offset = at + word.trailing_zeros();
-                visit(Lpn(spare[offset as usize]));
+                visit(Lpn(!spare[offset as usize]));
                 list[count] = Ppn(first + offset);
                 count += 1;
                 word &= word - 1;
@@ -222,7 +223,7 @@ impl NandArray {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
         debug_assert!(units.len() <= slots);
         for (slot, lpn) in units.iter().enumerate() {
-            self.spare[first + slot] = lpn.0;
+            self.spare[first + slot] = !lpn.0;
             self.valid[(first + slot) / 64] |= 1 << ((first + slot) % 64);
         }
         if units.len() < slots {
@@ -243,7 +244,7 @@ impl NandArray {
     ) -> FlashResult<usize> {
         let first = self.take_pages(page, count, Command::Program, cause)?;
         for (spare, lpn) in self.spare[first..first + count as usize].iter_mut().zip(units) {
-            *spare = lpn.0;
+            *spare = !lpn.0;
         }
         self.set_valid(first, count as usize);
         self.blocks[page.block.index()].valid += count as u16;
@@ -274,17 +275,17 @@ impl NandArray {
         let first = self.take_pages(to, count as u32, Command::Copyback, cause)?;
         let source = self.geometry.block_of(start);
         let base = self.geometry.first_unit(source).0;
-        let spare = Cell::from_mut(self.spare.as_mut_slice()).as_slice_of_cells();
-        let old = &spare[base as usize..(base + self.geometry.units_per_block()) as usize];
-        let new = &spare[first..first + count];
+        let areas = Cell::from_mut(self.spare.as_mut_slice()).as_slice_of_cells();
+        let old = &areas[base as usize..(base + self.geometry.units_per_block()) as usize];
+        let new = &areas[first..first + count];
         #[allow(
             clippy::needless_range_loop,
             reason = "over three zipped iterators the loop takes twice the instructions"
         )]
         for at in 0..count {
-            let lpn = old[(from[at].0 - base) as usize].get();
-            new[at].set(lpn);
-            remap(Lpn(lpn), Ppn((first + at) as u32));
+            let spare = old[(from[at].0 - base) as usize].get();
+            new[at].set(spare);
+            remap(Lpn(!spare), Ppn((first + at) as u32));
         }
         self.clear_valid(start, last, count)?;
         self.set_valid(first, count);

@@ -7,6 +7,7 @@ use crate::flash::port::CountingPort;
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::placement::Placements;
 use crate::geometry::Geometry;
+use crate::interrupt::Interrupt;
 use crate::layer::Ftl;
 
 pub mod blocks;
@@ -19,6 +20,12 @@ pub mod placement;
 pub trait FtlVisitor {
     /// What comes of it.
     type Output;
+
+    /// Ends what takes long before the visit, which then comes with a translation layer that is of no use. By default
+    /// nobody asks.
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::default()
+    }
 
     /// Called once, with an erased drive behind a port without time.
     fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output;
@@ -33,10 +40,12 @@ pub fn build<V: FtlVisitor>(
     verify: bool,
     visitor: V,
 ) -> V::Output {
+    type Page<const CACHED: bool> = page::PageFtl<gc::Victims, Placements, (), CACHED>;
+    let interrupt = visitor.interrupt();
     match (config.ftl.kind.kind(), config.map_cache.kind.is_cache()) {
-        (FtlKind::Page, false) => visitor
-            .visit(page::PageFtl::<gc::Victims, Placements, (), false>::new(config, geometry, seed, verify)),
-        (FtlKind::Page, true) => visitor
-            .visit(page::PageFtl::<gc::Victims, Placements, (), true>::new(config, geometry, seed, verify)),
+        (FtlKind::Page, false) => {
+            visitor.visit(Page::<false>::new(config, geometry, seed, verify, &interrupt))
+        }
+        (FtlKind::Page, true) => visitor.visit(Page::<true>::new(config, geometry, seed, verify, &interrupt)),
     }
 }

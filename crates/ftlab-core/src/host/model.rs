@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use crate::access::Access;
+use crate::cause::CommandCounts;
 use crate::config::{HostConfig, LinkDuplex};
 use crate::error::{FlashResult, RunError};
 use crate::flash::clock::{Clock, Step};
@@ -141,6 +142,8 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     pub(crate) stopped: bool,
     /// No more requests are handed over: the run ends when the drive is idle, so that the summary holds together.
     pub(crate) closing: bool,
+    /// Commands that had not ended when the run did.
+    pub(crate) unfinished: CommandCounts,
     /// What went wrong first.
     pub(crate) error: Option<RunError>,
     /// It was the drive: what is in it and has not begun stays.
@@ -185,6 +188,7 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             next_number: None,
             stopped: false,
             closing: false,
+            unfinished: CommandCounts::default(),
             error: None,
             broken: false,
             drive,

@@ -3,7 +3,7 @@
 use crate::access::Access;
 use crate::cause::Cause;
 use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
-use crate::error::RunError;
+use crate::error::{ConfigError, RunError};
 use crate::flash::port::CountingPort;
 use crate::geometry::Lpn;
 use crate::host::admission::Admission;
@@ -14,6 +14,26 @@ use crate::layer::Ftl;
 use crate::metrics::summary::PreconditionSummary;
 use crate::rng::Rng;
 use crate::run::RunControl;
+
+/// Opening a workload takes about as long as reading this many requests of it.
+const OPENING: u64 = 1000;
+
+/// So many requests are read in about a second: that may always be.
+const MOMENT: u64 = 10_000_000;
+
+/// Windows of a steady state.
+const STEADY_WINDOWS: u64 = 4;
+
+/// A pass over the workload writes `written` units in `requests` requests, and aging needs `least`.
+fn too_short(written: u64, requests: u64, least: u64) -> ConfigError {
+    ConfigError {
+        key: "precondition.pattern".into(),
+        found: "\"workload\"".into(),
+        expected: format!(
+            "this workload writes {written} pages in {requests} requests, and aging needs {least} pages at least: reading it so often takes longer than precondition.max_drive_writes allows; choose \"uniform\" or \"sequential\", a workload that writes more, or precondition.kind = \"fill\""
+        ),
+    }
+}
 
 /// Ages a drive, and reports how far it got.
 struct Aging<'r, F> {
@@ -204,11 +224,16 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
         // Aging takes no time, so times do not matter.
         let mut config = config.clone();
         config.host.arrival = Arrival::Closed.into();
+        let least = self.least_writes(goal);
+        let most_taken = self.bound.max(MOMENT);
+        let mut taken = 0;
         for pass in 1.. {
             let source = workload.open(pass).map_err(RunError::Source)?;
             let mut admission = Admission::new(source, &config, self.splitter.sectors(), None);
             let before = self.written;
+            let mut requests = 0;
             while admission.take()? {
+                requests += 1;
                 let request = *admission.request();
                 if matches!(request.op, Op::Write | Op::Trim) {
                     for (lba, access) in self.splitter.split(&request, admission.index() as u32) {
@@ -224,13 +249,33 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
                 }
                 self.look_up(None);
             }
-            if self.written == before {
+            let written = self.written - before;
+            if written == 0 {
                 // A workload that writes nothing leaves the drive as it is: that state is steady.
                 goal.reached = matches!(goal.until, Some(AgedWhen::Steady(_)));
                 return Ok(());
             }
+            taken += requests.max(OPENING);
+            if pass == 1 && least.div_ceil(written).saturating_mul(taken) > most_taken {
+                return Err(RunError::Config(too_short(written, requests, least)));
+            }
+            if taken >= most_taken {
+                return Ok(());
+            }
         }
         Ok(())
+    }
+
+    /// Units that must be written before the goal can be reached, at least.
+    fn least_writes(&self, goal: &Goal) -> u64 {
+        let per_block = u64::from(self.drive.flash.geometry().units_per_block());
+        match goal.until {
+            Some(AgedWhen::Steady(_)) => STEADY_WINDOWS * goal.window,
+            Some(AgedWhen::FreeBlocks(blocks)) => {
+                u64::from(self.drive.top.most_free_blocks().saturating_sub(blocks)) * per_block
+            }
+            None => 0,
+        }
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! The metrics of a run: what completed, how long it took, and the series over time.
 
-use crate::cause::CAUSES;
+use crate::cause::{CAUSES, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::error::RunError;
 use crate::flash::Flash;
@@ -30,6 +30,8 @@ pub(crate) struct BusyTimes {
     pub(crate) lanes_ps: Vec<[u64; CAUSES]>,
     pub(crate) channels_ps: Vec<u64>,
     pub(crate) port_bytes: u64,
+    /// Commands that have not ended.
+    pub(crate) unfinished: CommandCounts,
     /// When the last command ended: collections may go on after the last completion.
     pub(crate) idle_from: Time,
 }
@@ -275,7 +277,7 @@ pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
     counts: AdmissionCounts,
     error: Option<RunError>,
 ) -> RunOutcome {
-    let HostModel { drive, metrics, .. } = model;
+    let HostModel { drive, metrics, unfinished, .. } = model;
     let port = &mut drive.flash.port;
     let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
     let ledger = port.ledger();
@@ -283,6 +285,7 @@ pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
         lanes_ps: ledger.busy_ps.clone(),
         channels_ps: ledger.channel_busy_ps.clone(),
         port_bytes,
+        unfinished: *unfinished,
         idle_from,
     };
     audited(config, drive, counts, metrics, Some(&busy), error)
@@ -303,7 +306,8 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
     let mut summary = metrics.summary(config, parts, counts, busy.is_some());
     let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
     let bytes_per_page = table_bytes as f64 / flash.geometry().physical_units() as f64;
-    summary.flash = FlashSummary::from_counts(&flash.counts);
+    let unfinished = busy.map(|busy| busy.unfinished).unwrap_or_default();
+    summary.flash = FlashSummary::from_counts(&flash.counts, &unfinished);
     summary.busy_ns =
         busy.map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64)));
     summary.write_amplification = write_amplification(flash, summary.host.write_pages);

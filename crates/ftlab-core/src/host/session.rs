@@ -315,8 +315,15 @@ struct Opening<'a> {
 impl FtlVisitor for Opening<'_> {
     type Output = Result<(Box<dyn SessionCore>, Option<PreconditionSummary>), SessionError>;
 
+    fn interrupt(&self) -> Interrupt {
+        self.control.interrupt()
+    }
+
     fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         let Opening { config, geometry, options, control } = self;
+        if control.is_cancelled() {
+            return Err(SessionError::Interrupted);
+        }
         let shadow = options.verify.then(|| ShadowStore::new(Splitter::new(geometry).sectors()));
         let mut flash = Flash::new(config, geometry, options.verify, CountingPort);
         flash.interrupt = control.interrupt();

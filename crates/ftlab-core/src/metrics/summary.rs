@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cause::{CAUSES, Command, PerCause};
+use crate::cause::{Command, CommandCounts, PerCause};
 use crate::metrics::report::Report;
 
 /// Version of this document.
@@ -177,7 +177,7 @@ pub struct LatencySummary {
 /// A count in all and by cause.
 pub type ByCause = PerCause<u64>;
 
-/// Flash commands by cause. A copyback is counted as itself and not as a read and a program.
+/// Flash commands that ran, by cause. A copyback is counted as itself and not as a read and a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FlashSummary {
     /// Page reads.
@@ -188,17 +188,25 @@ pub struct FlashSummary {
     pub erases: ByCause,
     /// Page copies inside a plane, without the bus.
     pub copybacks: ByCause,
+    /// Commands that had not ended when the run did (`host.stop = "last_arrival"`, or a failure). They are not counted above.
+    /// Write amplification, wear and collections count what was decided, which is these too. Absent when there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
 }
 
 impl FlashSummary {
-    /// From one count a (command, cause).
-    pub fn from_counts(counts: &[[u64; CAUSES]; Command::COUNT]) -> Self {
-        let of = |command: Command| ByCause::from_counts(counts[command as usize]);
+    /// From one count a (command, cause) of what was decided, and of what of that has not ended.
+    pub fn from_counts(decided: &CommandCounts, unfinished: &CommandCounts) -> Self {
+        let of = |command: Command| {
+            let (decided, unfinished) = (decided[command as usize], unfinished[command as usize]);
+            ByCause::from_counts(std::array::from_fn(|cause| decided[cause] - unfinished[cause]))
+        };
         Self {
             reads: of(Command::Read),
             programs: of(Command::Program),
             erases: of(Command::Erase),
             copybacks: of(Command::Copyback),
+            unfinished: unfinished.iter().flatten().sum(),
         }
     }
 }

@@ -60,11 +60,11 @@ impl LevelIndex {
         let planes = geometry.planes() as usize;
         Self {
             levels,
-            rows: table::filled(planes * words_per_plane, 0),
+            rows: table::zeros(planes * words_per_plane),
             words_per_plane,
-            summary: table::filled(planes * levels as usize * words_per_level, 0),
+            summary: table::zeros(planes * levels as usize * words_per_level),
             words_per_level,
-            tops: table::filled(planes * levels as usize, 0),
+            tops: table::zeros(planes * levels as usize),
             next_row: vec![0; planes],
             lowest: vec![levels; planes],
             tie,

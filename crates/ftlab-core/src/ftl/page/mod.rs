@@ -24,6 +24,7 @@ use crate::ftl::gc::{VictimChoice, Victims};
 use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
 use crate::ftl::placement::{PlacementChoice, Placements};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::interrupt::Interrupt;
 use crate::layer::{Ftl, Layer};
 use crate::mapcache::cache::Intent;
 use crate::metrics::report::Report;
@@ -78,12 +79,18 @@ impl<
     const CACHED: bool,
 > PageFtl<V, L, T, CACHED>
 {
-    /// An empty drive of a validated configuration.
+    /// An empty drive of a validated configuration. Of no use when `interrupt` was asked.
     ///
     /// # Panics
     /// When `CACHED` is not what the configuration says.
-    pub fn new(config: &DeviceConfig, geometry: &Geometry, seed: u64, verify: bool) -> Self {
-        let table = PageTable::new(config, geometry, verify);
+    pub fn new(
+        config: &DeviceConfig,
+        geometry: &Geometry,
+        seed: u64,
+        verify: bool,
+        interrupt: &Interrupt,
+    ) -> Self {
+        let table = PageTable::new(config, geometry, verify, interrupt);
         assert_eq!(table.translation.is_some(), CACHED, "map_cache.kind and the type agree");
         let ftl = config.ftl.clone();
         let slots = capacity::open_blocks_per_plane(config) as usize;

@@ -39,7 +39,8 @@ impl<
             let text = "a mount needs the order in which pages were programmed, which flash keeps with verification only";
             return Err(Box::new(RunError::Rule(text.into())));
         }
-        let mut new = Self::new(config, &self.geometry, seed, true);
+        let mut new = Self::new(config, &self.geometry, seed, true, &flash.interrupt);
+        flash.check_interrupt()?;
         new.table = new.table.with_port(&flash.port);
         if let (Some(new), Some(old)) = (&mut new.table.translation, self.table.translation) {
             new.inherit(old);

@@ -6,6 +6,7 @@ use crate::config::DeviceConfig;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::geometry::{Geometry, Lpn, Ppn};
+use crate::interrupt::Interrupt;
 use crate::mapcache::cache::PlacementWishes;
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::mapcache::translation::Translation;
@@ -26,14 +27,19 @@ pub(super) struct PageTable<T> {
 }
 
 impl<T: Ticket> PageTable<T> {
-    /// That of an erased drive.
-    pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool) -> Self {
+    /// That of an erased drive. Of no use when `interrupt` was asked.
+    pub(super) fn new(
+        config: &DeviceConfig,
+        geometry: &Geometry,
+        verify: bool,
+        interrupt: &Interrupt,
+    ) -> Self {
         let layout = capacity::translation_layout(config);
         let by_turn = config.ftl.placement.goes_by_turn();
         let order = SuperblockOrder::new(geometry, config.ftl.allocation, by_turn);
         let units = u64::from(geometry.logical_units) + capacity::translation_units(config);
         Self {
-            map: table::filled(units as usize, UNMAPPED),
+            map: table::filled(units as usize, UNMAPPED, interrupt),
             translation: Translation::new(config, layout, order, verify),
             fetches: None,
         }
