@@ -23,14 +23,15 @@ DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=256", "p
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 
-def test_the_command_line_prints_what_was_measured() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_command_line_prints_what_was_measured(number: signal.Signals) -> None:
     sets = ["--set", "geometry.blocks_per_plane=256", "--set", "precondition.kind=fill"]
     command = [FTLAB, "run", "ideal-page", *sets, "--workload", "uniform", "--requests", str(REQUESTS), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=20)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + number, err
     assert "Traceback" not in err
     assert "interrupted" in err
     summary = json.loads(out)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ftlab import _native, outputs, tables
+from ftlab import _native, limits, outputs, tables
 from ftlab.checks import shown, whole, whole_or_none
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
@@ -21,6 +21,9 @@ from ftlab.workload import Trace, Workload, uncalibrated
 Progress = Callable[[str, float | None, int], None]
 
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+# Addresses that threads, buffers and libraries take, used or not: beside the tables of a drive, and to draw.
+_WORKING_BYTES = 64 << 20
+_DRAWING_BYTES = 5 << 28
 # The clock of the core counts picoseconds: 213 days.
 _LONGEST_NS = (2**64 - 1) // 1000
 
@@ -66,25 +69,26 @@ def memory_bytes(device: Device, *, verify: bool) -> int:
     return device._native.memory_bytes(verify)  # noqa: SLF001 - one package
 
 
-def machine_bytes() -> int | None:
-    """Memory of this machine; `None` where it is not known."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def check_memory(device: Device, *, verify: bool) -> None:
-    """Refuse a drive whose tables need more memory than this machine has."""
-    needed, present = memory_bytes(device, verify=verify), machine_bytes()
-    if present is not None and needed > present:
+def check_memory(device: Device, *, verify: bool, drawing: bool = False) -> None:
+    """Refuse a drive whose tables need more memory than there is; with ``drawing``, a plot is made of the result."""
+    needed = memory_bytes(device, verify=verify)
+    limit = limits.least()
+    if limit is not None and needed > limit.bytes:
         cached = device.to_dict()["map_cache"]["kind"] != "ideal"
         extras = [text for text, wanted in (("its mapping cache", cached), ("verification", verify)) if wanted]
         raise ConfigError(
             f"{device.name}: a drive of {_units(device):,} mapping units needs up to {bytes_text(needed)} of memory"
-            f"{' with ' if extras else ''}{' and '.join(extras)}, this machine has {bytes_text(present)}: "
+            f"{' with ' if extras else ''}{' and '.join(extras)}, {limit}: "
             "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
             f"{', or map_cache.bytes smaller' if cached else ''}"
+        )
+    addresses = limits.least_of_addresses()
+    needed += _WORKING_BYTES + (_DRAWING_BYTES if drawing else 0)
+    if addresses is not None and needed > addresses.bytes:
+        extra = ", and of that the plot of out (--out) needs " + bytes_text(_DRAWING_BYTES) if drawing else ""
+        raise ConfigError(
+            f"{device.name}: a run needs up to {bytes_text(needed)} of addresses{extra}, {addresses}: "
+            "raise the limit, or choose a smaller drive"
         )
 
 
@@ -193,7 +197,7 @@ def run(
         inputs, device = [device], Device.load(device)
     seed = whole_or_none("seed", seed)
     requests = whole_or_none("requests", requests, 1)
-    check_memory(device, verify=verify)
+    check_memory(device, verify=verify, drawing=out is not None)
     stand_in: tuple[str, str | None, str | None] | None = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
         recording = workload.recording(traces)

@@ -8,6 +8,7 @@
 mod beside;
 mod device;
 mod errors;
+mod memory;
 mod record;
 mod run;
 mod session;

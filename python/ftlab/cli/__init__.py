@@ -1,7 +1,7 @@
 """The command line: thin commands over the package.
 
 Data go to standard output, everything else to standard error. Exit status: 0 done; 1 the run failed; 2 bad usage,
-configuration or input; 130 interrupted.
+configuration or input; 130 interrupted, or 128 and the number of the signal that ended it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ftlab import __version__
+from ftlab import __version__, limits
+from ftlab.cli.ending import orderly
 from ftlab.errors import FtlabError, RunError, readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+# Below this, libraries fail to load with messages of their own: those of every command, and those for tables and plots.
+_LEAST_BYTES = 128 << 20
+_TABLES_BYTES = 5 << 28
 
 # Imported when they are asked for: `ftlab --help` stays quick.
 _COMMANDS = {
@@ -78,6 +83,19 @@ def status_of(arguments: Sequence[str] | None = None) -> int:
         complain("standard output is closed")
         return BAD_INPUT
     _print_names_as_they_are()
+    words = sys.argv[1:] if arguments is None else arguments
+    draws = {"study", "papers", "report"} & set(words[:1]) or any(word.startswith("--out") for word in words)
+    needed = _TABLES_BYTES if draws else _LEAST_BYTES
+    addresses = limits.least_of_addresses()
+    if addresses is not None and addresses.bytes < needed:
+        complain(f"{addresses} of addresses, and this command needs {needed >> 20} MiB at least: raise it")
+        return BAD_INPUT
+    with orderly() as ending:
+        status = _status_of(arguments)
+        return ending.status(status) if status == INTERRUPTED else status
+
+
+def _status_of(arguments: Sequence[str] | None) -> int:
     try:
         status = cli.main(args=arguments, prog_name="ftlab", standalone_mode=False)
         sys.stdout.flush()
@@ -94,6 +112,9 @@ def status_of(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except FtlabError as error:
         complain(str(error))
+        return BAD_INPUT
+    except MemoryError:
+        complain("out of memory: the machine or a limit (ulimit -v, cgroup) gives no more")
         return BAD_INPUT
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted")

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ftlab import outputs
+from ftlab import limits, outputs
 from ftlab.cli import INTERRUPTED
 from ftlab.cli.output import force_option, json_option, print_json, progress_bar, tell_notes, transform_option
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Volumes, size
 from ftlab.device import Device
 from ftlab.errors import FtlabError
+from ftlab.running import memory_bytes, series_interval
 from ftlab.running import run as run_device
-from ftlab.running import series_interval
+from ftlab.units import bytes_text
 from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
     from ftlab.result import Result
 
 _PREFIX = "workload."
+# Written in some seconds.
+_MANY_PAGES = 200_000_000
 
 
 def _check_outputs(out: Path | None, events: Path | None, inputs: list[str], *, overwrite: bool) -> None:
@@ -29,6 +32,19 @@ def _check_outputs(out: Path | None, events: Path | None, inputs: list[str], *, 
     for place, kind in ((out, outputs.RESULT), (events, outputs.EVENTS)):
         if place is not None:
             outputs.check(place, kind, inputs=filter(None, inputs), overwrite=overwrite)
+
+
+def _waits(device: Device) -> list[str]:
+    """What is said of a drive that takes long before its first request."""
+    keys = device.to_dict()
+    pages = device.logical_bytes // int(keys["geometry"]["mapping_unit_bytes"] or keys["geometry"]["page_bytes"])
+    if pages < _MANY_PAGES or keys["precondition"]["kind"] == "none" or keys.get("model") == "mapping_cache":
+        return []
+    memory, limit = memory_bytes(device, verify=False), limits.least()
+    if limit is not None and memory > limit.bytes:
+        return []
+    said = f"its {pages:,} pages are written before the first request: that takes a while, and up to"
+    return [f'{device.name}: {said} {bytes_text(memory)} of memory; precondition.kind = "none" leaves it out']
 
 
 def _show(result: Result, *, as_json: bool, explain: bool) -> None:
@@ -127,8 +143,8 @@ def run(
 ) -> int:
     """Run a workload on DEVICE: a preset's name or a TOML file.
 
-    Prints a short table, or with --json the summary document. Ctrl-C ends a run with what was measured so far,
-    marked partial, and exit status 130.
+    Prints a short table, or with --json the summary document. Ctrl-C, SIGTERM and SIGHUP end a run with what was
+    measured so far, marked partial. The exit status is 128 and the signal's number: 130 after Ctrl-C.
     """
     if (trace is None) == (workload is None):
         raise click.UsageError("give either --trace FILE or --workload NAME (ftlab workloads lists them)")
@@ -163,7 +179,7 @@ def run(
         )
     _check_outputs(out, events, [device, workload or ""], overwrite=overwrite)
     source = reduce(type(source).transform, transforms, source)
-    tell_notes(drive.notes)
+    tell_notes([*drive.notes, *_waits(drive)])
     try:
         with progress_bar(f"{source.name} on {drive.name}") as progress:
             result = run_device(

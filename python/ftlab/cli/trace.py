@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from ftlab import _native, conversion, outputs
-from ftlab.cli.ending import orderly
 from ftlab.cli.output import force_option, json_option, print_json, print_lines, progress_bar, table
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_skipped
 from ftlab.errors import InputError
@@ -156,7 +155,7 @@ def convert(
     The extensions .gz, .bz2, .xz and .zst compress it.
     """
     to = _target_format(target, to)
-    with orderly(), progress_bar(f"converting {file.name}") as progress:
+    with progress_bar(f"converting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         done = conversion.convert(
             reading.trace(file), target, to, requests=requests, overwrite=overwrite, progress=tell
@@ -224,7 +223,7 @@ def merge(
     format. The options apply to each file by itself.
     """
     to = _target_format(target, to)
-    with orderly(), progress_bar(f"merging {len(files)} files") as progress:
+    with progress_bar(f"merging {len(files)} files") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         traces = [reading.trace(file) for file in files]
         done = conversion.merge(traces, target, to, keep_streams=keep_streams, overwrite=overwrite, progress=tell)
@@ -253,7 +252,7 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
     Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again, except for the
     order of equal times.
     """
-    with orderly(), progress_bar(f"splitting {file.name}") as progress:
+    with progress_bar(f"splitting {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
         parts = conversion.split(reading.trace(file), folder, to, overwrite=force, progress=tell)
     tell_skipped(file, parts.skipped_records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -11,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import _native
+from ftlab import _native, limits
 from ftlab.device import Device
 from ftlab.errors import ConfigError, InputError, RunError
-from ftlab.running import machine_bytes, measure, memory_bytes
+from ftlab.running import measure, memory_bytes
 from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
@@ -174,6 +175,12 @@ def memory_of(description: Description) -> int:
     return memory_bytes(device_of(description), verify=description["options"]["verify"])
 
 
+@functools.cache
+def _limit() -> limits.Limit | None:
+    """What there is before any run has taken its part: runs beside each other wait for room."""
+    return limits.least()
+
+
 def _measured(
     description: Description, traces: _native.TraceCache | None, tell: Callable[[str, float | None, int], None] | None
 ) -> tuple[dict[str, Any], bytes | None]:
@@ -181,9 +188,9 @@ def _measured(
         raise MachineError(f"the run is for engine {description['engine']}, this one is {ENGINE}")
     _check_contents(description)
     device, options = device_of(description), description["options"]
-    needed, present = memory_bytes(device, verify=options["verify"]), machine_bytes()
-    if present is not None and needed > present:
-        raise MachineError(f"needs up to {bytes_text(needed)} of memory, this machine has {bytes_text(present)}")
+    needed, limit = memory_bytes(device, verify=options["verify"]), _limit()
+    if limit is not None and needed > limit.bytes:
+        raise MachineError(f"needs up to {bytes_text(needed)} of memory, {limit}")
     workload = workload_of(description)
     source = workload.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
     stand_in = description["stand_in"] and (*description["stand_in"], None)[:3]

@@ -8,10 +8,9 @@ from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
-from ftlab import _native
+from ftlab import _native, limits
 from ftlab.checks import whole
 from ftlab.errors import FtlabError
-from ftlab.running import machine_bytes
 from ftlab.studies.description import Description, Outcome, execute, memory_of
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class ThreadExecutor(Executor):
     """Runs on threads of this process: a simulation needs no interpreter.
 
     Each run keeps to one thread. Traces are decoded once for all runs that read them. No more runs go at a time than
-    the machine has memory for.
+    there is memory for.
     """
 
     def __init__(self, workers: int | None = None, trace_memory_bytes: int = TRACE_MEMORY_BYTES) -> None:
@@ -116,8 +115,8 @@ class ThreadExecutor(Executor):
         self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="ftlab-study")
         self._traces = _native.TraceCache.of(whole("trace_memory_bytes", trace_memory_bytes))
         self._stopping = threading.Event()
-        present = machine_bytes()
-        self._room = _Room(None if present is None else max(0, present - trace_memory_bytes))
+        limit = limits.least()
+        self._room = _Room(None if limit is None else max(0, limit.bytes - trace_memory_bytes))
         self._fractions: dict[int, float] = {}
 
     @property
