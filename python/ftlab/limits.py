@@ -50,7 +50,8 @@ def _taken() -> tuple[int, int, int]:
 def _group_files(groups: Path, text: str) -> Iterator[Path]:
     """Files with the memory limits of the control groups that ``text`` names, and of those above them.
 
-    ``text`` is that of ``/proc/self/cgroup``. Inside a container the names may be those outside: then only the topmost folder is there, which is the container's.
+    ``text`` is that of ``/proc/self/cgroup``. Inside a container the names may be those outside: then only the topmost
+    folder is there, which is the container's.
     """
     for line in text.splitlines():
         _, controllers, name = line.split(":", 2)
