@@ -1,6 +1,6 @@
 //! What is wrong with a file, and where.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use crate::node::Origin;
 
@@ -53,6 +53,32 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tell(&mut OneLine(f))
+    }
+}
+
+/// Writes control characters as their escapes: a problem is one line, whatever a user has written into it.
+struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for OneLine<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
+        for part in text.split_inclusive(breaks) {
+            let (rest, last) = match part.chars().next_back().filter(|letter| breaks(*letter)) {
+                Some(letter) => (&part[..part.len() - letter.len_utf8()], Some(letter)),
+                None => (part, None),
+            };
+            self.0.write_str(rest)?;
+            if let Some(letter) = last {
+                write!(self.0, "{}", letter.escape_debug())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Problem {
+    fn tell(&self, f: &mut impl Write) -> fmt::Result {
         let mut said = false;
         if let Some(origin) = &self.origin {
             write!(f, "{origin}: ")?;

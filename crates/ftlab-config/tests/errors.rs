@@ -280,6 +280,23 @@ fn overrides_are_toml_or_bare_strings() {
 }
 
 #[test]
+fn a_complaint_is_one_line_whatever_was_written() {
+    for assignment in ["ftl.gc=a\nb", "ftl.\ngc=fifo", "\u{2028}\u{1b}[2J", "ftl.gc='''\r\n'''"] {
+        let told = overridden(assignment);
+        assert!(!told.contains(|letter: char| letter.is_control() || letter == '\u{2028}'), "{told:?}");
+    }
+    assert!(overridden("ftl.gc=a\nb").starts_with("--set ftl.gc=a\\nb: "));
+}
+
+#[test]
+fn sizes_are_whole_numbers_that_files_can_hold() {
+    for size in ["1e38", "9223372036854775807", "0.5", "\"10e30\""] {
+        let told = overridden(&format!("ftl.logical_bytes={size}"));
+        assert!(told.contains("bytes"), "{told}");
+    }
+}
+
+#[test]
 fn one_way_to_state_the_size_replaces_another() {
     let pages =
         |assignment: &str| load_device("ideal-page", &[assignment.to_owned()]).unwrap().1.logical_pages();

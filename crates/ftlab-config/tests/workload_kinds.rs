@@ -30,6 +30,17 @@ fn another_kind_drops_the_keys_of_the_layer_below_that_it_does_not_have() {
     assert_eq!(kind.recorded.skip_bad, None);
 }
 
+/// Their sum was infinite, and so was the mean size.
+#[test]
+fn weights_have_a_sum() {
+    for weights in ["{ 4KiB = 1e308, 8KiB = 1e308 }", "{ 4KiB = 1e16 }", "{ 4KiB = 0 }"] {
+        let refused = set(ZIPF, &[&format!("request_bytes={weights}")]).unwrap_err();
+        assert!(refused.contains("weights must be above 0, and at most 1e15"), "{refused}");
+    }
+    let refused = set("[workload]\nkind = 'pc_general'\n", &["pc_general.system=1e308"]).unwrap_err();
+    assert!(refused.contains("must be a weight, from 0 to 1e15"), "{refused}");
+}
+
 #[test]
 fn keys_of_another_kind_in_the_same_layer_are_refused_with_the_kinds_that_have_them() {
     let refused = set("[workload]\nkind = 'uniform'\ntheta = 1.0\n", &[]).unwrap_err();

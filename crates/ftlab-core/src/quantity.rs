@@ -23,10 +23,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         ("TB", 1e12),
     ];
     let value = parse_with_units(text, &UNITS, "a size such as 4096, \"64KiB\", \"1.5MiB\" or \"2GB\"")?;
-    if value.fract() != 0.0 || value > 9.0e18 {
-        return Err(format!("{text:?} is not a whole number of bytes"));
-    }
-    Ok(value as u64)
+    whole_bytes(value).ok_or_else(|| format!("{text:?} is not a whole number of bytes, at most 9e18"))
+}
+
+/// Whole numbers that files can hold.
+fn whole_bytes(value: f64) -> Option<u64> {
+    (value.fract() == 0.0 && value <= 9.0e18).then_some(value as u64)
 }
 
 /// Parse a time such as `"1.5ms"`, `"200us"`, `"75000ns"` or `"25"` (microseconds) into microseconds.
@@ -91,10 +93,8 @@ pub fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
         expecting: "a size in bytes or a string such as \"64KiB\"",
     };
     let value = deserializer.deserialize_any(quantity)?;
-    if value.fract() != 0.0 {
-        return Err(de::Error::custom(format!("{value} is not a whole number of bytes")));
-    }
-    Ok(value as u64)
+    whole_bytes(value)
+        .ok_or_else(|| de::Error::custom(format!("{value:?} is not a whole number of bytes, at most 9e18")))
 }
 
 /// serde: as [`bytes`], for keys that may be absent.

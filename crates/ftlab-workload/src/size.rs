@@ -14,6 +14,9 @@ use ftlab_core::rng::Rng;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
+/// Of a choice with weights: sums of larger ones need not be numbers.
+pub(crate) const LARGEST_WEIGHT: f64 = 1e15;
+
 /// Sizes with the same weight: `min_bytes`, and on in steps of `step_bytes` up to `max_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeClass {
@@ -148,8 +151,11 @@ impl RequestBytes {
                     {
                         return Some((bytes.to_string(), SIZE));
                     }
-                    if !(class.weight.is_finite() && class.weight > 0.0) {
-                        return Some((class.weight.to_string(), "weights must be above 0"));
+                    if !(class.weight > 0.0 && class.weight <= LARGEST_WEIGHT) {
+                        return Some((
+                            format!("{:?}", class.weight),
+                            "weights must be above 0, and at most 1e15",
+                        ));
                     }
                 }
                 None

@@ -17,7 +17,7 @@ use crate::process::{
     AddressRange, BLOCK, Emitter, NS_PER_US, Process, chance, exponential, geometric, pareto,
 };
 use crate::refusal::{as_in_file, refuse};
-use crate::size::{RequestBytes, SizeClass, Sizes};
+use crate::size::{LARGEST_WEIGHT, RequestBytes, SizeClass, Sizes};
 use crate::zipf::{Permutation, Zipf};
 use ftlab_core::rng::Rng;
 
@@ -163,8 +163,8 @@ impl PcConfig {
             }
         }
         for (key, weight) in self.weights_by_name() {
-            if !(weight.is_finite() && weight >= 0.0) {
-                return refuse(&format!("pc_general.{key}"), weight, "must be a weight, 0 or more");
+            if !(0.0..=LARGEST_WEIGHT).contains(&weight) {
+                return refuse(&format!("pc_general.{key}"), weight, "must be a weight, from 0 to 1e15");
             }
         }
         if self.weights_by_name().iter().all(|(_, weight)| *weight == 0.0) {
