@@ -133,7 +133,7 @@ test-long: $(VENV)/.built $(VENV)/.dev ## all tests with all seeds and many more
 	@FTLAB_LONG=1 $(BIN)/pytest
 
 FUZZ_SECONDS ?= 60
-fuzz: ## random drives under pressure for a minute, or FUZZ_SECONDS=3600
+fuzz: ## random drives, damaged traces and damaged files for a minute, or FUZZ_SECONDS=3600
 	@cargo run --release --locked --quiet -p ftlab-fuzz -- --seconds $(FUZZ_SECONDS) --out out/fuzz
 
 docs: $(VENV)/.built ## write what the documentation takes from the code: help texts, lists, and what runs print

@@ -2,7 +2,6 @@
 
 mod errors;
 mod financial;
-mod fuzz;
 mod presets;
 mod stand_ins;
 mod workload_kinds;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use crate::samples::{Change, damage};
+use crate::samples::{self, Change, damage, some_requests};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
@@ -37,26 +37,10 @@ fn file(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// A small valid file of every format.
-fn sample(format: &Format) -> Vec<u8> {
-    if !format.example.is_empty() {
-        return format.example.into();
-    }
-    if let Some(bytes) = crate::samples::binary(format.name) {
-        return bytes;
-    }
-    let folder = folder();
-    let path = folder.path().join("sample");
-    let mut output = create(&path, format.name).unwrap();
-    output.write(&some_requests(300)).unwrap();
-    output.finish().unwrap();
-    std::fs::read(path).unwrap()
-}
-
 #[test]
 fn what_is_shown_of_a_binary_format_is_its_sample() {
     for format in FORMATS.iter().filter(|format| format.example.is_empty()) {
-        let requests = read_as(format, &sample(format)).unwrap();
+        let requests = read_as(format, &samples::of(format)).unwrap();
         let rows = requests[..5].iter().map(|request| {
             let Request { arrival_ns, lba, sectors, op, stream } = request;
             format!("{arrival_ns} {} {lba} {sectors} {stream}", op.name())
@@ -66,17 +50,6 @@ fn what_is_shown_of_a_binary_format_is_its_sample() {
             shown.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(shown, rows.collect::<Vec<_>>(), "{}", format.name);
     }
-}
-
-fn some_requests(count: u64) -> Vec<Request> {
-    let request = |index: u64| Request {
-        arrival_ns: index * 1_000_003,
-        lba: index * 7919 % 100_000,
-        sectors: (index % 64 + 1) as u32,
-        op: if index.is_multiple_of(3) { Op::Read } else { Op::Write },
-        stream: (index % 5) as u16,
-    };
-    (0..count).map(request).collect()
 }
 
 #[test]
@@ -1155,7 +1128,7 @@ fn check_with(format: &Format, argument: Option<&str>, bytes: &[u8]) {
 
 /// Made once: writing Parquet takes longer than reading it damaged.
 static SAMPLES: LazyLock<Vec<Vec<u8>>> =
-    LazyLock::new(|| FORMATS.iter().map(|format| sample(format)).collect());
+    LazyLock::new(|| FORMATS.iter().map(|format| samples::of(format)).collect());
 
 proptest! {
     #[test]

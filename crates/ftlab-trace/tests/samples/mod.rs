@@ -1,6 +1,9 @@
 //! Small valid files of the formats that ftlab reads and does not write, byte by byte, and damage that respects the
-//! structure of files. Shared by the tests and the fuzz targets, each of which uses a part.
-#![allow(dead_code, reason = "the fuzz target and each test use their part")]
+//! structure of files. Shared by the tests and by `ftlab-fuzz`, each of which uses a part.
+#![allow(dead_code, reason = "the fuzzer and each test use their part")]
+
+use ftlab_core::host::request::{Op, Request};
+use ftlab_trace::{Format, create};
 
 /// An event of blktrace, little-endian.
 pub struct Event {
@@ -91,6 +94,32 @@ pub fn vscsi_record(version: u8, command: u8, bytes: u32, lba: u64, micros: u64)
         out.extend(850u64.to_le_bytes());
     }
     out
+}
+
+/// A small valid file of any format.
+pub fn of(format: &Format) -> Vec<u8> {
+    if !format.example.is_empty() {
+        return format.example.into();
+    }
+    binary(format.name).unwrap_or_else(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sample");
+        let mut output = create(&path, format.name).unwrap();
+        output.write(&some_requests(300)).unwrap();
+        output.finish().unwrap();
+        std::fs::read(path).unwrap()
+    })
+}
+
+pub fn some_requests(count: u64) -> Vec<Request> {
+    let request = |index: u64| Request {
+        arrival_ns: index * 1_000_003,
+        lba: index * 7919 % 100_000,
+        sectors: (index % 64 + 1) as u32,
+        op: if index.is_multiple_of(3) { Op::Read } else { Op::Write },
+        stream: (index % 5) as u16,
+    };
+    (0..count).map(request).collect()
 }
 
 /// A valid file of the binary format called `format`; nothing for others.

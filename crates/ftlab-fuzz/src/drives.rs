@@ -1,0 +1,104 @@
+//! Random drives against what must hold for every drive that validation accepts.
+
+use std::fmt;
+
+use ftlab_config::{Document, Kind, read_device, to_toml};
+use ftlab_core::config::DeviceConfig;
+
+use crate::campaign::{Most, Target, caught};
+use crate::pressure::Lived;
+use crate::{drive, pressure, shrink};
+
+/// Put a drive under pressure; a panic is a finding as any other.
+pub fn press(config: &DeviceConfig, seed: u64) -> Result<Lived, String> {
+    caught(|| pressure::press(config, seed))
+}
+
+/// The target.
+pub struct Drives;
+
+/// What drives have seen.
+#[derive(Default)]
+pub struct Seen {
+    cuts: u64,
+    share: Most,
+    cached_share: Most,
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cuts, share, cached_share } = self;
+        write!(
+            out,
+            "{cuts} power cuts; an access took at most {:.3} of its bound of commands (case {}), \
+             {:.3} with a mapping cache (case {})",
+            share.0, share.1, cached_share.0, cached_share.1
+        )
+    }
+}
+
+impl Target for Drives {
+    const NAME: &'static str = "drives";
+    const MOST_SECONDS: u64 = 120;
+    type Case = DeviceConfig;
+    type Lived = Lived;
+    type Seen = Seen;
+
+    fn case(&self, seed: u64) -> DeviceConfig {
+        drive::random(seed)
+    }
+
+    fn run(&self, config: &DeviceConfig, seed: u64) -> Result<Lived, String> {
+        press(config, seed)
+    }
+
+    fn count(&self, seen: &mut Seen, config: &DeviceConfig, lived: Lived, seed: u64) {
+        let share = lived.most_commands as f64 / lived.bound as f64;
+        let cached = config.map_cache.kind.is_cache();
+        if cached { &mut seen.cached_share } else { &mut seen.share }.see(share, seed);
+        seen.cuts += u64::from(lived.cuts);
+    }
+
+    fn smallest(
+        &self,
+        config: DeviceConfig,
+        text: &str,
+        fails: impl Fn(&DeviceConfig) -> Option<String>,
+    ) -> (DeviceConfig, String) {
+        shrink::smallest(&config, text, fails)
+    }
+
+    fn file(&self, config: &DeviceConfig, seed: u64, text: &str) -> (String, Vec<u8>) {
+        let device = to_toml(config).unwrap_or_default();
+        ("toml".into(), format!("# ftlab-fuzz, case {seed}: {text}\n{device}").into())
+    }
+
+    fn case_of(&self, _ending: &str, bytes: Vec<u8>) -> Result<DeviceConfig, String> {
+        let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+        // A drive without a name is called as its file.
+        let read = Document::parse(Kind::Device, &text, "").and_then(|document| read_device(&document));
+        read.map_err(|problems| problems.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At the largest size that validation accepts, and at others; `make test-long` tries many more.
+    #[test]
+    fn drives_live_through_ten_drive_writes_and_power_cuts_within_their_bounds() {
+        crate::campaign::hold(&Drives, 40, 20_000);
+    }
+
+    #[test]
+    fn a_finding_is_made_smaller_as_long_as_it_is_one() {
+        let config =
+            (1..1000).map(drive::random).find(|config| config.geometry.planes > 2).expect("there is one");
+        let fails = |config: &DeviceConfig| (config.geometry.planes > 1).then(|| "two planes".to_owned());
+        let (small, text) = Drives.smallest(config, "more planes", fails);
+        assert_eq!((small.geometry.planes, small.geometry.channels, text.as_str()), (2, 1, "two planes"));
+        let (ending, file) = Drives.file(&small, 7, &text);
+        assert_eq!(Drives.case_of(&ending, file), Ok(small));
+    }
+}
