@@ -32,7 +32,7 @@ def test_the_test_programs_were_found() -> None:
 def test_targets_that_say_that_they_have_no_tests_have_none() -> None:
     manifests = [path for path in ROOT.glob("**/Cargo.toml") if "test = false" in path.read_text()]
     manifests = [path for path in manifests if "target" not in path.parts]
-    assert len(manifests) >= 3
+    assert len(manifests) >= 2
     for manifest in manifests:
         for source in (manifest.parent / "src").glob("**/*.rs"):
             assert "#[test]" not in source.read_text(), source
