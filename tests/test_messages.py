@@ -47,6 +47,16 @@ def test_files_may_begin_with_a_mark(tmp_path: Path, name: str) -> None:
     assert (ran.status, "file.toml:1:1: what" in ran.err) == (2, True), ran.err
 
 
+def test_tables_in_braces_over_several_lines(tmp_path: Path) -> None:
+    (tmp_path / "workload.toml").write_text('workload = { kind = "uniform",\n  requests = 20 }\n')
+    assert "a valid workload" in inside("config", "check", "workload.toml", cwd=tmp_path).out
+    # What reads studies knows TOML 1.0 only.
+    (tmp_path / "study.toml").write_text(STUDY.replace('"uniform"', '{ kind =\n  "uniform" }'))
+    ran = inside("study", "run", "study.toml", "--dry-run", cwd=tmp_path)
+    if ran.status != 0:
+        assert ran.err.startswith("error: study.toml:3:20: is not TOML 1.0"), ran.err
+
+
 @pytest.mark.parametrize(
     "row", [row for row in _native.formats() if row["example"].isascii()], ids=lambda row: row["name"]
 )

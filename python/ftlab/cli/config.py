@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 
 import click
@@ -23,8 +22,8 @@ def config() -> None:
 def _kind_of(file: str) -> str:
     """Tell a workload file by its `workload` section; everything else is taken for a device."""
     try:
-        keys = tomllib.loads(Path(file).read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        keys = _native.places(Path(file).read_text(encoding="utf-8-sig"), file)
+    except (OSError, ValueError):
         # Loading says what is wrong, with its place.
         return "device"
     return "workload" if "workload" in keys else "device"

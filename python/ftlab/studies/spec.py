@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -193,8 +194,16 @@ class Study:
         except UnicodeDecodeError:
             raise ConfigError(f"{path}: is not UTF-8 text, expected a TOML file") from None
         places = _native.places(text, utf8(path))
+        try:
+            spec = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            # Device files may have what TOML 1.1 brought, such as tables in braces over several lines.
+            place = re.fullmatch(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", str(error))
+            at = f":{place['line']}:{place['column']}" if place else ""
+            what = place["what"] if place else error
+            raise ConfigError(f"{path}{at}: is not TOML 1.0, as study files are: {what}") from None
         study = cls.__new__(cls)
-        study._read(_Spec(os.fspath(path), path.parent, places), tomllib.loads(text))  # noqa: SLF001 - one module
+        study._read(_Spec(os.fspath(path), path.parent, places), spec)  # noqa: SLF001 - one module
         return study
 
     def _read(self, where: _Spec, spec: dict[str, Any]) -> None:
