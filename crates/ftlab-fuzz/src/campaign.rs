@@ -44,8 +44,8 @@ pub trait Target: Sync {
         fails: impl Fn(&Self::Case) -> Option<String>,
     ) -> (Self::Case, String);
 
-    /// A file that repeats the case, and the ending of its name.
-    fn file(&self, case: &Self::Case, seed: u64, text: &str) -> (String, Vec<u8>);
+    /// A file that repeats the case, and others to look at; each with the ending of its name.
+    fn files(&self, case: &Self::Case, seed: u64, text: &str) -> Vec<(String, Vec<u8>)>;
 
     /// The case of such a file.
     ///
@@ -136,13 +136,20 @@ fn tell<T: Target>(target: &T, seed: u64, text: &str, out: Option<&Path>) -> io:
     println!("{} case {seed}: {text}", T::NAME);
     let fails = |case: &T::Case| tried(target, case, seed).0.err();
     let (small, text) = target.smallest(target.case(seed), text, fails);
-    let (ending, file) = target.file(&small, seed, &text);
-    let Some(folder) = out else {
-        println!("{}", String::from_utf8_lossy(&file));
-        return Ok(());
-    };
+    println!("  made smaller: {text}");
+    for (ending, file) in target.files(&small, seed, &text) {
+        match out {
+            Some(folder) => keep::<T>(folder, seed, &ending, &file)?,
+            None => println!("{}", String::from_utf8_lossy(&file)),
+        }
+    }
+    Ok(())
+}
+
+/// Write a file of a finding.
+fn keep<T: Target>(folder: &Path, seed: u64, ending: &str, file: &[u8]) -> io::Result<()> {
     let path = folder.join(format!("{}-{seed}.{ending}", T::NAME));
-    println!("  made smaller: {text}: {}", path.display());
+    println!("  {}", path.display());
     fs::write(path, file)
 }
 
@@ -237,9 +244,8 @@ impl<T: Target> Campaign<'_, T> {
             let mut late = under_way.iter().flatten().filter(|(_, since)| since.elapsed() > most);
             if let Some((seed, _)) = late.next() {
                 println!("{} case {seed}: has not ended after {} s", T::NAME, most.as_secs());
-                if let Some(folder) = &self.budget.out {
-                    let (ending, file) = self.target.file(&self.target.case(*seed), *seed, "does not end");
-                    let _ = fs::write(folder.join(format!("{}-{seed}.{ending}", T::NAME)), file);
+                for (ending, file) in self.target.files(&self.target.case(*seed), *seed, "does not end") {
+                    let _ = self.budget.out.as_ref().map(|folder| keep::<T>(folder, *seed, &ending, &file));
                 }
                 std::process::exit(1);
             }
@@ -324,9 +330,10 @@ pub fn hold<T: Target>(target: &T, quick: u64, long: u64) -> T::Seen {
         match tried(target, &case, seed).0 {
             Ok(lived) => target.count(&mut seen, &case, lived, seed),
             Err(text) => {
-                let file = target.file(&case, seed, &text).1;
-                let file = String::from_utf8_lossy(&file);
-                panic!("ftlab-fuzz {} --cases 1 --seed {seed}: {text}\n{file}", T::NAME);
+                let files: Vec<Vec<u8>> =
+                    target.files(&case, seed, &text).into_iter().map(|file| file.1).collect();
+                let files = String::from_utf8_lossy(&files.join(&b'\n')).into_owned();
+                panic!("ftlab-fuzz {} --cases 1 --seed {seed}: {text}\n{files}", T::NAME);
             }
         }
     }

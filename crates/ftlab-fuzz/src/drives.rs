@@ -68,9 +68,9 @@ impl Target for Drives {
         shrink::smallest(&config, text, fails)
     }
 
-    fn file(&self, config: &DeviceConfig, seed: u64, text: &str) -> (String, Vec<u8>) {
+    fn files(&self, config: &DeviceConfig, seed: u64, text: &str) -> Vec<(String, Vec<u8>)> {
         let device = to_toml(config).unwrap_or_default();
-        ("toml".into(), format!("# ftlab-fuzz, case {seed}: {text}\n{device}").into())
+        vec![("toml".into(), format!("# ftlab-fuzz, case {seed}: {text}\n{device}").into())]
     }
 
     fn case_of(&self, _ending: &str, bytes: Vec<u8>) -> Result<DeviceConfig, String> {
@@ -98,7 +98,7 @@ mod tests {
         let fails = |config: &DeviceConfig| (config.geometry.planes > 1).then(|| "two planes".to_owned());
         let (small, text) = Drives.smallest(config, "more planes", fails);
         assert_eq!((small.geometry.planes, small.geometry.channels, text.as_str()), (2, 1, "two planes"));
-        let (ending, file) = Drives.file(&small, 7, &text);
+        let (ending, file) = Drives.files(&small, 7, &text).remove(0);
         assert_eq!(Drives.case_of(&ending, file), Ok(small));
     }
 }

@@ -370,8 +370,8 @@ impl Target for Files {
         (Case { what, text: of(&bytes) }, text)
     }
 
-    fn file(&self, case: &Case, _seed: u64, _text: &str) -> (String, Vec<u8>) {
-        (case.what.name().into(), case.text.clone().into())
+    fn files(&self, case: &Case, _seed: u64, _text: &str) -> Vec<(String, Vec<u8>)> {
+        vec![(case.what.name().into(), case.text.clone().into())]
     }
 
     fn case_of(&self, ending: &str, bytes: Vec<u8>) -> Result<Case, String> {
@@ -476,7 +476,7 @@ mod tests {
         let fails = |case: &Case| case.text.contains("[ftl]").then(|| "a table".to_owned());
         let (small, text) = Files.smallest(case, "a table", fails);
         assert_eq!((small.text.as_str(), text.as_str()), ("[ftl]", "a table"));
-        let (ending, file) = Files.file(&small, 7, &text);
+        let (ending, file) = Files.files(&small, 7, &text).remove(0);
         assert_eq!(Files.case_of(&ending, file), Ok(small));
     }
 }

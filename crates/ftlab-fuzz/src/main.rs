@@ -38,7 +38,7 @@ Usage: ftlab-fuzz [drives|traces|files] [--seed N] [--cases N | --seconds N] [--
   --seed N       the first case (1)
   --cases N      how many (1000; with --seconds, as many as there is time for)
   --seconds N    stop after this time
-  --out FOLDER   write a file for each finding
+  --out FOLDER   write files for each finding
   --show         print the first case, and run nothing
   --repeat FILE  try the case of such a file again
 ";
@@ -96,8 +96,10 @@ impl Options {
 fn run<T: Target>(target: &T, options: &Options) -> Result<u64, String> {
     let Options { budget, show, repeat, .. } = options;
     if *show {
-        let (_, file) = target.file(&target.case(budget.seed), budget.seed, "shown");
-        return std::io::stdout().write_all(&file).map(|()| 0).map_err(|error| error.to_string());
+        for (_, file) in target.files(&target.case(budget.seed), budget.seed, "shown") {
+            std::io::stdout().write_all(&file).map_err(|error| error.to_string())?;
+        }
+        return Ok(0);
     }
     if let Some(path) = repeat {
         return campaign::repeat(target, path).map_err(|error| format!("{}: {error}", path.display()));

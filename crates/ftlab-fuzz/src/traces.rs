@@ -161,8 +161,8 @@ impl Target for Traces {
         (Case { format, bytes }, text)
     }
 
-    fn file(&self, case: &Case, _seed: u64, _text: &str) -> (String, Vec<u8>) {
-        (case.format.name.into(), case.bytes.clone())
+    fn files(&self, case: &Case, _seed: u64, _text: &str) -> Vec<(String, Vec<u8>)> {
+        vec![(case.format.name.into(), case.bytes.clone())]
     }
 
     fn case_of(&self, ending: &str, bytes: Vec<u8>) -> Result<Case, String> {
@@ -290,7 +290,7 @@ mod tests {
         let fails = |case: &Case| case.bytes.contains(&b',').then(|| "a comma".to_owned());
         let (small, text) = Traces.smallest(case, "a comma", fails);
         assert_eq!((small.bytes.as_slice(), text.as_str()), (&b","[..], "a comma"));
-        let (ending, file) = Traces.file(&small, 7, &text);
+        let (ending, file) = Traces.files(&small, 7, &text).remove(0);
         assert_eq!(
             Traces.case_of(&ending, file).map(|case| (case.format.name, case.bytes)),
             Ok(("spc", vec![b',']))
