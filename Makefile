@@ -128,9 +128,10 @@ bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits o
 	@echo "== ftlab: studies"
 	@$(BIN)/python benches/study.py
 
-test-long: $(VENV)/.built $(VENV)/.dev ## all tests with all seeds and many more random cases, in a release build
+test-long: $(VENV)/.built $(VENV)/.dev ## all tests with all seeds and many more random cases, then an hour of fuzzing
 	@PROPTEST_CASES=20000 FTLAB_LONG=1 cargo test --workspace --locked --release --quiet
 	@FTLAB_LONG=1 $(BIN)/pytest
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3600
 
 FUZZ_SECONDS ?= 60
 fuzz: ## random drives, damaged traces and damaged files for a minute, or FUZZ_SECONDS=3600

@@ -5,6 +5,8 @@ use ftlab_core::rng::Rng;
 use ftlab_core::schemes::axes;
 use serde_json::{Map, Value, json};
 
+use crate::clock;
+
 /// Most physical mapping units of a drive: what is tried must be tried often.
 const MOST_UNITS: u64 = 12_000;
 
@@ -35,7 +37,7 @@ pub fn random(seed: u64) -> DeviceConfig {
     let mut dice = Dice::new(seed, "drive");
     loop {
         if let Some(config) = accepted(&mut dice) {
-            return config;
+            return clock::dressed(config, seed);
         }
     }
 }

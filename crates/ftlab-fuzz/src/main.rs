@@ -6,13 +6,19 @@
 
 mod bytes;
 mod campaign;
+mod clock;
 mod drive;
 mod drives;
+mod expected;
 mod files;
+mod laws;
 mod memory;
+mod more;
 mod pressure;
 mod shrink;
 mod traces;
+mod witness;
+mod workload;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -30,7 +36,7 @@ Try random cases, and tell what did not hold.
 Usage: ftlab-fuzz [drives|traces|files] [--seed N] [--cases N | --seconds N] [--out FOLDER] [--show]
        ftlab-fuzz [drives|traces|files] --repeat FILE
 
-  drives         random drives at their limits, and power cuts
+  drives         random drives at their limits, power cuts, and random requests against laws
   traces         damaged traces, against every reader
   files          damaged device files, workload files, steps and overrides
                  without any of them: all three, each with a third of the time

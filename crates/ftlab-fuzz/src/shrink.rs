@@ -1,6 +1,7 @@
-//! The smallest drive that still fails.
+//! The smallest drive that still fails, and the fewest requests.
 
 use ftlab_core::config::DeviceConfig;
+use ftlab_core::host::request::Request;
 use serde_json::{Value, json};
 
 /// Change `config`, which fails with `text`, step by step into a smaller or plainer drive that `fails` too.
@@ -19,6 +20,29 @@ pub fn smallest(
         }
         return (best, text);
     }
+}
+
+/// Leave out of `requests`, which fail with `text`, what they do without: halves first, single ones last.
+pub fn fewest(
+    requests: &[Request],
+    mut text: String,
+    fails: impl Fn(&[Request]) -> Option<String>,
+) -> (Vec<Request>, String) {
+    let mut best = requests.to_vec();
+    let mut part = best.len().div_ceil(2);
+    while part > 0 {
+        let mut at = 0;
+        while at < best.len() {
+            let mut fewer = best.clone();
+            fewer.drain(at..(at + part).min(best.len()));
+            match fails(&fewer) {
+                Some(found) => (best, text) = (fewer, found),
+                None => at += part,
+            }
+        }
+        part /= 2;
+    }
+    (best, text)
 }
 
 /// Drives that are a step smaller, or have one key less; only those that validation accepts.
@@ -40,7 +64,7 @@ fn candidates(config: &DeviceConfig) -> impl Iterator<Item = DeviceConfig> + use
             }
         }
     }
-    for section in ["ftl", "map_cache", "timing", "cell"] {
+    for section in ["ftl", "map_cache", "timing", "cell", "host", "precondition"] {
         let Some(keys) = whole[section].as_object() else { continue };
         for key in keys.keys() {
             if key != "logical_pages" {
@@ -56,4 +80,21 @@ fn candidates(config: &DeviceConfig) -> impl Iterator<Item = DeviceConfig> + use
         let changed = serde_json::to_value(&config).ok()? != whole;
         (changed && config.validate().is_ok()).then_some(config)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use ftlab_core::host::request::Op;
+
+    use super::*;
+
+    #[test]
+    fn requests_that_a_finding_does_without_are_left_out() {
+        let request = |lba| Request { arrival_ns: 0, lba, sectors: 1, op: Op::Read, stream: 0 };
+        let requests: Vec<Request> = (0..100).map(request).collect();
+        let has = |requests: &[Request], lba| requests.iter().any(|request| request.lba == lba);
+        let fails = |few: &[Request]| (has(few, 17) && has(few, 80)).then(|| few.len().to_string());
+        let (few, text) = fewest(&requests, "100".into(), fails);
+        assert_eq!((few, text.as_str()), (vec![request(17), request(80)], "2"));
+    }
 }
