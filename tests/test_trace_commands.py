@@ -198,7 +198,7 @@ def test_steps_that_give_nothing_for_long_are_interrupted(
     arguments = [str(two_volumes) if argument == "FILE" else argument for argument in command]
     steps = ["--transform", "repeat times=1000000000", "--transform", last]
     with subprocess.Popen([FTLAB, *arguments, *steps], stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
-        time.sleep(1.5)
+        time.sleep(0.8)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
     assert (process.returncode, "interrupted" in err, "Traceback" in err) == (130, True, False), err
