@@ -204,6 +204,7 @@ def limited(commands: list[list[str]], folder: str, answer: int) -> None:
         out, err = (os.open(f"{name}.{number}", os.O_RDWR | os.O_CREAT | os.O_TRUNC) for name in ("out", "err"))
         os.dup2(out, 1)
         os.dup2(err, 2)
+        # They stay open until the process ends.
         sys.stdout, sys.stderr = (io.TextIOWrapper(open(at, "wb", closefd=False)) for at in (1, 2))  # noqa: SIM115
         try:
             status = status_of(command)
@@ -250,7 +251,7 @@ def main() -> None:
     for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
         ended = run_case(case["commands"], case["folder"])
-        print(json.dumps([asdict(each) for each in ended]), flush=True)  # noqa: T201
+        print(json.dumps([asdict(each) for each in ended]), flush=True)  # noqa: T201 - the answer to the parent
 
 
 if __name__ == "__main__":

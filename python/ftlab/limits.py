@@ -77,7 +77,7 @@ def group_bytes(groups: Path = _GROUPS, text: str | None = None) -> int | None:
     return min((number for number in found if number is not None), default=None)
 
 
-def _resource_limits() -> Iterator[tuple[int, str]]:
+def _resource_limits() -> Iterator[Limit]:
     try:
         import resource
     except ImportError:
@@ -89,12 +89,12 @@ def _resource_limits() -> Iterator[tuple[int, str]]:
     ):
         most = resource.getrlimit(getattr(resource, name))[0]
         if most != resource.RLIM_INFINITY:
-            yield max(0, most - taken), owner
+            yield Limit(max(0, most - taken), owner)
 
 
 def limits() -> list[Limit]:
     """What limits the memory of this process, as far as it is known."""
-    found = [Limit(most, owner) for most, owner in _resource_limits()]
+    found = list(_resource_limits())
     with contextlib.suppress(AttributeError, ValueError, OSError):
         found.append(Limit(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "this machine has"))
     group = group_bytes()
@@ -110,5 +110,4 @@ def least() -> Limit | None:
 
 def least_of_addresses() -> Limit | None:
     """The smallest limit that counts addresses, whether or not they are used; `None` without one."""
-    found = [Limit(most, owner) for most, owner in _resource_limits()]
-    return min(found, key=lambda limit: limit.bytes, default=None)
+    return min(_resource_limits(), key=lambda limit: limit.bytes, default=None)

@@ -59,9 +59,10 @@ def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
     return ("ns", ns)
 
 
-def _units(device: Device) -> int:
+def unit_bytes(device: Device) -> int:
+    """Bytes of a mapping unit."""
     geometry = device.to_dict()["geometry"]
-    return device.physical_bytes // int(geometry["mapping_unit_bytes"] or geometry["page_bytes"])
+    return int(geometry["mapping_unit_bytes"] or geometry["page_bytes"])
 
 
 def memory_bytes(device: Device, *, verify: bool) -> int:
@@ -76,8 +77,9 @@ def check_memory(device: Device, *, verify: bool, drawing: bool = False) -> None
     if limit is not None and needed > limit.bytes:
         cached = device.to_dict()["map_cache"]["kind"] != "ideal"
         extras = [text for text, wanted in (("its mapping cache", cached), ("verification", verify)) if wanted]
+        units = device.physical_bytes // unit_bytes(device)
         raise ConfigError(
-            f"{device.name}: a drive of {_units(device):,} mapping units needs up to {bytes_text(needed)} of memory"
+            f"{device.name}: a drive of {units:,} mapping units needs up to {bytes_text(needed)} of memory"
             f"{' with ' if extras else ''}{' and '.join(extras)}, {limit}: "
             "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
             f"{', or map_cache.bytes smaller' if cached else ''}"

@@ -14,7 +14,7 @@ from ftlab.cli.output import force_option, json_option, print_json, progress_bar
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Volumes, size
 from ftlab.device import Device
 from ftlab.errors import FtlabError
-from ftlab.running import memory_bytes, series_interval
+from ftlab.running import memory_bytes, series_interval, unit_bytes
 from ftlab.running import run as run_device
 from ftlab.units import bytes_text
 from ftlab.workload import Trace, Workload
@@ -37,7 +37,7 @@ def _check_outputs(out: Path | None, events: Path | None, inputs: list[str], *, 
 def _waits(device: Device) -> list[str]:
     """What is said of a drive that takes long before its first request."""
     keys = device.to_dict()
-    pages = device.logical_bytes // int(keys["geometry"]["mapping_unit_bytes"] or keys["geometry"]["page_bytes"])
+    pages = device.logical_bytes // unit_bytes(device)
     if pages < _MANY_PAGES or keys["precondition"]["kind"] == "none" or keys.get("model") == "mapping_cache":
         return []
     memory, limit = memory_bytes(device, verify=False), limits.least()
