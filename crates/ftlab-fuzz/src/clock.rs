@@ -65,11 +65,6 @@ fn draw(dice: &mut Dice, value: &mut Value, units: f64) {
     }
     value["host"] = host(dice);
     value["precondition"] = past(dice, units);
-    // Where each plane has its own addresses, this layout gives it those of others too, for which validation leaves no room.
-    let by_plane = value["ftl"]["striping"] != "dynamic" && value["ftl"]["plane_choice"] != "most_free";
-    if by_plane && value["geometry"]["planes"] != 1 && value["precondition"]["layout"] == "blocks" {
-        value["precondition"]["layout"] = json!("written");
-    }
 }
 
 fn host(dice: &mut Dice) -> Value {

@@ -96,11 +96,10 @@ pub fn check(case: &Case<'_>) -> Result<Shown, String> {
         without_clock(summary, &plain.summary).map_err(at("without a clock"))?;
         alone(&times, &log).map_err(at("alone"))?;
     }
-    let shares_lanes = !ReservationPort::suits(case.config, &case.config.to_geometry());
+    if ReservationPort::suits(case.config, &case.config.to_geometry()) {
+        event_by_event(&case, &log).map_err(at("ports"))?;
+    }
     if times.are_above_zero() {
-        if !shares_lanes && !case.config.map_cache.kind.is_cache() {
-            event_by_event(&case, &log).map_err(at("ports"))?;
-        }
         shifted(&case, &log).map_err(at("shift"))?;
     }
     if times.are_exact() {
@@ -285,10 +284,6 @@ fn alone(times: &Times, log: &Log) -> Result<(), String> {
 }
 
 /// Both ports tell the same times and the same order, where the drive allows either.
-///
-/// Not asked where the order among equal times is not the same on both. Two requests may wait for one command, as they do
-/// for a translation page. `event_port.rs` then lets the last to come go first, and `reservation_port.rs` any of them. A
-/// command that takes no time ends at once on one port, and with the next event on the other.
 fn event_by_event(case: &Case<'_>, log: &Log) -> Result<(), String> {
     let options = RunOptions { event_by_event: true, ..RunOptions::default() };
     let (_, other) = case.run(&options)?;

@@ -93,7 +93,8 @@ pub enum FillLayout {
     /// As the translation layer places sequential writes.
     #[default]
     Written,
-    /// Block after block: consecutive pages of a die fill a whole block, then one in the next plane (DiskSim).
+    /// Block after block: consecutive pages of a die fill a whole block, then one in the next plane (DiskSim). Where each
+    /// plane has addresses of its own, consecutive pages of a plane do.
     Blocks,
 }
 

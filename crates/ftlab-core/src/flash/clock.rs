@@ -4,6 +4,7 @@ use crate::cause::{CAUSES, Command, CommandCounts};
 use crate::config::{ClassTimes, DeviceConfig};
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Submission};
+use crate::geometry::SECTOR_BYTES;
 use crate::metrics::CommandRecord;
 use crate::time::{Rate, Time};
 
@@ -17,7 +18,7 @@ pub enum Step {
     Timer(u32),
     /// A ticket of this watcher ended.
     Ended(u32),
-    /// Tickets of several watchers ended at once; see [`Clock::finished`].
+    /// Tickets of several watchers ended with one command; see [`Clock::finished`].
     Several,
 }
 
@@ -26,7 +27,7 @@ pub enum Step {
 /// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`. At
 /// equal times, the lane goes first that has been busy longest. That counts from the number of the command with which
 /// the lane began to work without a pause. Commands are numbered as they are submitted, and timers of the host among
-/// them as they are set. All methods but `set_timer`, `finished` and `cut` are required.
+/// them as they are set. All methods but `set_timer` and `cut` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -55,10 +56,8 @@ pub trait Clock: FlashPort {
     /// already.
     fn arm(&mut self, watch: Self::Watch, watcher: u32) -> u32;
 
-    /// After [`Step::Several`]: exchange the list of those watchers for an empty one.
-    fn finished(&mut self, list: &mut Vec<u32>) {
-        debug_assert!(list.is_empty());
-    }
+    /// After [`Step::Several`]: exchange the list of those watchers, in any order, for an empty one.
+    fn finished(&mut self, list: &mut Vec<u32>);
 
     /// Start what has become able to start, go to the next event before `until` that concerns the host, and let it happen.
     /// `None` when there is none: all that comes before `until` has happened.
@@ -132,6 +131,15 @@ impl Spans {
             bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
             last: (0, Time::ZERO),
         }
+    }
+
+    /// Whether no command on cells with these classes of pages ends when it starts.
+    pub(super) fn are_above_zero(&mut self, classes: &[PageClass]) -> bool {
+        let bus = self.transfer(SECTOR_BYTES);
+        let least = |spans: [Time; 4]| classes.iter().map(|class| spans[*class as usize]).min();
+        let (read, program) = (least(self.read).unwrap_or_default(), least(self.program).unwrap_or_default());
+        let commands = [read + bus, program + bus, read + program, self.erase];
+        self.command > Time::ZERO || commands.iter().all(|span| *span > Time::ZERO)
     }
 
     #[inline]

@@ -3,7 +3,8 @@
 //! A lane runs its commands in order, and its bus is free whenever it wants it. So the end of a command is known when
 //! it is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has.
 //! The results are those of [`EventPort`](super::event_port::EventPort), down to the order of what ends at equal times.
-//! But work is accounted for when it is submitted, so a run has to go on until the drive is idle.
+//! But work is accounted for when it is submitted, so a run has to go on until the drive is idle. And two commands of a
+//! lane must not end at one time, so each has to take some.
 
 use crate::config::DeviceConfig;
 use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
@@ -150,17 +151,21 @@ pub struct ReservationPort {
     /// The timer that rings next.
     next_timer: usize,
     ends: Ends,
+    /// Requests that end with one command.
+    finished: Vec<u32>,
     /// How many commands were submitted and timers set.
     numbers: u64,
+    /// Number of the event that happens.
+    number: u64,
     spans: Spans,
     ledger: Ledger,
 }
 
 impl ReservationPort {
-    /// Whether the drive has one lane on each channel.
+    /// Whether the drive has one lane on each channel, and every command takes time.
     pub fn suits(config: &DeviceConfig, geometry: &Geometry) -> bool {
         let lanes = if config.timing.independent_planes { geometry.planes() } else { geometry.dies() };
-        lanes == geometry.channels
+        lanes == geometry.channels && Spans::new(config).are_above_zero(config.cell.kind.kind().classes())
     }
 
     /// An idle drive at time 0, which this port [`suits`](Self::suits). With `log`, commands are collected.
@@ -172,10 +177,23 @@ impl ReservationPort {
             timers: [(Time::NEVER, 0); TIMERS as usize],
             next_timer: 0,
             ends: Ends::new(config.host.depth().unwrap_or(64).min(1 << 16) as usize),
+            finished: Vec::new(),
             numbers: 0,
+            number: 0,
             spans: Spans::new(config),
             ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
         }
+    }
+
+    /// More requests end with the command that `watcher` has waited for.
+    #[cold]
+    fn end_several(&mut self, watcher: u32) -> Step {
+        self.finished.push(watcher);
+        while self.ends.first == self.now && self.ends.first_number() == self.number {
+            let watcher = self.ends.pop();
+            self.finished.push(watcher);
+        }
+        Step::Several
     }
 
     #[cold]
@@ -278,7 +296,7 @@ impl Clock for ReservationPort {
 
     #[inline]
     fn arm(&mut self, watch: End, watcher: u32) -> u32 {
-        if watch.at <= self.now {
+        if watch <= (End { at: self.now, number: self.number }) {
             return 0;
         }
         if watch.at == Time::NEVER {
@@ -286,6 +304,10 @@ impl Clock for ReservationPort {
         }
         self.ends.push(watch.at, watch.number, watcher);
         1
+    }
+
+    fn finished(&mut self, list: &mut Vec<u32>) {
+        std::mem::swap(list, &mut self.finished);
     }
 
     #[inline]
@@ -297,7 +319,12 @@ impl Clock for ReservationPort {
         }
         if end < rings || (end == rings && self.ends.first_number() < number) {
             self.now = end;
-            return Some(Step::Ended(self.ends.pop()));
+            self.number = self.ends.first_number();
+            let watcher = self.ends.pop();
+            if self.ends.first == end && self.ends.first_number() == self.number {
+                return Some(self.end_several(watcher));
+            }
+            return Some(Step::Ended(watcher));
         }
         let timer = self.next_timer;
         self.timers[timer] = (Time::NEVER, 0);
@@ -307,12 +334,13 @@ impl Clock for ReservationPort {
                 self.next_timer = timer;
             }
         }
-        self.now = rings;
+        (self.now, self.number) = (rings, number);
         Some(Step::Timer(timer as u32))
     }
 
     fn move_to(&mut self, at: Time) {
-        self.now = at;
+        // Nothing of this time has happened yet.
+        (self.now, self.number) = (at, 0);
     }
 
     fn idle_from(&self) -> Time {

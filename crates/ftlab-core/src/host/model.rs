@@ -519,10 +519,11 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         self.drain_link();
     }
 
-    /// Several accesses have ended at once.
+    /// Several accesses have ended at once: requests go in their order.
     fn on_finished(&mut self) {
         let mut finished = std::mem::take(&mut self.finished);
         self.drive.flash.port.finished(&mut finished);
+        finished.sort_unstable_by_key(|at| self.slots[*at as usize].index);
         for at in finished.drain(..) {
             let slot = &mut self.slots[at as usize];
             slot.pending -= 1;

@@ -538,23 +538,28 @@ impl<
 
     fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()> {
         let ready = flash.port.ready();
-        let dies = PlaneOrder::new(&self.geometry, self.config.allocation, false);
-        let planes = self.geometry.planes_per_die();
+        // A plane that has addresses of its own has room for no others.
+        let homes = if self.placement.may_go_on() {
+            PlaneOrder::new(&self.geometry, self.config.allocation, false)
+        } else {
+            self.placement.order().clone()
+        };
+        let planes = self.geometry.planes() / homes.len();
         let logical = self.geometry.logical_units;
         let pages = self.geometry.data_pages_per_block;
         // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
         // so that neighbouring units are written soon after each other.
-        for round in 0..logical.div_ceil(dies.len() * pages) {
+        for round in 0..logical.div_ceil(homes.len() * pages) {
             flash.check_interrupt()?;
-            let left = logical - round * dies.len() * pages;
-            for turn in 0..dies.len().min(left) {
-                let plane = PlaneId(dies.at(turn).0 + round % planes);
-                let count = (left - turn).div_ceil(dies.len()).min(pages);
+            let left = logical - round * homes.len() * pages;
+            for turn in 0..homes.len().min(left) {
+                let plane = PlaneId(homes.at(turn).0 + round % planes);
+                let count = (left - turn).div_ceil(homes.len()).min(pages);
                 let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
                     return Err(self.full(plane, "the fill"));
                 };
                 let start = logical - left + turn;
-                let units = (0..count).map(|at| Lpn(start + at * dies.len()));
+                let units = (0..count).map(|at| Lpn(start + at * homes.len()));
                 let place = Place { plane, slot: 0, block };
                 self.blocks.append_new(flash, place, (count, units), versions, &mut self.table.map, cause)?;
             }
