@@ -113,12 +113,11 @@ pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// As [`Layer::write`].
     fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()>;
 
-    /// Start again after a power cut, from what flash holds. `self` is what was in memory, and is lost.
+    /// Start again after a power cut, from what flash holds and nothing else.
     ///
     /// # Errors
-    /// When flash was made without verification, and so does not know in which order it was programmed; and as
-    /// [`Layer::write`].
-    fn mount(self, config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self>;
+    /// When flash does not keep its past, and as [`Layer::write`].
+    fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self>;
 
     /// Most free blocks of any plane.
     fn most_free_blocks(&self) -> u32;

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod cause;
 pub mod config;
+pub mod crash;
 pub mod device;
 pub mod error;
 pub mod flash;

@@ -10,8 +10,8 @@ use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 const BYTES_PER_UNIT: u64 = 12;
 /// With verification: a version for each sector.
 const VERIFY_BYTES_PER_SECTOR: u64 = 8;
-/// With verification: when a unit was programmed, and what translation pages say of it.
-const VERIFY_BYTES_PER_UNIT: u64 = 8;
+/// With verification: what translation pages say of a unit.
+const VERIFY_BYTES_PER_UNIT: u64 = 4;
 
 fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
     let kind = &config.map_cache.kind;

@@ -148,7 +148,7 @@ fn a_wrong_translation_shows_in_what_is_read() {
     let whole = |page| Access::span(Lpn(page), 1, 0, 8);
     let (mut versions, mut found) = (Vec::new(), Vec::new());
     for page in 0..2 {
-        shadow.write(u64::from(page) * 8..u64::from(page) * 8 + 8, &mut versions);
+        shadow.write(u64::from(page) * 8..u64::from(page) * 8 + 8, 0, &mut versions);
         let at = PageAt { block: BlockId(0), index: page };
         flash.program(at, &[Lpn(page)], Cause::Host, ()).unwrap();
         flash.store(Ppn(page), &Access { versions: &versions, ..whole(page) }, 0, None);

@@ -127,6 +127,7 @@ impl FtlVisitor for Cuts<'_> {
         let Cuts { config, seed } = self;
         let geometry = config.to_geometry();
         let mut flash = Flash::new(config, &geometry, true, CountingPort);
+        flash.nand.keep_past();
         let sectors = config.logical_pages() as usize * geometry.sectors_per_unit as usize;
         let mut host =
             Host { rng: Rng::new(seed, "power"), sectors: vec![Sector::default(); sectors], version: 0 };
@@ -147,7 +148,7 @@ impl FtlVisitor for Cuts<'_> {
             }
             assert!(went, "400 accesses need more than {commands_left} commands");
             flash = cut.with_port(CountingPort);
-            ftl = before.with_port(&CountingPort).mount(config, seed, &mut flash).unwrap();
+            ftl = F::mount(config, seed, &mut flash).unwrap();
             audit(&mut host, &mut ftl, &mut flash);
         }
     }

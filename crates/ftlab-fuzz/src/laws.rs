@@ -15,7 +15,7 @@
 
 use ftlab_core::cause::{Cause, Command};
 use ftlab_core::config::{DeviceConfig, Stop};
-use ftlab_core::device::simulate;
+use ftlab_core::device::{RunError, simulate};
 use ftlab_core::flash::reservation_port::ReservationPort;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::summary::{HostSummary, Summary};
@@ -48,16 +48,43 @@ pub struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Run it; an error of the run is a finding.
-    fn run(&self, options: &RunOptions) -> Result<(RunOutcome, Log), String> {
+    /// Run it.
+    fn try_run(&self, options: &RunOptions) -> Result<(RunOutcome, Log), RunError> {
         let (mut log, control) = (Log::default(), RunControl::default());
         let source = VecSource::new(self.requests.to_vec());
         let options = RunOptions { seed: self.seed, ..options.clone() };
-        let outcome = simulate(self.config, &source, &options, &control, &mut log)
-            .map_err(|error| error.to_string())?;
+        let outcome = simulate(self.config, &source, &options, &control, &mut log)?;
         match outcome.error {
-            Some(error) => Err(error.to_string()),
+            Some(error) => Err(error),
             None => Ok((outcome, log)),
+        }
+    }
+
+    /// Run it; an error of the run is a finding.
+    fn run(&self, options: &RunOptions) -> Result<(RunOutcome, Log), String> {
+        self.try_run(options).map_err(|error| error.to_string())
+    }
+}
+
+/// The requests of a case that a run without a clock gets through in reasonable time, and that run. `None` when these
+/// requests cannot age this drive: such a run is refused with a sentence.
+fn untimed<'a>(case: &Case<'a>) -> Result<Option<(&'a [Request], RunOutcome)>, String> {
+    let options = RunOptions { timing: false, ..RunOptions::default() };
+    let (mut requests, mut last) = (case.requests, None);
+    loop {
+        match (Case { requests, ..*case }.try_run(&options)) {
+            // Fewer requests may be too few to age the drive, where more were enough.
+            Err(RunError::Config(_)) => return Ok(last),
+            Err(error) => return Err(format!("without a clock: {error}")),
+            Ok((outcome, _)) => {
+                // A full drive does a hundred commands for a request.
+                let is_long = commands(&outcome.summary) > MOST_COMMANDS && requests.len() > 1;
+                last = Some((requests, outcome));
+                if !is_long {
+                    return Ok(last);
+                }
+                requests = &requests[..=requests.len() / 4];
+            }
         }
     }
 }
@@ -67,15 +94,8 @@ impl Case<'_> {
 /// # Errors
 /// Which one does not hold, and where.
 pub fn check(case: &Case<'_>) -> Result<Shown, String> {
-    let untimed = RunOptions { timing: false, ..RunOptions::default() };
     let at = |place: &'static str| move |text: String| format!("{place}: {text}");
-    let (mut plain, _) = case.run(&untimed).map_err(at("without a clock"))?;
-    let mut requests = case.requests;
-    // A full drive does a hundred commands for a request.
-    while commands(&plain.summary) > MOST_COMMANDS && requests.len() > 1 {
-        requests = &requests[..=requests.len() / 4];
-        plain = Case { requests, ..*case }.run(&untimed).map_err(at("without a clock"))?.0;
-    }
+    let Some((requests, plain)) = untimed(case)? else { return Ok(Shown::default()) };
     let case = Case { requests, ..*case };
     let verified = RunOptions { verify: true, ..RunOptions::default() };
     let (outcome, log) = case.run(&verified).map_err(at("with a clock"))?;

@@ -180,6 +180,7 @@ impl FtlVisitor for Press<'_> {
         let Self { config, seed } = self;
         let geometry = config.to_geometry();
         let mut flash = Flash::new(config, &geometry, true, CountingPort);
+        flash.nand.keep_past();
         let units = geometry.logical_units;
         let mut dice = Dice::new(seed, "pressure");
         let mut host = Host {
@@ -233,10 +234,7 @@ impl FtlVisitor for Press<'_> {
             }
             flash = dark.with_port(CountingPort);
             let place = |text: String| format!("cut {cut}: {text}");
-            ftl = before
-                .with_port(&CountingPort)
-                .mount(config, seed, &mut flash)
-                .map_err(|error| place(format!("mount: {error}")))?;
+            ftl = F::mount(config, seed, &mut flash).map_err(|error| place(format!("mount: {error}")))?;
             let took = commands(&flash);
             let most = lived.bound + 3 * u64::from(geometry.physical_units());
             if took > most {

@@ -34,7 +34,11 @@ impl CellConfig {
     pub(crate) fn check(&self, pages_per_block: u32) -> Result<(), ConfigError> {
         let (kind, order) = (self.kind.kind(), self.page_order());
         if page_classes(kind, order, pages_per_block).is_none() {
-            let expected = format!("is not defined for {kind:?} cells");
+            let expected = if order == PageOrder::Shadow {
+                format!("needs geometry.pages_per_block to be a multiple of {}, the bits of a cell", kind.bits())
+            } else {
+                format!("is not defined for {kind:?} cells")
+            };
             return refuse("cell.page_order", format!("{order:?}"), expected);
         }
         Ok(())

@@ -175,6 +175,18 @@ impl DeviceConfig {
         }
     }
 
+    /// Whether a unit may be written to another lane (a die, or a plane where planes work independently) than the last time.
+    pub(crate) fn moves_between_lanes(&self) -> bool {
+        let (g, placement) = (&self.geometry, &self.ftl.placement);
+        let one_die = g.all_planes() == u64::from(g.planes);
+        let by_turn = placement.goes_by_turn() || self.map_cache.kind.block_units() > 0;
+        if self.timing.independent_planes {
+            g.all_planes() > 1 && (by_turn || placement.compares_planes())
+        } else {
+            by_turn && !one_die
+        }
+    }
+
     /// The keys that change nothing because of the value of another, each with the reason.
     pub fn notes(&self) -> Vec<ConfigNote> {
         let mut notes = Vec::new();

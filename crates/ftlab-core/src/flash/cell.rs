@@ -70,6 +70,12 @@ pub enum PageOrder {
     /// Page p has class p mod bits: MQSim's MLC, and one-shot 3D NAND, whose word line w holds pages 3w..3w+2.
     #[default]
     Adjacent,
+    /// Tiles of four pages, of which the first two are LSB and the last two their MSB partners: page n with page n + 2, as
+    /// the paper on LSB backup has it (`lsb-backup`). MLC only.
+    Tiles,
+    /// Shadow order with one page a word line and class: L0, L1, M0, L2, M1, ... (TLC: L0, L1, C0, L2, C1, M0, ...). In MLC,
+    /// partners have the distance 3, as in the schemes of Linux for raw NAND. Blocks of whole word lines only.
+    Shadow,
     /// Shadow order with two pages a word line, as Samsung's Flex-OneNAND. Pages 0 and 1 and, up to the last four,
     /// every p with p mod 4 in {2, 3} are LSB. The rest are MSB. MLC only.
     ShadowPairs,
@@ -87,6 +93,8 @@ pub fn page_classes(kind: CellKind, order: PageOrder, pages_per_block: u32) -> O
         Some(match (kind, order) {
             (CellKind::Slc, _) => PageClass::Lsb,
             (_, PageOrder::Adjacent) => classes[(page % kind.bits()) as usize],
+            (CellKind::Mlc, PageOrder::Tiles) => classes[(page % 4 / 2) as usize],
+            (_, PageOrder::Shadow) => shadow(classes, page, pages_per_block)?,
             (CellKind::Mlc, PageOrder::ShadowPairs) => {
                 let last = pages_per_block.saturating_sub(4);
                 if page < 2 || (page < last && page % 4 >= 2) { PageClass::Lsb } else { PageClass::Msb }
@@ -102,9 +110,110 @@ pub fn page_classes(kind: CellKind, order: PageOrder, pages_per_block: u32) -> O
     (0..pages_per_block).map(class_of).collect()
 }
 
+/// The class of a page in the shadow order. Step t programs the first class of word line t, the second of line t - 1, and so
+/// on, as far as there are such lines.
+fn shadow(classes: &[PageClass], page: u32, pages_per_block: u32) -> Option<PageClass> {
+    let bits = classes.len() as u32;
+    let lines = pages_per_block / bits;
+    let steps = (0..lines + bits - 1)
+        .flat_map(|step| (0..bits).filter(move |bit| (*bit..lines + bit).contains(&step)));
+    let bit = steps.clone().nth(page as usize)?;
+    (pages_per_block.is_multiple_of(bits)).then_some(classes[bit as usize])
+}
+
+/// Which pages of a block hold bits of the same cells.
+///
+/// An interrupted program leaves its page unreadable, and every page of its word line that was programmed before (Tseng et
+/// al., DAC 2011).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordLines {
+    /// The word line of each page.
+    lines: Vec<u16>,
+    /// The pages of each word line, ascending.
+    pages: Vec<Vec<u16>>,
+}
+
+impl WordLines {
+    /// By the classes of the pages: in every order that there is, the n-th pages of all classes share a word line. The pages
+    /// of cells of one bit share none.
+    pub fn new(classes: &[PageClass]) -> Self {
+        let mut seen = [0_u16; 4];
+        let mut pages: Vec<Vec<u16>> = Vec::new();
+        let mut lines = Vec::with_capacity(classes.len());
+        for (page, class) in (0..).zip(classes) {
+            let line = seen[*class as usize];
+            seen[*class as usize] += 1;
+            if pages.len() == usize::from(line) {
+                pages.push(Vec::new());
+            }
+            pages[usize::from(line)].push(page);
+            lines.push(line);
+        }
+        Self { lines, pages }
+    }
+
+    /// The pages that are damaged when the program of `page` is interrupted, without itself: those of its word line that
+    /// come before it, as pages of a block are programmed in order.
+    #[inline]
+    pub fn endangered(&self, page: u32) -> &[u16] {
+        let line = &self.pages[usize::from(self.lines[page as usize])];
+        let before = line.iter().take_while(|other| u32::from(**other) < page).count();
+        &line[..before]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn partners(kind: CellKind, order: PageOrder, pages: u32) -> Vec<(u32, Vec<u16>)> {
+        let lines = WordLines::new(&page_classes(kind, order, pages).unwrap());
+        let of = |page| (page, lines.endangered(page).to_vec());
+        (0..pages).map(of).filter(|(_, before)| !before.is_empty()).collect()
+    }
+
+    #[test]
+    fn partners_are_the_published_ones() {
+        let pairs = |order, pages| {
+            let partners = partners(CellKind::Mlc, order, pages).into_iter();
+            partners.map(|(page, before)| (u32::from(before[0]), page)).collect::<Vec<_>>()
+        };
+        assert_eq!(pairs(PageOrder::Tiles, 8), [(0, 2), (1, 3), (4, 6), (5, 7)]);
+        assert_eq!(pairs(PageOrder::Adjacent, 6), [(0, 1), (2, 3), (4, 5)]);
+        // TC58TEG5DCLTA00, in the pairing scheme of Linux: page 0 with 2, odd ones with the third after them, the last
+        // but two with the last.
+        let shadow: Vec<(u32, u32)> =
+            [(0, 2)].into_iter().chain((1..253).step_by(2).map(|p| (p, p + 3))).chain([(253, 255)]).collect();
+        assert_eq!(pairs(PageOrder::Shadow, 256), shadow);
+        // The table of Flex-OneNAND: 0-4, 1-5, 122-126, 123-127, and otherwise the sixth after it.
+        let lsb = [0, 1].into_iter().chain((2..124).filter(|page| page % 4 >= 2));
+        let distance = |page: u32| if [0, 1, 122, 123].contains(&page) { 4 } else { 6 };
+        let mut table: Vec<(u32, u32)> = lsb.map(|page| (page, page + distance(page))).collect();
+        table.sort_unstable_by_key(|pair| pair.1);
+        assert_eq!(pairs(PageOrder::ShadowPairs, 128), table);
+    }
+
+    #[test]
+    fn three_bits_share_a_word_line() {
+        let pairs = partners(CellKind::Tlc, PageOrder::TlcPairs, 48);
+        assert_eq!(pairs[..4], [(6, vec![0]), (7, vec![1]), (10, vec![2]), (11, vec![3])]);
+        assert_eq!(pairs[4..6], [(12, vec![0, 6]), (13, vec![1, 7])]);
+        // L0 L1 C0 L2 C1 M0 L3 C2 M1 C3 M2 M3
+        let shadow = partners(CellKind::Tlc, PageOrder::Shadow, 12);
+        let due: [(u32, &[u16]); 8] = [
+            (2, &[0]),
+            (4, &[1]),
+            (5, &[0, 2]),
+            (7, &[3]),
+            (8, &[1, 4]),
+            (9, &[6]),
+            (10, &[3, 7]),
+            (11, &[6, 9]),
+        ];
+        assert_eq!(shadow, due.map(|(page, before)| (page, before.to_vec())));
+        assert!(page_classes(CellKind::Tlc, PageOrder::Shadow, 13).is_none());
+        assert!(partners(CellKind::Slc, PageOrder::Adjacent, 64).is_empty());
+    }
 
     fn count(classes: &[PageClass], class: PageClass) -> usize {
         classes.iter().filter(|c| **c == class).count()

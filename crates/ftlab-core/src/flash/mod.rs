@@ -2,7 +2,9 @@
 
 pub mod cell;
 pub mod clock;
+mod contents;
 pub mod event_port;
+pub(crate) mod history;
 pub mod nand;
 pub mod port;
 pub mod reservation_port;
@@ -39,34 +41,48 @@ pub struct Flash<P: FlashPort> {
     /// Planes that share a unit of work: those of a die, or one where planes work independently.
     independent_planes: bool,
     spare_per_sector: u32,
+    /// Where units move between lanes, and the port listens: the end of the last program of each block.
+    last_programs: Vec<P::Ticket>,
+    moves_between_lanes: bool,
 }
 
 impl<P: FlashPort> Flash<P> {
     /// Erased flash of a validated configuration.
     pub fn new(config: &DeviceConfig, geometry: &Geometry, verify: bool, port: P) -> Self {
+        Self::around(config, NandArray::new(geometry, verify), port)
+    }
+
+    /// The flash of a validated configuration, whose array is `nand`.
+    pub(crate) fn around(config: &DeviceConfig, nand: NandArray, port: P) -> Self {
+        let geometry = nand.geometry();
         let classes =
             page_classes(config.cell.kind.kind(), config.cell.page_order(), config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
+        let moves_between_lanes = config.moves_between_lanes();
         Self {
-            nand: NandArray::new(geometry, verify),
+            last_programs: last_programs(moves_between_lanes, &nand, &port),
+            moves_between_lanes,
+            spare_per_sector: if config.timing.transfer_spare {
+                geometry.spare_bytes / sectors_per_page
+            } else {
+                0
+            },
+            nand,
             port,
             counts: CommandCounts::default(),
             interrupt: Interrupt::default(),
             one_class: classes.iter().all(|class| *class == classes[0]),
             classes,
             independent_planes: config.timing.independent_planes,
-            spare_per_sector: if config.timing.transfer_spare {
-                geometry.spare_bytes / sectors_per_page
-            } else {
-                0
-            },
         }
     }
 
     /// The same flash behind another port, with the counts at zero.
     pub fn with_port<Q: FlashPort>(self, port: Q) -> Flash<Q> {
         Flash {
+            last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
+            moves_between_lanes: self.moves_between_lanes,
             nand: self.nand,
             port,
             counts: CommandCounts::default(),
@@ -182,7 +198,9 @@ impl<P: FlashPort> Flash<P> {
         self.nand.program(page, units, cause)?;
         let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(sectors));
-        Ok(self.port.submit(submission, after))
+        let done = self.port.submit(submission, after);
+        self.note_program(page.block, done);
+        Ok(done)
     }
 
     /// Program whole pages of one unit each, from `page` on: `count` of them, those that `units` gives; returns the first
@@ -251,7 +269,9 @@ impl<P: FlashPort> Flash<P> {
         self.admit(Command::Copyback, cause)?;
         self.nand.program(to, units, cause)?;
         let submission = self.submission_from(source_class, Command::Copyback, cause, to, 0);
-        Ok(self.port.submit(submission, after))
+        let done = self.port.submit(submission, after);
+        self.note_program(to.block, done);
+        Ok(done)
     }
 
     /// Copy whole pages of one live unit each, without the bus. `from` are pages of one block, ascending, and all that
@@ -305,8 +325,44 @@ impl<P: FlashPort> Flash<P> {
                 done = self.port.join(done, run);
                 at += count;
             }
+            self.note_program(to.block, done);
         }
         Ok(done)
+    }
+
+    #[inline(always)]
+    fn note_program(&mut self, block: BlockId, done: P::Ticket) {
+        if !self.last_programs.is_empty() {
+            self.last_programs[block.index()] = done;
+        }
+    }
+
+    /// When the data that made those of `block` stale are durable, which must not be erased before: another die may still
+    /// have them in its queue. `table` says where units are now. Programs of a block end in order, so the last one is
+    /// waited for.
+    pub(crate) fn superseded(&mut self, block: BlockId, table: &[u32]) -> P::Ticket {
+        let mut done = self.port.ready();
+        if self.last_programs.is_empty() {
+            return done;
+        }
+        let geometry = self.nand.geometry();
+        let lane = |block: BlockId| {
+            let plane = geometry.plane_of(block);
+            if self.independent_planes { plane.0 } else { geometry.die_of(plane).0 }
+        };
+        let mut seen = Vec::new();
+        let first = geometry.first_unit(block).0;
+        for ppn in (first..first + geometry.units_per_block()).map(Ppn) {
+            let now = self.nand.lpn(ppn).and_then(|lpn| table.get(lpn.index())).filter(|now| **now != u32::MAX);
+            let Some(home) = now.map(|now| geometry.block_of(Ppn(*now))) else { continue };
+            if lane(home) != lane(block) && !seen.contains(&home) {
+                seen.push(home);
+            }
+        }
+        for home in seen {
+            done = self.port.join(done, self.last_programs[home.index()]);
+        }
+        done
     }
 
     /// Erase a block.
@@ -359,6 +415,11 @@ impl<P: FlashPort> Flash<P> {
         self.nand.store_copy(from, to);
     }
 
+    /// The translation page at `ppn` holds these entries of the table.
+    pub(crate) fn store_table(&mut self, ppn: Ppn, entries: Vec<u32>) {
+        self.nand.store_table(ppn, entries);
+    }
+
     /// What `access` reads of its `index`-th unit came from `ppn`, or from nowhere: append its versions to `found`.
     #[inline]
     pub fn load(&self, ppn: Option<Ppn>, access: &Access<'_>, index: u32, found: &mut Vec<u32>) {
@@ -380,6 +441,10 @@ impl<P: FlashPort> Flash<P> {
         self.counts[Command::Program as usize].iter().sum::<u64>()
             + self.counts[Command::Copyback as usize].iter().sum::<u64>()
     }
+}
+
+fn last_programs<P: FlashPort>(moves: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {
+    vec![port.ready(); if moves && P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
 }
 
 #[cold]

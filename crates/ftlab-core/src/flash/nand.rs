@@ -5,16 +5,21 @@ use std::cell::Cell;
 use crate::access::UnitAccess;
 use crate::cause::{Cause, Command};
 use crate::error::{FlashResult, RunError};
+use crate::flash::cell::WordLines;
+use crate::flash::contents::Contents;
+use crate::flash::history::{Change, History};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table;
 
 /// Spare area of a mapping unit that was never written since its block was erased. Spare areas are kept as complements of
 /// logical units: memory as the system gives it is an erased drive.
 const UNWRITTEN: u32 = 0;
+/// Spare area of a page that the power has torn, and of those that it took with it.
+const UNREADABLE: u32 = 1;
 /// Spare area of a slot that was programmed without data: its page was not full.
-const PADDING: u32 = 1;
+const PADDING: u32 = 2;
 /// Spare area of the slots of a summary page.
-const METADATA: u32 = 2;
+const METADATA: u32 = 3;
 
 /// The state of a block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,27 +46,20 @@ pub struct NandArray {
     valid: Vec<u64>,
     blocks: Vec<Block>,
     openings: u32,
-    /// With verification: the version of each physical sector.
-    contents: Option<Vec<u32>>,
-    /// With verification: when each unit was programmed, in a count of programmed pages. Real spare areas have such a
-    /// number; it takes memory here that runs without power cuts need not spend.
-    orders: Option<Vec<u32>>,
-    programmed: u32,
+    /// With verification.
+    contents: Option<Contents>,
 }
 
 impl NandArray {
     /// Erased flash. With `verify`, it also holds what each sector contains.
     pub fn new(geometry: &Geometry, verify: bool) -> Self {
         let units = geometry.physical_units() as usize;
-        let contents = verify.then(|| table::zeros(units * geometry.sectors_per_unit as usize));
         Self {
             spare: table::zeros(units),
             valid: table::zeros(units.div_ceil(64)),
             blocks: table::zeros(geometry.blocks() as usize),
             openings: 0,
-            contents,
-            orders: verify.then(|| table::zeros(units)),
-            programmed: 0,
+            contents: verify.then(|| Contents::new(geometry)),
             geometry: geometry.clone(),
         }
     }
@@ -109,10 +107,16 @@ impl NandArray {
         (spare > METADATA).then_some(Lpn(!spare))
     }
 
-    /// When `ppn` was programmed: later programs have higher numbers. 0 without verification.
+    /// How new the data of `ppn` are: first by when they were programmed for the first time, then by when they came
+    /// here. Copies keep the first number. Both are 0 unless flash keeps its past.
     #[inline]
-    pub fn order(&self, ppn: Ppn) -> u32 {
-        self.orders.as_ref().map_or(0, |orders| orders[ppn.index()])
+    pub fn age(&self, ppn: Ppn) -> (u32, u32) {
+        self.contents.as_ref().map_or((0, 0), |contents| contents.age(ppn))
+    }
+
+    /// With verification: the entries of the table that the page at `ppn` holds, if it is a translation page.
+    pub(crate) fn table_at(&self, ppn: Ppn) -> Option<&[u32]> {
+        self.contents.as_ref()?.table(self.geometry.page_id(self.geometry.page_of(ppn)))
     }
 
     /// The power was cut: which data are live was known in memory only.
@@ -201,19 +205,36 @@ impl NandArray {
         out.truncate(start + count);
     }
 
-    /// Whether `page` was programmed since the last erase of its block.
+    /// Whether `page` was programmed since the last erase of its block, and can be read.
     #[inline]
     pub fn is_written(&self, page: PageAt) -> bool {
-        page.index < self.next_page(page.block) && self.spare[self.geometry.unit(page).index()] != UNWRITTEN
+        page.index < self.next_page(page.block) && self.spare[self.geometry.unit(page).index()] > UNREADABLE
+    }
+
+    /// Whether `page` was passed over: a later page of its block was programmed, and it was not.
+    pub(crate) fn is_skipped(&self, page: PageAt) -> bool {
+        self.spare[self.geometry.unit(page).index()] == UNWRITTEN
     }
 
     /// Check that `page` may be read.
     #[inline]
     pub(super) fn check_read(&self, page: PageAt, cause: Cause) -> FlashResult<()> {
         if !self.is_written(page) {
-            return Err(self.refuse(Command::Read, page, cause, "the page was never written"));
+            return self.check_unreadable(page, cause);
         }
         Ok(())
+    }
+
+    /// A mount tries every page.
+    #[cold]
+    fn check_unreadable(&self, page: PageAt, cause: Cause) -> FlashResult<()> {
+        let is_torn = page.index < self.next_page(page.block)
+            && self.spare[self.geometry.unit(page).index()] == UNREADABLE;
+        match (is_torn, cause) {
+            (true, Cause::Recovery) => Ok(()),
+            (true, _) => Err(self.refuse(Command::Read, page, cause, "the power has torn the page")),
+            (false, _) => Err(self.refuse(Command::Read, page, cause, "the page was never written")),
+        }
     }
 
     /// Program a page with `units` live logical units in its first slots; the other slots stay without data.
@@ -347,21 +368,122 @@ impl NandArray {
             let from = self.geometry.unit(PageAt { index: next, ..page }).index();
             self.spare[from..self.geometry.unit(page).index()].fill(UNWRITTEN);
         }
-        if self.orders.is_some() {
-            self.number_pages(page, count);
+        if self.contents.is_some() {
+            self.note_pages(page, count);
         }
         Ok(self.geometry.unit(page).index())
     }
 
-    /// With verification: say when pages were programmed.
-    fn number_pages(&mut self, page: PageAt, count: u32) {
-        let slots = self.geometry.slots_per_page as usize;
-        let first = self.geometry.unit(page).index();
-        let Some(orders) = &mut self.orders else { return };
-        for page in orders[first..first + count as usize * slots].chunks_mut(slots) {
-            self.programmed += 1;
-            page.fill(self.programmed);
+    /// With verification: pages are being programmed.
+    fn note_pages(&mut self, page: PageAt, count: u32) {
+        self.keep_changed();
+        let first = self.geometry.page_id(page);
+        if let Some(contents) = &mut self.contents {
+            contents.number(first, count);
+            if let Some(history) = &mut contents.history {
+                history.programmed(page, count);
+            }
         }
+    }
+
+    /// Keep what the last commands have left in their pages, while it is there.
+    fn keep_changed(&mut self) {
+        let Some(contents) = &mut self.contents else { return };
+        let Some(mut history) = contents.history.take() else { return };
+        for page in history.open_pages() {
+            let first = self.geometry.unit(page).index();
+            let slots = self.geometry.slots_per_page as usize;
+            let sequence = self.blocks[page.block.index()].sequence;
+            if let Some(held) = contents.of_page(self.geometry.page_id(page)) {
+                history.keep(sequence, &self.spare[first..first + slots], held);
+            }
+        }
+        contents.history = Some(history);
+    }
+
+    /// From here on, a mount will find what it needs: when pages were programmed, and what translation pages hold. This
+    /// takes 8 bytes for each mapping unit, and flash must be erased and made with verification.
+    pub fn keep_past(&mut self) {
+        if let Some(contents) = &mut self.contents {
+            contents.keep_past();
+        }
+    }
+
+    /// Whether [`keep_past`](Self::keep_past) was called.
+    pub fn keeps_past(&self) -> bool {
+        self.contents.as_ref().is_some_and(Contents::keeps_past)
+    }
+
+    /// Remember every change from now on, of flash that keeps its past.
+    pub(crate) fn start_history(&mut self) {
+        if let Some(contents) = &mut self.contents {
+            contents.history = Some(History::default());
+        }
+    }
+
+    /// Everything that has changed since [`start_history`](Self::start_history).
+    pub(crate) fn take_history(&mut self) -> History {
+        self.keep_changed();
+        self.contents.as_mut().and_then(|contents| contents.history.take()).unwrap_or_default()
+    }
+
+    /// Do the `index`-th change of `history` again, on the array that it was a change of. Which data are live is not known
+    /// then.
+    pub(crate) fn redo(&mut self, history: &History, index: usize) {
+        match history.change(index) {
+            Change::Erase(block) => {
+                let state = &mut self.blocks[block.index()];
+                state.next_page = 0;
+                state.erases += 1;
+            }
+            Change::Program(page) => {
+                self.skip_to(page);
+                let kept = history.kept(index, self.geometry.slots_per_page);
+                let first = self.geometry.unit(page).index();
+                self.spare[first..first + kept.spare.len()].copy_from_slice(kept.spare);
+                let state = &mut self.blocks[page.block.index()];
+                state.sequence = kept.sequence;
+                self.openings = self.openings.max(kept.sequence);
+                let id = self.geometry.page_id(page);
+                if let Some(contents) = &mut self.contents {
+                    contents.restore(id, &kept);
+                }
+            }
+        }
+    }
+
+    /// The power goes while `change` is done: a program leaves its page unreadable, and those of its word line that came
+    /// before; an erase the whole block.
+    pub(crate) fn tear(&mut self, change: Change, lines: &WordLines) {
+        let slots = self.geometry.slots_per_page as usize;
+        match change {
+            Change::Erase(block) => {
+                let first = self.geometry.first_unit(block).index();
+                self.spare[first..first + self.geometry.units_per_block() as usize].fill(UNREADABLE);
+                self.blocks[block.index()].next_page = self.geometry.pages_per_block() as u16;
+            }
+            Change::Program(page) => {
+                self.skip_to(page);
+                for index in lines.endangered(page.index).iter().map(|index| u32::from(*index)).chain([page.index])
+                {
+                    let first = self.geometry.unit(PageAt { index, ..page }).index();
+                    // What was skipped was not programmed.
+                    if index == page.index || self.spare[first] != UNWRITTEN {
+                        self.spare[first..first + slots].fill(UNREADABLE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `page` is the next to be programmed in its block, and is.
+    fn skip_to(&mut self, page: PageAt) {
+        let next = self.next_page(page.block);
+        if page.index > next {
+            let from = self.geometry.unit(PageAt { index: next, ..page }).index();
+            self.spare[from..self.geometry.unit(page).index()].fill(UNWRITTEN);
+        }
+        self.blocks[page.block.index()].next_page = page.index as u16 + 1;
     }
 
     /// Erase a block.
@@ -373,44 +495,42 @@ impl NandArray {
         }
         state.next_page = 0;
         state.erases += 1;
+        if self.contents.is_some() {
+            self.keep_changed();
+            if let Some(history) = self.contents.as_mut().and_then(|contents| contents.history.as_mut()) {
+                history.erased(block);
+            }
+        }
         Ok(())
     }
 
     /// With verification: what a write leaves in `ppn`. The sectors of `unit` hold its versions, the others what `merged`
     /// holds, or nothing.
     pub(super) fn store(&mut self, ppn: Ppn, unit: &UnitAccess<'_>, merged: Option<Ppn>) {
-        let per_unit = self.geometry.sectors_per_unit as usize;
-        let Some(contents) = &mut self.contents else { return };
-        let at = ppn.index() * per_unit;
-        match merged {
-            Some(old) => contents.copy_within(old.index() * per_unit..(old.index() + 1) * per_unit, at),
-            None => contents[at..at + per_unit].fill(0),
-        }
-        let mut versions = unit.versions;
-        for range in unit.ranges() {
-            let here;
-            (here, versions) = versions.split_at(range.len());
-            contents[at + range.start as usize..at + range.end as usize].copy_from_slice(here);
+        if let Some(contents) = &mut self.contents {
+            contents.store(ppn, unit, merged);
         }
     }
 
     /// With verification: `to` holds what `from` holds.
     #[inline]
     pub(super) fn store_copy(&mut self, from: Ppn, to: Ppn) {
-        let per_unit = self.geometry.sectors_per_unit as usize;
         if let Some(contents) = &mut self.contents {
-            contents
-                .copy_within(from.index() * per_unit..(from.index() + 1) * per_unit, to.index() * per_unit);
+            contents.store_copy(from, to);
+        }
+    }
+
+    /// With verification: the translation page at `ppn` holds these entries.
+    pub(super) fn store_table(&mut self, ppn: Ppn, entries: Vec<u32>) {
+        let page = self.geometry.page_id(self.geometry.page_of(ppn));
+        if let Some(contents) = &mut self.contents {
+            contents.store_table(page, entries);
         }
     }
 
     /// With verification: the versions of the sectors `range` of `ppn`.
     pub(super) fn load(&self, ppn: Ppn, range: std::ops::Range<u32>) -> &[u32] {
-        let at = ppn.index() * self.geometry.sectors_per_unit as usize;
-        match &self.contents {
-            Some(contents) => &contents[at + range.start as usize..at + range.end as usize],
-            None => &[],
-        }
+        self.contents.as_ref().map_or(&[], |contents| contents.load(ppn, range))
     }
 
     /// Whether sector versions are kept.

@@ -1,5 +1,8 @@
 //! The way to flash: the translation layer says *what* happens and *after what*; a port says *when*.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::cause::{Cause, Command};
 use crate::flash::cell::PageClass;
 use crate::geometry::PageId;
@@ -215,6 +218,30 @@ impl FlashPort for RecordingPort {
         let waits = self.set(after);
         self.commands.push((submission, waits));
         self.add(vec![self.commands.len() - 1])
+    }
+}
+
+/// Numbers commands in the order of their submission, and keeps no time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NumberingPort {
+    /// Commands so far, for those who listen.
+    pub(crate) commands: Arc<AtomicU64>,
+    /// The numbers of those that change the array, from 0.
+    pub(crate) changes: Vec<u64>,
+}
+
+impl FlashPort for NumberingPort {
+    type Ticket = ();
+
+    fn ready(&self) {}
+
+    fn join(&mut self, (): (), (): ()) {}
+
+    fn submit(&mut self, submission: Submission, (): ()) {
+        let number = self.commands.fetch_add(1, Ordering::Relaxed);
+        if submission.command() != Command::Read {
+            self.changes.push(number);
+        }
     }
 }
 

@@ -119,7 +119,7 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
         self.versions.clear();
         match op {
             Op::Write => {
-                shadow.write(range, &mut self.versions);
+                shadow.write(range, access.group.id, &mut self.versions);
                 let access = Access { versions: &self.versions, ..*access };
                 self.top.write(&mut self.flash, &access, after)
             }
@@ -134,7 +134,7 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
                 for index in 0..access.units {
                     if access.sectors_of(index, per_unit) == per_unit {
                         let start = u64::from(access.lpn_at(index).0) * u64::from(per_unit);
-                        shadow.trim(start..start + u64::from(per_unit));
+                        shadow.trim(start..start + u64::from(per_unit), access.group.id);
                     }
                 }
                 self.top.trim(&mut self.flash, access, after)
@@ -159,7 +159,7 @@ impl<F: Ftl<CountingPort>> Drive<F, CountingPort> {
     /// Write every logical page once, block after block.
     pub(crate) fn fill_blocks(&mut self, cause: Cause) -> FlashResult<()> {
         if let Some(shadow) = &mut self.shadow {
-            shadow.write(0..shadow.sectors(), &mut self.versions);
+            shadow.write(0..shadow.sectors(), 0, &mut self.versions);
         }
         self.top.fill_blocks(&mut self.flash, cause, &self.versions)
     }

@@ -3,7 +3,7 @@
 use crate::access::Access;
 use crate::config::{DeviceConfig, Stop};
 use crate::error::{FlashResult, RunError};
-use crate::flash::port::CountingPort;
+use crate::flash::port::FlashPort;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
 use crate::host::run_metrics::RunMetrics;
@@ -29,7 +29,7 @@ pub(crate) trait Driven {
     fn sample(&self, totals: &mut Totals);
 }
 
-impl<L: Layer<CountingPort>> Driven for Drive<L, CountingPort> {
+impl<L: Layer<P>, P: FlashPort<Ticket = ()>> Driven for Drive<L, P> {
     #[inline(always)]
     fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
         Drive::look_ahead(self, admission, splitter);

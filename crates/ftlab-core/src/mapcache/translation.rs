@@ -335,10 +335,10 @@ impl Translation {
         first..(first + self.layout.entries()).min(self.layout.blocks())
     }
 
-    /// A translation page was written: flash holds every entry of it that is not newer in memory. Those of the page table
-    /// that are not looked at stay what they were.
-    pub(crate) fn written(&mut self, tpn: u32, table: &[u32]) {
-        let Some(mut persisted) = self.persisted.take() else { return };
+    /// A translation page is written: flash holds every entry of it that is not newer in memory. Those of the page table
+    /// that are not looked at stay what they were. With verification, returns what it holds.
+    pub(crate) fn written(&mut self, tpn: u32, table: &[u32]) -> Option<&[u32]> {
+        let mut persisted = self.persisted.take()?;
         if tpn < self.layout.pages() {
             for lpn in (self.layout.first(tpn).0..=self.layout.last(tpn).0).map(Lpn) {
                 if !self.cache.is_dirty(lpn) && self.block_of(lpn).is_none() {
@@ -353,11 +353,25 @@ impl Translation {
             }
         }
         self.persisted = Some(persisted);
+        self.held(tpn).map(|held| &*held)
     }
 
-    /// After a power cut: flash holds what it held.
-    pub(crate) fn inherit(&mut self, before: Self) {
-        self.persisted = before.persisted;
+    /// With verification: what a translation page in flash holds.
+    fn held(&mut self, tpn: u32) -> Option<&mut [u32]> {
+        if tpn < self.layout.pages() {
+            let entries = self.layout.first(tpn).index()..=self.layout.last(tpn).index();
+            Some(&mut self.persisted.as_mut()?.units[entries])
+        } else {
+            let blocks = self.blocks_in(tpn);
+            Some(&mut self.persisted.as_mut()?.blocks[blocks.start as usize..blocks.end as usize])
+        }
+    }
+
+    /// A mount has found what a translation page holds.
+    pub(crate) fn found(&mut self, tpn: u32, entries: &[u32]) {
+        if let Some(held) = self.held(tpn) {
+            held.copy_from_slice(entries);
+        }
     }
 
     /// After a power cut: translation pages that do not say what `table` says have to be written. No block is block-mapped.

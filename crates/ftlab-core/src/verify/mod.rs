@@ -4,6 +4,18 @@ use std::ops::Range;
 
 use crate::metrics::summary::VerifySummary;
 
+/// A write or a trim of the host, in the order in which the drive took them up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The group of its access: the request.
+    pub(crate) group: u32,
+    /// Logical sectors.
+    pub(crate) sectors: Range<u64>,
+    /// The version that a write gives them; for a trim, that of the last write before it.
+    pub(crate) version: u32,
+    pub(crate) is_trim: bool,
+}
+
 /// The newest version of each logical sector, as the host knows it; 0 for a sector that holds nothing.
 ///
 /// It knows nothing of flash: what a read brings is compared with it sector by sector.
@@ -12,12 +24,14 @@ pub struct ShadowStore {
     newest: Vec<u32>,
     version: u32,
     counts: VerifySummary,
+    /// Everything asked for since somebody wanted to know.
+    asked: Option<Vec<Asked>>,
 }
 
 impl ShadowStore {
     /// A drive of `sectors` sectors that hold nothing.
     pub fn new(sectors: u64) -> Self {
-        Self { newest: vec![0; sectors as usize], version: 0, counts: VerifySummary::default() }
+        Self { newest: vec![0; sectors as usize], version: 0, counts: VerifySummary::default(), asked: None }
     }
 
     /// Sectors of the drive.
@@ -25,18 +39,35 @@ impl ShadowStore {
         self.newest.len() as u64
     }
 
-    /// The host writes `sectors`: their versions go to `versions`, one for each.
-    pub fn write(&mut self, sectors: Range<u64>, versions: &mut Vec<u32>) {
+    /// Remember what is asked for from now on. Returns the newest versions so far, and the last of them.
+    pub(crate) fn keep_asked(&mut self) -> (Vec<u32>, u32) {
+        self.asked = Some(Vec::new());
+        (self.newest.clone(), self.version)
+    }
+
+    /// What was asked for since [`keep_asked`](Self::keep_asked).
+    pub(crate) fn take_asked(&mut self) -> Vec<Asked> {
+        self.asked.take().unwrap_or_default()
+    }
+
+    /// The host writes `sectors` in `group`: their versions go to `versions`, one for each.
+    pub fn write(&mut self, sectors: Range<u64>, group: u32, versions: &mut Vec<u32>) {
         // 0 means that there is nothing: the count skips it when it wraps.
         self.version = self.version.wrapping_add(1).max(1);
+        if let Some(asked) = &mut self.asked {
+            asked.push(Asked { group, sectors: sectors.clone(), version: self.version, is_trim: false });
+        }
         let newest = &mut self.newest[sectors.start as usize..sectors.end as usize];
         newest.fill(self.version);
         versions.clear();
         versions.extend_from_slice(newest);
     }
 
-    /// The host gives up `sectors`.
-    pub fn trim(&mut self, sectors: Range<u64>) {
+    /// The host gives up `sectors` in `group`.
+    pub fn trim(&mut self, sectors: Range<u64>, group: u32) {
+        if let Some(asked) = &mut self.asked {
+            asked.push(Asked { group, sectors: sectors.clone(), version: self.version, is_trim: true });
+        }
         self.newest[sectors.start as usize..sectors.end as usize].fill(0);
     }
 

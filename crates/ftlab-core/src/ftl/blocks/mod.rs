@@ -58,8 +58,8 @@ pub enum Data<'a> {
         /// The page that all of them fill: it is copied inside its plane. Otherwise they have been read.
         copyback: Option<PageAt>,
     },
-    /// Metadata that are not the host's.
-    Table,
+    /// A translation page; with verification, the entries that it holds.
+    Table(Option<&'a [u32]>),
 }
 
 /// A page to be appended.
@@ -217,8 +217,11 @@ impl<V: VictimPolicy> Blocks<V> {
             match (data, old) {
                 (Data::Written(access), old) => flash.store(Ppn(first + index), access, index, *old),
                 (Data::Copies { .. }, Some(old)) => flash.store_copy(*old, Ppn(first + index)),
-                (Data::Copies { .. }, None) | (Data::Table, _) => {}
+                (Data::Copies { .. }, None) | (Data::Table(_), _) => {}
             }
+        }
+        if let Data::Table(Some(entries)) = data {
+            flash.store_table(Ppn(first), entries.to_vec());
         }
         // Sealed before the old data become stale: they may be in the same block.
         if page.index + 1 == self.geometry.data_pages_per_block {

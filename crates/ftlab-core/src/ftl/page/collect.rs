@@ -145,6 +145,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             copied = flash.port.join(copied, done);
         }
         self.survivors = survivors;
+        let superseded = flash.superseded(victim, &self.table.map);
+        copied = flash.port.join(copied, superseded);
         self.blocks.erase(flash, victim, cause, copied)
     }
 

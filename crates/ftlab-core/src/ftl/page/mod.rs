@@ -577,8 +577,8 @@ impl<
         Ok(())
     }
 
-    fn mount(self, config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self> {
-        self.mounted(config, seed, flash)
+    fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self> {
+        Self::mounted(config, seed, flash)
     }
 
     fn most_free_blocks(&self) -> u32 {

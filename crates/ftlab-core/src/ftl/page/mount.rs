@@ -1,11 +1,13 @@
 //! After a power cut: what a drive finds out from the spare areas of its flash.
 
-use super::PageFtl;
-use super::table::{PageTable, UNMAPPED};
+use super::{PageFtl, lost};
+use super::table::UNMAPPED;
+use super::translate::unit_of_translation;
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
+use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::gc::policy::VictimPolicy;
@@ -20,41 +22,55 @@ impl<
     const CACHED: bool,
 > PageFtl<V, L, T, CACHED>
 {
-    /// Start again after a power cut, from what flash holds. `self` is what was in memory. Only its configuration is
-    /// used, and what translation pages hold, which is kept there instead of in the array.
+    /// Start again after a power cut, from what flash holds.
     ///
-    /// The spare area of every programmed page is read, with cause `recovery`; of several pages of a unit, the one that was
-    /// programmed last has its data. Blocks that were being filled are filled on. Translation pages that do not have what
-    /// is found are written again. Trims are not in flash: what was trimmed may come back.
+    /// Every programmed page is read, with cause `recovery`. Of several places of a unit, the one has its data that was
+    /// written last, whatever was copied later. Pages that the power has torn say nothing. Blocks that were being filled
+    /// are filled on. Translation pages are read, and those written again that do not have what is found. Trims are not in
+    /// flash: what was trimmed may come back.
     ///
     /// # Errors
-    /// When flash was made without verification, and so does not know in which order it was programmed; and as a write.
+    /// When flash does not keep its past, and as a write.
     pub(super) fn mounted<P: FlashPort<Ticket = T>>(
-        self,
         config: &DeviceConfig,
         seed: u64,
         flash: &mut Flash<P>,
     ) -> FlashResult<Self> {
-        if !flash.nand.verifies() {
-            let text = "a mount needs the order in which pages were programmed, which flash keeps with verification only";
+        if !flash.nand.keeps_past() {
+            let text = "a mount needs the order in which pages were programmed, which flash keeps when it was asked to";
             return Err(Box::new(RunError::Rule(text.into())));
         }
-        let mut new = Self::new(config, &self.geometry, seed, true, &flash.interrupt);
+        let geometry = flash.geometry().clone();
+        let mut new = Self::new(config, &geometry, seed, true, &flash.interrupt);
         flash.check_interrupt()?;
         new.table = new.table.with_port(&flash.port);
-        if let (Some(new), Some(old)) = (&mut new.table.translation, self.table.translation) {
-            new.inherit(old);
-        }
         new.find_data(flash)?;
         for plane in (0..new.geometry.planes()).map(PlaneId) {
             new.find_blocks(flash, plane)?;
         }
-        let PageTable { map, translation, .. } = &mut new.table;
-        if let Some(translation) = translation {
-            translation.find_outdated(&map[..new.geometry.logical_units as usize]);
-        }
+        new.find_table(flash)?;
         new.settle(flash)?;
         Ok(new)
+    }
+
+    /// What translation pages hold, and which of them do not say what was found.
+    fn find_table<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+        let Some(translation) = &mut self.table.translation else { return Ok(()) };
+        let ready = flash.port.ready();
+        let sectors = self.geometry.sectors_per_unit * self.geometry.slots_per_page;
+        for tpn in 0..translation.layout.all_pages() {
+            let entry = self.table.map[unit_of_translation(&self.geometry, tpn).index()];
+            if entry == UNMAPPED {
+                continue;
+            }
+            flash.check_interrupt()?;
+            flash.read(self.geometry.page_of(Ppn(entry)), sectors, Cause::Recovery, ready)?;
+            if let Some(entries) = flash.nand.table_at(Ppn(entry)) {
+                translation.found(tpn, entries);
+            }
+        }
+        translation.find_outdated(&self.table.map[..self.geometry.logical_units as usize]);
+        Ok(())
     }
 
     /// Where every unit is, by the spare areas.
@@ -65,7 +81,7 @@ impl<
             flash.check_interrupt()?;
             for index in 0..flash.nand.next_page(block) {
                 let page = PageAt { block, index };
-                if !flash.nand.is_written(page) {
+                if flash.nand.is_skipped(page) {
                     continue;
                 }
                 flash.read(page, 0, Cause::Recovery, ready)?;
@@ -76,7 +92,7 @@ impl<
                         self.map_blocks[block.index()] = true;
                     }
                     let known = self.lookup(lpn);
-                    if known.is_none_or(|known| flash.nand.order(known) < flash.nand.order(ppn)) {
+                    if known.is_none_or(|known| flash.nand.age(known) < flash.nand.age(ppn)) {
                         self.table.map[lpn.index()] = ppn.0;
                     }
                 }
@@ -135,7 +151,8 @@ impl<
         Ok(())
     }
 
-    /// The power went while the last free block of `plane` was taking copies: what was left of their victim fits there still.
+    /// The power went while the last free block of `plane` was taking copies. What was left of their victim fits there
+    /// still, or the copies are given up: the victim has all of them.
     fn finish_collection<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
@@ -154,8 +171,47 @@ impl<
         let victim = blocks.filter(fits).min_by_key(|block| flash.nand.valid_units(*block));
         if let Some((victim, slot)) = victim.map(|victim| (victim, slot_for(victim))) {
             self.blocks.victims.remove(victim, flash.nand.valid_units(victim));
-            self.empty_block(flash, plane, victim, slot, Cause::Recovery)?;
+            return self.empty_block(flash, plane, victim, slot, Cause::Recovery);
+        }
+        for slot in 0..self.blocks.slots() {
+            let Some(block) = self.blocks.opened(plane, slot) else { continue };
+            if let Some(sources) = self.sources(&flash.nand, block) {
+                for (copy, source) in sources {
+                    let lpn = flash.nand.lpn(copy).ok_or_else(|| lost(copy))?;
+                    self.table.map[lpn.index()] = source.0;
+                    flash.nand.revive(source);
+                    flash.nand.invalidate(copy)?;
+                    let home = self.geometry.block_of(source);
+                    self.blocks.victims.remove(home, flash.nand.valid_units(home) - 1);
+                    self.blocks.victims.on_seal(home, flash.nand.valid_units(home));
+                }
+                self.blocks.set_opened(plane, slot, None);
+                let ready = flash.port.ready();
+                return self.blocks.erase(flash, block, Cause::Recovery, ready);
+            }
         }
         Ok(())
+    }
+
+    /// For each live unit of `block`, a full block that still has what it is a copy of; `None` unless all have one.
+    fn sources(&self, nand: &NandArray, block: BlockId) -> Option<Vec<(Ppn, Ppn)>> {
+        let mut live = Vec::new();
+        nand.collect_valid(block, &mut live, |_| {});
+        let plane = self.geometry.plane_of(block);
+        let others = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let others: Vec<BlockId> =
+            others.filter(|other| *other != block && self.blocks.is_full(nand, *other)).collect();
+        let same = |copy: Ppn, ppn: Ppn| {
+            nand.lpn(ppn) == nand.lpn(copy)
+                && nand.age(ppn).0 == nand.age(copy).0
+                && nand.is_written(self.geometry.page_of(ppn))
+        };
+        let source_of = |copy: Ppn| {
+            others.iter().find_map(|other| {
+                let first = self.geometry.first_unit(*other).0;
+                (first..first + self.geometry.units_per_block()).map(Ppn).find(|ppn| same(copy, *ppn))
+            })
+        };
+        live.iter().map(|copy| Some((*copy, source_of(*copy)?))).collect()
     }
 }

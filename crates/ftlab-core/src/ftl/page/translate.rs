@@ -1,6 +1,7 @@
 //! The table in flash: lookups through the mapping cache, and reading and writing of translation pages.
 
 use super::PageFtl;
+use super::table::PageTable;
 use crate::access::Access;
 use crate::cause::Cause;
 use crate::error::FlashResult;
@@ -9,9 +10,14 @@ use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::blocks::{Append, Data, MAX_SLOTS, Place};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::{OpenSlot, Placement};
-use crate::geometry::{BlockId, Lpn, PageAt, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::mapcache::cache::{Intent, Lookup, MapOp};
 use crate::mapcache::translation::Translation;
+
+/// The first unit of a translation page, among all units.
+pub(super) fn unit_of_translation(geometry: &Geometry, tpn: u32) -> Lpn {
+    Lpn(geometry.logical_units + tpn * geometry.slots_per_page)
+}
 
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     /// Where translation pages are written.
@@ -24,9 +30,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         CACHED && self.map_blocks[block.index()]
     }
 
-    /// The first unit of a translation page, among all units.
     fn unit_of_translation(&self, tpn: u32) -> Lpn {
-        Lpn(self.geometry.logical_units + tpn * self.geometry.slots_per_page)
+        unit_of_translation(&self.geometry, tpn)
     }
 
     /// Look up the entries of an access's units. The ticket is that of the moment when they are known.
@@ -120,7 +125,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     }
 
     /// Read the unit that was taken for `actual`. Spare areas name the units of their own block: when the prediction left
-    /// it, its page nearest to the prediction is read as well. A page that was never written has nothing to say.
+    /// it, its page nearest to the prediction is read as well. A page that was never
+    /// written, or that the power has torn, has nothing to say.
     #[cold]
     fn probe<P: FlashPort<Ticket = T>>(
         &mut self,
@@ -138,7 +144,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let mut page =
             if tried { self.geometry.page_of(predicted) } else { PageAt { block: home, index: edge } };
         loop {
-            if page.index < flash.nand.next_page(page.block) {
+            if flash.nand.is_written(page) {
                 done = flash.read(page, self.geometry.sectors_per_unit, Cause::Map, done)?;
             }
             if !tried || page.block == home {
@@ -199,13 +205,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             places[at as usize] = old.map(|old| Ppn(old.0 + at));
         }
         let (units, old) = (&units[..slots as usize], &places[..slots as usize]);
-        let append = Append { place, units, old, data: Data::Table, cause: Cause::Map };
-        let done = self.blocks.append(flash, &append, &mut self.table.map, after, |_, _, _| {})?;
-        if let Some(translation) = &mut self.table.translation {
-            translation.counts.flash_programs += 1;
-            translation.written(tpn, &self.table.map);
-        }
-        Ok(done)
+        let PageTable { map, translation, .. } = &mut self.table;
+        let Some(translation) = translation else { return Ok(after) };
+        translation.counts.flash_programs += 1;
+        let entries = translation.written(tpn, map);
+        let append = Append { place, units, old, data: Data::Table(entries), cause: Cause::Map };
+        self.blocks.append(flash, &append, map, after, |_, _, _| {})
     }
 
     /// Write the translation pages of moved data whose entries are not in memory.

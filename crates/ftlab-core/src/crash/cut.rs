@@ -1,0 +1,360 @@
+//! One cut: flash as it stood, a mount, an audit, and going on.
+
+use crate::access::Access;
+use crate::cause::{CommandCounts, Command};
+use crate::config::DeviceConfig;
+use crate::crash::promises::{Promises, Verdict};
+use crate::crash::record::Recording;
+use crate::error::RunError;
+use crate::flash::Flash;
+use crate::flash::cell::{WordLines, page_classes};
+use crate::flash::clock::Clock;
+use crate::flash::event_port::EventPort;
+use crate::flash::nand::NandArray;
+use crate::flash::port::{CountingPort, FlashPort, NumberingPort};
+use crate::ftl::{self, FtlVisitor};
+use crate::geometry::Lpn;
+use crate::layer::Ftl;
+use crate::rng::Rng;
+use crate::run::RunControl;
+use crate::time::Time;
+
+/// Units that a drive takes after each mount.
+const GOES_ON: u32 = 8;
+
+/// Most losses of a cut that are told one by one.
+const MOST_TOLD: usize = 16;
+
+/// Commands of a mount, all with cause `recovery` or those of the collections that it needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MountCost {
+    /// Pages read.
+    pub reads: u64,
+    /// Pages programmed, copies inside a plane included.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+/// What is wrong with a sector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossKind {
+    /// A completed write is gone: what is found is older, or nothing.
+    Lost,
+    /// What is found was never written to this sector.
+    Foreign,
+}
+
+/// A promise that a cut broke.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// What is wrong.
+    pub kind: LossKind,
+    /// Logical sector.
+    pub sector: u64,
+    /// The version found; 0 for nothing.
+    pub found: u32,
+    /// The version promised.
+    pub promised: u32,
+    /// The request that promised it; `None` for what the drive held before the run.
+    pub request: Option<u64>,
+}
+
+/// What came of one cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Which of the points of the recording.
+    pub point: u64,
+    /// When: the number of the command that it interrupts, or picoseconds.
+    pub at: u64,
+    /// With nested cuts: the command of the recovery that the second one interrupts.
+    pub nested_at: Option<u64>,
+    /// Programs and erases under way.
+    pub torn: u32,
+    /// Sectors whose promised data are gone, or that hold data of others.
+    pub lost_sectors: u64,
+    /// Sectors that had been trimmed, and hold the data of the last write before that again.
+    pub untrimmed_sectors: u64,
+    /// The same with data older than the last write.
+    pub untrimmed_older_sectors: u64,
+    /// What the mount took.
+    pub mount: MountCost,
+    /// Why the drive could not be mounted, did not hold together, or did not go on.
+    pub failure: Option<String>,
+}
+
+impl Cut {
+    /// Whether every promise was kept, and the drive goes on.
+    pub fn is_survived(&self) -> bool {
+        self.lost_sectors == 0 && self.failure.is_none()
+    }
+}
+
+/// A cut, and the first of the promises that it broke.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Examined {
+    /// What came of it.
+    pub cut: Cut,
+    /// At most sixteen.
+    pub losses: Vec<Loss>,
+}
+
+/// Flash as it stands at a moment that moves forward.
+struct Moving<'r> {
+    recording: &'r Recording,
+    lines: WordLines,
+    nand: NandArray,
+    /// Changes of `by_end` that have ended.
+    ended: usize,
+    /// The first change of each lane that has not.
+    next: Vec<usize>,
+}
+
+impl<'r> Moving<'r> {
+    fn new(recording: &'r Recording) -> Self {
+        Self {
+            lines: word_lines(&recording.config),
+            nand: recording.before.clone(),
+            ended: 0,
+            next: vec![0; recording.lanes.len()],
+            recording,
+        }
+    }
+
+    /// Go on to `moment`, and cut the power there: flash as it is then, and how many commands were under way.
+    fn cut_at(&mut self, moment: u64) -> (NandArray, u32) {
+        let Recording { history, spans, by_end, lanes, .. } = self.recording;
+        while let Some(index) = by_end.get(self.ended).filter(|index| spans[**index as usize].end <= moment) {
+            self.nand.redo(history, *index as usize);
+            self.ended += 1;
+        }
+        let (mut nand, mut torn) = (self.nand.clone(), 0);
+        for (lane, next) in lanes.iter().zip(&mut self.next) {
+            while lane.get(*next).is_some_and(|index| spans[*index as usize].end <= moment) {
+                *next += 1;
+            }
+            if let Some(index) = lane.get(*next).filter(|index| spans[**index as usize].start < moment) {
+                nand.tear(history.change(*index as usize), &self.lines);
+                torn += 1;
+            }
+        }
+        (nand, torn)
+    }
+}
+
+fn word_lines(config: &DeviceConfig) -> WordLines {
+    let pages = config.geometry.pages_per_block;
+    let classes = page_classes(config.cell.kind.kind(), config.cell.page_order(), pages);
+    WordLines::new(&classes.unwrap_or_default())
+}
+
+/// Examines cuts, as soon as the translation layer is known.
+struct Examine<'a, 'r, I> {
+    recording: &'r Recording,
+    points: I,
+    control: &'a RunControl,
+    out: &'a mut dyn FnMut(Examined),
+}
+
+pub(super) fn examine(
+    recording: &Recording,
+    points: impl Iterator<Item = u64>,
+    control: &RunControl,
+    out: &mut dyn FnMut(Examined),
+) -> Result<(), RunError> {
+    let Recording { config, options, .. } = recording;
+    let examine = Examine { recording, points, control, out };
+    ftl::build(config, &config.to_geometry(), options.seed, true, examine)
+}
+
+impl<I: Iterator<Item = u64>> FtlVisitor for Examine<'_, '_, I> {
+    type Output = Result<(), RunError>;
+
+    fn visit<F: Ftl<CountingPort>>(self, _: F) -> Self::Output {
+        let Examine { recording, points, control, out } = self;
+        let mut moving = Moving::new(recording);
+        let mut promises = Promises::new(recording);
+        for point in points {
+            if control.is_cancelled() {
+                return Err(RunError::Interrupted);
+            }
+            let moment = recording.moments[point as usize];
+            let (nand, torn) = moving.cut_at(moment);
+            promises.move_to(moment);
+            let at = if recording.is_timed() { moment } else { moment / 2 };
+            let cut = Cut { point, at, torn, ..Cut::default() };
+            let nested = recording.options.nested;
+            if nested > 0 {
+                for (nested_at, nand) in second_cuts::<F>(recording, &nand, &moving.lines, nested) {
+                    let cut = Cut { nested_at: Some(nested_at), ..cut.clone() };
+                    out(look::<F>(recording, nand, &promises, cut));
+                }
+            }
+            out(look::<F>(recording, nand, &promises, cut));
+        }
+        Ok(())
+    }
+}
+
+impl Recording {
+    fn is_timed(&self) -> bool {
+        self.options.at == super::CutAt::Time
+    }
+
+    /// The drive of this recording whose flash holds `nand`.
+    fn flash<P: FlashPort>(&self, nand: NandArray, port: P) -> Flash<P> {
+        Flash::around(&self.config, nand, port)
+    }
+}
+
+/// Flash as it stands when the power is cut again during the recovery of `nand`, at `count` of its commands.
+fn second_cuts<F: Ftl<CountingPort>>(
+    recording: &Recording,
+    nand: &NandArray,
+    lines: &WordLines,
+    count: u32,
+) -> Vec<(u64, NandArray)> {
+    let mut flash = recording.flash(nand.clone(), NumberingPort::default());
+    flash.nand.start_history();
+    // A mount that fails is told by the first cut.
+    if F::On::<NumberingPort>::mount(&recording.config, recording.options.seed, &mut flash).is_err() {
+        return Vec::new();
+    }
+    let (history, numbers) = (flash.nand.take_history(), flash.port.changes);
+    // Only what changes flash can do harm.
+    let changes = numbers.len() as u64;
+    let mut state = nand.clone();
+    let mut done = 0;
+    let at = (0..u64::from(count).min(changes)).map(|at| (at * changes / u64::from(count).min(changes)) as usize);
+    at.map(|at| {
+        while done < at {
+            state.redo(&history, done);
+            done += 1;
+        }
+        let mut torn = state.clone();
+        torn.tear(history.change(at), lines);
+        (numbers[at], torn)
+    })
+    .collect()
+}
+
+fn cost(counts: &CommandCounts) -> MountCost {
+    let of = |command: Command| counts[command as usize].iter().sum::<u64>();
+    MountCost {
+        reads: of(Command::Read),
+        programs: of(Command::Program) + of(Command::Copyback),
+        erases: of(Command::Erase),
+    }
+}
+
+/// Mount, read every sector, recount, and go on.
+fn look<F: Ftl<CountingPort>>(
+    recording: &Recording,
+    nand: NandArray,
+    promises: &Promises<'_>,
+    cut: Cut,
+) -> Examined {
+    let mut examined = Examined { cut, losses: Vec::new() };
+    let mut flash = recording.flash(nand, CountingPort);
+    let mounted = F::mount(&recording.config, recording.options.seed, &mut flash);
+    examined.cut.mount = cost(&flash.counts);
+    let result = mounted.map_err(|error| format!("mount: {error}")).and_then(|mut ftl| {
+        let held = audit(&mut ftl, &mut flash, promises, &mut examined)?;
+        ftl.verify(&flash.nand).map_err(|text| format!("after the mount: {text}"))?;
+        go_on(recording, &mut ftl, &mut flash, held, examined.cut.point)
+    });
+    examined.cut.failure = result.err();
+    examined
+}
+
+/// Read every sector; returns what each holds.
+fn audit<F: Ftl<CountingPort>>(
+    ftl: &mut F,
+    flash: &mut Flash<CountingPort>,
+    promises: &Promises<'_>,
+    examined: &mut Examined,
+) -> Result<Vec<u32>, String> {
+    let (units, per_unit) = (flash.geometry().logical_units, flash.geometry().sectors_per_unit);
+    let mut held = Vec::with_capacity(units as usize * per_unit as usize);
+    for lpn in (0..units).map(Lpn) {
+        let access = Access::span(lpn, 1, 0, per_unit);
+        ftl.read(flash, &access, &mut held, ()).map_err(|error| format!("reading unit {}: {error}", lpn.0))?;
+    }
+    for (sector, found) in held.iter().enumerate() {
+        let (kind, promised) = match promises.see(sector, *found) {
+            Verdict::Kept => continue,
+            Verdict::Untrimmed { is_older } => {
+                let count = if is_older {
+                    &mut examined.cut.untrimmed_older_sectors
+                } else {
+                    &mut examined.cut.untrimmed_sectors
+                };
+                *count += 1;
+                continue;
+            }
+            Verdict::Lost { promised } => (LossKind::Lost, promised),
+            Verdict::Foreign => (LossKind::Foreign, 0),
+        };
+        examined.cut.lost_sectors += 1;
+        if examined.losses.len() < MOST_TOLD {
+            let request = promises.promised_by(promised);
+            examined.losses.push(Loss { kind, sector: sector as u64, found: *found, promised, request });
+        }
+    }
+    Ok(held)
+}
+
+/// Write some units, and find them and their neighbours as they should be.
+fn go_on<F: Ftl<CountingPort>>(
+    recording: &Recording,
+    ftl: &mut F,
+    flash: &mut Flash<CountingPort>,
+    mut held: Vec<u32>,
+    point: u64,
+) -> Result<(), String> {
+    let (units, per_unit) = (flash.geometry().logical_units, flash.geometry().sectors_per_unit);
+    let mut rng = Rng::new(recording.options.seed.wrapping_add(point), "crash");
+    let newest = recording.asked.last().map_or(recording.last_version, |asked| asked.version);
+    for count in 1..=GOES_ON {
+        let lpn = Lpn(rng.below(units.into()) as u32);
+        let range = lpn.index() * per_unit as usize..(lpn.index() + 1) * per_unit as usize;
+        held[range.clone()].fill(newest.wrapping_add(count).max(1));
+        let access = Access { versions: &held[range], ..Access::span(lpn, 1, 0, per_unit) };
+        ftl.write(flash, &access, ()).map_err(|error| format!("going on: {error}"))?;
+    }
+    let mut found = Vec::with_capacity(held.len());
+    for lpn in (0..units).map(Lpn) {
+        let access = Access::span(lpn, 1, 0, per_unit);
+        ftl.read(flash, &access, &mut found, ()).map_err(|error| format!("going on: {error}"))?;
+    }
+    if let Some(sector) = found.iter().zip(&held).position(|(found, held)| found != held) {
+        let (found, held) = (found[sector], held[sector]);
+        return Err(format!("going on: sector {sector} holds version {found} instead of {held}"));
+    }
+    ftl.verify(&flash.nand).map_err(|text| format!("going on: {text}"))
+}
+
+struct MountOnClock<'r> {
+    recording: &'r Recording,
+    nand: NandArray,
+}
+
+impl FtlVisitor for MountOnClock<'_> {
+    type Output = Result<u64, RunError>;
+
+    fn visit<F: Ftl<CountingPort>>(self, _: F) -> Self::Output {
+        let Recording { config, options, .. } = self.recording;
+        let port = EventPort::new(config, &config.to_geometry(), false);
+        let mut flash = self.recording.flash(self.nand, port);
+        F::On::<EventPort>::mount(config, options.seed, &mut flash).map_err(|error| *error)?;
+        while flash.port.step_before(Time::NEVER).is_some() {}
+        Ok(flash.port.idle_from().as_ns())
+    }
+}
+
+pub(super) fn mount_ns(recording: &Recording, point: u64) -> Result<u64, RunError> {
+    let Recording { config, options, .. } = recording;
+    let (nand, _) = Moving::new(recording).cut_at(recording.moments[point as usize]);
+    let mount = MountOnClock { recording, nand };
+    ftl::build(config, &config.to_geometry(), options.seed, true, mount)
+}

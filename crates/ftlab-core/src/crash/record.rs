@@ -1,0 +1,269 @@
+//! A run that is recorded: everything that commands change, and everything that the host was told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cause::Command;
+use crate::config::{DeviceConfig, Model};
+use crate::crash::{CrashOptions, CutAt};
+use crate::error::{RunError, refuse};
+use crate::flash::Flash;
+use crate::flash::event_port::EventPort;
+use crate::flash::history::{Change, History};
+use crate::flash::nand::NandArray;
+use crate::flash::port::{CountingPort, NumberingPort};
+use crate::ftl::{self, FtlVisitor};
+use crate::geometry::{BlockId, Geometry};
+use crate::host::admission::Admission;
+use crate::host::request::SourceFactory;
+use crate::host::run_metrics::{RunMetrics, audited, measured};
+use crate::host::split::Splitter;
+use crate::host::{Drive, precondition, timed, untimed};
+use crate::interrupt::Interrupt;
+use crate::layer::{Bare, Ftl};
+use crate::metrics::summary::Summary;
+use crate::metrics::{CommandRecord, Observer, RequestRecord};
+use crate::run::{RunControl, RunOptions};
+use crate::verify::{Asked, ShadowStore};
+
+/// When a change never happened.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// From when until when something lasts: picoseconds, or twice the number of a command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// A run, and flash as it was before it.
+#[derive(Debug)]
+pub struct Recording {
+    pub(super) config: DeviceConfig,
+    pub(super) options: CrashOptions,
+    /// Flash before the first request.
+    pub(super) before: NandArray,
+    pub(super) history: History,
+    /// When each change was done.
+    pub(super) spans: Vec<Span>,
+    /// Changes in the order in which they ended.
+    pub(super) by_end: Vec<u32>,
+    /// Changes of each lane, in their order.
+    pub(super) lanes: Vec<Vec<u32>>,
+    /// The newest version of each sector before the first request, and the last version of all.
+    pub(super) newest: Vec<u32>,
+    pub(super) last_version: u32,
+    pub(super) asked: Vec<Asked>,
+    /// When each request was served, by its number; [`NEVER`] for those that were not.
+    pub(super) served: Vec<Span>,
+    /// Where the power can be cut.
+    pub(super) moments: Vec<u64>,
+    pub(super) summary: Summary,
+}
+
+/// Run `workload` on the drive of `config`, and record it.
+///
+/// # Errors
+/// When the drive makes no sense or the workload fails, or the end was asked for.
+pub fn record(
+    config: &DeviceConfig,
+    workload: &dyn SourceFactory,
+    options: &CrashOptions,
+    control: &RunControl,
+) -> Result<Recording, RunError> {
+    config.validate().map_err(RunError::Config)?;
+    if config.model != Model::Drive {
+        let found = format!("{:?}", config.model.name());
+        let expected = "has no flash that could lose anything: choose \"drive\"";
+        return refuse("model", found, expected).map_err(RunError::Config);
+    }
+    let geometry = config.to_geometry();
+    let run = Record { config, geometry: &geometry, workload, options, control };
+    ftl::build(config, &geometry, options.seed, true, run)
+}
+
+struct Record<'a> {
+    config: &'a DeviceConfig,
+    geometry: &'a Geometry,
+    workload: &'a dyn SourceFactory,
+    options: &'a CrashOptions,
+    control: &'a RunControl,
+}
+
+/// What was heard of a run.
+#[derive(Default)]
+struct Heard {
+    /// With a clock: commands that change something, of each lane.
+    commands: Vec<Vec<(Change, Span)>>,
+    served: Vec<Span>,
+    /// Without one: how many commands there were so far.
+    number: Option<Arc<AtomicU64>>,
+    last: u64,
+    pages_per_block: u32,
+}
+
+impl Observer for Heard {
+    fn wants_commands(&self) -> bool {
+        true
+    }
+
+    fn wants_requests(&self) -> bool {
+        true
+    }
+
+    fn on_request(&mut self, record: &RequestRecord) {
+        let at = record.index as usize;
+        if self.served.len() <= at {
+            self.served.resize(at + 1, Span { start: NEVER, end: NEVER });
+        }
+        self.served[at] = match &self.number {
+            Some(number) => {
+                let end = 2 * number.load(Ordering::Relaxed);
+                Span { start: std::mem::replace(&mut self.last, end), end }
+            }
+            None => Span { start: record.start.0, end: record.end.0 },
+        };
+    }
+
+    fn on_command(&mut self, record: &CommandRecord) {
+        let lane = record.die as usize;
+        if self.commands.len() <= lane {
+            self.commands.resize(lane + 1, Vec::new());
+        }
+        let block = BlockId((record.page / u64::from(self.pages_per_block)) as u32);
+        let index = (record.page % u64::from(self.pages_per_block)) as u32;
+        let change = match record.command {
+            Command::Read => return,
+            Command::Erase => Change::Erase(block),
+            Command::Program | Command::Copyback => {
+                Change::Program(crate::geometry::PageAt { block, index })
+            }
+        };
+        self.commands[lane].push((change, Span { start: record.start.0, end: record.end.0 }));
+    }
+}
+
+impl FtlVisitor for Record<'_> {
+    type Output = Result<Recording, RunError>;
+
+    fn interrupt(&self) -> Interrupt {
+        self.control.interrupt()
+    }
+
+    fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
+        let Record { config, geometry, workload, options, control } = self;
+        let splitter = Splitter::new(geometry);
+        let sectors = splitter.sectors();
+        let source = workload.open(0).map_err(RunError::Source)?;
+        let mut flash = Flash::new(config, geometry, true, CountingPort);
+        flash.interrupt = control.interrupt();
+        flash.nand.keep_past();
+        let mut drive = Drive::new(ftl, flash, Some(ShadowStore::new(sectors)));
+        let (_, failed) = precondition::run(config, &mut drive, workload, options.seed, control);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        drive.top.reset_counters();
+        let mut admission = Admission::new(source, config, sectors, options.requests);
+        let before = drive.flash.nand.clone();
+        drive.flash.nand.start_history();
+        let (newest, last_version) = drive.shadow.as_mut().map(ShadowStore::keep_asked).unwrap_or_default();
+        let mut metrics = RunMetrics::new(None);
+        let mut heard = Heard { pages_per_block: geometry.pages_per_block(), ..Heard::default() };
+        let (outcome, changes, mut nand, shadow) = match options.at {
+            CutAt::Command => {
+                let port = NumberingPort::default();
+                heard.number = Some(port.commands.clone());
+                let mut drive = drive.behind(&Bare, port);
+                let (observer, counts) = (&mut heard, &mut metrics);
+                let result = untimed::run(
+                    config, &mut drive, &splitter, &mut admission, counts, control, observer,
+                );
+                let outcome =
+                    audited(config, &drive, admission.counts(), &mut metrics, None, result.err());
+                (outcome, Some(drive.flash.port.changes), drive.flash.nand, drive.shadow)
+            }
+            CutAt::Time => {
+                let drive = drive.behind(&Bare, EventPort::new(config, geometry, true));
+                let run = RunOptions { seed: options.seed, verify: true, ..RunOptions::default() };
+                let (mut model, result) =
+                    timed::run(config, drive, admission, metrics, &run, control, &mut heard);
+                let counts = model.feeder.admission.counts();
+                let outcome = measured(config, &mut model, counts, result.err());
+                let Drive { flash, shadow, .. } = model.drive;
+                (outcome, None, flash.nand, shadow)
+            }
+        };
+        if let Some(error) = outcome.error {
+            return Err(error);
+        }
+        if control.is_cancelled() {
+            return Err(RunError::Interrupted);
+        }
+        let history = nand.take_history();
+        let lane_of = |change: Change| {
+            let block = match change {
+                Change::Erase(block) => block,
+                Change::Program(page) => page.block,
+            };
+            let plane = geometry.plane_of(block);
+            if config.timing.independent_planes { plane.index() } else { geometry.die_of(plane).index() }
+        };
+        let mut lanes: Vec<Vec<u32>> = Vec::new();
+        let spans: Vec<Span> = (0..history.len())
+            .map(|index| {
+                let change = history.change(index);
+                let lane = lane_of(change);
+                if lanes.len() <= lane {
+                    lanes.resize(lane + 1, Vec::new());
+                }
+                let at = lanes[lane].len();
+                lanes[lane].push(index as u32);
+                match &changes {
+                    Some(numbers) => Span { start: 2 * numbers[index], end: 2 * numbers[index] + 2 },
+                    None => heard.commands.get(lane).and_then(|commands| commands.get(at)).map_or(
+                        Span { start: NEVER, end: NEVER },
+                        |(seen, span)| {
+                            assert_eq!(*seen, change, "a lane runs its commands in the order of submission");
+                            *span
+                        },
+                    ),
+                }
+            })
+            .collect();
+        let mut by_end: Vec<u32> = (0..history.len() as u32).collect();
+        by_end.sort_by_key(|index| spans[*index as usize].end);
+        let moments = match &heard.number {
+            Some(number) => (0..=number.load(Ordering::Relaxed)).map(|number| 2 * number + 1).collect(),
+            None => instants(&spans),
+        };
+        Ok(Recording {
+            config: config.clone(),
+            options: *options,
+            before,
+            history,
+            spans,
+            by_end,
+            lanes,
+            newest,
+            last_version,
+            asked: shadow.map(|mut shadow| shadow.take_asked()).unwrap_or_default(),
+            served: heard.served,
+            moments,
+            summary: outcome.summary,
+        })
+    }
+}
+
+/// A moment between any two at which a change begins or ends, and one after the last.
+fn instants(spans: &[Span]) -> Vec<u64> {
+    let mut times: Vec<u64> = spans.iter().flat_map(|span| [span.start, span.end]).collect();
+    times.retain(|time| *time != NEVER);
+    times.push(0);
+    times.sort_unstable();
+    times.dedup();
+    let between = times.windows(2).filter(|pair| pair[1] - pair[0] > 1);
+    let mut moments: Vec<u64> = between.map(|pair| pair[0].midpoint(pair[1])).collect();
+    moments.push(times.last().map_or(1, |last| last + 1));
+    moments
+}

@@ -1,0 +1,167 @@
+//! With verification: what pages hold, and when it came there.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::access::UnitAccess;
+use crate::flash::history::{History, Kept, PageContents};
+use crate::geometry::{Geometry, PageId, Ppn};
+use crate::table;
+
+/// What flash holds beside the numbers of units. Real flash has all of it; here it takes memory that runs without
+/// verification need not spend.
+#[derive(Debug, Clone)]
+pub(super) struct Contents {
+    slots: usize,
+    sectors_per_unit: usize,
+    /// The version of each physical sector.
+    versions: Vec<u32>,
+    /// What only a mount asks for.
+    past: Option<Past>,
+    /// All that has changed since somebody asked.
+    pub(super) history: Option<History>,
+}
+
+/// When pages were programmed, and what those hold that are not the host's.
+#[derive(Debug, Clone)]
+struct Past {
+    /// When each unit was programmed, in a count of programmed pages.
+    orders: Vec<u32>,
+    /// The same of the program that its data came with: copies keep it.
+    origins: Vec<u32>,
+    /// The entries that translation pages hold, by page; empty until there is one.
+    tables: Vec<Option<Arc<[u32]>>>,
+    programmed: u32,
+}
+
+impl Contents {
+    /// Those of erased flash.
+    pub(super) fn new(geometry: &Geometry) -> Self {
+        let units = geometry.physical_units() as usize;
+        Self {
+            slots: geometry.slots_per_page as usize,
+            sectors_per_unit: geometry.sectors_per_unit as usize,
+            versions: table::zeros(units * geometry.sectors_per_unit as usize),
+            past: None,
+            history: None,
+        }
+    }
+
+    /// From here on, a mount will find what it needs. Flash is erased.
+    pub(super) fn keep_past(&mut self) {
+        let units = self.versions.len() / self.sectors_per_unit;
+        let (orders, origins) = (table::zeros(units), table::zeros(units));
+        self.past = Some(Past { orders, origins, tables: Vec::new(), programmed: 0 });
+    }
+
+    pub(super) fn keeps_past(&self) -> bool {
+        self.past.is_some()
+    }
+
+    fn units(&self, page: PageId) -> Range<usize> {
+        page.0 as usize * self.slots..(page.0 as usize + 1) * self.slots
+    }
+
+    fn sectors(&self, ppn: Ppn) -> Range<usize> {
+        ppn.index() * self.sectors_per_unit..(ppn.index() + 1) * self.sectors_per_unit
+    }
+
+    /// When the data of `ppn` were first programmed, and when they came there.
+    pub(super) fn age(&self, ppn: Ppn) -> (u32, u32) {
+        self.past.as_ref().map_or((0, 0), |past| (past.origins[ppn.index()], past.orders[ppn.index()]))
+    }
+
+    /// `count` pages from `first` on are being programmed.
+    pub(super) fn number(&mut self, first: PageId, count: u32) {
+        for page in (first.0..first.0 + count).map(PageId) {
+            let units = self.units(page);
+            let Some(past) = &mut self.past else { return };
+            past.programmed += 1;
+            past.orders[units.clone()].fill(past.programmed);
+            past.origins[units].fill(past.programmed);
+            if let Some(table) = past.tables.get_mut(page.0 as usize) {
+                *table = None;
+            }
+        }
+    }
+
+    /// What a write leaves in `ppn`. The sectors of `unit` hold its versions, the others what `merged` holds, or nothing.
+    pub(super) fn store(&mut self, ppn: Ppn, unit: &UnitAccess<'_>, merged: Option<Ppn>) {
+        let at = self.sectors(ppn);
+        match merged {
+            Some(old) => {
+                let old = self.sectors(old);
+                self.versions.copy_within(old, at.start);
+            }
+            None => self.versions[at.clone()].fill(0),
+        }
+        let mut versions = unit.versions;
+        for range in unit.ranges() {
+            let here;
+            (here, versions) = versions.split_at(range.len());
+            self.versions[at.start + range.start as usize..at.start + range.end as usize].copy_from_slice(here);
+        }
+    }
+
+    /// `to` holds what `from` holds.
+    #[inline]
+    pub(super) fn store_copy(&mut self, from: Ppn, to: Ppn) {
+        let (source, target) = (self.sectors(from), self.sectors(to).start);
+        self.versions.copy_within(source, target);
+        let Some(past) = &mut self.past else { return };
+        past.origins[to.index()] = past.origins[from.index()];
+        if !past.tables.is_empty() && from.index().is_multiple_of(self.slots) {
+            let table = past.tables[from.index() / self.slots].clone();
+            past.tables[to.index() / self.slots] = table;
+        }
+    }
+
+    /// The translation page `page` holds these entries.
+    pub(super) fn store_table(&mut self, page: PageId, entries: Vec<u32>) {
+        let Some(past) = &mut self.past else { return };
+        if past.tables.is_empty() {
+            past.tables = vec![None; past.orders.len() / self.slots];
+        }
+        past.tables[page.0 as usize] = Some(entries.into());
+    }
+
+    /// The entries that `page` holds.
+    pub(super) fn table(&self, page: PageId) -> Option<&[u32]> {
+        self.past.as_ref()?.tables.get(page.0 as usize)?.as_deref()
+    }
+
+    /// The versions of the sectors `range` of `ppn`.
+    pub(super) fn load(&self, ppn: Ppn, range: Range<u32>) -> &[u32] {
+        let at = self.sectors(ppn).start;
+        &self.versions[at + range.start as usize..at + range.end as usize]
+    }
+
+    /// All of a page, if a mount is to find it.
+    pub(super) fn of_page(&self, page: PageId) -> Option<PageContents<'_>> {
+        let units = self.units(page);
+        let past = self.past.as_ref()?;
+        Some(PageContents {
+            order: past.orders[units.start],
+            origins: &past.origins[units.clone()],
+            versions: &self.versions[units.start * self.sectors_per_unit..units.end * self.sectors_per_unit],
+            table: self.table(page),
+        })
+    }
+
+    /// `page` holds what was kept of it.
+    pub(super) fn restore(&mut self, page: PageId, kept: &Kept<'_>) {
+        let units = self.units(page);
+        let PageContents { order, origins, versions, table } = kept.contents;
+        self.versions[units.start * self.sectors_per_unit..units.end * self.sectors_per_unit]
+            .copy_from_slice(versions);
+        let Some(past) = &mut self.past else { return };
+        past.programmed = past.programmed.max(order);
+        past.orders[units.clone()].fill(order);
+        past.origins[units].copy_from_slice(origins);
+        if let Some(table) = table {
+            self.store_table(page, table.to_vec());
+        } else if let Some(table) = past.tables.get_mut(page.0 as usize) {
+            *table = None;
+        }
+    }
+}
