@@ -26,7 +26,8 @@ fn all_cuts(config: &DeviceConfig, requests: &[Request]) -> Vec<Examined> {
 }
 
 fn of_cells(kind: &str, order: &str, pages: u32) -> DeviceConfig {
-    let cells = json!({ "cell": { "kind": kind, "page_order": order }, "geometry": { "pages_per_block": pages } });
+    let cells =
+        json!({ "cell": { "kind": kind, "page_order": order }, "geometry": { "pages_per_block": pages } });
     device(merged(small(), cells))
 }
 

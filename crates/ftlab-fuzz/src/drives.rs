@@ -66,7 +66,7 @@ impl Target for Drives {
         let share = lived.most_commands as f64 / lived.bound as f64;
         let cached = config.map_cache.kind.is_cache();
         if cached { &mut seen.cached_share } else { &mut seen.share }.see(share, seed);
-        seen.cuts += u64::from(lived.cuts);
+        seen.cuts += u64::from(lived.cuts) + shown.cuts;
         seen.requests += shown.requests;
         seen.commands += shown.commands;
     }

@@ -11,6 +11,7 @@
 //! | shift | requests that all come later end later by as much, and nothing else changes |
 //! | scaling | with all times k-fold, all times of the log are k-fold |
 //! | alone | a request on an idle drive takes the sum of its parts |
+//! | power cuts | `cuts.rs`: whenever the power goes, the drive comes back, and with what was promised |
 //! | more | `more.rs`: more dies are never slower, and more spare space copies less |
 
 use ftlab_core::cause::{Cause, Command};
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::drive::Dice;
 use crate::witness::{Log, Times, Witness, hold};
-use crate::{clock, expected, more};
+use crate::{clock, cuts, expected, more};
 
 /// Most commands of a run that is made again and again.
 const MOST_COMMANDS: u64 = 40_000;
@@ -38,6 +39,8 @@ pub struct Shown {
     pub requests: u64,
     /// Its flash commands.
     pub commands: u64,
+    /// Power cuts in the middle of it.
+    pub cuts: u64,
 }
 
 /// A drive, what it is asked, and the seed of its own choices.
@@ -126,7 +129,8 @@ pub fn check(case: &Case<'_>) -> Result<Shown, String> {
         scaled(&case, &log).map_err(at("scaling"))?;
     }
     more::check(case.seed)?;
-    Ok(Shown { requests: summary.host.requests, commands: commands(summary) })
+    let cuts = cuts::check(case.config, case.requests, case.seed).map_err(at("power cuts"))?;
+    Ok(Shown { requests: summary.host.requests, commands: commands(summary), cuts })
 }
 
 fn commands(summary: &Summary) -> u64 {

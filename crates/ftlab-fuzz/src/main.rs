@@ -7,6 +7,7 @@
 mod bytes;
 mod campaign;
 mod clock;
+mod cuts;
 mod drive;
 mod drives;
 mod expected;

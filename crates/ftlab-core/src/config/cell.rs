@@ -35,7 +35,10 @@ impl CellConfig {
         let (kind, order) = (self.kind.kind(), self.page_order());
         if page_classes(kind, order, pages_per_block).is_none() {
             let expected = if order == PageOrder::Shadow {
-                format!("needs geometry.pages_per_block to be a multiple of {}, the bits of a cell", kind.bits())
+                format!(
+                    "needs geometry.pages_per_block to be a multiple of {}, the bits of a cell",
+                    kind.bits()
+                )
             } else {
                 format!("is not defined for {kind:?} cells")
             };

@@ -1,7 +1,7 @@
 //! One cut: flash as it stood, a mount, an audit, and going on.
 
 use crate::access::Access;
-use crate::cause::{CommandCounts, Command};
+use crate::cause::{Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::crash::promises::{Promises, Verdict};
 use crate::crash::record::Recording;
@@ -225,7 +225,8 @@ fn second_cuts<F: Ftl<CountingPort>>(
     let changes = numbers.len() as u64;
     let mut state = nand.clone();
     let mut done = 0;
-    let at = (0..u64::from(count).min(changes)).map(|at| (at * changes / u64::from(count).min(changes)) as usize);
+    let at =
+        (0..u64::from(count).min(changes)).map(|at| (at * changes / u64::from(count).min(changes)) as usize);
     at.map(|at| {
         while done < at {
             state.redo(&history, done);
@@ -278,7 +279,8 @@ fn audit<F: Ftl<CountingPort>>(
     let mut held = Vec::with_capacity(units as usize * per_unit as usize);
     for lpn in (0..units).map(Lpn) {
         let access = Access::span(lpn, 1, 0, per_unit);
-        ftl.read(flash, &access, &mut held, ()).map_err(|error| format!("reading unit {}: {error}", lpn.0))?;
+        ftl.read(flash, &access, &mut held, ())
+            .map_err(|error| format!("reading unit {}: {error}", lpn.0))?;
     }
     for (sector, found) in held.iter().enumerate() {
         let (kind, promised) = match promises.see(sector, *found) {

@@ -13,7 +13,7 @@ use crate::flash::history::{Change, History};
 use crate::flash::nand::NandArray;
 use crate::flash::port::{CountingPort, NumberingPort};
 use crate::ftl::{self, FtlVisitor};
-use crate::geometry::{BlockId, Geometry};
+use crate::geometry::{BlockId, Geometry, PageAt};
 use crate::host::admission::Admission;
 use crate::host::request::SourceFactory;
 use crate::host::run_metrics::{RunMetrics, audited, measured};
@@ -135,9 +135,7 @@ impl Observer for Heard {
         let change = match record.command {
             Command::Read => return,
             Command::Erase => Change::Erase(block),
-            Command::Program | Command::Copyback => {
-                Change::Program(crate::geometry::PageAt { block, index })
-            }
+            Command::Program | Command::Copyback => Change::Program(PageAt { block, index }),
         };
         self.commands[lane].push((change, Span { start: record.start.0, end: record.end.0 }));
     }
@@ -176,11 +174,9 @@ impl FtlVisitor for Record<'_> {
                 heard.number = Some(port.commands.clone());
                 let mut drive = drive.behind(&Bare, port);
                 let (observer, counts) = (&mut heard, &mut metrics);
-                let result = untimed::run(
-                    config, &mut drive, &splitter, &mut admission, counts, control, observer,
-                );
-                let outcome =
-                    audited(config, &drive, admission.counts(), &mut metrics, None, result.err());
+                let result =
+                    untimed::run(config, &mut drive, &splitter, &mut admission, counts, control, observer);
+                let outcome = audited(config, &drive, admission.counts(), &mut metrics, None, result.err());
                 (outcome, Some(drive.flash.port.changes), drive.flash.nand, drive.shadow)
             }
             CutAt::Time => {
@@ -201,36 +197,7 @@ impl FtlVisitor for Record<'_> {
             return Err(RunError::Interrupted);
         }
         let history = nand.take_history();
-        let lane_of = |change: Change| {
-            let block = match change {
-                Change::Erase(block) => block,
-                Change::Program(page) => page.block,
-            };
-            let plane = geometry.plane_of(block);
-            if config.timing.independent_planes { plane.index() } else { geometry.die_of(plane).index() }
-        };
-        let mut lanes: Vec<Vec<u32>> = Vec::new();
-        let spans: Vec<Span> = (0..history.len())
-            .map(|index| {
-                let change = history.change(index);
-                let lane = lane_of(change);
-                if lanes.len() <= lane {
-                    lanes.resize(lane + 1, Vec::new());
-                }
-                let at = lanes[lane].len();
-                lanes[lane].push(index as u32);
-                match &changes {
-                    Some(numbers) => Span { start: 2 * numbers[index], end: 2 * numbers[index] + 2 },
-                    None => heard.commands.get(lane).and_then(|commands| commands.get(at)).map_or(
-                        Span { start: NEVER, end: NEVER },
-                        |(seen, span)| {
-                            assert_eq!(*seen, change, "a lane runs its commands in the order of submission");
-                            *span
-                        },
-                    ),
-                }
-            })
-            .collect();
+        let (lanes, spans) = spans(config, geometry, &history, changes.as_deref(), &heard.commands);
         let mut by_end: Vec<u32> = (0..history.len() as u32).collect();
         by_end.sort_by_key(|index| spans[*index as usize].end);
         let moments = match &heard.number {
@@ -253,6 +220,42 @@ impl FtlVisitor for Record<'_> {
             summary: outcome.summary,
         })
     }
+}
+
+/// The changes of each lane, and when each was done: by the `numbers` of its command, or as the commands of its lane tell.
+fn spans(
+    config: &DeviceConfig,
+    geometry: &Geometry,
+    history: &History,
+    numbers: Option<&[u64]>,
+    commands: &[Vec<(Change, Span)>],
+) -> (Vec<Vec<u32>>, Vec<Span>) {
+    let mut lanes: Vec<Vec<u32>> = Vec::new();
+    let of_lane = |index: usize, lanes: &mut Vec<Vec<u32>>| {
+        let change = history.change(index);
+        let block = match change {
+            Change::Erase(block) => block,
+            Change::Program(page) => page.block,
+        };
+        let plane = geometry.plane_of(block);
+        let lane =
+            if config.timing.independent_planes { plane.index() } else { geometry.die_of(plane).index() };
+        if lanes.len() <= lane {
+            lanes.resize(lane + 1, Vec::new());
+        }
+        let at = lanes[lane].len();
+        lanes[lane].push(index as u32);
+        if let Some(numbers) = numbers {
+            return Span { start: 2 * numbers[index], end: 2 * numbers[index] + 2 };
+        }
+        let seen = commands.get(lane).and_then(|commands| commands.get(at));
+        seen.map_or(Span { start: NEVER, end: NEVER }, |(seen, span)| {
+            assert_eq!(*seen, change, "a lane runs its commands in the order of submission");
+            *span
+        })
+    };
+    let spans = (0..history.len()).map(|index| of_lane(index, &mut lanes)).collect();
+    (lanes, spans)
 }
 
 /// A moment between any two at which a change begins or ends, and one after the last.

@@ -99,7 +99,8 @@ impl Contents {
         for range in unit.ranges() {
             let here;
             (here, versions) = versions.split_at(range.len());
-            self.versions[at.start + range.start as usize..at.start + range.end as usize].copy_from_slice(here);
+            self.versions[at.start + range.start as usize..at.start + range.end as usize]
+                .copy_from_slice(here);
         }
     }
 

@@ -76,7 +76,8 @@ impl History {
     /// The pages that were programmed and not kept.
     pub(super) fn open_pages(&self) -> Vec<PageAt> {
         let open = self.changes[self.starts.len()..].iter();
-        open.filter_map(|change| if let Change::Program(page) = change { Some(*page) } else { None }).collect()
+        open.filter_map(|change| if let Change::Program(page) = change { Some(*page) } else { None })
+            .collect()
     }
 
     /// Keep what the first of the open pages holds.

@@ -353,7 +353,8 @@ impl<P: FlashPort> Flash<P> {
         let mut seen = Vec::new();
         let first = geometry.first_unit(block).0;
         for ppn in (first..first + geometry.units_per_block()).map(Ppn) {
-            let now = self.nand.lpn(ppn).and_then(|lpn| table.get(lpn.index())).filter(|now| **now != u32::MAX);
+            let now =
+                self.nand.lpn(ppn).and_then(|lpn| table.get(lpn.index())).filter(|now| **now != u32::MAX);
             let Some(home) = now.map(|now| geometry.block_of(Ppn(*now))) else { continue };
             if lane(home) != lane(block) && !seen.contains(&home) {
                 seen.push(home);

@@ -464,7 +464,8 @@ impl NandArray {
             }
             Change::Program(page) => {
                 self.skip_to(page);
-                for index in lines.endangered(page.index).iter().map(|index| u32::from(*index)).chain([page.index])
+                for index in
+                    lines.endangered(page.index).iter().map(|index| u32::from(*index)).chain([page.index])
                 {
                     let first = self.geometry.unit(PageAt { index, ..page }).index();
                     // What was skipped was not programmed.

@@ -1,8 +1,8 @@
 //! After a power cut: what a drive finds out from the spare areas of its flash.
 
-use super::{PageFtl, lost};
 use super::table::UNMAPPED;
 use super::translate::unit_of_translation;
+use super::{PageFtl, lost};
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
@@ -173,34 +173,37 @@ impl<
             self.blocks.victims.remove(victim, flash.nand.valid_units(victim));
             return self.empty_block(flash, plane, victim, slot, Cause::Recovery);
         }
-        for slot in 0..self.blocks.slots() {
-            let Some(block) = self.blocks.opened(plane, slot) else { continue };
-            if let Some(sources) = self.sources(&flash.nand, block) {
-                for (copy, source) in sources {
-                    let lpn = flash.nand.lpn(copy).ok_or_else(|| lost(copy))?;
-                    self.table.map[lpn.index()] = source.0;
-                    flash.nand.revive(source);
-                    flash.nand.invalidate(copy)?;
-                    let home = self.geometry.block_of(source);
-                    self.blocks.victims.remove(home, flash.nand.valid_units(home) - 1);
-                    self.blocks.victims.on_seal(home, flash.nand.valid_units(home));
-                }
-                self.blocks.set_opened(plane, slot, None);
-                let ready = flash.port.ready();
-                return self.blocks.erase(flash, block, Cause::Recovery, ready);
+        let mut blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let copies = blocks.find_map(|block| Some((block, self.sources(&flash.nand, block)?)));
+        let Some((block, sources)) = copies else { return Ok(()) };
+        let slot = (0..self.blocks.slots()).find(|slot| self.blocks.opened(plane, *slot) == Some(block));
+        match slot {
+            Some(slot) => _ = self.blocks.set_opened(plane, slot, None),
+            None => self.blocks.victims.remove(block, flash.nand.valid_units(block)),
+        }
+        for (copy, source) in sources {
+            let lpn = flash.nand.lpn(copy).ok_or_else(|| lost(copy))?;
+            flash.nand.invalidate(copy)?;
+            self.table.map[lpn.index()] = source.0;
+            let home = self.geometry.block_of(source);
+            let before = flash.nand.valid_units(home);
+            flash.nand.revive(source);
+            if self.blocks.is_full(&flash.nand, home) {
+                self.blocks.victims.remove(home, before);
+                self.blocks.victims.on_seal(home, before + 1);
             }
         }
-        Ok(())
+        let ready = flash.port.ready();
+        self.blocks.erase(flash, block, Cause::Recovery, ready)
     }
 
-    /// For each live unit of `block`, a full block that still has what it is a copy of; `None` unless all have one.
+    /// For each live unit of `block`, another place that has the same data; `None` unless all have one.
     fn sources(&self, nand: &NandArray, block: BlockId) -> Option<Vec<(Ppn, Ppn)>> {
         let mut live = Vec::new();
         nand.collect_valid(block, &mut live, |_| {});
         let plane = self.geometry.plane_of(block);
         let others = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
-        let others: Vec<BlockId> =
-            others.filter(|other| *other != block && self.blocks.is_full(nand, *other)).collect();
+        let others: Vec<BlockId> = others.filter(|other| *other != block).collect();
         let same = |copy: Ppn, ppn: Ppn| {
             nand.lpn(ppn) == nand.lpn(copy)
                 && nand.age(ppn).0 == nand.age(copy).0
