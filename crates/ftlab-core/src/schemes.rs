@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::config::{ArrivalChoice, Model, PreconditionChoice, WearLevelingChoice};
+use crate::config::{ArrivalChoice, LsbBackupChoice, Model, PreconditionChoice, WearLevelingChoice};
 use crate::flash::cell::CellChoice;
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::kinds::FtlChoice;
@@ -19,6 +19,7 @@ static AXES: LazyLock<Vec<AxisInfo>> = LazyLock::new(|| {
         AxisInfo::of::<MapCacheChoice>(),
         AxisInfo::of::<WearLevelingChoice>(),
         AxisInfo::of::<CellChoice>(),
+        AxisInfo::of::<LsbBackupChoice>(),
         AxisInfo::of::<ArrivalChoice>(),
         AxisInfo::of::<PreconditionChoice>(),
     ]

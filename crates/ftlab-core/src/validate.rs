@@ -15,6 +15,7 @@ impl DeviceConfig {
         let g = &self.geometry;
         g.check()?;
         self.cell.check(g.pages_per_block)?;
+        self.lsb_backup.check(self.cell.kind.kind(), g.pages_per_block)?;
         self.timing.check(self.cell.kind.kind(), g.spare_bytes)?;
         self.check_table()?;
         self.ftl.check(g.unit_bytes())?;

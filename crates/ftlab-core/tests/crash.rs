@@ -2,13 +2,13 @@
 
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::crash::{CrashOptions, Cut, CutAt, Examined, Recording, record};
-use ftlab_core::device::RunControl;
+use ftlab_core::device::{RunControl, RunOptions};
 use ftlab_core::host::request::{Op, Request, VecSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::common::drives::{cases, drives, requests_of};
-use super::common::{device, merged, of_chosen, request, small};
+use super::common::{device, merged, of_chosen, request, run, run_with, small};
 
 fn recorded(config: &DeviceConfig, requests: &[Request], options: &CrashOptions) -> Recording {
     record(config, &VecSource::new(requests.to_vec()), options, &RunControl::default()).unwrap()
@@ -96,6 +96,165 @@ fn points_are_spread_and_parted_without_remainder() {
     assert_eq!(whole, parted);
 }
 
+/// One die with the times of the paper and a backup.
+fn backed_up(kind: &str, order: &str, pages: u32, keys: &Value) -> DeviceConfig {
+    let base = json!({
+        "cell": { "kind": kind, "page_order": order },
+        "geometry": { "pages_per_block": pages },
+        "timing": { "read_us": 403, "program_us": 994, "erase_us": 872, "bus_mb_per_s": 0 },
+        "host": { "arrival": "closed", "queue_depth": 1 },
+        "lsb_backup": merged(json!({ "kind": "copy" }), keys.clone()),
+    });
+    device(merged(small(), base))
+}
+
+/// Writes of these pages: one request for each run of neighbours.
+fn writes(of: &[(u64, u32)]) -> Vec<Request> {
+    of.iter().map(|(page, count)| request(0.0, Op::Write, 8 * page, 8 * count)).collect()
+}
+
+fn microseconds(config: &DeviceConfig, requests: &[Request]) -> (f64, Value) {
+    let outcome = run(config, requests).0;
+    let summary = serde_json::to_value(&outcome.summary).unwrap();
+    (summary["simulated_ns"].as_f64().unwrap() / 1000.0, summary["lsb_backup"].clone())
+}
+
+/// `lsb-backup`, section 10.
+#[test]
+fn what_backups_cost_by_hand() {
+    let tiles = |keys| backed_up("mlc", "tiles", 8, &keys);
+    let two = writes(&[(0, 2), (2, 2)]);
+    let (us, counts) = microseconds(&tiles(json!({})), &two);
+    assert_eq!((us, counts["pages"].as_u64()), (6770.0, Some(2)));
+    assert_eq!(microseconds(&tiles(json!({ "read": false })), &two).0, 5964.0);
+    let pages =
+        |of: &[(u64, u32)], keys| microseconds(&tiles(keys), &writes(of)).1["pages"].as_u64().unwrap();
+    assert_eq!(pages(&[(0, 4)], json!({})), 0);
+    assert_eq!(pages(&[(0, 4)], json!({ "exempt_same_request": false })), 2);
+    assert_eq!(pages(&[(0, 1), (1, 3)], json!({})), 1);
+    // What the request itself overwrites is the only version that was promised.
+    assert_eq!(pages(&[(0, 2), (0, 2)], json!({})), 2);
+    assert_eq!(pages(&[(0, 2), (0, 2)], json!({ "invalidate_at": "page" })), 0);
+    // W1 to W5 of figures 2 and 3: A B, C D E F, A B, G H, C D E F I.
+    let figures = writes(&[(0, 2), (2, 4), (0, 2), (6, 2), (2, 4)]);
+    let mut figures = figures;
+    figures.pop();
+    figures.push(request(0.0, Op::Write, 16, 40));
+    let (us, counts) = microseconds(&tiles(json!({})), &figures);
+    assert_eq!((us, counts["pages"].as_u64()), (23_292.0, Some(6)));
+}
+
+/// `lsb-backup`, section 4: backups for each page written, by the size of requests that are appended back to back.
+#[test]
+fn backups_by_the_size_of_requests() {
+    let tables: [(&str, &[(u32, f64)]); 4] = [
+        (
+            "tiles",
+            &[
+                (1, 0.5),
+                (2, 0.5),
+                (3, 0.333),
+                (4, 0.0),
+                (5, 0.2),
+                (6, 0.167),
+                (7, 0.143),
+                (8, 0.0),
+                (9, 0.111),
+                (10, 0.1),
+                (12, 0.0),
+                (16, 0.0),
+            ],
+        ),
+        (
+            "shadow_pairs",
+            &[
+                (1, 0.5),
+                (2, 0.5),
+                (3, 0.5),
+                (4, 0.5),
+                (5, 0.4938),
+                (6, 0.4896),
+                (7, 0.4196),
+                (8, 0.4688),
+                (12, 0.3229),
+                (16, 0.2188),
+                (32, 0.0938),
+            ],
+        ),
+        (
+            "shadow",
+            &[
+                (1, 0.5),
+                (2, 0.5),
+                (3, 0.4948),
+                (4, 0.4844),
+                (5, 0.2969),
+                (6, 0.3281),
+                (7, 0.2121),
+                (8, 0.2344),
+                (12, 0.1615),
+                (16, 0.1094),
+                (32, 0.0469),
+            ],
+        ),
+        (
+            "adjacent",
+            &[
+                (1, 0.5),
+                (2, 0.0),
+                (3, 0.1667),
+                (4, 0.0),
+                (5, 0.1),
+                (6, 0.0),
+                (7, 0.0714),
+                (8, 0.0),
+                (12, 0.0),
+                (16, 0.0),
+                (32, 0.0),
+            ],
+        ),
+    ];
+    for (order, table) in tables {
+        let config = device(merged(
+            json!({
+                "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 150, "pages_per_block": 128, "page_bytes": 4096 },
+                "ftl": { "over_provisioning": 0.1 },
+            }),
+            json!({ "cell": { "kind": "mlc", "page_order": order }, "lsb_backup": { "kind": "copy" } }),
+        ));
+        for &(size, due) in table {
+            // Whole blocks: as many requests as bring the pattern to its start again.
+            let requests: Vec<Request> =
+                (0..128).map(|at| request(0.0, Op::Write, 8 * u64::from(at * size), 8 * size)).collect();
+            let untimed = RunOptions { timing: false, ..RunOptions::default() };
+            let (outcome, _) = run_with(&config, &requests, &untimed);
+            let summary = serde_json::to_value(&outcome.summary).unwrap();
+            let share = summary["lsb_backup"]["pages"].as_f64().unwrap() / f64::from(128 * size);
+            assert!(
+                (share - due).abs() < 0.0006,
+                "{order}, requests of {size} pages: {share} instead of {due}"
+            );
+        }
+    }
+}
+
+#[test]
+fn backups_save_what_a_torn_program_takes() {
+    let losses = |config: &DeviceConfig, requests: &[Request]| {
+        let cuts = all_cuts(config, requests);
+        assert!(cuts.iter().all(|one| one.cut.failure.is_none()), "{cuts:?}");
+        let lost: Vec<u64> =
+            cuts.iter().filter(|one| one.cut.lost_sectors > 0).map(|one| one.cut.at).collect();
+        (cuts.len() - 1, lost)
+    };
+    assert_eq!(losses(&backed_up("mlc", "tiles", 8, &json!({})), &pages(8)), (16, vec![]));
+    assert_eq!(losses(&backed_up("tlc", "tlc_pairs", 48, &json!({})), &pages(24)), (48, vec![]));
+    let twice = writes(&[(0, 2), (0, 2)]);
+    assert_eq!(losses(&backed_up("mlc", "tiles", 8, &json!({})), &twice), (8, vec![]));
+    let early = json!({ "invalidate_at": "page" });
+    assert_eq!(losses(&backed_up("mlc", "tiles", 8, &early), &twice), (4, vec![2, 3]));
+}
+
 fn of_one_bit(value: Value, more: &Value) -> Value {
     of_chosen(merged(merged(value, json!({ "cell": { "kind": "slc" } })), more.clone()))
 }
@@ -104,6 +263,28 @@ fn of_one_bit(value: Value, more: &Value) -> Value {
 fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
     let sectors = config.logical_pages() * u64::from(config.to_geometry().sectors_per_unit);
     requests.into_iter().filter(|request| u64::from(request.sectors) <= sectors).collect()
+}
+
+/// The drive with cells of several bits and a backup.
+fn with_backup(mut value: Value, cell: (&str, &str), backup: Value) -> DeviceConfig {
+    value["cell"] = json!({ "kind": cell.0, "page_order": cell.1 });
+    value["lsb_backup"] = backup;
+    let pages = value["geometry"]["pages_per_block"].as_u64().unwrap();
+    // Whole word lines, and room for the backups of one.
+    let whole = match cell.0 {
+        "mlc" => 8 + pages / 4 * 4,
+        "tlc" => 12 + pages / 3 * 3,
+        _ => 16 + pages / 4 * 4,
+    };
+    value["geometry"]["pages_per_block"] = json!(whole);
+    if value["map_cache"]["kind"] == "cftl" {
+        // More pages than the strategy knows of.
+        value["map_cache"]["bytes"] = json!(value["map_cache"]["bytes"].as_u64().unwrap() + 500);
+    }
+    for times in ["read_us", "program_us"] {
+        value["timing"][times]["tsb"] = json!(900);
+    }
+    device(value)
 }
 
 fn survives(config: &DeviceConfig, cuts: &[Examined]) -> Result<(), TestCaseError> {
@@ -128,6 +309,31 @@ proptest! {
         survives(&config, &cuts)?;
         let last: &Cut = &cuts.last().unwrap().cut;
         prop_assert_eq!((last.torn, last.nested_at), (0, None));
+    }
+
+    /// Nor do others with a backup, at commands and at instants.
+    #[test]
+    fn with_a_backup_so_do_cells_of_several_bits(
+        value in drives(),
+        requests in requests_of(1..60),
+        cell in proptest::sample::select(vec![
+            ("mlc", "tiles"), ("mlc", "shadow"), ("mlc", "shadow_pairs"), ("mlc", "adjacent"),
+            ("tlc", "tlc_pairs"), ("tlc", "shadow"), ("qlc", "shadow"), ("qlc", "adjacent"),
+        ]),
+        area in proptest::sample::select(vec!["pairs", "slc"]),
+        read in any::<bool>(),
+        seed in 0..1000_u64,
+    ) {
+        let mut value = of_chosen(value);
+        value["cell"] = json!({});
+        let config = with_backup(value, cell, json!({ "kind": "copy", "area": area, "read": read }));
+        let requests = fitting(&config, requests);
+        for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 0)] {
+            let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
+            let recording = recorded(&config, &requests, &options);
+            let points = recording.points();
+            survives(&config, &examined(&recording, recording.spread(points.min(40))))?;
+        }
     }
 
     /// Nor at any instant, with several dies at work.

@@ -14,6 +14,7 @@ mod cell;
 mod ftl;
 mod geometry;
 mod host;
+mod lsb_backup;
 mod map_cache;
 mod model;
 mod precondition;
@@ -31,6 +32,7 @@ pub use geometry::{GeometryConfig, MAX_UNITS};
 pub use host::{
     Arrival, ArrivalChoice, ClosedKeys, HostConfig, LinkDuplex, OpenKeys, OutOfRange, Stop, UnsortedTimes,
 };
+pub use lsb_backup::{BackupArea, CopyKeys, InvalidateAt, LsbBackup, LsbBackupChoice, LsbBackupConfig};
 pub use map_cache::MapCacheConfig;
 pub use model::{KEYS_OF_MAPPING_CACHE, Model, takes};
 pub use precondition::{
@@ -66,6 +68,9 @@ pub struct DeviceConfig {
     /// Where the mapping table lives.
     #[serde(default)]
     pub map_cache: MapCacheConfig,
+    /// What saves data from a torn program of their word line.
+    #[serde(default)]
+    pub lsb_backup: LsbBackupConfig,
     /// The volatile write buffer.
     #[serde(default)]
     pub buffer: BufferConfig,
@@ -94,6 +99,7 @@ impl Serialize for DeviceConfig {
         self.put(&mut map, "cell", &self.cell)?;
         self.put(&mut map, "ftl", &self.ftl)?;
         self.put(&mut map, "map_cache", &self.map_cache)?;
+        self.put(&mut map, "lsb_backup", &self.lsb_backup)?;
         self.put(&mut map, "buffer", &self.buffer)?;
         self.put(&mut map, "nvm", &self.nvm)?;
         self.put(&mut map, "host", &self.host)?;
@@ -140,6 +146,7 @@ impl DeviceConfig {
             spare_bytes: g.spare_bytes as u32,
             unit_bytes: self.unit_bytes() as u32,
             logical_units: self.logical_pages() as u32,
+            backup_blocks_per_plane: self.backup_blocks_per_plane(),
         })
     }
 
@@ -173,6 +180,12 @@ impl DeviceConfig {
                 (physical as f64 / (1.0 + spare)).floor() as u64
             }
         }
+    }
+
+    /// Blocks of each plane that hold backups and no data.
+    pub(crate) fn backup_blocks_per_plane(&self) -> u32 {
+        let planes_per_lane = if self.timing.independent_planes { 1 } else { self.geometry.planes };
+        self.lsb_backup.blocks_per_plane(planes_per_lane)
     }
 
     /// Whether a unit may be written to another lane (a die, or a plane where planes work independently) than the last time.

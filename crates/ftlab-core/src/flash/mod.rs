@@ -6,6 +6,7 @@ mod contents;
 pub mod event_port;
 pub(crate) mod history;
 pub mod nand;
+pub mod pairs;
 pub mod port;
 pub mod reservation_port;
 
@@ -16,6 +17,7 @@ use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::nand::NandArray;
+use crate::flash::pairs::PairGuard;
 use crate::flash::port::{FlashPort, Submission};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
 use crate::interrupt::Interrupt;
@@ -44,6 +46,8 @@ pub struct Flash<P: FlashPort> {
     /// Where units move between lanes, and the port listens: the end of the last program of each block.
     last_programs: Vec<P::Ticket>,
     moves_between_lanes: bool,
+    /// LSB backup.
+    pairs: Option<Box<PairGuard<P::Ticket>>>,
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -63,6 +67,7 @@ impl<P: FlashPort> Flash<P> {
         Self {
             last_programs: last_programs(moves_between_lanes, &nand, &port),
             moves_between_lanes,
+            pairs: PairGuard::new(config, &nand, &classes, port.ready()).map(Box::new),
             spare_per_sector: if config.timing.transfer_spare {
                 geometry.spare_bytes / sectors_per_page
             } else {
@@ -83,6 +88,7 @@ impl<P: FlashPort> Flash<P> {
         Flash {
             last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
             moves_between_lanes: self.moves_between_lanes,
+            pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
             nand: self.nand,
             port,
             counts: CommandCounts::default(),
@@ -105,7 +111,7 @@ impl<P: FlashPort> Flash<P> {
 
     /// Bytes of the tables of the array.
     pub fn table_bytes(&self) -> u64 {
-        self.nand.table_bytes()
+        self.nand.table_bytes() + self.backup_table_bytes()
     }
 
     /// The shape of the drive.
@@ -194,6 +200,7 @@ impl<P: FlashPort> Flash<P> {
         cause: Cause,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
+        let after = if self.has_backup() { self.before_program(page, units, after)? } else { after };
         self.admit(Command::Program, cause)?;
         self.nand.program(page, units, cause)?;
         let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
@@ -216,6 +223,7 @@ impl<P: FlashPort> Flash<P> {
         cause: Cause,
         after: P::Ticket,
     ) -> FlashResult<Ppn> {
+        debug_assert!(!self.has_backup(), "programs are watched over one by one");
         let mut admitted = 0;
         while admitted < count && self.port.admit(Command::Program) {
             admitted += 1;
@@ -241,6 +249,7 @@ impl<P: FlashPort> Flash<P> {
     /// As [`program`](Self::program).
     pub fn program_metadata(&mut self, page: PageAt, after: P::Ticket) -> FlashResult<P::Ticket> {
         let cause = Cause::Metadata;
+        let after = if self.has_backup() { self.before_program(page, &[], after)? } else { after };
         self.admit(Command::Program, cause)?;
         self.nand.program_metadata(page, cause)?;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(1));
@@ -266,6 +275,7 @@ impl<P: FlashPort> Flash<P> {
             return Err(other_plane(from, to, cause));
         }
         let source_class = self.classes[from.index as usize];
+        let after = if self.has_backup() { self.before_program(to, units, after)? } else { after };
         self.admit(Command::Copyback, cause)?;
         self.nand.program(to, units, cause)?;
         let submission = self.submission_from(source_class, Command::Copyback, cause, to, 0);
@@ -296,6 +306,7 @@ impl<P: FlashPort> Flash<P> {
         if geometry.plane_of(source.block) != geometry.plane_of(to.block) {
             return Err(other_plane(source, to, cause));
         }
+        debug_assert!(!self.has_backup(), "programs are watched over one by one");
         let mut admitted = 0;
         while admitted < from.len() && self.port.admit(Command::Copyback) {
             admitted += 1;
@@ -335,6 +346,12 @@ impl<P: FlashPort> Flash<P> {
         if !self.last_programs.is_empty() {
             self.last_programs[block.index()] = done;
         }
+        self.note_written(done);
+    }
+
+    fn lane_of(&self, block: BlockId) -> u32 {
+        let plane = self.geometry().plane_of(block);
+        if self.independent_planes { plane.0 } else { self.geometry().die_of(plane).0 }
     }
 
     /// When the data that made those of `block` stale are durable, which must not be erased before: another die may still
@@ -346,10 +363,7 @@ impl<P: FlashPort> Flash<P> {
             return done;
         }
         let geometry = self.nand.geometry();
-        let lane = |block: BlockId| {
-            let plane = geometry.plane_of(block);
-            if self.independent_planes { plane.0 } else { geometry.die_of(plane).0 }
-        };
+        let lane = |block: BlockId| self.lane_of(block);
         let mut seen = Vec::new();
         let first = geometry.first_unit(block).0;
         for ppn in (first..first + geometry.units_per_block()).map(Ppn) {
@@ -373,6 +387,7 @@ impl<P: FlashPort> Flash<P> {
     pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         self.admit(Command::Erase, cause)?;
         self.nand.erase(block, cause)?;
+        self.note_erased(block);
         let page = PageAt { block, index: 0 };
         let submission = self.submission(Command::Erase, cause, page, 0);
         Ok(self.port.submit(submission, after))
@@ -384,6 +399,7 @@ impl<P: FlashPort> Flash<P> {
     /// When they were stale already.
     #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) -> FlashResult<(BlockId, u32)> {
+        self.note_superseded(ppn);
         self.nand.invalidate(ppn)
     }
 

@@ -254,6 +254,17 @@ impl NandArray {
         Ok(())
     }
 
+    /// Program a page with copies of `units`, which are live elsewhere.
+    pub(super) fn program_backup(&mut self, page: PageAt, units: &[Lpn], cause: Cause) -> FlashResult<()> {
+        let first = self.take_pages(page, 1, Command::Program, cause)?;
+        let slots = self.geometry.slots_per_page as usize;
+        self.spare[first..first + slots].fill(PADDING);
+        for (spare, lpn) in self.spare[first..first + slots].iter_mut().zip(units) {
+            *spare = !lpn.0;
+        }
+        Ok(())
+    }
+
     /// Program whole pages of one live unit each, from `page` on: `count` of them, those that `units` gives.
     #[inline]
     pub(super) fn program_run(

@@ -1,6 +1,6 @@
 //! What a drive has lived through before the first request: written without a clock, and not measured.
 
-use crate::access::Access;
+use crate::access::{Access, Group};
 use crate::cause::Cause;
 use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
 use crate::error::{ConfigError, RunError};
@@ -168,7 +168,9 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
     }
 
     fn write(&mut self, lpn: Lpn, units: u32, sectors: u32) -> Result<(), RunError> {
-        let access = Access::span(lpn, units, 0, sectors);
+        // A request of its own, and none of the run.
+        let group = Group { id: !(self.written as u32), units };
+        let access = Access { group, ..Access::span(lpn, units, 0, sectors) };
         let lba = u64::from(lpn.0) * u64::from(self.drive.flash.geometry().sectors_per_unit);
         self.drive.access(Op::Write, lba, &access, ()).map_err(|error| *error)?;
         self.written += u64::from(units);
@@ -236,7 +238,7 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
                 requests += 1;
                 let request = *admission.request();
                 if matches!(request.op, Op::Write | Op::Trim) {
-                    for (lba, access) in self.splitter.split(&request, admission.index() as u32) {
+                    for (lba, access) in self.splitter.split(&request, !(admission.index() as u32)) {
                         self.drive.flash.check_interrupt().map_err(|error| *error)?;
                         self.drive.access(request.op, lba, &access, ()).map_err(|error| *error)?;
                         if request.op == Op::Write {

@@ -302,6 +302,9 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
 ) -> RunOutcome {
     let Drive { top, flash, shadow, .. } = drive;
     let mut parts = Report::default();
+    if let Some(counts) = flash.backup_counts() {
+        parts.add(&counts);
+    }
     top.report(&mut parts);
     let mut summary = metrics.summary(config, parts, counts, busy.is_some());
     let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);

@@ -27,7 +27,7 @@ pub enum FreeBlocks {
 impl FreeBlocks {
     /// All rows of a plane of erased flash are free.
     pub fn new(geometry: &Geometry, config: &FtlConfig) -> Self {
-        let rows = geometry.blocks_per_plane();
+        let rows = geometry.data_blocks_per_plane();
         let WearLevelingChoice::None(keys) = config.wear_leveling else {
             return FreeBlocks::LeastWorn((0..rows).map(|row| Reverse((0, row))).collect());
         };

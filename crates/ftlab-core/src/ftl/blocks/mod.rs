@@ -284,7 +284,17 @@ impl<V: VictimPolicy> Blocks<V> {
     ) -> FlashResult<()> {
         let ready = flash.port.ready();
         let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
-        let first = flash.program_run(page, count, units.clone(), cause, ready)?;
+        let first = if flash.has_backup() {
+            let first = self.geometry.unit(page);
+            for (at, unit) in (0..count).zip(units.clone()) {
+                flash.program(PageAt { index: page.index + at, ..page }, &[unit], cause, ready)?;
+                // The next program may need a copy of it.
+                flash.store_unit(Ppn(first.0 + at), unit, versions);
+            }
+            first
+        } else {
+            flash.program_run(page, count, units.clone(), cause, ready)?
+        };
         for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
             flash.store_unit(ppn, lpn, versions);
             table[lpn.index()] = ppn.0;
@@ -427,7 +437,7 @@ impl<V: VictimPolicy> Blocks<V> {
         if self.victims.picks_emptiest() {
             return None;
         }
-        let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let blocks = self.geometry.data_blocks(plane);
         let sealed = blocks.filter(|block| self.is_full(nand, *block));
         let emptiest = sealed.min_by_key(|block| nand.valid_units(*block))?;
         let valid = nand.valid_units(emptiest);
@@ -471,7 +481,7 @@ impl<V: VictimPolicy> Blocks<V> {
         if !state.erases.is_multiple_of(interval) || state.free.len() < 2 {
             return None;
         }
-        let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let blocks = self.geometry.data_blocks(plane);
         let most = blocks.clone().map(|block| nand.erases(block)).max().unwrap_or(0);
         let sealed = blocks.filter(|block| self.is_full(nand, *block));
         let coldest = sealed.min_by_key(|block| nand.erases(*block))?;
@@ -523,7 +533,8 @@ impl<V: VictimPolicy> Blocks<V> {
     /// # Errors
     /// The numbers that differ.
     pub fn verify(&self, nand: &NandArray) -> Result<(), String> {
-        let erased = (0..self.geometry.blocks()).filter(|block| nand.next_page(BlockId(*block)) == 0).count();
+        let blocks = (0..self.geometry.planes()).flat_map(|plane| self.geometry.data_blocks(PlaneId(plane)));
+        let erased = blocks.filter(|block| nand.next_page(*block) == 0).count();
         let open = self.planes.iter().flat_map(|plane| plane.open.iter().flatten());
         let open_erased = open.filter(|block| nand.next_page(**block) == 0).count() as u64;
         if erased as u64 == self.free_in_all() + open_erased {

@@ -12,9 +12,10 @@ pub fn open_blocks_per_plane(config: &DeviceConfig) -> u32 {
         + u32::from(ordered_units(config) > 0)
 }
 
-/// Blocks of a plane that hold no data but what is being written: collection keeps them free.
+/// Blocks of a plane that hold no data but what is being written, which collection keeps free, and those for backups.
 fn reserved_blocks(config: &DeviceConfig) -> u64 {
     u64::from(config.ftl.gc_high()) + u64::from(open_blocks_per_plane(config)) - 1
+        + u64::from(config.backup_blocks_per_plane())
 }
 
 /// Mapping units of a plane that can be live.
@@ -100,9 +101,12 @@ pub fn most_commands_of_access(config: &DeviceConfig) -> u64 {
     let blocks = u64::from(g.planes)
         * (u64::from(g.blocks_per_plane) + u64::from(config.ftl.gc_high()) * pages)
         * rounds;
-    // Each unit read, each page programmed, the pages of summaries, the erase; and that once more to level wear.
-    let block = 2 * (pages * slots + pages + 3);
-    let access = 2 * slots + 2;
+    // Each unit read, each page programmed, the pages of summaries, the erase; and that once more to level wear. Before a
+    // program, each earlier page of its word line may be read and copied, and now and then a backup block erased.
+    let backups =
+        if config.lsb_backup.copies().is_some() { 3 * u64::from(config.cell.kind.kind().bits()) } else { 1 };
+    let block = 2 * (pages * slots + pages + 3) * backups;
+    let access = (2 * slots + 2) * backups;
     if !config.map_cache.kind.is_cache() {
         return blocks * block + access;
     }
@@ -137,9 +141,12 @@ pub fn check_size(config: &DeviceConfig) -> Result<(), ConfigError> {
 pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let (g, f) = (&config.geometry, &config.ftl);
     // First: otherwise the drive would be called full.
-    if f.gc_high() >= g.blocks_per_plane {
+    let backups = config.backup_blocks_per_plane();
+    let blocks = g.blocks_per_plane.saturating_sub(backups);
+    if f.gc_high() >= blocks {
         let found = f.gc_low_free_blocks.max(f.gc_high_free_blocks);
-        let expected = format!("must stay below the {} blocks of a plane", g.blocks_per_plane);
+        let besides = if backups > 0 { format!(" besides the {backups} for backups") } else { String::new() };
+        let expected = format!("must stay below the {blocks} blocks of a plane{besides}");
         return refuse(f.free_blocks_key(), found, expected);
     }
     check_size(config)?;
@@ -162,9 +169,11 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
         } else {
             String::new()
         };
+        let besides =
+            if backups > 0 { format!(", of which {backups} for lsb_backup") } else { String::new() };
         let expected = format!(
             "at most {most} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
-             {} for open blocks and {}{pages}",
+             {} for open blocks and {}{besides}{pages}",
             g.blocks_per_plane,
             reserved_blocks(config),
             f.free_blocks_key(),

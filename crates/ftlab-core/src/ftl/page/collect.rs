@@ -115,6 +115,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         slot: OpenSlot,
         cause: Cause,
     ) -> FlashResult<()> {
+        let writer = flash.begin_internal();
         let mut survivors = std::mem::take(&mut self.survivors);
         survivors.clear();
         let map = &self.table.map;
@@ -147,6 +148,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         self.survivors = survivors;
         let superseded = flash.superseded(victim, &self.table.map);
         copied = flash.port.join(copied, superseded);
+        flash.end_internal(writer);
         self.blocks.erase(flash, victim, cause, copied)
     }
 
@@ -170,11 +172,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 return Err(self.full(plane, "copies of garbage collection"));
             };
             let place = Place { plane, slot, block };
-            let (done, count) = if self.copyback && self.geometry.slots_per_page == 1 && all {
-                self.blocks.append_copies(flash, place, rest, &mut self.table.map, cause)?
-            } else {
-                self.copy_page(flash, place, rest, &mut read, cause)?
-            };
+            let (done, count) =
+                if self.copyback && self.geometry.slots_per_page == 1 && all && !flash.has_backup() {
+                    self.blocks.append_copies(flash, place, rest, &mut self.table.map, cause)?
+                } else {
+                    self.copy_page(flash, place, rest, &mut read, cause)?
+                };
             rest = &rest[count..];
             copied = flash.port.join(copied, done);
         }

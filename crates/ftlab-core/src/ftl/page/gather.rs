@@ -167,7 +167,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let erases = self.blocks.erases(plane);
         let live = &mut self.gathering.live[plane.index()];
         if live.1 != erases {
-            let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+            let blocks = self.geometry.data_blocks(plane);
             *live = (blocks.map(|block| u64::from(nand.valid_units(block))).sum(), erases);
         }
         live.0

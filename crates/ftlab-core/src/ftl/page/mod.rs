@@ -413,6 +413,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
+        flash.begin_group(access.group.id);
         if self.geometry.slots_per_page == 1 {
             self.write_one(flash, access, after)
         } else {
@@ -426,6 +427,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
+        flash.begin_group(access.group.id);
         let per_unit = self.geometry.sectors_per_unit;
         let mut after = after;
         for index in 0..access.units {

@@ -9,11 +9,22 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::{Append, Data, MAX_SLOTS, Place};
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::PlacementChoice;
 use crate::ftl::placement::policy::{OpenSlot, Placement};
-use crate::geometry::{BlockId, PageAt, PlaneId, Ppn};
+use crate::geometry::{BlockId, Lpn, PageAt, PlaneId, Ppn};
+
+/// A page of which a backup has what is nowhere else.
+struct Saved {
+    /// Where it stands.
+    plane: PlaneId,
+    /// The open block that it goes to.
+    slot: OpenSlot,
+    /// Backups, and whose.
+    units: Vec<(Ppn, Lpn)>,
+}
 
 impl<
     V: VictimPolicy<Keys = VictimChoice>,
@@ -44,13 +55,126 @@ impl<
         let mut new = Self::new(config, &geometry, seed, true, &flash.interrupt);
         flash.check_interrupt()?;
         new.table = new.table.with_port(&flash.port);
-        new.find_data(flash)?;
-        for plane in (0..new.geometry.planes()).map(PlaneId) {
-            new.find_blocks(flash, plane)?;
+        let backups = new.find_data(flash)?;
+        let planes = (0..new.geometry.planes()).map(PlaneId);
+        let extra: Vec<Vec<BlockId>> = planes.clone().map(|plane| new.find_blocks(flash, plane)).collect();
+        // Before anything else is programmed: that may need backup blocks, too.
+        let restored = new.restore(flash, &backups)?;
+        for (plane, extra) in planes.zip(extra) {
+            new.complete_blocks(flash, plane, extra)?;
         }
         new.find_table(flash)?;
         new.settle(flash)?;
+        flash.forget_backups(restored)?;
         Ok(new)
+    }
+
+    /// Write again what stands in backup blocks only. Returns when that is durable.
+    fn restore<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, backups: &[Ppn]) -> FlashResult<T> {
+        let mut restored = flash.port.ready();
+        let mut needed: Vec<Saved> = Vec::new();
+        for page in
+            backups.chunk_by(|one, other| self.geometry.page_of(*one) == self.geometry.page_of(*other))
+        {
+            let mut units = Vec::new();
+            for backup in page {
+                let lpn = flash.nand.lpn(*backup).ok_or_else(|| lost(*backup))?;
+                let is_newer = |known: Ppn| flash.nand.age(known).0 >= flash.nand.age(*backup).0;
+                if self.lookup(lpn).is_some_and(is_newer) {
+                    continue;
+                }
+                // Of several backups, the newest.
+                let other = needed.iter_mut().find_map(|saved| {
+                    let at = saved.units.iter().position(|unit| unit.1 == lpn)?;
+                    Some((&mut saved.units, at))
+                });
+                if let Some((others, at)) = other {
+                    if flash.nand.age(others[at].0) >= flash.nand.age(*backup) {
+                        continue;
+                    }
+                    others.remove(at);
+                }
+                units.push((*backup, lpn));
+            }
+            let is_table = units.first().is_some_and(|unit| unit.1.0 >= self.geometry.logical_units);
+            let slot = if is_table { self.map_slot() } else { self.placement.copy_slot() };
+            needed.push(Saved {
+                plane: self.geometry.plane_of(self.geometry.block_of(page[0])),
+                slot,
+                units,
+            });
+        }
+        needed.retain(|saved| !saved.units.is_empty());
+        // By plane and slot, so that few blocks are taken.
+        needed.sort_by_key(|saved| (saved.plane, saved.slot));
+        let writer = flash.begin_internal();
+        for pages in needed.chunk_by(|one, other| (one.plane, one.slot) == (other.plane, other.slot)) {
+            let done = self.restore_pages(flash, pages)?;
+            restored = flash.port.join(restored, done);
+        }
+        flash.end_internal(writer);
+        Ok(restored)
+    }
+
+    /// Write pages of one plane and slot again from their backups. A backup on the way, torn, could take theirs with it: so
+    /// they go where nothing is endangered but themselves, or into an erased block.
+    fn restore_pages<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        pages: &[Saved],
+    ) -> FlashResult<T> {
+        let (home, slot) = (pages[0].plane, pages[0].slot);
+        // With the summary page of a block that they fill.
+        let count = pages.len() as u32 + 1;
+        let planes = self.geometry.planes();
+        let mut turns = (0..planes).map(|step| PlaneId((home.0 + step) % planes));
+        let opened = turns.find_map(|plane| {
+            let open = self.blocks.opened(plane, slot);
+            let waiting = open.filter(|block| flash.endangers_live(*block, count));
+            if waiting.is_some() {
+                self.blocks.set_opened(plane, slot, None);
+            }
+            let block = self.open_block(&mut flash.nand, plane, slot, 0);
+            if block.is_none() {
+                self.blocks.set_opened(plane, slot, waiting);
+            }
+            block.map(|_| (plane, waiting))
+        });
+        let Some((plane, waiting)) = opened else {
+            return Err(self.full(home, "what was saved by a backup"));
+        };
+        let mut restored = flash.port.ready();
+        for saved in pages {
+            let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
+                return Err(self.full(plane, "what was saved by a backup"));
+            };
+            let page = self.geometry.page_of(saved.units[0].0);
+            let ready = flash.port.ready();
+            let sectors = self.geometry.sectors_per_unit * saved.units.len() as u32;
+            let read = flash.read(page, sectors, Cause::Recovery, ready)?;
+            let mut units = [Lpn(0); MAX_SLOTS];
+            let mut old = [None; MAX_SLOTS];
+            for (at, (backup, lpn)) in saved.units.iter().enumerate() {
+                // An older version that was found is stale.
+                if let Some(known) = self.lookup(*lpn) {
+                    self.blocks.invalidate(flash, known)?;
+                }
+                flash.nand.revive(*backup);
+                (units[at], old[at]) = (*lpn, Some(*backup));
+            }
+            let (units, old) = (&units[..saved.units.len()], &old[..saved.units.len()]);
+            let data = Data::Copies { victim: Some(page.block), copyback: None };
+            let place = Place { plane, slot, block };
+            let append = Append { place, units, old, data, cause: Cause::Recovery };
+            let done = self.blocks.append(flash, &append, &mut self.table.map, read, |_, _, _| {})?;
+            restored = flash.port.join(restored, done);
+        }
+        if let Some(waiting) = waiting
+            && let Some(block) = self.blocks.set_opened(plane, slot, Some(waiting))
+        {
+            self.blocks.pad(flash, block, Cause::Recovery)?;
+        }
+        Ok(restored)
     }
 
     /// What translation pages hold, and which of them do not say what was found.
@@ -73,9 +197,10 @@ impl<
         Ok(())
     }
 
-    /// Where every unit is, by the spare areas.
-    fn find_data<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+    /// Where every unit is, by the spare areas. Returns the backups.
+    fn find_data<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<Vec<Ppn>> {
         let ready = flash.port.ready();
+        let mut backups = Vec::new();
         flash.nand.forget_validity();
         for block in (0..self.geometry.blocks()).map(BlockId) {
             flash.check_interrupt()?;
@@ -88,6 +213,10 @@ impl<
                 let first = self.geometry.unit(page).0;
                 for ppn in (first..first + self.geometry.slots_per_page).map(Ppn) {
                     let Some(lpn) = flash.nand.lpn(ppn) else { continue };
+                    if self.geometry.is_for_backups(block) {
+                        backups.push(ppn);
+                        continue;
+                    }
                     if CACHED && lpn.0 >= self.geometry.logical_units {
                         self.map_blocks[block.index()] = true;
                     }
@@ -101,20 +230,15 @@ impl<
         for entry in self.table.map.iter().filter(|entry| **entry != UNMAPPED) {
             flash.nand.revive(Ppn(*entry));
         }
-        Ok(())
+        Ok(backups)
     }
 
-    /// Which blocks of `plane` are free, full, and being filled.
-    fn find_blocks<P: FlashPort<Ticket = T>>(
-        &mut self,
-        flash: &mut Flash<P>,
-        plane: PlaneId,
-    ) -> FlashResult<()> {
+    /// Which blocks of `plane` are free, full, and being filled. Returns those that are being filled and have no place.
+    fn find_blocks<P: FlashPort<Ticket = T>>(&mut self, flash: &Flash<P>, plane: PlaneId) -> Vec<BlockId> {
         self.blocks.forget_free(plane);
         let data_slots = self.blocks.slots() - usize::from(CACHED);
         let mut filling = Vec::new();
-        for row in 0..self.geometry.blocks_per_plane() {
-            let block = self.geometry.block(plane, row);
+        for (row, block) in (0..).zip(self.geometry.data_blocks(plane)) {
             if flash.nand.next_page(block) == 0 {
                 self.blocks.found_free(&flash.nand, plane, row);
             } else if self.blocks.is_full(&flash.nand, block) {
@@ -138,6 +262,16 @@ impl<
                 None => extra.push(block),
             }
         }
+        extra
+    }
+
+    /// Fill the blocks of `plane` that have no place, and let it have a free one.
+    fn complete_blocks<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        extra: Vec<BlockId>,
+    ) -> FlashResult<()> {
         // Wear levelling may have had one more than there are places for.
         for block in extra {
             self.blocks.pad(flash, block, Cause::Recovery)?;
@@ -167,13 +301,13 @@ impl<
             let left = self.blocks.pages_left(&flash.nand, plane, slot_for(*block));
             self.blocks.is_full(&flash.nand, *block) && pages(valid) <= left
         };
-        let blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let blocks = self.geometry.data_blocks(plane);
         let victim = blocks.filter(fits).min_by_key(|block| flash.nand.valid_units(*block));
         if let Some((victim, slot)) = victim.map(|victim| (victim, slot_for(victim))) {
             self.blocks.victims.remove(victim, flash.nand.valid_units(victim));
             return self.empty_block(flash, plane, victim, slot, Cause::Recovery);
         }
-        let mut blocks = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let mut blocks = self.geometry.data_blocks(plane);
         let copies = blocks.find_map(|block| Some((block, self.sources(&flash.nand, block)?)));
         let Some((block, sources)) = copies else { return Ok(()) };
         let slot = (0..self.blocks.slots()).find(|slot| self.blocks.opened(plane, *slot) == Some(block));
@@ -202,7 +336,7 @@ impl<
         let mut live = Vec::new();
         nand.collect_valid(block, &mut live, |_| {});
         let plane = self.geometry.plane_of(block);
-        let others = (0..self.geometry.blocks_per_plane()).map(|row| self.geometry.block(plane, row));
+        let others = self.geometry.data_blocks(plane);
         let others: Vec<BlockId> = others.filter(|other| *other != block).collect();
         let same = |copy: Ppn, ppn: Ppn| {
             nand.lpn(ppn) == nand.lpn(copy)

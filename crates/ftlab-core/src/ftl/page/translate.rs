@@ -210,7 +210,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         translation.counts.flash_programs += 1;
         let entries = translation.written(tpn, map);
         let append = Append { place, units, old, data: Data::Table(entries), cause: Cause::Map };
-        self.blocks.append(flash, &append, map, after, |_, _, _| {})
+        let writer = flash.begin_internal();
+        let done = self.blocks.append(flash, &append, map, after, |_, _, _| {})?;
+        flash.end_internal(writer);
+        Ok(done)
     }
 
     /// Write the translation pages of moved data whose entries are not in memory.

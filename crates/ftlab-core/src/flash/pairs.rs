@@ -1,0 +1,460 @@
+//! LSB backup: before a program that endangers earlier pages of its word line, those are copied that could be missed.
+//!
+//! It lies below every translation layer, in [`Flash`]: every program and copyback comes past it. The rule is that of RSFTL
+//! (Hwang, Shin; `lsb-backup`, section 3). An endangered page needs a backup unless
+//!
+//! - it holds nothing that is live: what overwrote it has been promised, or has at least been programmed;
+//! - the request that is being written has written it: torn, that request was never completed;
+//! - its backup still exists, from an earlier program of the same word line.
+//!
+//! A copy of collection is a request of its own for each victim, whose data stand in the victim until it is erased.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{BackupArea, CopyKeys, DeviceConfig, InvalidateAt};
+use crate::error::FlashResult;
+use crate::flash::cell::{PageClass, WordLines};
+use crate::flash::nand::NandArray;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::flash::{Cause, Command, Flash};
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::metrics::report::Counts;
+
+/// LSB backup: the object `lsb_backup` of the summary. Each page that a program endangered is in one of the first four.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackupCounts {
+    /// Pages that were copied into a backup block.
+    pub pages: u64,
+    /// Pages that held nothing live (the paper's invalidated LSB pages).
+    pub skipped_stale: u64,
+    /// Pages that the request being written had written itself.
+    pub skipped_same_request: u64,
+    /// Pages whose backup still existed.
+    pub skipped_kept: u64,
+    /// Backup blocks that were erased.
+    pub erases: u64,
+}
+
+impl Counts for BackupCounts {
+    const NAME: &'static str = "lsb_backup";
+}
+
+/// Who writes: a request of the host, or a piece of internal work such as the cleaning of a victim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Writer {
+    /// Nobody that is known: what was there before a mount.
+    #[default]
+    Unknown,
+    /// A group of accesses.
+    Group(u32),
+    /// The n-th piece of internal work.
+    Internal(u64),
+}
+
+/// A page of a block that is being filled.
+#[derive(Debug, Clone, Copy)]
+struct Page<T> {
+    writer: Writer,
+    /// The backup block that has a copy of it.
+    kept: Option<BlockId>,
+    /// When what made it stale is durable.
+    stale: T,
+}
+
+/// The backup blocks of a lane, filled in turn.
+#[derive(Debug, Clone)]
+struct Area {
+    blocks: Vec<BlockId>,
+    current: usize,
+    /// Pages used of the current one, among those that may be.
+    used: usize,
+}
+
+/// Watches over programs.
+#[derive(Debug, Clone)]
+pub(super) struct PairGuard<T> {
+    keys: CopyKeys,
+    lines: WordLines,
+    /// Pages of a backup block that take backups.
+    usable: Vec<u32>,
+    /// By lane.
+    areas: Vec<Area>,
+    /// By block; those that are being filled.
+    open: Vec<Option<Box<[Page<T>]>>>,
+    writer: Writer,
+    internal: u64,
+    /// What the request of the host that is being written has made stale so far, in blocks that are being filled.
+    uncommitted: Vec<Ppn>,
+    /// The blocks that hold old versions of what it has written.
+    old_blocks: Vec<BlockId>,
+    /// A block that held such an old version was erased: the request is no longer one that may be thrown away.
+    old_is_gone: bool,
+    /// When all that the request has written so far is durable.
+    written: T,
+    pub(super) counts: BackupCounts,
+}
+
+impl<T: Ticket> PairGuard<T> {
+    /// For a validated configuration; `None` where nothing is backed up.
+    pub(super) fn new(
+        config: &DeviceConfig,
+        nand: &NandArray,
+        classes: &[PageClass],
+        ready: T,
+    ) -> Option<Self> {
+        let keys = config.lsb_backup.copies()?;
+        let geometry = nand.geometry();
+        let takes = |page: &u32| keys.area == BackupArea::Pairs || classes[*page as usize] == PageClass::Lsb;
+        let usable: Vec<u32> = (0..geometry.pages_per_block()).filter(takes).collect();
+        let planes_per_lane = if config.timing.independent_planes { 1 } else { geometry.planes_per_die() };
+        let areas = (0..geometry.planes()).step_by(planes_per_lane as usize).map(|first| {
+            let planes = (first..first + planes_per_lane).map(PlaneId);
+            let blocks: Vec<BlockId> = planes.flat_map(|plane| geometry.backup_blocks(plane)).collect();
+            // A mount goes on where the last life has stopped.
+            let begun = |at: &usize| {
+                let first = PageAt { block: blocks[*at], index: usable[0] };
+                (nand.next_page(first.block) > 0).then(|| nand.age(geometry.unit(first)))
+            };
+            let current = (0..blocks.len()).rev().max_by_key(begun).unwrap_or(0);
+            let used = usable.partition_point(|page| *page < nand.next_page(blocks[current]));
+            Area { current, used, blocks }
+        });
+        Some(Self {
+            areas: areas.collect(),
+            lines: WordLines::new(classes),
+            open: vec![None; geometry.blocks() as usize],
+            writer: Writer::Unknown,
+            internal: 0,
+            uncommitted: Vec::new(),
+            old_blocks: Vec::new(),
+            old_is_gone: false,
+            written: ready,
+            counts: BackupCounts::default(),
+            keys,
+            usable,
+        })
+    }
+
+    /// The same behind another port. Everything that was submitted to the old one has ended.
+    pub(super) fn with_ready<U: Ticket>(self, ready: U) -> PairGuard<U> {
+        let page = |page: &Page<T>| Page { writer: page.writer, kept: page.kept, stale: ready };
+        PairGuard {
+            open: self
+                .open
+                .iter()
+                .map(|block| block.as_ref().map(|pages| pages.iter().map(page).collect()))
+                .collect(),
+            keys: self.keys,
+            lines: self.lines,
+            usable: self.usable,
+            areas: self.areas,
+            writer: self.writer,
+            internal: self.internal,
+            uncommitted: self.uncommitted,
+            old_blocks: self.old_blocks,
+            old_is_gone: self.old_is_gone,
+            written: ready,
+            counts: BackupCounts::default(),
+        }
+    }
+
+    /// A request of the host is written from now on: the one before is committed.
+    fn begin(&mut self, geometry: &Geometry, writer: Writer, ready: T) {
+        if self.writer == writer {
+            return;
+        }
+        self.writer = writer;
+        for ppn in self.uncommitted.drain(..) {
+            let page = geometry.page_of(ppn);
+            if let Some(pages) = &mut self.open[page.block.index()] {
+                pages[page.index as usize].stale = self.written;
+            }
+        }
+        self.old_blocks.clear();
+        self.old_is_gone = false;
+        self.written = ready;
+    }
+
+    /// The page at `ppn` is stale because of what was programmed last.
+    fn superseded(&mut self, geometry: &Geometry, ppn: Ppn) {
+        if !matches!(self.writer, Writer::Group(_)) {
+            return;
+        }
+        let block = geometry.block_of(ppn);
+        if self.open[block.index()].is_some() {
+            self.uncommitted.push(ppn);
+        }
+        if self.old_blocks.last() != Some(&block) {
+            self.old_blocks.push(block);
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        let pages = self.open.iter().flatten().map(|pages| size_of_val::<[Page<T>]>(pages)).sum::<usize>();
+        (pages + self.open.len() * size_of::<usize>() * 2) as u64
+    }
+}
+
+/// What a page needs before a program that endangers it.
+enum Need<T> {
+    /// It holds no data.
+    Nothing,
+    /// The request being written has written it.
+    Own,
+    /// A backup exists.
+    Kept,
+    /// That what made it stale is durable.
+    Wait(T),
+    Backup,
+}
+
+impl<P: FlashPort> Flash<P> {
+    /// The host writes group `id` from now on.
+    #[inline(always)]
+    pub(crate) fn begin_group(&mut self, id: u32) {
+        if let Some(pairs) = &mut self.pairs {
+            let ready = self.port.ready();
+            pairs.begin(self.nand.geometry(), Writer::Group(id), ready);
+        }
+    }
+
+    /// Internal work begins, which is written apart from what was being written; [`end_internal`](Self::end_internal) goes on
+    /// with that.
+    #[inline]
+    pub(crate) fn begin_internal(&mut self) -> Writer {
+        let Some(pairs) = &mut self.pairs else { return Writer::Unknown };
+        pairs.internal += 1;
+        std::mem::replace(&mut pairs.writer, Writer::Internal(pairs.internal))
+    }
+
+    /// Go on with what `begin_internal` has interrupted.
+    #[inline]
+    pub(crate) fn end_internal(&mut self, writer: Writer) {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.writer = writer;
+        }
+    }
+
+    /// What LSB backup has counted, if there is any.
+    pub(crate) fn backup_counts(&self) -> Option<BackupCounts> {
+        self.pairs.as_ref().map(|pairs| pairs.counts)
+    }
+
+    /// Bytes of the tables of LSB backup.
+    pub(super) fn backup_table_bytes(&self) -> u64 {
+        self.pairs.as_ref().map_or(0, |pairs| pairs.table_bytes())
+    }
+
+    /// Whether programs are watched over: several at once are one by one then.
+    #[inline(always)]
+    pub(crate) fn has_backup(&self) -> bool {
+        self.pairs.is_some()
+    }
+
+    /// `page` is programmed next, with `units`: save what that endangers. Returns from when on it may be.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn before_program(
+        &mut self,
+        page: PageAt,
+        units: &[Lpn],
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let Some(mut pairs) = self.pairs.take() else { return Ok(after) };
+        let result = self.save_endangered(&mut pairs, page, units, after);
+        self.pairs = Some(pairs);
+        result
+    }
+
+    fn save_endangered(
+        &mut self,
+        pairs: &mut PairGuard<P::Ticket>,
+        page: PageAt,
+        units: &[Lpn],
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let mut after = after;
+        let endangered = |pairs: &PairGuard<P::Ticket>, at: usize| {
+            let index = *pairs.lines.endangered(page.index).get(at)?;
+            Some(PageAt { index: index.into(), ..page })
+        };
+        // All backups of a word line fit, or a new block takes them: otherwise the second could erase the first.
+        let pages = (0..).map_while(|at| endangered(pairs, at));
+        let needed = pages.filter(|page| matches!(self.need(pairs, *page, units), Need::Backup)).count();
+        let lane = self.lane_of(page.block);
+        if pairs.areas[lane as usize].used + needed > pairs.usable.len() {
+            self.next_backup_block(pairs, lane)?;
+        }
+        let mut at = 0;
+        while let Some(endangered) = endangered(pairs, at) {
+            at += 1;
+            let need = self.need(pairs, endangered, units);
+            let counts = &mut pairs.counts;
+            match need {
+                Need::Nothing => {}
+                Need::Own => counts.skipped_same_request += 1,
+                Need::Kept => counts.skipped_kept += 1,
+                Need::Wait(stale) => {
+                    counts.skipped_stale += 1;
+                    after = self.port.join(after, stale);
+                }
+                // Of one lane: it ends before the program begins.
+                Need::Backup => self.back_up(pairs, endangered)?,
+            }
+        }
+        if let Some(pages) = &mut pairs.open[page.block.index()] {
+            pages[page.index as usize].writer = pairs.writer;
+        } else {
+            let nobody = Page { writer: Writer::Unknown, kept: None, stale: self.port.ready() };
+            let mut pages = vec![nobody; self.geometry().pages_per_block() as usize];
+            pages[page.index as usize].writer = pairs.writer;
+            pairs.open[page.block.index()] = Some(pages.into());
+        }
+        if page.index + 1 == self.geometry().pages_per_block() {
+            pairs.open[page.block.index()] = None;
+        }
+        Ok(after)
+    }
+
+    /// Whether the next `count` programs of `block` endanger something live that stands there already.
+    pub(crate) fn endangers_live(&self, block: BlockId, count: u32) -> bool {
+        let Some(pairs) = &self.pairs else { return false };
+        let next = self.nand.next_page(block);
+        let end = (next + count).min(self.geometry().pages_per_block());
+        let before = (next..end).flat_map(|page| pairs.lines.endangered(page));
+        let mut pages = before.map(|index| PageAt { block, index: u32::from(*index) });
+        pages.any(|page| page.index < next && self.units_of(page).any(|(ppn, _)| self.nand.is_valid(ppn)))
+    }
+
+    /// The units of a page that hold something.
+    fn units_of(&self, page: PageAt) -> impl Iterator<Item = (Ppn, Lpn)> + use<'_, P> {
+        let first = self.geometry().unit(page).0;
+        let units = (first..first + self.geometry().slots_per_page).map(Ppn);
+        units.filter_map(|ppn| Some((ppn, self.nand.lpn(ppn)?)))
+    }
+
+    fn need(&self, pairs: &PairGuard<P::Ticket>, page: PageAt, units: &[Lpn]) -> Need<P::Ticket> {
+        if !self.nand.is_written(page) || self.units_of(page).next().is_none() {
+            return Need::Nothing;
+        }
+        let is_live = |ppn: Ppn, lpn: Lpn| match pairs.keys.invalidate_at {
+            InvalidateAt::Commit => self.nand.is_valid(ppn) || pairs.uncommitted.contains(&ppn),
+            InvalidateAt::Page => self.nand.is_valid(ppn) && !units.contains(&lpn),
+        };
+        let state = pairs.open[page.block.index()].as_ref().map(|pages| pages[page.index as usize]);
+        let state = state.unwrap_or(Page { writer: Writer::Unknown, kept: None, stale: self.port.ready() });
+        if !self.units_of(page).any(|(ppn, lpn)| is_live(ppn, lpn)) {
+            return Need::Wait(state.stale);
+        }
+        let is_own = state.writer == pairs.writer && state.writer != Writer::Unknown;
+        if pairs.keys.exempt_same_request && is_own && !pairs.old_is_gone {
+            return Need::Own;
+        }
+        if state.kept.is_some() { Need::Kept } else { Need::Backup }
+    }
+
+    /// Copy `page` into the backup block of its lane.
+    fn back_up(&mut self, pairs: &mut PairGuard<P::Ticket>, page: PageAt) -> FlashResult<()> {
+        let ready = self.port.ready();
+        let lane = self.lane_of(page.block);
+        let area = &mut pairs.areas[lane as usize];
+        let to = PageAt { block: area.blocks[area.current], index: pairs.usable[area.used] };
+        area.used += 1;
+        let units: Vec<(Ppn, Lpn)> = self.units_of(page).collect();
+        let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
+        let read = if pairs.keys.read { self.read(page, sectors, Cause::LsbBackup, ready)? } else { ready };
+        self.admit(Command::Program, Cause::LsbBackup)?;
+        let names: Vec<Lpn> = units.iter().map(|(_, lpn)| *lpn).collect();
+        self.nand.program_backup(to, &names, Cause::LsbBackup)?;
+        let first = self.geometry().unit(to).0;
+        for (new, (old, _)) in (first..).zip(&units) {
+            self.nand.store_copy(*old, Ppn(new));
+        }
+        let submission = self.submission(Command::Program, Cause::LsbBackup, to, self.bus_bytes(sectors));
+        self.port.submit(submission, read);
+        pairs.counts.pages += 1;
+        if let Some(pages) = &mut pairs.open[page.block.index()] {
+            pages[page.index as usize].kept = Some(to.block);
+        }
+        Ok(())
+    }
+
+    /// The backup block of a lane is full: the next one takes over. What it holds was needed until programs had ended that came
+    /// before.
+    fn next_backup_block(&mut self, pairs: &mut PairGuard<P::Ticket>, lane: u32) -> FlashResult<()> {
+        let area = &mut pairs.areas[lane as usize];
+        area.current = (area.current + 1) % area.blocks.len();
+        area.used = 0;
+        let block = area.blocks[area.current];
+        if self.nand.next_page(block) > 0 {
+            for pages in pairs.open.iter_mut().flatten() {
+                for page in pages.iter_mut().filter(|page| page.kept == Some(block)) {
+                    page.kept = None;
+                }
+            }
+            let ready = self.port.ready();
+            self.erase_backups(block, Cause::LsbBackup, ready)?;
+            pairs.counts.erases += 1;
+        }
+        Ok(())
+    }
+
+    fn erase_backups(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> FlashResult<()> {
+        self.admit(Command::Erase, cause)?;
+        self.nand.erase(block, cause)?;
+        let submission = self.submission(Command::Erase, cause, PageAt { block, index: 0 }, 0);
+        self.port.submit(submission, after);
+        Ok(())
+    }
+
+    /// A mount has written again what was lost, which is durable after `after`: backups are not needed any more.
+    ///
+    /// # Errors
+    /// When the power was cut.
+    pub(crate) fn forget_backups(&mut self, after: P::Ticket) -> FlashResult<()> {
+        let Some(mut pairs) = self.pairs.take() else { return Ok(()) };
+        for pages in pairs.open.iter_mut().flatten() {
+            for page in pages.iter_mut() {
+                page.kept = None;
+            }
+        }
+        for area in &mut pairs.areas {
+            for block in &area.blocks {
+                if self.nand.next_page(*block) > 0 {
+                    self.erase_backups(*block, Cause::Recovery, after)?;
+                }
+            }
+            (area.current, area.used) = (0, 0);
+        }
+        self.pairs = Some(pairs);
+        Ok(())
+    }
+
+    /// What was programmed last has made `ppn` stale.
+    #[inline(always)]
+    pub(super) fn note_superseded(&mut self, ppn: Ppn) {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.superseded(self.nand.geometry(), ppn);
+        }
+    }
+
+    /// Programs of the request being written have been submitted, until `done`.
+    #[inline(always)]
+    pub(super) fn note_written(&mut self, done: P::Ticket) {
+        if let Some(pairs) = &mut self.pairs
+            && matches!(pairs.writer, Writer::Group(_))
+        {
+            pairs.written = self.port.join(pairs.written, done);
+        }
+    }
+
+    /// `block` is erased.
+    #[inline(always)]
+    pub(super) fn note_erased(&mut self, block: BlockId) {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.open[block.index()] = None;
+            pairs.old_is_gone |= pairs.old_blocks.contains(&block);
+        }
+    }
+}
