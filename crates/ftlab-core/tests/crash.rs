@@ -98,14 +98,17 @@ fn points_are_spread_and_parted_without_remainder() {
 
 /// One die with the times of the paper and a backup.
 fn backed_up(kind: &str, order: &str, pages: u32, keys: &Value) -> DeviceConfig {
-    let base = json!({
+    device(merged(small(), backed_up_keys(kind, order, pages, keys)))
+}
+
+fn backed_up_keys(kind: &str, order: &str, pages: u32, keys: &Value) -> Value {
+    json!({
         "cell": { "kind": kind, "page_order": order },
         "geometry": { "pages_per_block": pages },
         "timing": { "read_us": 403, "program_us": 994, "erase_us": 872, "bus_mb_per_s": 0 },
         "host": { "arrival": "closed", "queue_depth": 1 },
         "lsb_backup": merged(json!({ "kind": "copy" }), keys.clone()),
-    });
-    device(merged(small(), base))
+    })
 }
 
 /// Writes of these pages: one request for each run of neighbours.
@@ -142,6 +145,15 @@ fn what_backups_cost_by_hand() {
     figures.push(request(0.0, Op::Write, 16, 40));
     let (us, counts) = microseconds(&tiles(json!({})), &figures);
     assert_eq!((us, counts["pages"].as_u64()), (23_292.0, Some(6)));
+    let striped = json!({
+        "ftl": { "placement": "rsftl", "group_blocks": 3, "small_request_bytes": "8KiB" },
+        "geometry": { "blocks_per_plane": 64 },
+    });
+    let base = merged(small(), backed_up_keys("mlc", "tiles", 8, &json!({})));
+    let striped = device(merged(base, striped));
+    let (us, counts) = microseconds(&striped, &figures);
+    assert_eq!((us, counts["pages"].as_u64()), (14_910.0, Some(0)));
+    assert_eq!(counts["skipped_same_request"], 4);
 }
 
 /// `lsb-backup`, section 4: backups for each page written, by the size of requests that are appended back to back.

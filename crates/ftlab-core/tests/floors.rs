@@ -40,7 +40,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),
     ("ftl/kinds", &["scheme"]),
-    ("ftl/placement", &["error", "scheme", "geometry", "access", "plane_order", "flash/nand"]),
+    ("ftl/placement", &["error", "quantity", "scheme", "geometry", "access", "plane_order", "flash/nand"]),
     (
         "config",
         &[
@@ -104,7 +104,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("verify", &["metrics"]),
     ("memory", &["geometry", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
-    ("summary_schema", &["metrics", "mapcache/translation", "ftl"]),
+    ("summary_schema", &["metrics", "flash", "mapcache/translation", "ftl"]),
     ("schemes", &["scheme", "flash/cell", "mapcache", "ftl/gc", "ftl/kinds", "ftl/placement", "config"]),
     ("validate", &["error", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
     (

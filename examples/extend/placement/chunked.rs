@@ -85,7 +85,7 @@ impl Placement for Chunked {
         &self.order
     }
 
-    fn host(&self, _: &Access<'_>) -> (u32, OpenSlot) {
+    fn host(&mut self, _: &Access<'_>) -> (u32, OpenSlot) {
         (self.turn, 0)
     }
 
@@ -97,7 +97,7 @@ impl Placement for Chunked {
         plane
     }
 
-    fn placed(&mut self, turn: u32) {
+    fn placed(&mut self, _: OpenSlot, turn: u32) {
         if turn != self.turn {
             // The plane whose turn it was could not take the page.
             (self.turn, self.left) = (turn, self.chunk_pages);

@@ -195,8 +195,7 @@ impl PreconditionConfig {
             }
         }
         if self.layout() == Some(FillLayout::Blocks) && !plain {
-            let expected =
-                "lays out one stream of whole pages: needs ftl.streams = 1 and no smaller mapping unit";
+            let expected = "lays out one stream of whole pages: needs ftl.placement = \"stripe\", ftl.streams = 1 and no smaller mapping unit";
             return refuse("precondition.layout", "\"blocks\"", expected);
         }
         Ok(())

@@ -152,6 +152,11 @@ impl WordLines {
         Self { lines, pages }
     }
 
+    /// Most pages that one program endangers.
+    pub fn most_endangered(&self) -> u32 {
+        self.pages.iter().map(|line| line.len() as u32 - 1).max().unwrap_or(0)
+    }
+
     /// The pages that are damaged when the program of `page` is interrupted, without itself: those of its word line that
     /// come before it, as pages of a block are programmed in order.
     #[inline]

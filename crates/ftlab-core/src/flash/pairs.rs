@@ -317,6 +317,36 @@ impl<P: FlashPort> Flash<P> {
         Ok(after)
     }
 
+    /// A mount needs what stands in the backup blocks `needed`: new backups go to an erased one, if their lane has another.
+    ///
+    /// # Errors
+    /// When the power was cut.
+    pub(crate) fn set_backups_apart(&mut self, needed: &[BlockId]) -> FlashResult<()> {
+        let Some(mut pairs) = self.pairs.take() else { return Ok(()) };
+        for area in &mut pairs.areas {
+            let is_needed = |block: &BlockId| needed.contains(block);
+            let other = area.blocks.iter().position(|block| !is_needed(block));
+            if let (true, Some(other)) = (area.blocks.iter().any(is_needed), other) {
+                (area.current, area.used) = (other, 0);
+                if self.nand.next_page(area.blocks[other]) > 0 {
+                    let ready = self.port.ready();
+                    self.erase_backups(area.blocks[other], Cause::Recovery, ready)?;
+                }
+            }
+        }
+        self.pairs = Some(pairs);
+        Ok(())
+    }
+
+    /// Whether the backups that `count` programs of `block` may take fit into a backup block that is none of `needed`.
+    pub(crate) fn backs_up_apart(&self, needed: &[BlockId], block: BlockId, count: u32) -> bool {
+        self.pairs.as_ref().is_none_or(|pairs| {
+            let area = &pairs.areas[self.lane_of(block) as usize];
+            let most = (pairs.lines.most_endangered() * count) as usize;
+            !needed.contains(&area.blocks[area.current]) && area.used + most <= pairs.usable.len()
+        })
+    }
+
     /// Whether the next `count` programs of `block` endanger something live that stands there already.
     pub(crate) fn endangers_live(&self, block: BlockId, count: u32) -> bool {
         let Some(pairs) = &self.pairs else { return false };

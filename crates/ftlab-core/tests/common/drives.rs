@@ -77,7 +77,7 @@ pub fn drives() -> impl Strategy<Value = Value> {
                 "wear_leveling_threshold": 2 },
             "host": { "arrival": arrival, "link_mb_per_s": link * 500, "link_duplex": duplex, "out_of_range": "wrap" },
             "precondition": { "kind": precondition, "max_drive_writes": 8,
-                "layout": if blocks_layout && streams == 1 && slot_shift == 0 { "blocks" } else { "written" } },
+                "layout": if blocks_layout && streams == 1 && slot_shift == 0 && placement == "stripe" { "blocks" } else { "written" } },
         });
         if cached {
             // Many translation pages on a small drive: pages of 512 bytes, and blocks for what they take.

@@ -285,11 +285,11 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             let table = &self.table;
             let plane = self.placement.plane(&flash.nand, first, || table.lookup(access.lpn));
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
-                self.placement.placed(turn);
+                self.placement.placed(slot, turn);
                 return Ok(Place { plane, slot, block });
             }
             if let Some(place) = self.place_beside(flash, plane, slot) {
-                self.placement.placed(turn);
+                self.placement.placed(slot, turn);
                 return Ok(place);
             }
             if !self.placement.may_go_on() && !gathers {

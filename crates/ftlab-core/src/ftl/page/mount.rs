@@ -107,21 +107,27 @@ impl<
         needed.retain(|saved| !saved.units.is_empty());
         // By plane and slot, so that few blocks are taken.
         needed.sort_by_key(|saved| (saved.plane, saved.slot));
+        let mut blocks: Vec<BlockId> =
+            needed.iter().map(|saved| self.geometry.block_of(saved.units[0].0)).collect();
+        blocks.dedup();
+        flash.set_backups_apart(&blocks)?;
         let writer = flash.begin_internal();
         for pages in needed.chunk_by(|one, other| (one.plane, one.slot) == (other.plane, other.slot)) {
-            let done = self.restore_pages(flash, pages)?;
+            let done = self.restore_pages(flash, pages, &blocks)?;
             restored = flash.port.join(restored, done);
         }
         flash.end_internal(writer);
         Ok(restored)
     }
 
-    /// Write pages of one plane and slot again from their backups. A backup on the way, torn, could take theirs with it: so
-    /// they go where nothing is endangered but themselves, or into an erased block.
+    /// Write pages of one plane and slot again from their backups, which stand in the blocks `needed`. If a backup on the way
+    /// has to stand beside theirs, it could take them with it, torn: then they go where nothing is endangered but
+    /// themselves, or into an erased block, if there is one.
     fn restore_pages<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         pages: &[Saved],
+        needed: &[BlockId],
     ) -> FlashResult<T> {
         let (home, slot) = (pages[0].plane, pages[0].slot);
         // With the summary page of a block that they fill.
@@ -130,13 +136,17 @@ impl<
         let mut turns = (0..planes).map(|step| PlaneId((home.0 + step) % planes));
         let opened = turns.find_map(|plane| {
             let open = self.blocks.opened(plane, slot);
-            let waiting = open.filter(|block| flash.endangers_live(*block, count));
+            let is_unsafe = |block: &BlockId| {
+                !flash.backs_up_apart(needed, *block, count) && flash.endangers_live(*block, count)
+            };
+            let waiting = open.filter(is_unsafe);
             if waiting.is_some() {
                 self.blocks.set_opened(plane, slot, None);
             }
             let block = self.open_block(&mut flash.nand, plane, slot, 0);
-            if block.is_none() {
+            if block.is_none() && waiting.is_some() {
                 self.blocks.set_opened(plane, slot, waiting);
+                return Some((plane, None));
             }
             block.map(|_| (plane, waiting))
         });

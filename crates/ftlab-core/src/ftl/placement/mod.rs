@@ -74,7 +74,7 @@ macro_rules! placements {
                 match self { $(Placements::$kind(placement) => placement.order(),)+ }
             }
             #[inline(always)]
-            fn host(&self, access: &Access<'_>) -> (u32, OpenSlot) {
+            fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
                 match self { $(Placements::$kind(placement) => placement.host(access),)+ }
             }
             fn may_go_on(&self) -> bool {
@@ -90,8 +90,8 @@ macro_rules! placements {
                 match self { $(Placements::$kind(placement) => placement.plane(nand, plane, current),)+ }
             }
             #[inline(always)]
-            fn placed(&mut self, turn: u32) {
-                match self { $(Placements::$kind(placement) => placement.placed(turn),)+ }
+            fn placed(&mut self, slot: OpenSlot, turn: u32) {
+                match self { $(Placements::$kind(placement) => placement.placed(slot, turn),)+ }
             }
             fn opened(&mut self, nand: &NandArray, plane: PlaneId, block: BlockId) {
                 match self { $(Placements::$kind(placement) => placement.opened(nand, plane, block),)+ }
@@ -135,4 +135,5 @@ impl PlacementChoice {
 // In the order in which they are listed everywhere; the first is the default.
 placements! {
     stripe::Stripe;
+    rsftl::Rsftl;
 }

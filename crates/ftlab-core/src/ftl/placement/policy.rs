@@ -67,7 +67,7 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
     fn order(&self) -> &PlaneOrder;
 
     /// The turn, and the open block, for what a layer above writes.
-    fn host(&self, access: &Access<'_>) -> (u32, OpenSlot);
+    fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot);
 
     /// Whether the next plane may take what this one cannot: where addresses decide, none can.
     fn may_go_on(&self) -> bool;
@@ -75,8 +75,8 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
     /// The plane that takes a page when it is the turn of `plane`. The page's first unit is at `current`.
     fn plane(&mut self, nand: &NandArray, plane: PlaneId, current: impl FnOnce() -> Option<Ppn>) -> PlaneId;
 
-    /// A page was placed at `turn`.
-    fn placed(&mut self, turn: u32);
+    /// A page was placed in `slot` at `turn`.
+    fn placed(&mut self, slot: OpenSlot, turn: u32);
 
     /// `block` of `plane` was opened.
     fn opened(&mut self, nand: &NandArray, plane: PlaneId, block: BlockId);

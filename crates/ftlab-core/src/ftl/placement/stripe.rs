@@ -130,7 +130,7 @@ impl Placement for Stripe {
     }
 
     #[inline(always)]
-    fn host(&self, access: &Access<'_>) -> (u32, OpenSlot) {
+    fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
         let slot = if self.streams == 1 { 0 } else { usize::from(access.stream) % self.streams as usize };
         let turn = match self.striping {
             Striping::Static => access.lpn.0 >> self.slot_shift,
@@ -152,7 +152,7 @@ impl Placement for Stripe {
     }
 
     #[inline(always)]
-    fn placed(&mut self, turn: u32) {
+    fn placed(&mut self, _: OpenSlot, turn: u32) {
         if self.striping == Striping::Dynamic {
             self.next_turn = if turn + 1 == self.order.len() { 0 } else { turn + 1 };
         }
