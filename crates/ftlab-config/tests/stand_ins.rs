@@ -1,7 +1,7 @@
 //! Every workload with a calibration has the statistics that it states.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ftlab_config::{Kind, load_workload, presets};
@@ -36,30 +36,74 @@ impl Pages {
         self.chunks[chunk].get_or_insert_with(|| Box::new([0; CHUNK]))[page as usize % CHUNK] += 1;
     }
 
-    /// The touched pages with their counts.
-    fn touched(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.chunks.iter().zip(0u64..).flat_map(|(chunk, index)| {
-            let counts = chunk.iter().flat_map(|counts| counts.iter().copied().zip(0u64..));
-            counts
-                .filter(|(count, _)| *count > 0)
-                .map(move |(count, page)| (index * CHUNK as u64 + page, count))
-        })
+    /// Every touched page with its count, in order.
+    fn touched(&self, mut visit: impl FnMut(u64, u32)) {
+        self.chunks.iter().zip(0u64..).for_each(|(chunk, index)| {
+            let counts = chunk.iter().flat_map(|counts| counts.iter()).zip(index * CHUNK as u64..);
+            counts.filter(|(count, _)| **count > 0).for_each(|(count, page)| visit(page, *count));
+        });
     }
 
-    fn counts(&self) -> Vec<u32> {
-        let mut counts: Vec<u32> = self.touched().map(|(_, count)| count).collect();
-        counts.sort_unstable_by(|a, b| b.cmp(a));
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        self.touched(|_, count| {
+            counts.pages += 1;
+            counts.accesses += u64::from(count);
+            *at(&mut counts.accessed, u64::from(count)) += 1;
+        });
         counts
     }
 }
 
+/// The element at an index, which the vector grows to have. Maps would take most of the time of the longest test: they are
+/// slow where little is optimised.
+fn at<T: Default + Clone>(of: &mut Vec<T>, index: u64) -> &mut T {
+    let index = index as usize;
+    if index >= of.len() {
+        of.resize(index + 1, T::default());
+    }
+    &mut of[index]
+}
+
+#[derive(Default)]
+struct Counts {
+    pages: u64,
+    accesses: u64,
+    /// How many pages are accessed 0, 1, 2 and more times.
+    accessed: Vec<u64>,
+}
+
+impl Counts {
+    /// The share of the accesses that goes to this share of the pages, the hottest.
+    fn hottest(&self, share: f64) -> f64 {
+        let mut left = (self.pages as f64 * share).round() as u64;
+        let mut taken = 0;
+        for (times, pages) in self.accessed.iter().enumerate().rev() {
+            let pages = left.min(*pages);
+            left -= pages;
+            taken += pages * times as u64;
+        }
+        taken as f64 / self.accesses as f64
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// A translation page that is cached, between those that were used before and after it.
+struct Cached {
+    unit: u64,
+    origin: u64,
+    older: u32,
+    newer: u32,
+}
+
 /// Distances from the page whose miss loaded a translation page to the pages that hit in it later.
 struct IntraDistances {
-    /// Translation page, origin, and when it was used last.
-    cached: HashMap<u64, (u64, u64)>,
-    /// Translation pages by last use.
-    order: BTreeMap<u64, u64>,
-    now: u64,
+    cached: Vec<Cached>,
+    /// For each translation page, one more than its place in `cached`.
+    places: Vec<u32>,
+    oldest: u32,
+    newest: u32,
     below: u64,
     histogram: Vec<u64>,
 }
@@ -67,9 +111,10 @@ struct IntraDistances {
 impl IntraDistances {
     fn new() -> Self {
         Self {
-            cached: HashMap::new(),
-            order: BTreeMap::new(),
-            now: 0,
+            cached: Vec::with_capacity(CACHED),
+            places: Vec::new(),
+            oldest: NONE,
+            newest: NONE,
             below: 0,
             histogram: vec![0; PAGES_PER_TRANSLATION_PAGE as usize],
         }
@@ -77,24 +122,53 @@ impl IntraDistances {
 
     fn touch(&mut self, page: u64) {
         let unit = page / PAGES_PER_TRANSLATION_PAGE;
-        self.now += 1;
-        if let Some((origin, used)) = self.cached.get_mut(&unit) {
-            self.order.remove(used);
-            *used = self.now;
-            if page < *origin {
+        let place = *at(&mut self.places, unit);
+        if place > 0 {
+            let origin = self.cached[place as usize - 1].origin;
+            if page < origin {
                 self.below += 1;
             } else {
-                self.histogram[(page - *origin) as usize] += 1;
+                self.histogram[(page - origin) as usize] += 1;
             }
-        } else {
-            if self.cached.len() == CACHED
-                && let Some((_, oldest)) = self.order.pop_first()
-            {
-                self.cached.remove(&oldest);
-            }
-            self.cached.insert(unit, (page, self.now));
+            self.unlink(place - 1);
+            self.link(place - 1);
+            return;
         }
-        self.order.insert(self.now, unit);
+        let new = Cached { unit, origin: page, older: NONE, newer: NONE };
+        let place = if self.cached.len() == CACHED {
+            let oldest = self.oldest;
+            self.unlink(oldest);
+            let before = std::mem::replace(&mut self.cached[oldest as usize], new);
+            self.places[before.unit as usize] = 0;
+            oldest
+        } else {
+            self.cached.push(new);
+            self.cached.len() as u32 - 1
+        };
+        self.places[unit as usize] = place + 1;
+        self.link(place);
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let Cached { older, newer, .. } = self.cached[place as usize];
+        match self.cached.get_mut(older as usize) {
+            Some(cached) => cached.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.cached.get_mut(newer as usize) {
+            Some(cached) => cached.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    fn link(&mut self, place: u32) {
+        let newest = std::mem::replace(&mut self.newest, place);
+        let cached = &mut self.cached[place as usize];
+        (cached.older, cached.newer) = (newest, NONE);
+        match self.cached.get_mut(newest as usize) {
+            Some(cached) => cached.newer = place,
+            None => self.oldest = place,
+        }
     }
 
     fn above(&self) -> u64 {
@@ -116,13 +190,14 @@ struct Measured {
     hottest_thousandth: f64,
 }
 
+/// Where the last request of each stream ended, of two kinds.
 #[derive(Default)]
-struct Ends(HashMap<(u16, u8), u64>);
+struct Ends(Vec<[Option<u64>; 2]>);
 
 impl Ends {
     fn follows(&mut self, request: &Request, kind: u8) -> bool {
-        let end = self.0.insert((request.stream, kind), request.lba + u64::from(request.sectors));
-        end == Some(request.lba)
+        let end = &mut at(&mut self.0, u64::from(request.stream))[usize::from(kind)];
+        end.replace(request.lba + u64::from(request.sectors)) == Some(request.lba)
     }
 }
 
@@ -137,7 +212,7 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
     let (mut aligned, mut writes_4k) = (0u64, 0u64);
     let (mut small, mut small_follow, mut large, mut large_follow) = (0u64, 0u64, 0u64, 0u64);
     let (mut first, mut last, mut gaps, mut squares) = (None, 0, 0u64, 0.0f64);
-    let (mut sizes, mut starts) = (HashMap::<u32, u64>::new(), HashSet::new());
+    let (mut sizes, mut starts) = (Vec::<u64>::new(), HashSet::new());
     let mut begins = Vec::new();
     let (mut written, mut journal) = (Pages::default(), 0u64);
     let mut distances = (!calibration.shape.is_empty()).then(IntraDistances::new);
@@ -165,7 +240,7 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
             }
             let length = u64::from(request.sectors);
             sectors[op] += length;
-            *sizes.entry(request.sectors).or_default() += 1;
+            *at(&mut sizes, length) += 1;
             if calibration.first_fifth.is_some() {
                 begins.push(request.lba);
             }
@@ -203,21 +278,20 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
     let moved = (reads + writes) as f64;
     let bytes = |sectors: u64| sectors as f64 * 512.0;
     let counts = pages.counts();
-    let accesses: u64 = counts.iter().map(|count| u64::from(*count)).sum();
-    let hottest = |share: f64| {
-        let top = (counts.len() as f64 * share).round() as usize;
-        counts[..top].iter().map(|count| u64::from(*count)).sum::<u64>() as f64 / accesses as f64
-    };
+    let hottest = |share: f64| counts.hottest(share);
     let unit = match calibration.footprint_unit_bytes {
         Some(Expected::Value(bytes)) => bytes as u64 / 4096,
         _ => 1,
     };
     let footprint = if unit == 1 {
-        counts.len() as f64
+        counts.pages as f64
     } else {
-        let mut touched: Vec<u64> = pages.touched().map(|(page, _)| page / unit).collect();
-        touched.dedup();
-        touched.len() as f64
+        let (mut units, mut next) = (0u64, 0);
+        pages.touched(|page, _| {
+            units += u64::from(page >= next);
+            next = (page / unit + 1) * unit;
+        });
+        units as f64
     };
     let mean_gap = (last - first.unwrap_or(0)) as f64 / gaps as f64;
     let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -235,7 +309,7 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
         ("mean_bytes", bytes(sectors[0] + sectors[1]) / moved),
         ("mean_read_bytes", bytes(sectors[0]) / reads.max(1) as f64),
         ("mean_write_bytes", bytes(sectors[1]) / writes.max(1) as f64),
-        ("page_accesses", accesses as f64),
+        ("page_accesses", counts.accesses as f64),
         ("span_bytes", bytes(high - low)),
         ("footprint_bytes", footprint * unit as f64 * 4096.0),
         ("sequential_fraction", sequential as f64 / moved),
@@ -243,8 +317,8 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
         ("sequential_write_fraction", ratio(sequential_by_op[1], writes)),
         ("aligned_fraction", aligned as f64 / moved),
         ("write_4k_fraction", ratio(writes_4k, writes)),
-        ("pages_per_request", accesses as f64 / moved),
-        ("footprint_written_bytes", written.touched().count() as f64 * 4096.0),
+        ("pages_per_request", counts.accesses as f64 / moved),
+        ("footprint_written_bytes", written.counts().pages as f64 * 4096.0),
         ("distinct_starts", starts.len() as f64),
         ("first_twentieth", first(0.05)),
         ("first_fifth", first(0.2)),
@@ -257,7 +331,7 @@ fn measure(file: &WorkloadFile, calibration: &Calibration) -> Measured {
         ("gap_cv", (squares / gaps as f64 - mean_gap * mean_gap).max(0.0).sqrt() / mean_gap),
     ];
     let of_size = |SizeName(bytes): &SizeName| {
-        let count = sizes.get(&((bytes / 512) as u32)).copied().unwrap_or(0);
+        let count = sizes.get((bytes / 512) as usize).copied().unwrap_or(0);
         (Cow::Owned(SizeName(*bytes).statistic()), count as f64 / moved)
     };
     let values = values.map(|(name, value)| (Cow::Borrowed(name), value));
