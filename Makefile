@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 export CARGO_TERM_PROGRESS_WHEN ?= never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Python compiles a file when it is first imported, and most of what is installed never is. What it compiles is kept.
+PIP_INSTALL := install --quiet --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 
 # A recorded trace for `make demo`; without one it takes a recording of our own.
 TRACE ?=
@@ -45,12 +48,12 @@ $(BIN)/python:
 
 $(VENV)/.run: requirements.txt | $(BIN)/python
 	@echo "== installing what ftlab needs to run"
-	@$(BIN)/pip install --quiet --requirement requirements.txt
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements.txt
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
 	@echo "== installing what the tests need"
-	@$(BIN)/pip install --quiet --requirement requirements-dev.txt
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-dev.txt
 	@touch $@
 
 # An editable install: changes of Python files need no new build. The last one stands, fast or checked.
