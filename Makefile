@@ -34,7 +34,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-programs test-rust test-rust-linted test-python lint lint-rust lint-python format bench test-long fuzz docs lock clean
+.PHONY: help demo test test-programs test-rust test-rust-linted test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -81,10 +81,11 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 STRICT := --release --config tests/profile.toml --workspace --locked --quiet
 
 # Python's packages are fetched while the tests compile, and its types checked while the extension does.
-test: ## everything that must hold before a change is merged
+test: ## everything that must hold before a change is merged, with half a minute of fuzzing at its end
 	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs=2 $(VENV)/.checked lint-python
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust-linted test-python
+	@$(MAKE) --no-print-directory test-fuzz
 
 # While one of the two waits, for a last test or for a file, the other goes on.
 test-rust-linted:
@@ -97,6 +98,12 @@ test-programs:
 test-rust:
 	@echo "== cargo test"
 	@cargo test $(STRICT) --tests
+
+# All processors at once, so nothing runs beside it. A finding is printed, and its files are in out/fuzz.
+TEST_FUZZ_SECONDS ?= 30
+test-fuzz:
+	@echo "== ftlab-fuzz for $(TEST_FUZZ_SECONDS) s"
+	@FTLAB_FUZZ_SECONDS=$(TEST_FUZZ_SECONDS) cargo test $(STRICT) --bin ftlab-fuzz -- --ignored --nocapture a_while_of_fuzzing
 
 test-python: $(VENV)/.checked $(VENV)/.dev
 	@echo "== pytest"

@@ -61,12 +61,11 @@ struct Options {
 
 impl Options {
     /// `None` when help was asked for.
-    fn parse() -> Result<Option<Self>, lexopt::Error> {
+    fn parse(mut arguments: lexopt::Parser) -> Result<Option<Self>, lexopt::Error> {
         use lexopt::prelude::{Long, Value, ValueExt};
         let budget = Budget { seed: 1, cases: 0, time: None, out: None };
         let mut options = Self { targets: Vec::new(), budget, show: false, repeat: None };
         let (mut cases, mut seconds) = (None, None::<u64>);
-        let mut arguments = lexopt::Parser::from_env();
         while let Some(argument) = arguments.next()? {
             match argument {
                 Long("seed") => options.budget.seed = arguments.value()?.parse()?,
@@ -128,7 +127,7 @@ fn all(options: &Options) -> Result<u64, String> {
 }
 
 fn main() -> ExitCode {
-    let options = match Options::parse() {
+    let options = match Options::parse(lexopt::Parser::from_env()) {
         Ok(Some(options)) => options,
         Ok(None) => {
             print!("{HELP}");
@@ -145,5 +144,32 @@ fn main() -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::path::Path;
+
+    use super::{Options, all};
+
+    /// `make test` fuzzes in the program of the tests: that is compiled already.
+    #[test]
+    #[ignore = "takes FTLAB_FUZZ_SECONDS: make test-fuzz"]
+    fn a_while_of_fuzzing_finds_nothing() {
+        let seconds = std::env::var("FTLAB_FUZZ_SECONDS").expect("FTLAB_FUZZ_SECONDS is set");
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the folder of the workspace");
+        let out = root.join("out").join("fuzz");
+        let arguments: [&OsStr; 4] = ["--seconds".as_ref(), seconds.as_ref(), "--out".as_ref(), out.as_ref()];
+        let arguments = lexopt::Parser::from_args(arguments);
+        let options = Options::parse(arguments).expect("a number of seconds").expect("no question");
+        let findings = all(&options).expect("out/fuzz can be written");
+        assert_eq!(
+            findings, 0,
+            "the first file that is named above repeats its finding: \
+             cargo run --release --config tests/profile.toml -p ftlab-fuzz -- --repeat FILE"
+        );
     }
 }
