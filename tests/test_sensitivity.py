@@ -57,8 +57,15 @@ def cached(kind: str, **keys: Any) -> dict[str, Any]:
     return {f"map_cache.{key}": value for key, value in {"kind": kind, "bytes": 16384, **keys}.items()}
 
 
+SAVED = {"ftl.over_provisioning": 1.0, "lsb_backup.kind": "copy"}
+
 # key -> another value, and what else it needs to matter; the keys of schemes come from their files
 CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "lsb_backup.kind": ("copy", {"ftl.over_provisioning": 1.0}),
+    "lsb_backup.read": (False, SAVED),
+    "lsb_backup.invalidate_at": ("page", SAVED),
+    "lsb_backup.area": ("slc", SAVED),
+    "lsb_backup.exempt_same_request": (False, SAVED),
     "geometry.channels": (4, {}),
     "geometry.ways": (1, {}),
     "geometry.dies": (1, {}),

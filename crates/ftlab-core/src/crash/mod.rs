@@ -4,7 +4,7 @@
 //! mounted from flash alone, every sector is read and held against what was promised, and the drive goes on.
 //!
 //! Fault model (`lsb-backup`, section 8): an interrupted program leaves its page unreadable, and every page of its word
-//! line that was programmed before; an interrupted erase the whole block; a copyback harms its destination only.
+//! line that was programmed before. An interrupted erase leaves the whole block so. A copyback harms its destination only.
 //!
 //! `record.rs` records a run, `promises.rs` knows what must survive, and `cut.rs` does one cut.
 

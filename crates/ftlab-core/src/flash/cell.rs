@@ -70,8 +70,8 @@ pub enum PageOrder {
     /// Page p has class p mod bits: MQSim's MLC, and one-shot 3D NAND, whose word line w holds pages 3w..3w+2.
     #[default]
     Adjacent,
-    /// Tiles of four pages, of which the first two are LSB and the last two their MSB partners: page n with page n + 2, as
-    /// the paper on LSB backup has it (`lsb-backup`). MLC only.
+    /// Tiles of four pages: the first two are LSB, the last two their MSB partners. Page n is paired with page n + 2, as in
+    /// the paper on LSB backup (`lsb-backup`). MLC only.
     Tiles,
     /// Shadow order with one page a word line and class: L0, L1, M0, L2, M1, ... (TLC: L0, L1, C0, L2, C1, M0, ...). In MLC,
     /// partners have the distance 3, as in the schemes of Linux for raw NAND. Blocks of whole word lines only.
@@ -157,8 +157,8 @@ impl WordLines {
         self.pages.iter().map(|line| line.len() as u32 - 1).max().unwrap_or(0)
     }
 
-    /// The pages that are damaged when the program of `page` is interrupted, without itself: those of its word line that
-    /// come before it, as pages of a block are programmed in order.
+    /// The pages that an interrupted program of `page` damages, without itself. They are those of its word line that come
+    /// before it: pages of a block are programmed in order.
     #[inline]
     pub fn endangered(&self, page: u32) -> &[u16] {
         let line = &self.pages[usize::from(self.lines[page as usize])];

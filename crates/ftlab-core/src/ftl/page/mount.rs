@@ -120,8 +120,8 @@ impl<
         Ok(restored)
     }
 
-    /// Write pages of one plane and slot again from their backups, which stand in the blocks `needed`. If a backup on the way
-    /// has to stand beside theirs, it could take them with it, torn: then they go where nothing is endangered but
+    /// Write pages of one plane and slot again from their backups, which stand in the blocks `needed`. A backup on the way
+    /// that has to stand beside theirs could take them with it, torn. Then they go where nothing is endangered but
     /// themselves, or into an erased block, if there is one.
     fn restore_pages<P: FlashPort<Ticket = T>>(
         &mut self,

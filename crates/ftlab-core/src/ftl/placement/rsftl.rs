@@ -38,8 +38,8 @@ impl Scheme for Rsftl {
         "Small requests whole to the blocks of a group in turn, large ones to a block of their own.";
     const SOURCE: &'static str = "RSFTL (Hwang, Shin)";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "group_blocks", value: "2", with: &[] },
-        Contrast { key: "small_request_bytes", value: "16384", with: &[] },
+        Contrast { key: "group_blocks", value: "2", with: &["ftl.over_provisioning=1.0"] },
+        Contrast { key: "small_request_bytes", value: "16384", with: &["ftl.over_provisioning=1.0"] },
     ];
     type Keys = RsftlKeys;
 }
