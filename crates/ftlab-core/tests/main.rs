@@ -8,6 +8,7 @@ mod mapcache;
 mod model;
 mod pitfalls;
 mod power_cuts;
+mod rsftl;
 mod rules;
 mod seam;
 mod session;
