@@ -1,7 +1,7 @@
 //! The power is cut in the middle of a random run: at commands and at instants, and again while the drive recovers.
 //!
-//! On every drive, a mount succeeds after any cut, its tables hold together, and it goes on. On cells of one bit nothing is
-//! lost that was promised; on others, a torn program takes earlier pages with it.
+//! On every drive, a mount succeeds after any cut, its tables hold together, and it goes on. On cells of one bit, and with a
+//! backup, nothing is lost that was promised; otherwise a torn program takes earlier pages with it.
 
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::crash::{CrashOptions, CutAt, Examined, record};
@@ -17,7 +17,7 @@ const POINTS: u64 = 8;
 /// # Errors
 /// The first cut that was not survived.
 pub fn check(config: &DeviceConfig, requests: &[Request], seed: u64) -> Result<u64, String> {
-    let one_bit = config.cell.kind.kind().bits() == 1;
+    let is_safe = config.cell.kind.kind().bits() == 1 || config.lsb_backup.copies().is_some();
     let mut made = 0;
     for (at, nested) in [(CutAt::Command, 1), (CutAt::Time, 0)] {
         let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
@@ -34,7 +34,7 @@ pub fn check(config: &DeviceConfig, requests: &[Request], seed: u64) -> Result<u
         let examined = recording.examine(points, &control, &mut |examined| {
             made += 1;
             let cut = &examined.cut;
-            if bad.is_none() && (cut.failure.is_some() || (one_bit && cut.lost_sectors > 0)) {
+            if bad.is_none() && (cut.failure.is_some() || (is_safe && cut.lost_sectors > 0)) {
                 bad = Some(examined);
             }
         });

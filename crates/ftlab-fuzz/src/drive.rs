@@ -81,8 +81,16 @@ fn draw(dice: &mut Dice) -> Value {
     let order = dice.pick(&AllocationOrder::all().iter().map(ToString::to_string).collect::<Vec<_>>());
     let slots = 1 << dice.pick(&[0, 0, 0, 1, 2, 4]);
     let unit = 512 << dice.below(4);
-    let cell =
-        dice.pick(&[("slc", "adjacent"), ("mlc", "adjacent"), ("mlc", "shadow_pairs"), ("tlc", "tlc_pairs")]);
+    let cell = dice.pick(&[
+        ("slc", "adjacent"),
+        ("slc", "adjacent"),
+        ("mlc", "adjacent"),
+        ("mlc", "tiles"),
+        ("mlc", "shadow"),
+        ("mlc", "shadow_pairs"),
+        ("tlc", "shadow"),
+        ("tlc", "tlc_pairs"),
+    ]);
     let low = dice.pick(&[1, 1, 1, 2, 3]);
     let mut value = json!({
         "geometry": {
@@ -103,6 +111,12 @@ fn draw(dice: &mut Dice) -> Value {
         "map_cache": {},
         "host": { "out_of_range": "wrap" },
     });
+    if cell.0 != "slc" && dice.once_in(2) {
+        value["lsb_backup"] = json!({
+            "kind": "copy", "read": dice.once_in(2), "area": dice.pick(&["pairs", "pairs", "slc"]),
+            "exempt_same_request": !dice.once_in(4),
+        });
+    }
     for axis in axes() {
         if ["ftl", "map_cache"].contains(&axis.section) {
             let names: Vec<_> = axis.schemes.iter().map(|scheme| scheme.name).collect();
@@ -135,6 +149,8 @@ fn own_keys(dice: &mut Dice) -> Vec<(&'static str, &'static str, Vec<Value>)> {
         ("ftl", "gc_tie", vec![json!("lowest"), json!("highest")]),
         ("ftl", "striping", vec![json!("static"), json!("dynamic")]),
         ("ftl", "plane_choice", vec![json!("ordered"), json!("most_free")]),
+        ("ftl", "group_blocks", vec![json!(1), json!(2), json!(7)]),
+        ("ftl", "small_request_bytes", vec![json!(0), json!(2048), json!(1_u64 << 40)]),
         ("ftl", "streams", vec![json!(1), json!(2), json!(3)]),
         ("ftl", "free_block", vec![json!("fifo"), json!("next_fit")]),
         ("ftl", "wear_leveling_threshold", vec![json!(1), json!(2), json!(5)]),

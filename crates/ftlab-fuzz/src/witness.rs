@@ -7,6 +7,7 @@ use ftlab_core::cause::{Cause, Command, CommandCounts};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::flash::cell::page_classes;
 use ftlab_core::ftl::page::GcCounts;
+use ftlab_core::geometry::{BlockId, Geometry};
 use ftlab_core::metrics::summary::{ByCause, FlashSummary, Summary};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 
@@ -121,6 +122,7 @@ struct Block {
 /// Who follows.
 pub struct Witness<'a> {
     config: &'a DeviceConfig,
+    geometry: Geometry,
     times: &'a Times,
     blocks: Vec<Block>,
     /// When each lane was free again.
@@ -168,6 +170,7 @@ impl<'a> Witness<'a> {
         };
         Self {
             config,
+            geometry: config.to_geometry(),
             times,
             blocks: vec![Block { least: 0, most, erases: 0 }; blocks as usize],
             free_ps: vec![0; lanes as usize],
@@ -216,6 +219,22 @@ impl<'a> Witness<'a> {
     fn see_page(&mut self, command: Command, cause: Cause, block: usize, index: u32) -> Result<(), String> {
         let pages = self.config.geometry.pages_per_block;
         let Block { least, most, erases } = &mut self.blocks[block];
+        if self.geometry.is_for_backups(BlockId(block as u32)) {
+            // They take only backups, on some of their pages or all, and are erased without being emptied.
+            hold!(cause == Cause::LsbBackup, "block {block} is for backups");
+            match command {
+                Command::Program => {
+                    hold!(*least <= index && index < pages, "block {block} has pages up to {least}");
+                    (*least, *most) = (index + 1, index + 1);
+                }
+                Command::Erase => (*least, *most, *erases) = (0, 0, *erases + 1),
+                Command::Read | Command::Copyback => {
+                    hold!(false, "backups are read after a power cut only");
+                }
+            }
+            return Ok(());
+        }
+        hold!(cause != Cause::LsbBackup || command == Command::Read, "block {block} is not for backups");
         match command {
             Command::Read => {
                 hold!(index < *most, "block {block} has pages up to {most} only");
@@ -377,7 +396,8 @@ impl<'a> Witness<'a> {
         let count = |command: Command, cause: Cause| self.counts[command as usize][cause as usize];
         let gc = summary.parts.get::<GcCounts>().ok_or("no collections are told")?;
         let erases: u64 = self.counts[Command::Erase as usize].iter().sum();
-        let erases = erases - count(Command::Erase, Cause::WearLevel);
+        let erases =
+            erases - count(Command::Erase, Cause::WearLevel) - count(Command::Erase, Cause::LsbBackup);
         hold!(erases == gc.collections, "{erases} victims were erased, and {} collected", gc.collections);
         if self.config.geometry.slots_per_page() > 1 || self.config.map_cache.kind.is_cache() {
             return Ok(());

@@ -100,6 +100,13 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
+    /// The power was cut: what was known of flash, and is not in it, is gone.
+    pub(crate) fn forget(&mut self, config: &DeviceConfig) {
+        let ready = self.port.ready();
+        self.pairs = PairGuard::new(config, &self.nand, &self.classes, ready).map(Box::new);
+        self.last_programs = last_programs(self.moves_between_lanes, &self.nand, &self.port);
+    }
+
     /// Call where work goes on for long, between two commands that may be the last.
     ///
     /// # Errors

@@ -51,6 +51,7 @@ impl<
             let text = "a mount needs the order in which pages were programmed, which flash keeps when it was asked to";
             return Err(Box::new(RunError::Rule(text.into())));
         }
+        flash.forget(config);
         let geometry = flash.geometry().clone();
         let mut new = Self::new(config, &geometry, seed, true, &flash.interrupt);
         flash.check_interrupt()?;
