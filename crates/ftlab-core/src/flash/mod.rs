@@ -46,6 +46,8 @@ pub struct Flash<P: FlashPort> {
     /// Where units move between lanes, and the port listens: the end of the last program of each block.
     last_programs: Vec<P::Ticket>,
     moves_between_lanes: bool,
+    /// Whether somebody wants to know when programs end: those that move between lanes, or LSB backup.
+    listens_to_programs: bool,
     /// LSB backup.
     pairs: Option<Box<PairGuard<P::Ticket>>>,
 }
@@ -67,6 +69,7 @@ impl<P: FlashPort> Flash<P> {
         Self {
             last_programs: last_programs(moves_between_lanes, &nand, &port),
             moves_between_lanes,
+            listens_to_programs: moves_between_lanes || config.lsb_backup.copies().is_some(),
             pairs: PairGuard::new(config, &nand, &classes, port.ready()).map(Box::new),
             spare_per_sector: if config.timing.transfer_spare {
                 geometry.spare_bytes / sectors_per_page
@@ -88,6 +91,7 @@ impl<P: FlashPort> Flash<P> {
         Flash {
             last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
             moves_between_lanes: self.moves_between_lanes,
+            listens_to_programs: self.listens_to_programs,
             pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
             nand: self.nand,
             port,
@@ -350,6 +354,14 @@ impl<P: FlashPort> Flash<P> {
 
     #[inline(always)]
     fn note_program(&mut self, block: BlockId, done: P::Ticket) {
+        if P::LISTENS && self.listens_to_programs {
+            self.remember_program(block, done);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remember_program(&mut self, block: BlockId, done: P::Ticket) {
         if !self.last_programs.is_empty() {
             self.last_programs[block.index()] = done;
         }
@@ -406,7 +418,9 @@ impl<P: FlashPort> Flash<P> {
     /// When they were stale already.
     #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) -> FlashResult<(BlockId, u32)> {
-        self.note_superseded(ppn);
+        if self.has_backup() {
+            self.note_superseded(ppn);
+        }
         self.nand.invalidate(ppn)
     }
 

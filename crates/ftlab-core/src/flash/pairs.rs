@@ -213,9 +213,17 @@ impl<P: FlashPort> Flash<P> {
     /// The host writes group `id` from now on.
     #[inline(always)]
     pub(crate) fn begin_group(&mut self, id: u32) {
+        if self.has_backup() {
+            self.begin_writer(Writer::Group(id));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_writer(&mut self, writer: Writer) {
+        let ready = self.port.ready();
         if let Some(pairs) = &mut self.pairs {
-            let ready = self.port.ready();
-            pairs.begin(self.nand.geometry(), Writer::Group(id), ready);
+            pairs.begin(self.nand.geometry(), writer, ready);
         }
     }
 
@@ -462,7 +470,8 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// What was programmed last has made `ppn` stale.
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     pub(super) fn note_superseded(&mut self, ppn: Ppn) {
         if let Some(pairs) = &mut self.pairs {
             pairs.superseded(self.nand.geometry(), ppn);
@@ -470,7 +479,6 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// Programs of the request being written have been submitted, until `done`.
-    #[inline(always)]
     pub(super) fn note_written(&mut self, done: P::Ticket) {
         if let Some(pairs) = &mut self.pairs
             && matches!(pairs.writer, Writer::Group(_))
@@ -480,7 +488,7 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// `block` is erased.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn note_erased(&mut self, block: BlockId) {
         if let Some(pairs) = &mut self.pairs {
             pairs.open[block.index()] = None;

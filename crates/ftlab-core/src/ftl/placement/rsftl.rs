@@ -110,6 +110,7 @@ impl Placement for Rsftl {
         &self.order
     }
 
+    #[inline(never)]
     fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
         let is_new = std::mem::replace(&mut self.request, access.group.id) != access.group.id;
         if u64::from(access.group.units) > self.small_units {
