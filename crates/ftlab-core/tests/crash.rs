@@ -45,9 +45,15 @@ fn an_interrupted_msb_program_takes_its_lsb_page_with_it() {
     let due = [(0, 0), (1, 0), (2, 1), (3, 1), (4, 0), (5, 0), (6, 1), (7, 1), (8, 0)];
     assert_eq!(lost, due);
     // Which ones: the LSB partners, written by the requests of the same number.
-    let told = |at: usize| cuts[at].losses.iter().map(|loss| (loss.sector / 8, loss.found, loss.request));
-    assert_eq!(told(2).collect::<Vec<_>>(), vec![(0, 0, Some(0)); 8]);
-    assert_eq!(told(7).collect::<Vec<_>>(), vec![(5, 0, Some(5)); 8]);
+    let told = |at: usize| {
+        let losses = cuts[at].losses.iter();
+        losses.map(|loss| (loss.sector, loss.sectors, loss.found, loss.request)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(2), [(0, 8, 0, Some(0))]);
+    assert_eq!(told(7), [(40, 8, 0, Some(5))]);
+    assert!(
+        cuts.iter().all(|one| one.cut.lost_units == one.cut.lost_sectors / 8 && one.cut.foreign_sectors == 0)
+    );
     assert!(cuts.iter().all(|one| one.cut.failure.is_none()), "{cuts:?}");
 }
 
@@ -265,6 +271,29 @@ fn backups_save_what_a_torn_program_takes() {
     assert_eq!(losses(&backed_up("mlc", "tiles", 8, &json!({})), &twice), (8, vec![]));
     let early = json!({ "invalidate_at": "page" });
     assert_eq!(losses(&backed_up("mlc", "tiles", 8, &early), &twice), (4, vec![2, 3]));
+}
+
+/// A case says where the second cut was: the same cut alone gives the same.
+#[test]
+fn a_second_cut_can_be_done_alone() {
+    // A mount writes translation pages again that were behind.
+    let config = device(merged(small(), json!({ "map_cache": { "kind": "dftl", "bytes": 4096 } })));
+    let requests: Vec<Request> = (0..120).map(|page| request(0.0, Op::Write, 8 * (page % 7), 8)).collect();
+    let recording = recorded(&config, &requests, &CrashOptions { nested: 3, ..CrashOptions::default() });
+    let mut nested = 0;
+    for point in recording.spread(40) {
+        let numbers = recording.second_points(point);
+        for one in examined(&recording, std::iter::once(point)) {
+            let Some(nested_at) = one.cut.nested_at else { continue };
+            nested += 1;
+            assert!(numbers.contains(&nested_at));
+            let alone = recording.examine_second(point, nested_at, &RunControl::default()).unwrap();
+            assert_eq!(alone, Some(one));
+        }
+        let none = recording.examine_second(point, u64::MAX, &RunControl::default()).unwrap();
+        assert_eq!(none, None);
+    }
+    assert!(nested > 0);
 }
 
 fn of_one_bit(value: Value, more: &Value) -> Value {

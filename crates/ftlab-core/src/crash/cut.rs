@@ -10,6 +10,7 @@ use crate::flash::Flash;
 use crate::flash::cell::{WordLines, page_classes};
 use crate::flash::clock::Clock;
 use crate::flash::event_port::EventPort;
+use crate::flash::history::History;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{CountingPort, FlashPort, NumberingPort};
 use crate::ftl::{self, FtlVisitor};
@@ -22,7 +23,7 @@ use crate::time::Time;
 /// Units that a drive takes after each mount.
 const GOES_ON: u32 = 8;
 
-/// Most losses of a cut that are told one by one.
+/// Most losses of a cut that are told one by one: each of consecutive sectors.
 const MOST_TOLD: usize = 16;
 
 /// Commands of a mount, all with cause `recovery` or those of the collections that it needs.
@@ -50,8 +51,10 @@ pub enum LossKind {
 pub struct Loss {
     /// What is wrong.
     pub kind: LossKind,
-    /// Logical sector.
+    /// The first logical sector.
     pub sector: u64,
+    /// How many sectors from there on have lost the same.
+    pub sectors: u64,
     /// The version found; 0 for nothing.
     pub found: u32,
     /// The version promised.
@@ -73,6 +76,10 @@ pub struct Cut {
     pub torn: u32,
     /// Sectors whose promised data are gone, or that hold data of others.
     pub lost_sectors: u64,
+    /// Those that hold data that were never written to them.
+    pub foreign_sectors: u64,
+    /// Mapping units with such sectors.
+    pub lost_units: u64,
     /// Sectors that had been trimmed, and hold the data of the last write before that again.
     pub untrimmed_sectors: u64,
     /// The same with data older than the last write.
@@ -95,8 +102,17 @@ impl Cut {
 pub struct Examined {
     /// What came of it.
     pub cut: Cut,
-    /// At most sixteen.
+    /// At most sixteen, each of consecutive sectors.
     pub losses: Vec<Loss>,
+}
+
+/// Where the power is cut again, while the drive is mounted after a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Second {
+    /// At so many of the commands that change flash, evenly spread; and not at all.
+    Spread(u32),
+    /// At the command of this number, and nowhere else.
+    At(u64),
 }
 
 /// Flash as it stands at a moment that moves forward.
@@ -152,6 +168,7 @@ fn word_lines(config: &DeviceConfig) -> WordLines {
 struct Examine<'a, 'r, I> {
     recording: &'r Recording,
     points: I,
+    second: Second,
     control: &'a RunControl,
     out: &'a mut dyn FnMut(Examined),
 }
@@ -159,11 +176,12 @@ struct Examine<'a, 'r, I> {
 pub(super) fn examine(
     recording: &Recording,
     points: impl Iterator<Item = u64>,
+    second: Second,
     control: &RunControl,
     out: &mut dyn FnMut(Examined),
 ) -> Result<(), RunError> {
     let Recording { config, options, .. } = recording;
-    let examine = Examine { recording, points, control, out };
+    let examine = Examine { recording, points, second, control, out };
     ftl::build(config, &config.to_geometry(), options.seed, true, examine)
 }
 
@@ -171,7 +189,7 @@ impl<I: Iterator<Item = u64>> FtlVisitor for Examine<'_, '_, I> {
     type Output = Result<(), RunError>;
 
     fn visit<F: Ftl<CountingPort>>(self, _: F) -> Self::Output {
-        let Examine { recording, points, control, out } = self;
+        let Examine { recording, points, second, control, out } = self;
         let mut moving = Moving::new(recording);
         let mut promises = Promises::new(recording);
         for point in points {
@@ -183,14 +201,15 @@ impl<I: Iterator<Item = u64>> FtlVisitor for Examine<'_, '_, I> {
             promises.move_to(moment);
             let at = if recording.is_timed() { moment } else { moment / 2 };
             let cut = Cut { point, at, torn, ..Cut::default() };
-            let nested = recording.options.nested;
-            if nested > 0 {
-                for (nested_at, nand) in second_cuts::<F>(recording, &nand, &moving.lines, nested) {
+            if second != Second::Spread(0) {
+                for (nested_at, nand) in second_cuts::<F>(recording, &nand, &moving.lines, second) {
                     let cut = Cut { nested_at: Some(nested_at), ..cut.clone() };
                     out(look::<F>(recording, nand, &promises, cut));
                 }
             }
-            out(look::<F>(recording, nand, &promises, cut));
+            if matches!(second, Second::Spread(_)) {
+                out(look::<F>(recording, nand, &promises, cut));
+            }
         }
         Ok(())
     }
@@ -207,36 +226,70 @@ impl Recording {
     }
 }
 
-/// Flash as it stands when the power is cut again during the recovery of `nand`, at `count` of its commands.
+/// What a mount of `nand` changes: the history, and the numbers of the commands. `None` when the mount fails.
+fn changes_of_mount<F: Ftl<CountingPort>>(
+    recording: &Recording,
+    nand: &NandArray,
+) -> Option<(History, Vec<u64>)> {
+    let mut flash = recording.flash(nand.clone(), NumberingPort::default());
+    flash.nand.start_history();
+    F::On::<NumberingPort>::mount(&recording.config, recording.options.seed, &mut flash).ok()?;
+    Some((flash.nand.take_history(), flash.port.changes))
+}
+
+/// Flash as it stands when the power is cut again during the mount of `nand`, with the number of the command.
+///
+/// Only what changes flash can do harm.
 fn second_cuts<F: Ftl<CountingPort>>(
     recording: &Recording,
     nand: &NandArray,
     lines: &WordLines,
-    count: u32,
+    second: Second,
 ) -> Vec<(u64, NandArray)> {
-    let mut flash = recording.flash(nand.clone(), NumberingPort::default());
-    flash.nand.start_history();
     // A mount that fails is told by the first cut.
-    if F::On::<NumberingPort>::mount(&recording.config, recording.options.seed, &mut flash).is_err() {
-        return Vec::new();
-    }
-    let (history, numbers) = (flash.nand.take_history(), flash.port.changes);
-    // Only what changes flash can do harm.
+    let Some((history, numbers)) = changes_of_mount::<F>(recording, nand) else { return Vec::new() };
     let changes = numbers.len() as u64;
+    let chosen: Vec<usize> = match second {
+        Second::Spread(count) => {
+            let count = u64::from(count).min(changes);
+            (0..count).map(|at| (at * changes / count) as usize).collect()
+        }
+        Second::At(number) => numbers.iter().position(|each| *each == number).into_iter().collect(),
+    };
     let mut state = nand.clone();
     let mut done = 0;
-    let at =
-        (0..u64::from(count).min(changes)).map(|at| (at * changes / u64::from(count).min(changes)) as usize);
-    at.map(|at| {
-        while done < at {
-            state.redo(&history, done);
-            done += 1;
-        }
-        let mut torn = state.clone();
-        torn.tear(history.change(at), lines);
-        (numbers[at], torn)
-    })
-    .collect()
+    chosen
+        .into_iter()
+        .map(|at| {
+            while done < at {
+                state.redo(&history, done);
+                done += 1;
+            }
+            let mut torn = state.clone();
+            torn.tear(history.change(at), lines);
+            (numbers[at], torn)
+        })
+        .collect()
+}
+
+struct MountChanges<'r> {
+    recording: &'r Recording,
+    nand: NandArray,
+}
+
+impl FtlVisitor for MountChanges<'_> {
+    type Output = Vec<u64>;
+
+    fn visit<F: Ftl<CountingPort>>(self, _: F) -> Self::Output {
+        changes_of_mount::<F>(self.recording, &self.nand).map(|(_, numbers)| numbers).unwrap_or_default()
+    }
+}
+
+pub(super) fn second_points(recording: &Recording, point: u64) -> Vec<u64> {
+    let Recording { config, options, .. } = recording;
+    let (nand, _) = Moving::new(recording).cut_at(recording.moments[point as usize]);
+    let changes = MountChanges { recording, nand };
+    ftl::build(config, &config.to_geometry(), options.seed, true, changes)
 }
 
 fn cost(counts: &CommandCounts) -> MountCost {
@@ -282,6 +335,7 @@ fn audit<F: Ftl<CountingPort>>(
         ftl.read(flash, &access, &mut held, ())
             .map_err(|error| format!("reading unit {}: {error}", lpn.0))?;
     }
+    let mut last_unit = None;
     for (sector, found) in held.iter().enumerate() {
         let (kind, promised) = match promises.see(sector, *found) {
             Verdict::Kept => continue,
@@ -298,9 +352,19 @@ fn audit<F: Ftl<CountingPort>>(
             Verdict::Foreign => (LossKind::Foreign, 0),
         };
         examined.cut.lost_sectors += 1;
-        if examined.losses.len() < MOST_TOLD {
+        examined.cut.foreign_sectors += u64::from(kind == LossKind::Foreign);
+        let unit = sector / per_unit as usize;
+        examined.cut.lost_units += u64::from(last_unit.replace(unit) != Some(unit));
+        let (sector, found) = (sector as u64, *found);
+        let continued = examined.losses.last_mut().filter(|loss| {
+            (loss.kind, loss.found, loss.promised) == (kind, found, promised)
+                && loss.sector + loss.sectors == sector
+        });
+        if let Some(loss) = continued {
+            loss.sectors += 1;
+        } else if examined.losses.len() < MOST_TOLD {
             let request = promises.promised_by(promised);
-            examined.losses.push(Loss { kind, sector: sector as u64, found: *found, promised, request });
+            examined.losses.push(Loss { kind, sector, sectors: 1, found, promised, request });
         }
     }
     Ok(held)

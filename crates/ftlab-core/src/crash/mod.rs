@@ -17,6 +17,7 @@ use std::ops::Range;
 use crate::error::RunError;
 use crate::metrics::summary::Summary;
 use crate::run::RunControl;
+use cut::Second;
 
 pub use cut::{Cut, Examined, Loss, LossKind, MountCost};
 pub use record::{Recording, record};
@@ -74,7 +75,37 @@ impl Recording {
         control: &RunControl,
         out: &mut dyn FnMut(Examined),
     ) -> Result<(), RunError> {
-        cut::examine(self, points, control, out)
+        cut::examine(self, points, Second::Spread(self.options.nested), control, out)
+    }
+
+    /// At which commands of the mount after a cut at `point` the power can be cut again: those that change flash.
+    ///
+    /// None when the drive cannot be mounted.
+    ///
+    /// # Panics
+    /// When there is no such point.
+    pub fn second_points(&self, point: u64) -> Vec<u64> {
+        cut::second_points(self, point)
+    }
+
+    /// Cut the power at `point`, and again at the command `nested_at` of the mount, as `examine` did; `None` when the
+    /// mount has no such command that changes flash.
+    ///
+    /// # Errors
+    /// When the end was asked for.
+    ///
+    /// # Panics
+    /// When there is no such point.
+    pub fn examine_second(
+        &self,
+        point: u64,
+        nested_at: u64,
+        control: &RunControl,
+    ) -> Result<Option<Examined>, RunError> {
+        let mut found = None;
+        let points = std::iter::once(point);
+        cut::examine(self, points, Second::At(nested_at), control, &mut |examined| found = Some(examined))?;
+        Ok(found)
     }
 
     /// What a mount takes after a cut at `point`, with a clock.
