@@ -67,6 +67,18 @@ fn three_bits_lose_one_page_or_two() {
     assert!(slc.iter().all(|one| one.cut.is_survived() && one.losses.is_empty()));
 }
 
+/// A trim is known in memory only: what was trimmed comes back, and is counted apart from losses.
+#[test]
+fn what_was_trimmed_may_come_back_and_is_counted() {
+    let of = |op, lba| request(0.0, op, lba, 8);
+    let requests = [of(Op::Write, 0), of(Op::Write, 0), of(Op::Trim, 0), of(Op::Write, 8)];
+    let cuts = all_cuts(&device(small()), &requests);
+    let back: Vec<(u64, u64)> =
+        cuts.iter().map(|one| (one.cut.untrimmed_sectors, one.cut.untrimmed_older_sectors)).collect();
+    assert_eq!(back, [(0, 0), (0, 0), (8, 0), (8, 0)]);
+    assert!(cuts.iter().all(|one| one.cut.is_survived()));
+}
+
 /// A cut after the last command is a clean restart: the audit finds everything, and the mount reads each page once.
 #[test]
 fn a_mount_reads_every_programmed_page_once() {

@@ -32,6 +32,7 @@ pub(super) struct Promises<'r> {
     ended: usize,
     /// Where in `asked` each write is, by version.
     writes: Vec<u32>,
+    has_trims: bool,
 }
 
 impl<'r> Promises<'r> {
@@ -52,6 +53,7 @@ impl<'r> Promises<'r> {
             begun: 0,
             ended: 0,
             writes: (0..asked.len() as u32).filter(is_write).collect(),
+            has_trims: asked.iter().any(|asked| asked.is_trim),
             recording,
         }
     }
@@ -89,7 +91,8 @@ impl<'r> Promises<'r> {
     #[inline]
     pub(super) fn see(&self, sector: usize, found: u32) -> Verdict {
         let floor = self.floor[sector];
-        if found == floor {
+        // Where something was trimmed, its last data are no longer what should be there.
+        if found == floor && (!self.has_trims || found == 0 || self.trimmed[sector] < floor) {
             return Verdict::Kept;
         }
         self.see_other(sector, found, floor)
