@@ -8,6 +8,8 @@ from typing import Any, TypeAlias, TypedDict, final
 __version__: str
 __engine__: str
 
+_Loss: TypeAlias = tuple[int, str, int, int, int, int, int | None]
+
 class _WorkloadKind(TypedDict):
     name: str
     summary: str
@@ -106,6 +108,33 @@ class Workload:
         in_line: bool = ...,
     ) -> Source: ...
     def source_of_capacity(self, capacity: str, seed: int | None = ..., requests: int | None = ...) -> Source: ...
+
+@final
+class CrashRecording:
+    """A run whose power can be cut at any of its points."""
+
+    @staticmethod
+    def record(
+        device: Device,
+        source: Source,
+        *,
+        seed: int = ...,
+        requests: int | None = ...,
+        at: str = ...,
+        nested: int = ...,
+        progress: Callable[[str, float | None, int], None] | None = ...,
+    ) -> CrashRecording: ...
+    @property
+    def points(self) -> int: ...
+    @property
+    def summary_json(self) -> str: ...
+    def spread(self, count: int) -> list[int]: ...
+    def examine(
+        self, points: Sequence[int], workers: int, progress: Callable[[int], None] | None = ...
+    ) -> tuple[dict[str, list[Any]], list[_Loss], bool]: ...
+    def second_points(self, point: int) -> list[int]: ...
+    def examine_second(self, point: int, nested_at: int) -> tuple[dict[str, list[Any]], list[_Loss]]: ...
+    def mount_ns(self, points: Sequence[int], workers: int) -> list[int | None]: ...
 
 @final
 class TraceCache:

@@ -16,7 +16,7 @@ use crate::errors;
 const POLL: Duration = Duration::from_millis(100);
 
 /// Names the thread of the work, for [`keep_panics_quiet`].
-const WORKER: &str = "ftlab-work";
+pub(crate) const WORKER: &str = "ftlab-work";
 
 /// Run `work` on a thread of its own, without the interpreter's lock (the GIL). Meanwhile it looks after signals and calls
 /// `look` about ten times a second. When a signal or `look` raises, `stop` asks the work to end.

@@ -6,6 +6,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions arrive by value")]
 
 mod beside;
+mod crash;
 mod device;
 mod errors;
 mod memory;
@@ -24,6 +25,8 @@ use pyo3::pymodule;
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::crash::CrashRecording;
     #[pymodule_export]
     use super::device::{Device, presets, schema, schemes};
     #[pymodule_export]

@@ -172,7 +172,7 @@ pub(crate) fn run(
     Ok(Outcome { summary_json, series: outcome.series, error, interrupted })
 }
 
-fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
+pub(crate) fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
     let phase = if control.is_preconditioning() { "precondition" } else { "run" };
     progress.call1(py, (phase, control.fraction(), control.completed())).map(drop)
 }
