@@ -17,6 +17,7 @@ from ftlab.lazy import names_of
 if TYPE_CHECKING:
     from ftlab import analysis, figures
     from ftlab.conversion import convert, merge, split
+    from ftlab.crashing import CrashCase, CrashResult, crash
     from ftlab.device import Device
     from ftlab.errors import ConfigError, FtlabError, InputError, RunError, SessionError
     from ftlab.recording import Recording, record
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Completion",
     "ConfigError",
+    "CrashCase",
+    "CrashResult",
     "Device",
     "Fit",
     "FtlabError",
@@ -48,6 +51,7 @@ __all__ = [
     "__version__",
     "analysis",
     "convert",
+    "crash",
     "figures",
     "fit",
     "merge",
@@ -64,6 +68,7 @@ __getattr__ = names_of(
     {
         "analysis": (),
         "conversion": ("convert", "merge", "split"),
+        "crashing": ("CrashCase", "CrashResult", "crash"),
         "device": ("Device",),
         "errors": ("ConfigError", "FtlabError", "InputError", "RunError", "SessionError"),
         "figures": (),

@@ -1,4 +1,4 @@
-"""How much memory there is: of the machine, of its control group, and of the limits of this process."""
+"""How many cores there are, and how much memory: of the machine, its control group, and the limits of this process."""
 
 from __future__ import annotations
 
@@ -111,3 +111,11 @@ def least() -> Limit | None:
 def least_of_addresses() -> Limit | None:
     """The smallest limit that counts addresses, whether or not they are used; `None` without one."""
     return min(_resource_limits(), key=lambda limit: limit.bytes, default=None)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -140,6 +140,12 @@ RESULT = Kind(
     ),
 )
 
+CRASH = Kind(
+    "a crash test",
+    lambda path: has_keys(path / "summary.json", "cuts", "lost_cuts", "violations", "mount"),
+    ("summary.json", "run.json", "device.toml", "workload.toml", "trace.txt", "cuts.parquet"),
+)
+
 
 def _is_stream(path: Path) -> bool:
     """Whether a path is written as it goes: a device, a pipe, or what others have open, such as ``/dev/stdout``."""

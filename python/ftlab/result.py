@@ -32,6 +32,23 @@ def inputs_of(workload: Any) -> list[Path]:
     return []
 
 
+def repeated_by(device: Device, workload: Any) -> dict[str, str]:
+    """What repeats a run beside its options, as text files by name.
+
+    ``device.toml`` with every parameter, and ``workload.toml`` or ``trace.txt``. The last has the trace's path;
+    ``workload.toml`` stands beside it if there is more to say about reading the trace. A table has none.
+    """
+    files = {"device.toml": device.to_toml()}
+    if isinstance(workload, Workload):
+        files["workload.toml"] = workload.to_toml()
+    elif isinstance(workload, Trace):
+        files["trace.txt"] = f"{workload.path.resolve()}\n"
+        if len(workload.keys()) > 1:
+            # The path alone would not repeat the run.
+            files["workload.toml"] = workload.to_toml()
+    return files
+
+
 class Result:
     """What a run measured: the summary document, latencies, a time series, and a row per request on demand.
 
@@ -126,19 +143,11 @@ class Result:
         repeated), and ``workload.toml`` or ``trace.txt``. The last has the trace's path; ``workload.toml`` stands
         beside it if there is more to say about reading the trace.
         """
-        files = {
+        return {
             "summary.json": json.dumps(self.summary, indent=2) + "\n",
             "run.json": json.dumps(self._options, indent=2) + "\n",
-            "device.toml": self.device.to_toml(),
+            **repeated_by(self.device, self.workload),
         }
-        if isinstance(self.workload, Workload):
-            files["workload.toml"] = self.workload.to_toml()
-        elif isinstance(self.workload, Trace):
-            files["trace.txt"] = f"{self.workload.path.resolve()}\n"
-            if len(self.workload.keys()) > 1:
-                # The path alone would not repeat the run.
-                files["workload.toml"] = self.workload.to_toml()
-        return files
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the result into a directory.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -64,14 +63,6 @@ class _Stopped(BaseException):
     """Ends a run from its progress callback; nothing on the way takes it for an error of the run."""
 
 
-def default_workers() -> int:
-    """One worker for every core that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
 class _Room:
     """Memory that runs beside each other share."""
 
@@ -111,7 +102,7 @@ class ThreadExecutor(Executor):
             trace_memory_bytes: Memory for decoded traces (24 bytes a request). What does not fit is decoded by each run
                 for itself.
         """
-        self._slots = default_workers() if workers is None else whole("workers", workers, 1)
+        self._slots = limits.cores() if workers is None else whole("workers", workers, 1)
         self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="ftlab-study")
         self._traces = _native.TraceCache.of(whole("trace_memory_bytes", trace_memory_bytes))
         self._stopping = threading.Event()
