@@ -31,6 +31,7 @@ _TABLES_BYTES = 5 << 28
 # Imported when they are asked for: `ftlab --help` stays quick.
 _COMMANDS = {
     "run": "ftlab.cli.run",
+    "crash": "ftlab.cli.crash",
     "devices": "ftlab.cli.lists",
     "workloads": "ftlab.cli.lists",
     "schemes": "ftlab.cli.lists",

@@ -125,7 +125,7 @@ def progress_bar(label: str) -> Iterator[Callable[[str, float | None, int], None
 
         def update(phase: str, fraction: float | None, requests: int) -> None:
             about = f"{label}: {phase}" if phase else label
-            done = f"{requests:,} requests" if requests else ""
+            done = f"{requests:,} {'points' if phase == 'cuts' else 'requests'}" if requests else ""
             bars.update(
                 task,
                 description=about,
