@@ -1,5 +1,7 @@
 //! One cut: flash as it stood, a mount, an audit, and going on.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::access::Access;
 use crate::cause::{Command, CommandCounts};
 use crate::config::DeviceConfig;
@@ -247,7 +249,8 @@ fn second_cuts<F: Ftl<CountingPort>>(
     second: Second,
 ) -> Vec<(u64, NandArray)> {
     // A mount that fails is told by the first cut.
-    let Some((history, numbers)) = changes_of_mount::<F>(recording, nand) else { return Vec::new() };
+    let mounted = caught(|| changes_of_mount::<F>(recording, nand).ok_or_else(String::new));
+    let Ok((history, numbers)) = mounted else { return Vec::new() };
     let changes = numbers.len() as u64;
     let chosen: Vec<usize> = match second {
         Second::Spread(count) => {
@@ -281,7 +284,8 @@ impl FtlVisitor for MountChanges<'_> {
     type Output = Vec<u64>;
 
     fn visit<F: Ftl<CountingPort>>(self, _: F) -> Self::Output {
-        changes_of_mount::<F>(self.recording, &self.nand).map(|(_, numbers)| numbers).unwrap_or_default()
+        let mounted = caught(|| changes_of_mount::<F>(self.recording, &self.nand).ok_or_else(String::new));
+        mounted.map(|(_, numbers)| numbers).unwrap_or_default()
     }
 }
 
@@ -301,6 +305,15 @@ fn cost(counts: &CommandCounts) -> MountCost {
     }
 }
 
+/// Do `work`, and give its panic as a failure: a translation layer that panics after one cut has others to be told of.
+fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(format!("panic: {text}"))
+    })
+}
+
 /// Mount, read every sector, recount, and go on.
 fn look<F: Ftl<CountingPort>>(
     recording: &Recording,
@@ -310,9 +323,10 @@ fn look<F: Ftl<CountingPort>>(
 ) -> Examined {
     let mut examined = Examined { cut, losses: Vec::new() };
     let mut flash = recording.flash(nand, CountingPort);
-    let mounted = F::mount(&recording.config, recording.options.seed, &mut flash);
-    examined.cut.mount = cost(&flash.counts);
-    let result = mounted.map_err(|error| format!("mount: {error}")).and_then(|mut ftl| {
+    let result = caught(|| {
+        let mounted = F::mount(&recording.config, recording.options.seed, &mut flash);
+        examined.cut.mount = cost(&flash.counts);
+        let mut ftl = mounted.map_err(|error| format!("mount: {error}"))?;
         let held = audit(&mut ftl, &mut flash, promises, &mut examined)?;
         ftl.verify(&flash.nand).map_err(|text| format!("after the mount: {text}"))?;
         go_on(recording, &mut ftl, &mut flash, held, examined.cut.point)
@@ -412,7 +426,10 @@ impl FtlVisitor for MountOnClock<'_> {
         let Recording { config, options, .. } = self.recording;
         let port = EventPort::new(config, &config.to_geometry(), false);
         let mut flash = self.recording.flash(self.nand, port);
-        F::On::<EventPort>::mount(config, options.seed, &mut flash).map_err(|error| *error)?;
+        caught(|| {
+            F::On::<EventPort>::mount(config, options.seed, &mut flash).map_err(|error| error.to_string())
+        })
+        .map_err(RunError::Rule)?;
         while flash.port.step_before(Time::NEVER).is_some() {}
         Ok(flash.port.idle_from().as_ns())
     }
@@ -423,4 +440,18 @@ pub(super) fn mount_ns(recording: &Recording, point: u64) -> Result<u64, RunErro
     let (nand, _) = Moving::new(recording).cut_at(recording.moments[point as usize]);
     let mount = MountOnClock { recording, nand };
     ftl::build(config, &config.to_geometry(), options.seed, true, mount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure() {
+        assert_eq!(caught(|| Ok(1)), Ok(1));
+        assert_eq!(caught::<u32>(|| Err("mount: no".to_owned())), Err("mount: no".to_owned()));
+        let number = 3;
+        assert_eq!(caught::<u32>(|| panic!("block {number}")), Err("panic: block 3".to_owned()));
+        assert_eq!(caught::<u32>(|| panic!("here")), Err("panic: here".to_owned()));
+    }
 }
