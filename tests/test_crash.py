@@ -83,6 +83,18 @@ def test_cells_of_three_bits_lose_one_page_or_two() -> None:
     assert set(result.frame["lost_pages"]) == {0, 1, 2}
 
 
+def test_a_backup_saves_what_a_torn_program_takes() -> None:
+    backup = MLC.set("lsb_backup.kind=copy")
+    result = ftlab.crash(backup, pages(8))
+    # Four of the pages are read and copied.
+    assert (result.summary["commands"], result.summary["cuts"], result.survived) == (16, 17, True)
+    twice = {"op": ["write", "write"], "lba": [0, 0], "sectors": [16, 16]}
+    assert ftlab.crash(backup, twice).survived
+    # A test that finds nothing has no teeth: here the old version counts as stale too early.
+    early = ftlab.crash(backup.set("lsb_backup.invalidate_at=page"), twice)
+    assert (early.summary["commands"], [case.point for case in early.cases]) == (4, [2, 3])
+
+
 def test_trims_promise_nothing_and_are_counted_apart() -> None:
     table = {"op": ["write", "trim", "write"], "lba": [0, 0, 8], "sectors": [8, 8, 8]}
     result = ftlab.crash(SLC, table)
