@@ -202,6 +202,8 @@ pub struct EventPort {
     number: u64,
     ended: Vec<u32>,
     finished: Vec<u32>,
+    /// Whether nobody of another lane comes to wait for a command that has begun: commands may be one event then.
+    runs_rows: bool,
     spans: Spans,
     ledger: Ledger,
 }
@@ -261,6 +263,7 @@ impl EventPort {
             number: 0,
             ended: Vec::new(),
             finished: Vec::new(),
+            runs_rows: !config.moves_between_lanes(),
             spans: Spans::new(config),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
         }
@@ -460,7 +463,7 @@ impl EventPort {
         let mut node = self.lanes[lane as usize].current;
         let mut end = self.now + self.array_time(node);
         // A log has each command when it has ended.
-        let may_follow = self.ledger.log.is_none();
+        let may_follow = self.runs_rows && self.ledger.log.is_none();
         while may_follow && self.needs_no_bus(node) && self.nodes[node as usize].waiter == Waiter::NOBODY {
             let next = self.lanes[lane as usize].queue.first;
             if next == NONE || !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {

@@ -118,7 +118,7 @@ impl<T: Ticket> PairGuard<T> {
             };
             let current = (0..blocks.len()).rev().max_by_key(begun).unwrap_or(0);
             let used = usable.partition_point(|page| *page < nand.next_page(blocks[current]));
-            Area { current, used, blocks }
+            Area { blocks, current, used }
         });
         Some(Self {
             areas: areas.collect(),
