@@ -29,6 +29,7 @@ pub struct Drives;
 #[derive(Default)]
 pub struct Seen {
     cuts: u64,
+    cut_short: u64,
     requests: u64,
     commands: u64,
     share: Most,
@@ -37,10 +38,10 @@ pub struct Seen {
 
 impl fmt::Display for Seen {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cuts, requests, commands, share, cached_share } = self;
+        let Self { cuts, cut_short, requests, commands, share, cached_share } = self;
         write!(
             out,
-            "{cuts} power cuts, {requests} requests, {commands} commands; an access took at most {:.3} of its bound of commands (case {}), \
+            "{cuts} power cuts, {cut_short} drives cut short because they copied too much, {requests} requests, {commands} commands; an access took at most {:.3} of its bound of commands (case {}), \
              {:.3} with a mapping cache (case {})",
             share.0, share.1, cached_share.0, cached_share.1
         )
@@ -67,6 +68,7 @@ impl Target for Drives {
         let cached = config.map_cache.kind.is_cache();
         if cached { &mut seen.cached_share } else { &mut seen.share }.see(share, seed);
         seen.cuts += u64::from(lived.cuts) + shown.cuts;
+        seen.cut_short += u64::from(lived.cut_short);
         seen.requests += shown.requests;
         seen.commands += shown.commands;
     }

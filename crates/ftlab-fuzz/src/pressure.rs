@@ -1,5 +1,8 @@
 //! A drive under pressure: ten drive writes at random, each access within its bound of commands; then the power goes, again
 //! and again.
+//!
+//! A drive at its largest size can copy thousands of pages for each that is written. So writing ends early after
+//! [`MOST_COMMANDS`], the cuts after as many again, and the campaign says how often that was.
 
 use ftlab_core::access::Access;
 use ftlab_core::config::DeviceConfig;
@@ -12,6 +15,12 @@ use ftlab_core::layer::{Ftl, Layer};
 
 use crate::drive::Dice;
 
+/// Flash commands after which a drive has been written enough, or has lost its power often enough.
+const MOST_COMMANDS: u64 = 3_000_000;
+
+/// Times that the power goes, at most.
+const CUTS: u32 = 20;
+
 /// What a drive has gone through.
 #[derive(Debug, Default, Clone)]
 pub struct Lived {
@@ -23,6 +32,8 @@ pub struct Lived {
     pub bound: u64,
     /// Power cuts.
     pub cuts: u32,
+    /// Whether it served fewer than ten drive writes or lost its power less often, because that took too many commands.
+    pub cut_short: bool,
 }
 
 /// Put the drive of case `seed` under pressure.
@@ -216,13 +227,22 @@ impl FtlVisitor for Press<'_> {
         let mut written = 0;
         while written < 10 * u64::from(units) {
             let before = commands(&flash);
+            if before > MOST_COMMANDS {
+                lived.cut_short = true;
+                break;
+            }
             host.access(&mut ftl, &mut flash, &mut written)
                 .map_err(|text| format!("after {written} of {} units: {text}", 10 * units))?;
             watch(&mut lived, before, &flash)?;
         }
         ftl.verify(&flash.nand)?;
-        for cut in 0..20 {
-            let most = if cut < 10 { 20 } else { 20 * u64::from(geometry.units_per_block()) };
+        let mut spent = 0;
+        for cut in 0..CUTS {
+            if spent > MOST_COMMANDS {
+                lived.cut_short = true;
+                break;
+            }
+            let most = if cut < CUTS / 2 { 20 } else { 20 * u64::from(geometry.units_per_block()) };
             let commands_left = host.dice.below(most);
             let mut dark = flash.with_port(PowerCutPort { commands_left });
             let mut before = ftl.with_port(&dark.port);
@@ -254,10 +274,14 @@ impl FtlVisitor for Press<'_> {
             // It goes on.
             for _ in 0..50 {
                 let before = commands(&flash);
+                if spent + before > MOST_COMMANDS {
+                    break;
+                }
                 host.access(&mut ftl, &mut flash, &mut written)
                     .map_err(|text| place(format!("going on: {text}")))?;
                 watch(&mut lived, before, &flash)?;
             }
+            spent += commands(&flash);
         }
         Ok(lived)
     }
