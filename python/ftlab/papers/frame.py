@@ -64,10 +64,15 @@ class Results:
     """What the studies of a paper measured."""
 
     def __init__(
-        self, frames: Mapping[str, pl.DataFrame], size: Size, statistics: Mapping[str, TraceStats] | None = None
+        self,
+        frames: Mapping[str, pl.DataFrame],
+        size: Size,
+        statistics: Mapping[str, TraceStats] | None = None,
+        logs: Mapping[str, pl.DataFrame] | None = None,
     ) -> None:
-        """Take the table of each study, by its name, and the statistics of workloads, by theirs."""
-        self.frames, self.size, self.statistics = dict(frames), size, dict(statistics or {})
+        """Take the table of each study, the statistics of workloads, and the logs of commands, each by its name."""
+        self.frames, self.size = dict(frames), size
+        self.statistics, self.logs = dict(statistics or {}), dict(logs or {})
 
     def rows(self, study: str, **where: Any) -> pl.DataFrame:
         """The finished runs of a study whose axes have these values; of none if the study was not run."""
@@ -113,6 +118,7 @@ class Paper:
         tables: Further tables of its report.
         figures: Figures of its report, by file name.
         statistics: Statistics of its workloads that its claims need, by name.
+        logs: Every command of its examples of a few requests, which no store keeps, by name.
     """
 
     name: str
@@ -125,6 +131,7 @@ class Paper:
     tables: Callable[[Results], list[Table]]
     figures: Callable[[Results], dict[str, Figure]]
     statistics: Callable[[Size], dict[str, TraceStats]] = field(default=lambda _: {})
+    logs: Callable[[], dict[str, pl.DataFrame]] = field(default=dict)
 
 
 @dataclass(frozen=True)
@@ -232,7 +239,7 @@ def run_paper(
         study = Study(spec)
         executed += run_study(study, store, watch=watch).executed
         frames[study.name] = store.frame(study.name)
-    results = Results(frames, size, paper.statistics(size))
+    results = Results(frames, size, paper.statistics(size), paper.logs())
     done = Done(paper, size, paper.claims(results), results.errors, executed, folder)
     write_report(done, paper.tables(results), paper.figures(results))
     kept = {"size": size, **claims_json(paper.name, paper.title, done.claims)}
