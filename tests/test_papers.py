@@ -15,6 +15,7 @@ from conftest import ROOT, ftlab
 from ftlab import Store, _native
 from ftlab.errors import InputError
 from ftlab.papers import PAPERS, Done, Paper, Results, judge, last_claims, run_paper
+from ftlab.papers import lsb_backup as backup
 from ftlab.papers import mapping_cache as mapping
 from ftlab.papers import write_amplification as amplification
 from ftlab.papers.frame import VERDICTS
@@ -225,6 +226,84 @@ def test_means_in_a_full_drive_stand_beside_how_many_they_are_of() -> None:
     assert columns.index("writes") + 1 == columns.index("write mean (us)")
 
 
+def test_the_requests_of_the_drawing_lie_where_they_do_by_hand() -> None:
+    """`lsb-backup`, section 10: figures 2 and 3."""
+
+    def pages(name: str) -> dict[int, str]:
+        log = logs[name].filter((pl.col("command") == "program") & (pl.col("cause") == "host"))
+        letters = [letter for _, letters in backup.DRAWN for letter in letters]
+        blocks: dict[int, str] = {}
+        for page, letter in zip(log["page"], letters, strict=True):
+            blocks[page // 8] = blocks.get(page // 8, "") + letter
+            assert page % 8 == len(blocks[page // 8]) - 1
+        return blocks
+
+    logs = backup._logs()
+    assert sorted(pages("FPM+B").values()) == ["ABCDEFAB", "GHCDEFI"]
+    assert sorted(pages("RSFTL").values()) == ["AB", "AB", "CDEFCDEF", "GH", "I"]
+    saved = logs["FPM+B"].filter((pl.col("command") == "read") & (pl.col("cause") == "lsb_backup"))["page"].to_list()
+    # A, B, E and F of the first block; G and H of the second.
+    assert [page % 8 for page in saved] == [0, 1, 4, 5, 0, 1]
+    results = Results({}, "test", None, logs)
+    assert {name: backup._counted(results, name) for name in logs} == backup.BY_HAND
+
+
+def test_times_of_lsb_backup_are_sums_of_commands(tmp_path: Path) -> None:
+    results = _results(run_paper(PAPERS["lsb-backup"], tmp_path, "test"))
+    rows = [row for name in ("gs3", "groups") for row in results.frames[name].iter_rows(named=True)]
+    assert len(rows) == 6
+    for row in rows:
+        run = backup._run_of(row)
+        counts = [row[f"flash.{command}.total"] for command in ("reads", "programs", "erases")]
+        each = (backup.READ_US, backup.PROGRAM_US, backup.ERASE_US)
+        assert run.total_s == pytest.approx(sum(count * time for count, time in zip(counts, each, strict=True)) / 1e6)
+        written = row["flash.programs.host"] * backup.PROGRAM_US + run.backups * backup.BACKUP_US
+        assert run.write_s == pytest.approx(written / 1e6)
+        assert (run.backups > 0) == (row["device"] != "FPM")
+
+
+def test_the_formula_of_backups_has_the_values_of_the_notes() -> None:
+    """`lsb-backup`, section 5, for requests of two pages."""
+    table = {48: (0.1327, 0.0345), 256: (0.3907, 0.3042), 1024: (0.4702, 0.4417), 131_072: (0.49976, 0.49952)}
+    for chunks, values in table.items():
+        assert [backup.expected("tiles", 2, group, chunks) for group in (64, 128)] == pytest.approx(values, abs=5e-5)
+    for chunks, value in ((48, 0.0106), (256, 0.2410), (1024, 0.4166)):
+        assert backup.expected("shadow_pairs", 2, 64, chunks) == pytest.approx(value, abs=5e-5)
+
+
+def _backup_rows(study: dict[str, tuple[float, float, float]], workload: str, **axes: object) -> pl.DataFrame:
+    """Runs of schemes, by execution time and time of the write path in seconds, and by backups."""
+    rows = [
+        {
+            "device": scheme, "workload": workload, "seed": 1, "status": "done", "error": None,
+            "host.write_pages": 1000, "busy_ns.total": total * 1e9, "busy_ns.host": write * 1e9,
+            "lsb_backup.pages": backups, **axes,
+        }
+        for scheme, (total, write, backups) in study.items()
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def _backup_verdicts(frames: dict[str, pl.DataFrame]) -> dict[str, str]:
+    return {claim.id: claim.verdict for claim in PAPERS["lsb-backup"].claims(Results(frames, "full"))}
+
+
+def test_the_published_numbers_of_lsb_backup_meet_their_own_claims() -> None:
+    times = {"FPM": (85.0, 50.0, 0), "FPM+B": (100.0, 90.0, 1000)}
+    gs3 = _backup_rows({**times, "RSFTL 64": (98.4, 80.0, 510)}, backup.GS3_LABEL)
+    random = {**times, "RSFTL 128": (100 / 1.17, 90 / 1.62, 70)}
+    whole = _backup_rows(random, "whole drive", **{"ftl.over_provisioning": 0.25})
+    met = ("fig1-loss", "fig4-backups", "fig4-time", "fig5-time", "fig7-write", "together")
+    verdicts = _backup_verdicts({"gs3": gs3, "whole": whole})
+    assert {name: verdicts[name] for name in met} == dict.fromkeys(met, "reproduced")
+    # Backups that cost nothing, and striping that saves little of them.
+    gs3 = _backup_rows({"FPM": (99.0, 50.0, 0), "FPM+B": (100.0, 51.0, 1000), "RSFTL 64": (99.5, 50.5, 900)}, "x")
+    gs3 = gs3.with_columns(workload=pl.lit(backup.GS3_LABEL))
+    whole = _backup_rows({**times, "RSFTL 128": (99.8, 89.9, 990)}, "whole drive", **{"ftl.over_provisioning": 0.25})
+    verdicts = _backup_verdicts({"gs3": gs3, "whole": whole})
+    assert [verdicts[name] for name in met] == ["direction"] * 3 + ["not_reproduced"] * 3
+
+
 def test_a_run_that_fails_is_no_measurement(tmp_path: Path) -> None:
     tiny = PAPERS["reference"]
     broken = Paper(
@@ -254,6 +333,7 @@ def test_without_any_run_a_report_says_so(tmp_path: Path) -> None:
                 **{name: getattr(paper, name) for name in paper.__dataclass_fields__},
                 "studies": lambda _: [],
                 "statistics": lambda _: {},
+                "logs": dict,
             }
         )
         done = run_paper(empty, tmp_path, "full")
