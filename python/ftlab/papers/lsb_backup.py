@@ -851,7 +851,7 @@ def together(results: Results) -> list[Together]:
 def _together_claim(results: Results) -> Claim:
     choices = together(results)
     best = max(choices, key=lambda each: each.met, default=None)
-    ours = "" if best is None else f"at most on {best.place[0]}, {best.place[1]:.0%} spare: "
+    ours = "" if best is None else f"most on {best.place[0]}, {best.place[1]:.0%} spare: "
     values = "" if best is None else f"{best.loss:.1f}, {best.time:.1f} and {best.write:.1f} %"
     return judge(
         "together",
