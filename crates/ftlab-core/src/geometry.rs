@@ -263,6 +263,11 @@ impl Geometry {
     pub const fn page_id(&self, page: PageAt) -> PageId {
         PageId(page.block.0 * self.pages_per_block + page.index)
     }
+
+    /// Where the page of this number is.
+    pub const fn page_at(&self, page: PageId) -> PageAt {
+        PageAt { block: BlockId(page.0 / self.pages_per_block), index: page.0 % self.pages_per_block }
+    }
     /// The first mapping unit of a page.
     #[inline]
     pub const fn unit(&self, page: PageAt) -> Ppn {

@@ -330,6 +330,8 @@ fn with_backup(mut value: Value, cell: (&str, &str), backup: Value) -> DeviceCon
         _ => 16 + pages / 4 * 4,
     };
     value["geometry"]["pages_per_block"] = json!(whole);
+    let blocks = value["geometry"]["blocks_per_plane"].as_u64().unwrap();
+    value["geometry"]["blocks_per_plane"] = json!(blocks + 2);
     if value["map_cache"]["kind"] == "cftl" {
         // More pages than the strategy knows of.
         value["map_cache"]["bytes"] = json!(value["map_cache"]["bytes"].as_u64().unwrap() + 500);

@@ -1,5 +1,6 @@
 //! With verification: what pages hold, and when it came there.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ struct Past {
     origins: Vec<u32>,
     /// The entries that translation pages hold, by page; empty until there is one.
     tables: Vec<Option<Arc<[u32]>>>,
+    /// The page that a backup is of, by page.
+    homes: BTreeMap<PageId, PageId>,
     programmed: u32,
 }
 
@@ -51,7 +54,7 @@ impl Contents {
     pub(super) fn keep_past(&mut self) {
         let units = self.versions.len() / self.sectors_per_unit;
         let (orders, origins) = (table::zeros(units), table::zeros(units));
-        self.past = Some(Past { orders, origins, tables: Vec::new(), programmed: 0 });
+        self.past = Some(Past { orders, origins, tables: Vec::new(), homes: BTreeMap::new(), programmed: 0 });
     }
 
     pub(super) fn keeps_past(&self) -> bool {
@@ -126,6 +129,18 @@ impl Contents {
         past.tables[page.0 as usize] = Some(entries.into());
     }
 
+    /// The page `backup` is a backup of `home`.
+    pub(super) fn store_home(&mut self, backup: PageId, home: PageId) {
+        if let Some(past) = &mut self.past {
+            past.homes.insert(backup, home);
+        }
+    }
+
+    /// The page that `backup` is of.
+    pub(super) fn home(&self, backup: PageId) -> Option<PageId> {
+        self.past.as_ref()?.homes.get(&backup).copied()
+    }
+
     /// The entries that `page` holds.
     pub(super) fn table(&self, page: PageId) -> Option<&[u32]> {
         self.past.as_ref()?.tables.get(page.0 as usize)?.as_deref()
@@ -146,19 +161,23 @@ impl Contents {
             origins: &past.origins[units.clone()],
             versions: &self.versions[units.start * self.sectors_per_unit..units.end * self.sectors_per_unit],
             table: self.table(page),
+            home: self.home(page),
         })
     }
 
     /// `page` holds what was kept of it.
     pub(super) fn restore(&mut self, page: PageId, kept: &Kept<'_>) {
         let units = self.units(page);
-        let PageContents { order, origins, versions, table } = kept.contents;
+        let PageContents { order, origins, versions, table, home } = kept.contents;
         self.versions[units.start * self.sectors_per_unit..units.end * self.sectors_per_unit]
             .copy_from_slice(versions);
         let Some(past) = &mut self.past else { return };
         past.programmed = past.programmed.max(order);
         past.orders[units.clone()].fill(order);
         past.origins[units].copy_from_slice(origins);
+        if let Some(home) = home {
+            past.homes.insert(page, home);
+        }
         if let Some(table) = table {
             self.store_table(page, table.to_vec());
         } else if let Some(table) = past.tables.get_mut(page.0 as usize) {

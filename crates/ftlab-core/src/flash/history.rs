@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::geometry::{BlockId, PageAt};
+use crate::geometry::{BlockId, PageAt, PageId};
 
 /// What one command changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(super) struct PageContents<'a> {
     pub(super) versions: &'a [u32],
     /// The entries of a translation page.
     pub(super) table: Option<&'a [u32]>,
+    /// The page that a backup is of.
+    pub(super) home: Option<PageId>,
 }
 
 /// What a command left in its page.
@@ -48,6 +50,8 @@ pub(crate) struct History {
     words: Vec<u32>,
     /// Entries of translation pages, by change.
     tables: BTreeMap<usize, Box<[u32]>>,
+    /// The pages that backups are of, by change.
+    homes: BTreeMap<usize, PageId>,
 }
 
 impl History {
@@ -85,6 +89,9 @@ impl History {
         if let Some(table) = contents.table {
             self.tables.insert(self.starts.len(), table.into());
         }
+        if let Some(home) = contents.home {
+            self.homes.insert(self.starts.len(), home);
+        }
         self.starts.push(self.words.len());
         self.words.extend([sequence, contents.order]);
         for words in [spare, contents.origins, contents.versions] {
@@ -99,7 +106,8 @@ impl History {
         let (spare, rest) = words[2..].split_at(slots as usize);
         let (origins, versions) = rest.split_at(slots as usize);
         let table = self.tables.get(&index).map(|table| &**table);
-        let contents = PageContents { order: words[1], origins, versions, table };
+        let home = self.homes.get(&index).copied();
+        let contents = PageContents { order: words[1], origins, versions, table, home };
         Kept { sequence: words[0], spare, contents }
     }
 }

@@ -264,7 +264,10 @@ impl<P: FlashPort> Flash<P> {
         self.admit(Command::Program, cause)?;
         self.nand.program_metadata(page, cause)?;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(1));
-        Ok(self.port.submit(submission, after))
+        let done = self.port.submit(submission, after);
+        // Until it has ended, it can tear what came before.
+        self.note_program(page.block, done);
+        Ok(done)
     }
 
     /// Copy the live `units` of page `from` to page `to` of the same plane, without the bus.

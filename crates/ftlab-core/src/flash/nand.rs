@@ -228,9 +228,7 @@ impl NandArray {
     /// A mount tries every page.
     #[cold]
     fn check_unreadable(&self, page: PageAt, cause: Cause) -> FlashResult<()> {
-        let is_torn = page.index < self.next_page(page.block)
-            && self.spare[self.geometry.unit(page).index()] == UNREADABLE;
-        match (is_torn, cause) {
+        match (self.is_torn(page), cause) {
             (true, Cause::Recovery) => Ok(()),
             (true, _) => Err(self.refuse(Command::Read, page, cause, "the power has torn the page")),
             (false, _) => Err(self.refuse(Command::Read, page, cause, "the page was never written")),
@@ -254,15 +252,36 @@ impl NandArray {
         Ok(())
     }
 
-    /// Program a page with copies of `units`, which are live elsewhere.
-    pub(super) fn program_backup(&mut self, page: PageAt, units: &[Lpn], cause: Cause) -> FlashResult<()> {
+    /// Program a page with copies of `units`, which are live in the page `home`.
+    pub(super) fn program_backup(
+        &mut self,
+        page: PageAt,
+        units: &[Lpn],
+        home: PageAt,
+        cause: Cause,
+    ) -> FlashResult<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
         let slots = self.geometry.slots_per_page as usize;
         self.spare[first..first + slots].fill(PADDING);
         for (spare, lpn) in self.spare[first..first + slots].iter_mut().zip(units) {
             *spare = !lpn.0;
         }
+        let (backup, home) = (self.geometry.page_id(page), self.geometry.page_id(home));
+        if let Some(contents) = &mut self.contents {
+            contents.store_home(backup, home);
+        }
         Ok(())
+    }
+
+    /// The page that the one at `backup` is a backup of, in flash that keeps its past.
+    pub(crate) fn home_of(&self, backup: PageAt) -> Option<PageAt> {
+        let home = self.contents.as_ref()?.home(self.geometry.page_id(backup))?;
+        Some(self.geometry.page_at(home))
+    }
+
+    /// Whether the power has torn `page`.
+    pub(crate) fn is_torn(&self, page: PageAt) -> bool {
+        page.index < self.next_page(page.block) && self.spare[self.geometry.unit(page).index()] == UNREADABLE
     }
 
     /// Program whole pages of one live unit each, from `page` on: `count` of them, those that `units` gives.

@@ -92,6 +92,8 @@ pub(super) struct PairGuard<T> {
     old_is_gone: bool,
     /// When all that the request has written so far is durable.
     written: T,
+    /// A mount writes what stands elsewhere too.
+    restoring: bool,
     pub(super) counts: BackupCounts,
 }
 
@@ -130,6 +132,7 @@ impl<T: Ticket> PairGuard<T> {
             old_blocks: Vec::new(),
             old_is_gone: false,
             written: ready,
+            restoring: false,
             counts: BackupCounts::default(),
             keys,
             usable,
@@ -155,12 +158,13 @@ impl<T: Ticket> PairGuard<T> {
             old_blocks: self.old_blocks,
             old_is_gone: self.old_is_gone,
             written: ready,
+            restoring: false,
             counts: BackupCounts::default(),
         }
     }
 
     /// A request of the host is written from now on: the one before is committed.
-    fn begin(&mut self, geometry: &Geometry, writer: Writer, ready: T) {
+    fn begin(&mut self, geometry: &Geometry, writer: Writer, ready: T, mut join: impl FnMut(T, T) -> T) {
         if self.writer == writer {
             return;
         }
@@ -168,7 +172,9 @@ impl<T: Ticket> PairGuard<T> {
         for ppn in self.uncommitted.drain(..) {
             let page = geometry.page_of(ppn);
             if let Some(pages) = &mut self.open[page.block.index()] {
-                pages[page.index as usize].stale = self.written;
+                // Requests before may have overwritten other units of the page.
+                let stale = &mut pages[page.index as usize].stale;
+                *stale = join(*stale, self.written);
             }
         }
         self.old_blocks.clear();
@@ -223,7 +229,7 @@ impl<P: FlashPort> Flash<P> {
     fn begin_writer(&mut self, writer: Writer) {
         let ready = self.port.ready();
         if let Some(pairs) = &mut self.pairs {
-            pairs.begin(self.nand.geometry(), writer, ready);
+            pairs.begin(self.nand.geometry(), writer, ready, |one, other| self.port.join(one, other));
         }
     }
 
@@ -325,44 +331,11 @@ impl<P: FlashPort> Flash<P> {
         Ok(after)
     }
 
-    /// A mount needs what stands in the backup blocks `needed`: new backups go to an erased one, if their lane has another.
-    ///
-    /// # Errors
-    /// When the power was cut.
-    pub(crate) fn set_backups_apart(&mut self, needed: &[BlockId]) -> FlashResult<()> {
-        let Some(mut pairs) = self.pairs.take() else { return Ok(()) };
-        for area in &mut pairs.areas {
-            let is_needed = |block: &BlockId| needed.contains(block);
-            let other = area.blocks.iter().position(|block| !is_needed(block));
-            if let (true, Some(other)) = (area.blocks.iter().any(is_needed), other) {
-                (area.current, area.used) = (other, 0);
-                if self.nand.next_page(area.blocks[other]) > 0 {
-                    let ready = self.port.ready();
-                    self.erase_backups(area.blocks[other], Cause::Recovery, ready)?;
-                }
-            }
+    /// From here on, a mount writes what stands elsewhere too, and nothing needs a backup; or does so no more.
+    pub(crate) fn set_restoring(&mut self, on: bool) {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.restoring = on;
         }
-        self.pairs = Some(pairs);
-        Ok(())
-    }
-
-    /// Whether the backups that `count` programs of `block` may take fit into a backup block that is none of `needed`.
-    pub(crate) fn backs_up_apart(&self, needed: &[BlockId], block: BlockId, count: u32) -> bool {
-        self.pairs.as_ref().is_none_or(|pairs| {
-            let area = &pairs.areas[self.lane_of(block) as usize];
-            let most = (pairs.lines.most_endangered() * count) as usize;
-            !needed.contains(&area.blocks[area.current]) && area.used + most <= pairs.usable.len()
-        })
-    }
-
-    /// Whether the next `count` programs of `block` endanger something live that stands there already.
-    pub(crate) fn endangers_live(&self, block: BlockId, count: u32) -> bool {
-        let Some(pairs) = &self.pairs else { return false };
-        let next = self.nand.next_page(block);
-        let end = (next + count).min(self.geometry().pages_per_block());
-        let before = (next..end).flat_map(|page| pairs.lines.endangered(page));
-        let mut pages = before.map(|index| PageAt { block, index: u32::from(*index) });
-        pages.any(|page| page.index < next && self.units_of(page).any(|(ppn, _)| self.nand.is_valid(ppn)))
     }
 
     /// The units of a page that hold something.
@@ -385,8 +358,14 @@ impl<P: FlashPort> Flash<P> {
         if !self.units_of(page).any(|(ppn, lpn)| is_live(ppn, lpn)) {
             return Need::Wait(state.stale);
         }
-        let is_own = state.writer == pairs.writer && state.writer != Writer::Unknown;
-        if pairs.keys.exempt_same_request && is_own && !pairs.old_is_gone {
+        let is_own = state.writer == pairs.writer
+            && match state.writer {
+                Writer::Unknown => false,
+                Writer::Group(_) => !pairs.old_is_gone,
+                // Copies: what they are of stands until all of them have been programmed.
+                Writer::Internal(_) => true,
+            };
+        if pairs.restoring || pairs.keys.exempt_same_request && is_own {
             return Need::Own;
         }
         if state.kept.is_some() { Need::Kept } else { Need::Backup }
@@ -404,7 +383,7 @@ impl<P: FlashPort> Flash<P> {
         let read = if pairs.keys.read { self.read(page, sectors, Cause::LsbBackup, ready)? } else { ready };
         self.admit(Command::Program, Cause::LsbBackup)?;
         let names: Vec<Lpn> = units.iter().map(|(_, lpn)| *lpn).collect();
-        self.nand.program_backup(to, &names, Cause::LsbBackup)?;
+        self.nand.program_backup(to, &names, page, Cause::LsbBackup)?;
         let first = self.geometry().unit(to).0;
         for (new, (old, _)) in (first..).zip(&units) {
             self.nand.store_copy(*old, Ppn(new));

@@ -1,28 +1,30 @@
 //! After a power cut: what a drive finds out from the spare areas of its flash.
 
+use std::collections::BTreeMap;
+
+use super::PageFtl;
 use super::table::UNMAPPED;
 use super::translate::unit_of_translation;
-use super::{PageFtl, lost};
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
-use crate::ftl::blocks::{Append, Data, MAX_SLOTS, Place};
+use crate::ftl::blocks::{Append, Data, Place};
 use crate::ftl::gc::VictimChoice;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::PlacementChoice;
 use crate::ftl::placement::policy::{OpenSlot, Placement};
-use crate::geometry::{BlockId, Lpn, PageAt, PlaneId, Ppn};
+use crate::geometry::{BlockId, Lpn, PageAt, PageId, PlaneId, Ppn};
 
-/// A page of which a backup has what is nowhere else.
+/// A torn page of which a backup has what is nowhere else.
 struct Saved {
-    /// Where it stands.
-    plane: PlaneId,
-    /// The open block that it goes to.
-    slot: OpenSlot,
-    /// Backups, and whose.
+    /// The page that was torn.
+    home: PageAt,
+    /// Where its backup stands.
+    backup: PageAt,
+    /// Those of its units that are needed.
     units: Vec<(Ppn, Lpn)>,
 }
 
@@ -57,134 +59,204 @@ impl<
         flash.check_interrupt()?;
         new.table = new.table.with_port(&flash.port);
         let backups = new.find_data(flash)?;
+        let backups = newest_of_torn(&flash.nand, &backups);
+        if new.erase_copies(flash, &backups)? {
+            // With a free block in each plane, from the beginning.
+            return Self::mounted(config, seed, flash);
+        }
         let planes = (0..new.geometry.planes()).map(PlaneId);
-        let extra: Vec<Vec<BlockId>> = planes.clone().map(|plane| new.find_blocks(flash, plane)).collect();
+        let mut extra: Vec<Vec<BlockId>> =
+            planes.clone().map(|plane| new.find_blocks(flash, plane)).collect();
         // Before anything else is programmed: that may need backup blocks, too.
-        let restored = new.restore(flash, &backups)?;
+        let restored = new.restore(flash, &backups, &mut extra)?;
+        flash.forget_backups(restored)?;
         for (plane, extra) in planes.zip(extra) {
             new.complete_blocks(flash, plane, extra)?;
         }
         new.find_table(flash)?;
         new.settle(flash)?;
-        flash.forget_backups(restored)?;
         Ok(new)
     }
 
-    /// Write again what stands in backup blocks only. Returns when that is durable.
-    fn restore<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, backups: &[Ppn]) -> FlashResult<T> {
-        let mut restored = flash.port.ready();
-        let mut needed: Vec<Saved> = Vec::new();
-        for page in
-            backups.chunk_by(|one, other| self.geometry.page_of(*one) == self.geometry.page_of(*other))
-        {
-            let mut units = Vec::new();
-            for backup in page {
-                let lpn = flash.nand.lpn(*backup).ok_or_else(|| lost(*backup))?;
-                let is_newer = |known: Ppn| flash.nand.age(known).0 >= flash.nand.age(*backup).0;
-                if self.lookup(lpn).is_some_and(is_newer) {
-                    continue;
-                }
-                // Of several backups, the newest.
-                let other = needed.iter_mut().find_map(|saved| {
-                    let at = saved.units.iter().position(|unit| unit.1 == lpn)?;
-                    Some((&mut saved.units, at))
-                });
-                if let Some((others, at)) = other {
-                    if flash.nand.age(others[at].0) >= flash.nand.age(*backup) {
-                        continue;
-                    }
-                    others.remove(at);
-                }
-                units.push((*backup, lpn));
+    /// Let every plane have a free block. Says whether one had none.
+    ///
+    /// Nothing but copies takes the last free block of a plane: of a victim, or of what an earlier mount has rescued. Either
+    /// what they are of still stands where it was, and they are given up; or the power has torn its erase, which is done again.
+    fn erase_copies<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        backups: &BTreeMap<PageId, PageId>,
+    ) -> FlashResult<bool> {
+        let nand = &flash.nand;
+        let mut copies = Vec::new();
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            let mut blocks = self.geometry.data_blocks(plane);
+            if blocks.clone().any(|block| nand.next_page(block) == 0) {
+                continue;
             }
-            let is_table = units.first().is_some_and(|unit| unit.1.0 >= self.geometry.logical_units);
-            let slot = if is_table { self.map_slot() } else { self.placement.copy_slot() };
-            needed.push(Saved {
-                plane: self.geometry.plane_of(self.geometry.block_of(page[0])),
-                slot,
-                units,
+            // Where the last backup is of, the power has torn what only that has.
+            let needed = backups.iter().filter(|(home, backup)| {
+                let (home, backup) = (self.geometry.page_at(**home), self.geometry.page_at(**backup));
+                self.geometry.plane_of(home.block) == plane && !self.needed_of(nand, backup).is_empty()
             });
+            let last = needed
+                .max_by_key(|(_, backup)| nand.age(self.geometry.unit(self.geometry.page_at(**backup))).1);
+            let torn = last.map(|(home, _)| self.geometry.page_at(*home).block);
+            let mut others = blocks.clone().filter(|block| Some(*block) != torn);
+            let given_up = others.find(|block| self.has_copies_only(nand, *block, backups));
+            let is_torn = |block: &BlockId| {
+                let mut pages = 0..self.geometry.pages_per_block();
+                pages.all(|index| nand.is_torn(PageAt { block: *block, index }))
+            };
+            copies.extend(given_up.or_else(|| blocks.find(is_torn)));
+        }
+        if copies.is_empty() {
+            return Ok(false);
+        }
+        flash.nand.forget_validity();
+        let ready = flash.port.ready();
+        for block in copies {
+            flash.erase(block, Cause::Recovery, ready)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether for each live unit of `block`, another place in its plane has the same data, or the backup of a torn page.
+    fn has_copies_only(&self, nand: &NandArray, block: BlockId, backups: &BTreeMap<PageId, PageId>) -> bool {
+        let mut live = Vec::new();
+        nand.collect_valid(block, &mut live, |_| {});
+        let others = self.geometry.data_blocks(self.geometry.plane_of(block));
+        let others: Vec<BlockId> = others.filter(|other| *other != block).collect();
+        let pages = |block: BlockId| {
+            (0..nand.next_page(block))
+                .map(move |index| PageAt { block, index })
+                .filter(|page| nand.is_written(*page))
+        };
+        live.iter().all(|copy| {
+            let same = |ppn: Ppn| nand.lpn(ppn) == nand.lpn(*copy) && nand.age(ppn).0 == nand.age(*copy).0;
+            let has_it = |page: PageAt| {
+                let first = self.geometry.unit(page).0;
+                (first..first + self.geometry.slots_per_page).map(Ppn).any(same)
+            };
+            others.iter().flat_map(|block| pages(*block)).any(has_it)
+                || backups.values().any(|backup| has_it(self.geometry.page_at(*backup)))
+        })
+    }
+
+    /// Rescue what stands in backup blocks only. Returns when that is durable.
+    ///
+    /// The block in which the power has torn a program is emptied into a free one, together with what the backups have of it,
+    /// and erased. All of that stands elsewhere meanwhile and nothing else is in the free block: so no program needs a
+    /// backup, and when the power goes again, the copies are given up.
+    fn restore<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        backups: &BTreeMap<PageId, PageId>,
+        extra: &mut [Vec<BlockId>],
+    ) -> FlashResult<T> {
+        let mut needed = Vec::new();
+        for (home, backup) in backups {
+            let (home, backup) = (self.geometry.page_at(*home), self.geometry.page_at(*backup));
+            needed.push(Saved { home, backup, units: self.needed_of(&flash.nand, backup) });
+        }
+        // Of several versions of a unit, the newest.
+        let mut newest: Vec<(Lpn, u32, Ppn)> = needed
+            .iter()
+            .flat_map(|saved| &saved.units)
+            .map(|(backup, lpn)| (*lpn, flash.nand.age(*backup).0, *backup))
+            .collect();
+        newest.sort_unstable_by_key(|(lpn, age, _)| (*lpn, std::cmp::Reverse(*age)));
+        newest.dedup_by_key(|(lpn, ..)| *lpn);
+        for saved in &mut needed {
+            saved.units.retain(|(backup, _)| newest.iter().any(|newest| newest.2 == *backup));
         }
         needed.retain(|saved| !saved.units.is_empty());
-        // By plane and slot, so that few blocks are taken.
-        needed.sort_by_key(|saved| (saved.plane, saved.slot));
-        let mut blocks: Vec<BlockId> =
-            needed.iter().map(|saved| self.geometry.block_of(saved.units[0].0)).collect();
-        blocks.dedup();
-        flash.set_backups_apart(&blocks)?;
+        let mut restored = flash.port.ready();
         let writer = flash.begin_internal();
-        for pages in needed.chunk_by(|one, other| (one.plane, one.slot) == (other.plane, other.slot)) {
-            let done = self.restore_pages(flash, pages, &blocks)?;
+        flash.set_restoring(true);
+        for saved in needed.chunk_by(|one, other| one.home.block == other.home.block) {
+            let plane = self.geometry.plane_of(saved[0].home.block);
+            let done = self.rescue(flash, saved, &mut extra[plane.index()])?;
             restored = flash.port.join(restored, done);
         }
+        flash.set_restoring(false);
         flash.end_internal(writer);
         Ok(restored)
     }
 
-    /// Write pages of one plane and slot again from their backups, which stand in the blocks `needed`. A backup on the way
-    /// that has to stand beside theirs could take them with it, torn. Then they go where nothing is endangered but
-    /// themselves, or into an erased block, if there is one.
-    fn restore_pages<P: FlashPort<Ticket = T>>(
+    /// The units of a backup that are found nowhere else.
+    fn needed_of(&self, nand: &NandArray, backup: PageAt) -> Vec<(Ppn, Lpn)> {
+        let first = self.geometry.unit(backup).0;
+        let units = (first..first + self.geometry.slots_per_page).map(Ppn);
+        let units = units.filter_map(|ppn| Some((ppn, nand.lpn(ppn)?)));
+        let is_newest = |(ppn, lpn): &(Ppn, Lpn)| {
+            self.lookup(*lpn).is_none_or(|known| nand.age(known).0 < nand.age(*ppn).0)
+        };
+        units.filter(is_newest).collect()
+    }
+
+    /// Empty the block in which the pages `saved` were torn into a free one, together with their backups.
+    fn rescue<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
-        pages: &[Saved],
-        needed: &[BlockId],
+        saved: &[Saved],
+        extra: &mut Vec<BlockId>,
     ) -> FlashResult<T> {
-        let (home, slot) = (pages[0].plane, pages[0].slot);
-        // With the summary page of a block that they fill.
-        let count = pages.len() as u32 + 1;
-        let planes = self.geometry.planes();
-        let mut turns = (0..planes).map(|step| PlaneId((home.0 + step) % planes));
-        let opened = turns.find_map(|plane| {
-            let open = self.blocks.opened(plane, slot);
-            let is_unsafe = |block: &BlockId| {
-                !flash.backs_up_apart(needed, *block, count) && flash.endangers_live(*block, count)
-            };
-            let waiting = open.filter(is_unsafe);
-            if waiting.is_some() {
-                self.blocks.set_opened(plane, slot, None);
+        let torn = saved[0].home.block;
+        let plane = self.geometry.plane_of(torn);
+        let is_table = saved[0].units[0].1.0 >= self.geometry.logical_units;
+        let slot = if is_table { self.map_slot() } else { self.placement.copy_slot() };
+        if self.blocks.is_full(&flash.nand, torn) {
+            self.blocks.victims.remove(torn, flash.nand.valid_units(torn));
+        }
+        for (backup, lpn) in saved.iter().flat_map(|saved| &saved.units) {
+            // An older version that was found is stale.
+            if let Some(known) = self.lookup(*lpn) {
+                if self.geometry.block_of(known) == torn {
+                    flash.invalidate(known)?;
+                } else {
+                    self.blocks.invalidate(flash, known)?;
+                }
             }
-            let block = self.open_block(&mut flash.nand, plane, slot, 0);
-            if block.is_none() && waiting.is_some() {
-                self.blocks.set_opened(plane, slot, waiting);
-                return Some((plane, None));
-            }
-            block.map(|_| (plane, waiting))
-        });
-        let Some((plane, waiting)) = opened else {
-            return Err(self.full(home, "what was saved by a backup"));
-        };
-        let mut restored = flash.port.ready();
-        for saved in pages {
+            flash.nand.revive(*backup);
+            self.table.map[lpn.index()] = backup.0;
+        }
+        let home = (0..self.blocks.slots()).find(|slot| self.blocks.opened(plane, *slot) == Some(torn));
+        if let Some(home) = home {
+            self.blocks.set_opened(plane, home, None);
+        }
+        let waiting = self.blocks.set_opened(plane, slot, None);
+        let mut survivors = Vec::new();
+        flash.nand.collect_valid(torn, &mut survivors, |_| {});
+        let mut restored = self.copy_units(flash, plane, slot, &survivors, false, Cause::Recovery)?;
+        for saved in saved {
             let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
                 return Err(self.full(plane, "what was saved by a backup"));
             };
-            let page = self.geometry.page_of(saved.units[0].0);
             let ready = flash.port.ready();
             let sectors = self.geometry.sectors_per_unit * saved.units.len() as u32;
-            let read = flash.read(page, sectors, Cause::Recovery, ready)?;
-            let mut units = [Lpn(0); MAX_SLOTS];
-            let mut old = [None; MAX_SLOTS];
-            for (at, (backup, lpn)) in saved.units.iter().enumerate() {
-                // An older version that was found is stale.
-                if let Some(known) = self.lookup(*lpn) {
-                    self.blocks.invalidate(flash, known)?;
-                }
-                flash.nand.revive(*backup);
-                (units[at], old[at]) = (*lpn, Some(*backup));
-            }
-            let (units, old) = (&units[..saved.units.len()], &old[..saved.units.len()]);
-            let data = Data::Copies { victim: Some(page.block), copyback: None };
-            let place = Place { plane, slot, block };
-            let append = Append { place, units, old, data, cause: Cause::Recovery };
+            let read = flash.read(saved.backup, sectors, Cause::Recovery, ready)?;
+            let units: Vec<Lpn> = saved.units.iter().map(|(_, lpn)| *lpn).collect();
+            let old: Vec<Option<Ppn>> = saved.units.iter().map(|(backup, _)| Some(*backup)).collect();
+            let append = Append {
+                place: Place { plane, slot, block },
+                units: &units,
+                old: &old,
+                data: Data::Copies { victim: Some(saved.backup.block), copyback: None },
+                cause: Cause::Recovery,
+            };
             let done = self.blocks.append(flash, &append, &mut self.table.map, read, |_, _, _| {})?;
             restored = flash.port.join(restored, done);
         }
-        if let Some(waiting) = waiting
-            && let Some(block) = self.blocks.set_opened(plane, slot, Some(waiting))
-        {
-            self.blocks.pad(flash, block, Cause::Recovery)?;
+        let rescued = self.blocks.set_opened(plane, slot, waiting);
+        // In the place of the torn one, unless that is full.
+        extra.retain(|block| *block != torn);
+        match (home, rescued) {
+            (Some(home), Some(_)) => _ = self.blocks.set_opened(plane, home, rescued),
+            (None, Some(rescued)) => extra.push(rescued),
+            (_, None) => {}
         }
+        self.blocks.erase(flash, torn, Cause::Recovery, restored)?;
         Ok(restored)
     }
 
@@ -276,7 +348,7 @@ impl<
         extra
     }
 
-    /// Fill the blocks of `plane` that have no place, and let it have a free one.
+    /// Fill the blocks of `plane` that have no place.
     fn complete_blocks<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
@@ -287,79 +359,28 @@ impl<
         for block in extra {
             self.blocks.pad(flash, block, Cause::Recovery)?;
         }
-        if self.blocks.free(plane) == 0 {
-            self.finish_collection(flash, plane)?;
-        }
         self.blocks.note_if_low(plane);
         let (open, free) = (self.blocks.opened(plane, 0), self.blocks.free(plane));
         self.placement.found(&flash.nand, plane, open, free);
         Ok(())
     }
+}
 
-    /// The power went while the last free block of `plane` was taking copies. What was left of their victim fits there
-    /// still, or the copies are given up: the victim has all of them.
-    fn finish_collection<P: FlashPort<Ticket = T>>(
-        &mut self,
-        flash: &mut Flash<P>,
-        plane: PlaneId,
-    ) -> FlashResult<()> {
-        let pages = |valid: u32| valid.div_ceil(self.geometry.slots_per_page);
-        let slot_for = |block: BlockId| {
-            if self.holds_translation(block) { self.map_slot() } else { self.placement.copy_slot() }
-        };
-        let fits = |block: &BlockId| {
-            let valid = flash.nand.valid_units(*block);
-            let left = self.blocks.pages_left(&flash.nand, plane, slot_for(*block));
-            self.blocks.is_full(&flash.nand, *block) && pages(valid) <= left
-        };
-        let blocks = self.geometry.data_blocks(plane);
-        let victim = blocks.filter(fits).min_by_key(|block| flash.nand.valid_units(*block));
-        if let Some((victim, slot)) = victim.map(|victim| (victim, slot_for(victim))) {
-            self.blocks.victims.remove(victim, flash.nand.valid_units(victim));
-            return self.empty_block(flash, plane, victim, slot, Cause::Recovery);
+/// The pages that the power has torn and that have backups, with the newest backup of each.
+fn newest_of_torn(nand: &NandArray, backups: &[Ppn]) -> BTreeMap<PageId, PageId> {
+    let geometry = nand.geometry();
+    let mut newest = BTreeMap::new();
+    let order = |page: PageId| nand.age(geometry.unit(geometry.page_at(page))).1;
+    for backup in backups {
+        let page = geometry.page_of(*backup);
+        // Backups are made of pages that others follow.
+        let is_needed = |home: &PageAt| home.index + 1 < nand.next_page(home.block) && nand.is_torn(*home);
+        let Some(home) = nand.home_of(page).filter(is_needed) else { continue };
+        let backup = geometry.page_id(page);
+        let known = newest.entry(geometry.page_id(home)).or_insert(backup);
+        if order(*known) < order(backup) {
+            *known = backup;
         }
-        let mut blocks = self.geometry.data_blocks(plane);
-        let copies = blocks.find_map(|block| Some((block, self.sources(&flash.nand, block)?)));
-        let Some((block, sources)) = copies else { return Ok(()) };
-        let slot = (0..self.blocks.slots()).find(|slot| self.blocks.opened(plane, *slot) == Some(block));
-        match slot {
-            Some(slot) => _ = self.blocks.set_opened(plane, slot, None),
-            None => self.blocks.victims.remove(block, flash.nand.valid_units(block)),
-        }
-        for (copy, source) in sources {
-            let lpn = flash.nand.lpn(copy).ok_or_else(|| lost(copy))?;
-            flash.nand.invalidate(copy)?;
-            self.table.map[lpn.index()] = source.0;
-            let home = self.geometry.block_of(source);
-            let before = flash.nand.valid_units(home);
-            flash.nand.revive(source);
-            if self.blocks.is_full(&flash.nand, home) {
-                self.blocks.victims.remove(home, before);
-                self.blocks.victims.on_seal(home, before + 1);
-            }
-        }
-        let ready = flash.port.ready();
-        self.blocks.erase(flash, block, Cause::Recovery, ready)
     }
-
-    /// For each live unit of `block`, another place that has the same data; `None` unless all have one.
-    fn sources(&self, nand: &NandArray, block: BlockId) -> Option<Vec<(Ppn, Ppn)>> {
-        let mut live = Vec::new();
-        nand.collect_valid(block, &mut live, |_| {});
-        let plane = self.geometry.plane_of(block);
-        let others = self.geometry.data_blocks(plane);
-        let others: Vec<BlockId> = others.filter(|other| *other != block).collect();
-        let same = |copy: Ppn, ppn: Ppn| {
-            nand.lpn(ppn) == nand.lpn(copy)
-                && nand.age(ppn).0 == nand.age(copy).0
-                && nand.is_written(self.geometry.page_of(ppn))
-        };
-        let source_of = |copy: Ppn| {
-            others.iter().find_map(|other| {
-                let first = self.geometry.first_unit(*other).0;
-                (first..first + self.geometry.units_per_block()).map(Ppn).find(|ppn| same(copy, *ppn))
-            })
-        };
-        live.iter().map(|copy| Some((*copy, source_of(*copy)?))).collect()
-    }
+    newest
 }
