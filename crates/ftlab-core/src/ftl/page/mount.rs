@@ -146,8 +146,8 @@ impl<
     /// Rescue what stands in backup blocks only. Returns when that is durable.
     ///
     /// The block in which the power has torn a program is emptied into a free one, together with what the backups have of it,
-    /// and erased. All of that stands elsewhere meanwhile and nothing else is in the free block: so no program needs a
-    /// backup, and when the power goes again, the copies are given up.
+    /// and erased. All of that stands elsewhere meanwhile, and nothing else is in the free block. So no program needs a
+    /// backup. When the power goes again, the copies are given up.
     fn restore<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
