@@ -13,14 +13,16 @@
 
 use crate::access::Access;
 use crate::cause::Cause;
-use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen};
+use crate::config::{DeviceConfig, DurableTrims, FtlConfig, GcOpenBlock, GcWhen};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::flash::role::Role;
 use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, Place};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::gc::{VictimChoice, Victims};
+use crate::ftl::journal::Journal;
 use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
 use crate::ftl::placement::{PlacementChoice, Placements};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
@@ -34,13 +36,16 @@ use crate::rng::Rng;
 
 pub mod capacity;
 mod collect;
+mod commit;
 mod fetches;
 mod gather;
 mod mount;
+mod stale;
 mod table;
 mod translate;
 
 pub use collect::GcCounts;
+use commit::Retained;
 use gather::BlockGathering;
 use table::PageTable;
 
@@ -64,9 +69,11 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     table: PageTable<T>,
     blocks: Blocks<V>,
     placement: L,
-    /// Blocks of translation pages.
-    map_blocks: Vec<bool>,
     gathering: BlockGathering,
+    retained: Retained,
+    journal: Option<Box<Journal<T>>>,
+    /// Whether a flush writes the journal.
+    flushes_trims: bool,
     counters: Counters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
@@ -97,13 +104,22 @@ impl<
         let setting =
             Setting { allocation: ftl.allocation, copies_apart: ftl.gc_open_block == GcOpenBlock::Separate };
         let victims = V::new(geometry, &ftl.gc, Rng::new(seed, "gc"));
+        let placement = L::new(geometry, &ftl.placement, setting);
+        let role = |slot| match slot {
+            slot if CACHED && slot + 1 == slots => Role::Map,
+            slot if placement.is_for_host(slot) => Role::Data,
+            _ => Role::Copies,
+        };
+        let roles: Vec<Role> = (0..slots).map(role).collect();
         Self {
             copyback: config.timing.copyback,
-            blocks: Blocks::new(geometry, &ftl, slots, victims),
-            placement: L::new(geometry, &ftl.placement, setting),
-            map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
+            blocks: Blocks::new(geometry, &ftl, &roles, victims),
+            placement,
             gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
             table,
+            retained: Retained::new(config),
+            journal: Journal::new(config, geometry).map(Box::new),
+            flushes_trims: config.power.trim == DurableTrims::Flush,
             counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
             geometry: geometry.clone(),
@@ -137,7 +153,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
 
     fn block_opened(&mut self, nand: &NandArray, plane: PlaneId, slot: OpenSlot, block: BlockId) {
         if CACHED {
-            self.map_blocks[block.index()] = slot == self.map_slot();
             if let Some(wishes) = self.table.wishes_mut() {
                 wishes.opened(block, self.placement.is_for_host(slot));
             }
@@ -194,13 +209,21 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         old: &[Option<Ppn>],
         after: T,
     ) -> FlashResult<T> {
-        let append = Append { place, units, old, data: Data::Written(access), cause: access.cause };
+        let keeps_old = self.retained.keeps(access);
+        if keeps_old && self.retained.is_empty() {
+            flash.begin_marks();
+        }
+        let append = Append { place, units, old, keeps_old, data: Data::Written(access), cause: access.cause };
         let PageTable { map, translation, .. } = &mut self.table;
-        self.blocks.append(flash, &append, map, after, |map, lpn, old| {
+        let done = self.blocks.append(flash, &append, map, after, |map, lpn, old| {
             if CACHED {
                 PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
             }
-        })
+        })?;
+        if keeps_old {
+            self.retain(flash, access, units, old)?;
+        }
+        Ok(done)
     }
 
     /// Write an access to a page of several units; the slots that it does not fill stay empty.
@@ -414,6 +437,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         flash.begin_group(access.group.id);
+        if self.retained.is_on && access.rest + access.units >= access.group.units {
+            self.begin_request(flash, access)?;
+        }
         if self.geometry.slots_per_page == 1 {
             self.write_one(flash, access, after)
         } else {
@@ -441,14 +467,20 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
             if let Some(ppn) = self.lookup(lpn) {
                 self.blocks.invalidate(flash, ppn)?;
                 self.table.forget(&self.geometry, lpn, ppn);
+                self.note_trimmed(flash, lpn, ppn);
             }
         }
+        self.end_trim(flash)?;
         Ok(after)
     }
 
-    /// Nothing is buffered: what was acknowledged is in flash.
-    fn flush(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
-        Ok(after)
+    /// Nothing is buffered: what was acknowledged is in flash, but for trims.
+    fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        if !self.flushes_trims {
+            return Ok(after);
+        }
+        let written = self.flush_trims(flash)?;
+        Ok(flash.port.join(after, written))
     }
 
     #[inline]
@@ -469,6 +501,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         report.unmapped_reads += self.counters.unmapped_reads;
         report.read_modify_writes += self.counters.read_modify_writes;
         report.add(&self.counters.gc);
+        if let Some(journal) = &self.journal {
+            report.add(&journal.counts());
+        }
         if let Some(translation) = &self.table.translation {
             report.add(&translation.summary());
         }
@@ -482,6 +517,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
 
     fn reset_counters(&mut self) {
         self.counters = Counters::default();
+        if let Some(journal) = &mut self.journal {
+            journal.reset_counters();
+        }
         if let Some(translation) = &mut self.table.translation {
             translation.reset();
         }
@@ -496,7 +534,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         let mapped = self.table.verify(nand)?;
         let live: u64 =
             (0..self.geometry.blocks()).map(|block| u64::from(nand.valid_units(BlockId(block)))).sum();
-        if live != mapped {
+        if live != mapped + self.retained.live() {
             return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
         }
         self.blocks.verify(nand)?;
@@ -510,7 +548,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         self.table.table_bytes()
             + self.blocks.table_bytes()
             + self.survivors.capacity() as u64 * 4
-            + self.map_blocks.len() as u64
+            + self.journal.as_ref().map_or(0, |journal| journal.table_bytes())
     }
 }
 
@@ -531,8 +569,10 @@ impl<
             table: self.table.with_port(port),
             blocks: self.blocks,
             placement: self.placement,
-            map_blocks: self.map_blocks,
             gathering: self.gathering,
+            retained: self.retained,
+            journal: self.journal.map(|journal| Box::new(journal.with_port())),
+            flushes_trims: self.flushes_trims,
             counters: self.counters,
             survivors: self.survivors,
         }
