@@ -374,6 +374,10 @@ fn promising(value: &mut Value, (atomic, trim): (&str, &str)) {
         value["power"] = json!({ "atomic": atomic, "trim": trim });
         let blocks = value["geometry"]["blocks_per_plane"].as_u64().unwrap();
         value["geometry"]["blocks_per_plane"] = json!(blocks + 6);
+        if value["map_cache"]["kind"] == "cftl" {
+            // More pages than the strategy knows of.
+            value["map_cache"]["bytes"] = json!(value["map_cache"]["bytes"].as_u64().unwrap() + 200);
+        }
     }
 }
 

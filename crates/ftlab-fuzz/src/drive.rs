@@ -136,6 +136,10 @@ fn draw(dice: &mut Dice) -> Value {
             object.insert(key.into(), dice.pick(&choices));
         }
     }
+    if dice.once_in(3) {
+        value["power"] =
+            json!({ "atomic": dice.pick(&["unit", "request"]), "trim": dice.pick(&["volatile", "flush"]) });
+    }
     value
 }
 

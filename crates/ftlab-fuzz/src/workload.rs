@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use ftlab_core::config::{DeviceConfig, OutOfRange, UnsortedTimes};
+use ftlab_core::config::{Atomic, DeviceConfig, OutOfRange, UnsortedTimes};
+use ftlab_core::ftl::page::capacity::most_units_at_once;
 use ftlab_core::host::request::{Op, Request};
 
 use crate::drive::Dice;
@@ -55,6 +56,11 @@ impl Draw {
         let host = &config.host;
         let sequences = 1 + dice.below(4) as usize;
         let most = dice.pick(&[1, unit, unit, page, 4 * page, 16 * page]);
+        let most = match config.power.atomic {
+            Atomic::Unit => most,
+            // Both ends may be parts of units.
+            Atomic::Request => most.min((most_units_at_once(config) - 2) * unit).max(1),
+        };
         Self {
             sectors,
             unit,

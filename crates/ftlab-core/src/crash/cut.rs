@@ -493,6 +493,42 @@ pub(super) fn mount_ns(recording: &Recording, point: u64) -> Result<u64, RunErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Atomic, PowerConfig};
+    use crate::crash::{CrashOptions, record};
+    use crate::host::request::{Op, Request, VecSource};
+
+    /// A test that finds nothing has no teeth: a drive that promises less is held against more.
+    #[test]
+    fn what_is_not_promised_is_found_to_be_missing() {
+        let device = serde_json::json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.33 },
+        });
+        let config: DeviceConfig = serde_json::from_value(device).unwrap();
+        let of = |op, lba, sectors| Request { arrival_ns: 0, lba, sectors, op, stream: 0 };
+        let requests = vec![
+            of(Op::Write, 0, 32),
+            of(Op::Write, 0, 32),
+            of(Op::Trim, 0, 16),
+            of(Op::Flush, 0, 0),
+            of(Op::Write, 64, 8),
+        ];
+        let control = RunControl::default();
+        let options = CrashOptions::default();
+        let mut recording = record(&config, &VecSource::new(requests), &options, &control).unwrap();
+        let cuts = |recording: &Recording| {
+            let mut all = Vec::new();
+            recording.examine(0..recording.points(), &control, &mut |one| all.push(one.cut)).unwrap();
+            all.iter().map(|cut| (cut.torn_writes, cut.returned_sectors)).collect::<Vec<_>>()
+        };
+        assert_eq!(cuts(&recording), vec![(0, 0); 10]);
+        recording.promised = PowerConfig { atomic: Atomic::Request, trim: DurableTrims::Flush };
+        // Both writes are torn unless they are cut in their first page. The trim comes after the eighth command, and so
+        // does the flush.
+        let torn = [0, 1, 1, 1, 0, 1, 1, 1, 0, 0];
+        let returned = [0, 0, 0, 0, 0, 0, 0, 0, 16, 16];
+        assert_eq!(cuts(&recording), torn.into_iter().zip(returned).collect::<Vec<_>>());
+    }
 
     #[test]
     fn a_panic_is_a_failure() {

@@ -74,7 +74,7 @@ impl<'r> Promises<'r> {
             trimmed: vec![0; recording.newest.len()],
             gone: vec![
                 0;
-                if recording.config.power.trim == DurableTrims::Flush { recording.newest.len() } else { 0 }
+                if recording.promised.trim == DurableTrims::Flush { recording.newest.len() } else { 0 }
             ],
             by_start: sorted(&|at| span(at).map_or(NEVER, |span| span.start)),
             by_end: sorted(&|at| span(at).map_or(NEVER, |span| span.end)),
@@ -155,7 +155,7 @@ impl<'r> Promises<'r> {
     /// What was under way and is there in part only, where sectors hold the versions `held`.
     pub(super) fn torn(&self, held: &[u32], sectors_per_unit: u64) -> Vec<Torn> {
         let mut found: Vec<Torn> = Vec::new();
-        let by_request = self.recording.config.power.atomic == Atomic::Request;
+        let by_request = self.recording.promised.atomic == Atomic::Request;
         let asked = |at: &u32| &self.recording.asked[*at as usize];
         for writes in self.under_way.chunk_by(|one, other| asked(one).group == asked(other).group) {
             let mut is_new = false;

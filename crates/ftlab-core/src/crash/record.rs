@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cause::Command;
-use crate::config::{DeviceConfig, Model};
+use crate::config::{DeviceConfig, Model, PowerConfig};
 use crate::crash::{CrashOptions, CutAt};
 use crate::error::{RunError, refuse};
 use crate::flash::Flash;
@@ -41,6 +41,8 @@ pub(super) struct Span {
 pub struct Recording {
     pub(super) config: DeviceConfig,
     pub(super) options: CrashOptions,
+    /// What the drive promises.
+    pub(super) promised: PowerConfig,
     /// Flash before the first request.
     pub(super) before: NandArray,
     pub(super) history: History,
@@ -215,6 +217,7 @@ impl FtlVisitor for Record<'_> {
         Ok(Recording {
             config: config.clone(),
             options: *options,
+            promised: config.power,
             before,
             history,
             spans,

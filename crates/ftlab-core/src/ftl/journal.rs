@@ -55,8 +55,10 @@ pub struct Journal<T> {
     pending: Vec<(u32, u32)>,
     /// Blocks, as bits, that hold the last data of what was trimmed and not written yet.
     marked: Vec<u64>,
-    /// Whether anything was trimmed since somebody asked.
+    /// Whether anything was trimmed since the last flush.
     has_trims: bool,
+    /// When what the last flush has promised is durable; `None` where that has passed.
+    flushed: Option<T>,
     /// When all that was written is durable; `None` where that has passed.
     last: Option<T>,
     page: Vec<u32>,
@@ -93,6 +95,7 @@ impl<T: Ticket> Journal<T> {
             pending: Vec::with_capacity(words / 2 + 1),
             marked: vec![0; (geometry.blocks() as usize).div_ceil(64)],
             has_trims: false,
+            flushed: None,
             last: None,
             page: Vec::with_capacity(words + JOURNAL_HEADER_WORDS as usize),
             counts: JournalCounts::default(),
@@ -112,6 +115,7 @@ impl<T: Ticket> Journal<T> {
             pending: self.pending,
             marked: self.marked,
             has_trims: self.has_trims,
+            flushed: None,
             last: None,
             page: self.page,
             counts: self.counts,
@@ -130,9 +134,20 @@ impl<T: Ticket> Journal<T> {
         }
     }
 
-    /// Whether anything was trimmed since this was asked last.
-    pub fn has_trims_since_last_look(&mut self) -> bool {
-        std::mem::take(&mut self.has_trims)
+    /// Whether anything was trimmed since the last flush.
+    pub fn has_trims(&self) -> bool {
+        self.has_trims
+    }
+
+    /// A flush promises what was trimmed, from `done` on.
+    pub fn promise(&mut self, done: T) {
+        self.has_trims = false;
+        self.flushed = Some(done);
+    }
+
+    /// When what the last flush has promised is durable.
+    pub fn flushed(&self) -> Option<T> {
+        self.flushed
     }
 
     /// Whether as much waits as a page holds.

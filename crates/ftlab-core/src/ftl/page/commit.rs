@@ -103,6 +103,17 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         Ok(())
     }
 
+    /// What an earlier request has written is written again as a part of a unit, and must not survive without the rest of that
+    /// request.
+    #[inline]
+    pub(super) fn after_old_request<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>, after: T) -> T {
+        if !self.retained.is_on {
+            return after;
+        }
+        let all = flash.all_written();
+        flash.port.join(after, all)
+    }
+
     /// `lpn`, which was at `ppn`, has been trimmed.
     pub(super) fn note_trimmed<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, lpn: Lpn, ppn: Ppn) {
         let Some(journal) = &mut self.journal else { return };
@@ -122,14 +133,17 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
 
     /// Make trims durable. Returns when they are.
     pub(super) fn flush_trims<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<T> {
-        let ready = flash.port.ready();
-        if !self.journal.as_mut().is_some_and(|journal| journal.has_trims_since_last_look()) {
-            return Ok(ready);
+        if self.journal.as_ref().is_some_and(|journal| journal.has_trims()) {
+            let written = self.write_journal(flash)?;
+            // What was written again after its trim is not in the journal: it has to be there instead.
+            let all = flash.all_written();
+            let done = flash.port.join(written, all);
+            if let Some(journal) = &mut self.journal {
+                journal.promise(done);
+            }
         }
-        let written = self.write_journal(flash)?;
-        // What was written again after its trim is not in the journal: it has to be there instead.
-        let all = flash.all_written();
-        Ok(flash.port.join(written, all))
+        let flushed = self.journal.as_ref().and_then(|journal| journal.flushed());
+        Ok(flushed.unwrap_or_else(|| flash.port.ready()))
     }
 
     /// Write into the journal what was trimmed. Returns when that is durable.
