@@ -107,7 +107,7 @@ test-fuzz:
 
 test-python: $(VENV)/.checked $(VENV)/.dev
 	@echo "== pytest"
-	@$(BIN)/pytest --numprocesses auto
+	@$(BIN)/pytest --numprocesses auto --dist loadgroup
 
 lint: lint-rust lint-python ## formatting, lints and types, as errors
 
