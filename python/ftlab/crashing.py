@@ -126,7 +126,7 @@ class CrashResult:
             "cuts": len(lost),
             "nested": self._options["nested"],
             "nested_cuts": sum(each is not None for each in columns["nested_at"]),
-            "lost_cuts": sum(map(bool, lost)),
+            "lost_cuts": sum(any(each) for each in zip(lost, returned, torn, strict=True)),
             "failed_cuts": failed,
             "lost_pages": sum(columns["lost_pages"]),
             "lost_sectors": sum(lost),
