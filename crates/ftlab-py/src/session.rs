@@ -75,7 +75,7 @@ fn request(op: u8, lba: u64, sectors: u32, stream: u16) -> PyResult<Request> {
     let Some(op) = Op::ALL.get(usize::from(op)).copied() else {
         return Err(errors::SessionError::new_err(format!("op = {op}: expected 0 to 3")));
     };
-    Ok(Request { arrival_ns: 0, lba, sectors, op, stream })
+    Ok(Request { arrival_ns: 0, lba, sectors, op, stream, fua: false })
 }
 
 /// The completions by column: for each its NumPy type and its values as bytes.

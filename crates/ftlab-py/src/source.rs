@@ -106,6 +106,7 @@ impl Source {
                 sectors: sectors[row],
                 op,
                 stream: stream[row],
+                fua: false,
             });
         }
         Ok(Self { factory: Arc::new(VecSource::new(requests)), name })

@@ -467,7 +467,14 @@ mod tests {
 
     #[test]
     fn a_small_trace_is_counted_by_hand() {
-        let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+        let request = |arrival_ns, op, lba, sectors, stream| Request {
+            arrival_ns,
+            lba,
+            sectors,
+            op,
+            stream,
+            fua: false,
+        };
         let mut source = VecSource::new(vec![
             request(100, Op::Write, 8, 8, 0),
             request(300, Op::Write, 16, 8, 0),

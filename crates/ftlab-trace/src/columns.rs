@@ -153,7 +153,7 @@ impl Fields {
                 sectors_of_bytes(offset, bytes, extent)?
             }
         };
-        Ok(Request { arrival_ns, lba, sectors, op, stream })
+        Ok(Request { arrival_ns, lba, sectors, op, stream, fua: false })
     }
 }
 

@@ -382,6 +382,7 @@ mod tests {
             sectors: u32::MAX - 7,
             op: Op::ALL[(index % 3) as usize],
             stream: 65_535,
+            fua: false,
         };
         let count = 300_000;
         for index in 0..count {
@@ -441,7 +442,7 @@ mod tests {
             }
             assert!(log.finish().unwrap_err().expected.contains("cannot be written"));
             let mut log = RequestLog::create(full).unwrap();
-            let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Read, stream: 0 };
+            let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Read, stream: 0, fua: false };
             let (arrival, start, end) = (Time(0), Time(0), Time(1));
             log.on_request(&RequestRecord { index: 0, request, arrival, start, end });
             assert!(log.finish().unwrap_err().expected.contains("cannot be written"));

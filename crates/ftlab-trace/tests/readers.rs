@@ -42,7 +42,7 @@ fn what_is_shown_of_a_binary_format_is_its_sample() {
     for format in FORMATS.iter().filter(|format| format.example.is_empty()) {
         let requests = read_as(format, &samples::of(format)).unwrap();
         let rows = requests[..5].iter().map(|request| {
-            let Request { arrival_ns, lba, sectors, op, stream } = request;
+            let Request { arrival_ns, lba, sectors, op, stream, .. } = request;
             format!("{arrival_ns} {} {lba} {sectors} {stream}", op.name())
         });
         let shown = format.shown().lines().skip(3);
@@ -62,7 +62,8 @@ fn the_reference_names_every_format() {
 
 #[test]
 fn fields_and_units_are_those_of_the_format() {
-    let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+    let request =
+        |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream, fua: false };
     assert_eq!(
         read_text("spc", "0,4096,8192,w,0.000000\r\n# note\n\n 3 , 77, 1000 ,R,0.0123456789,extra,1\n")
             .unwrap(),
@@ -98,7 +99,8 @@ fn read_with(format: &str, text: &str) -> Result<Vec<Request>, SourceError> {
 
 #[test]
 fn clocks_of_the_calendar_begin_with_the_earliest_of_the_first_requests() {
-    let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+    let request =
+        |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream, fua: false };
     assert_eq!(
         read_text(
             "systor17",
@@ -164,7 +166,8 @@ fn clocks_of_the_calendar_begin_with_the_earliest_of_the_first_requests() {
 
 #[test]
 fn recordings_of_linux_are_read_as_their_tools_mean_them() {
-    let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+    let request =
+        |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream, fua: false };
     let text = "\
   8,16   1        1     0.000001000  3646  Q FWFSM 8 + 16 [a b]
   8,16   1        2     0.000002000  3646  D  WS 8 + 16 [java]
@@ -365,7 +368,7 @@ fn contents_are_kept_where_the_input_has_them() {
     assert!(with_contents("disksim", "1.5 0 8 8 0\n").1.is_empty());
     assert_eq!(
         read_text("csv", "\"arrival_ns\",\"op\",\"lba\",\"sectors\"\n1,\"w\",2,3\n").unwrap(),
-        [Request { arrival_ns: 1, lba: 2, sectors: 3, op: Op::Write, stream: 0 }]
+        [Request { arrival_ns: 1, lba: 2, sectors: 3, op: Op::Write, stream: 0, fua: false }]
     );
     assert!(with_contents("csv", "arrival_ns,op,lba,sectors\n1,r,2,3\n").1.is_empty());
     let columns = "columns:arrival_ns;op;lba;sectors;content_hash;-";
@@ -666,7 +669,8 @@ fn what_is_written_is_read_back_through_every_compression() {
 /// What no reader would take is refused, and the request is named.
 #[test]
 fn addresses_beyond_the_last_are_not_written() {
-    let last = Request { arrival_ns: 0, lba: (1 << 54) - 8, sectors: 8, op: Op::Write, stream: 0 };
+    let last =
+        Request { arrival_ns: 0, lba: (1 << 54) - 8, sectors: 8, op: Op::Write, stream: 0, fua: false };
     let folder = folder();
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format!("last.{}", format.name));
@@ -693,8 +697,8 @@ fn addresses_beyond_the_last_are_not_written() {
 #[test]
 fn writers_keep_numbers_or_say_what_they_lose() {
     let request = |op, arrival_ns, stream| match op {
-        Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op, stream },
-        _ => Request { arrival_ns, lba: 8, sectors: 8, op, stream },
+        Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op, stream, fua: false },
+        _ => Request { arrival_ns, lba: 8, sectors: 8, op, stream, fua: false },
     };
     let requests = [
         request(Op::Write, 5000, 65_535),
@@ -788,7 +792,7 @@ fn an_output_appears_when_it_is_finished_and_not_before() {
 #[test]
 fn what_a_format_cannot_express_is_refused() {
     let folder = folder();
-    let trim = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Trim, stream: 0 };
+    let trim = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Trim, stream: 0, fua: false };
     for (format, fits) in [
         ("disksim", false),
         ("mqsim", false),
@@ -1172,8 +1176,8 @@ proptest! {
     ) {
         let all: Vec<Request> = parts.into_iter().map(|(arrival_ns, op, lba, sectors, stream)| {
             match Op::ALL[usize::from(op)] {
-                Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream },
-                op => Request { arrival_ns, lba, sectors, op, stream },
+                Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream, fua: false },
+                op => Request { arrival_ns, lba, sectors, op, stream, fua: false },
             }
         }).collect();
         let folder = folder();

@@ -79,7 +79,7 @@ impl LineParser for Alibaba {
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
         let arrival_ns = self.clock.since(time_ns, time_at)?;
         let stream = self.devices.number(device, device_at)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {

@@ -172,13 +172,13 @@ impl LineParser for Biosnoop {
         line.seek(end);
         let arrival_ns = time_ns.saturating_sub(spent_ns);
         if op == Op::Flush {
-            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op, stream }));
+            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op, stream, fua: false }));
         }
         if lba >= MAX_SECTORS {
             return Err(Cursor::value(extent.address_at, "a sector number below 2^54"));
         }
         let (lba, sectors) = sectors_of_bytes(lba * 512, bytes, extent)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {

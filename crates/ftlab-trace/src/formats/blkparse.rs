@@ -232,7 +232,7 @@ impl LineParser for Blkparse {
         let arrival_ns = if WRAPPED_NS.contains(&time_ns) { self.previous_ns } else { time_ns };
         self.previous_ns = arrival_ns;
         let stream = self.devices.number_named(&(major << 32 | minor & 0xffff_ffff), device_at, volume_of)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn nothing_found(&self) -> Option<String> {
@@ -265,7 +265,7 @@ fn volume_of(device: &u64) -> Option<u16> {
 fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
     let mut sequence = 0u64;
     Ok(Box::new(LineWriter::new(sink, "", move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
+        let Request { arrival_ns, lba, sectors, op, stream, .. } = *request;
         if WRAPPED_NS.contains(&arrival_ns) {
             return Err(Unwritable(
                 "no time from 1266874885 s to 1266874889 s: so blkparse prints what was before time 0",

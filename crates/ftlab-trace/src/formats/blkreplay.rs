@@ -66,6 +66,6 @@ impl LineParser for BlkReplay {
         line.mark(b';', SEMICOLON)?;
         line.decimal(9, "a replay duration in seconds")?;
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0 }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0, fua: false }))
     }
 }

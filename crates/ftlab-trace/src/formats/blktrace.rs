@@ -169,7 +169,7 @@ impl RecordParser for Events {
             _ => sectors_from(order.u64(bytes, 16), size.into(), length)?,
         };
         self.any_taken = true;
-        let request = Request { arrival_ns: time, lba, sectors, op, stream: 0 };
+        let request = Request { arrival_ns: time, lba, sectors, op, stream: 0, fua: false };
         Ok(Record::Request(length, Taken { device: order.u32(bytes, 36), request }))
     }
 

@@ -81,7 +81,7 @@ impl LineParser for Bpftrace {
             return Ok(None);
         };
         let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {

@@ -411,7 +411,7 @@ mod tests {
     }
 
     fn request(arrival_ns: u64, op: Op, lba: u64, sectors: u32, stream: u16) -> Request {
-        Request { arrival_ns, lba, sectors, op, stream }
+        Request { arrival_ns, lba, sectors, op, stream, fua: false }
     }
 
     #[test]

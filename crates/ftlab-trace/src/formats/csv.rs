@@ -110,7 +110,7 @@ impl LineParser for &mut Csv {
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all line writers")]
 fn write(out: &mut Vec<u8>, request: &Request, content: Option<u128>) -> Result<(), Unwritable> {
-    let Request { arrival_ns, lba, sectors, op, stream } = request;
+    let Request { arrival_ns, lba, sectors, op, stream, .. } = request;
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
     let _ = match content {

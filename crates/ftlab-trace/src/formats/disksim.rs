@@ -44,7 +44,7 @@ impl LineParser for DiskSim {
         let flags = line.hex("hexadecimal flags")?;
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }
 

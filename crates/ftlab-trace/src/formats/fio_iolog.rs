@@ -140,7 +140,7 @@ impl LineParser for Iolog {
             Op::Flush => (0, 0),
             _ => sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?,
         };
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {
@@ -203,7 +203,7 @@ fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
     let header = String::from_utf8_lossy(&header).into_owned();
     let lines =
         LineWriter::new(sink, &header, move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
-            let Request { arrival_ns, lba, sectors, op, stream } = *request;
+            let Request { arrival_ns, lba, sectors, op, stream, .. } = *request;
             let us = arrival_ns / 1000;
             // Writing to a Vec cannot fail.
             if !std::mem::replace(&mut opened[usize::from(stream)], true) {

@@ -53,7 +53,7 @@ impl LineParser for FlashSim {
         };
         let sectors = pages.saturating_mul(SECTORS_PER_PAGE);
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }
 

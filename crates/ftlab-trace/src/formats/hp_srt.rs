@@ -147,6 +147,7 @@ impl RecordParser for HpSrt {
                 sectors,
                 op: if word(11) & 1 == 1 { Op::Read } else { Op::Write },
                 stream: (word(8) >> 8) as u16,
+                fua: false,
             },
         ))
     }

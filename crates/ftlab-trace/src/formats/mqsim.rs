@@ -57,7 +57,7 @@ impl LineParser for MqSim {
         let kind = line.integer("a type: 0 for a write, 1 for a read")?;
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let op = if kind == 0 { Op::Write } else { Op::Read };
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }
 

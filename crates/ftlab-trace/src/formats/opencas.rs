@@ -144,10 +144,10 @@ impl LineParser for OpenCas {
         let Some(op) = op else { return Ok(None) };
         let arrival_ns = self.clock.since(time_ns, time_at)?;
         if op == Op::Flush || sectors == 0 && op == Op::Write {
-            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream }));
+            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream, fua: false }));
         }
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {

@@ -151,6 +151,9 @@ impl RecordParser for OracleGeneral {
             self.end += u64::from(pages);
         }
         let lba = place.page * PAGE_SECTORS;
-        Ok(Record::Request(RECORD_BYTES, Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0 }))
+        Ok(Record::Request(
+            RECORD_BYTES,
+            Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0, fua: false },
+        ))
     }
 }

@@ -100,7 +100,7 @@ impl Checksum {
 
     #[inline(always)]
     fn add(&mut self, request: &Request) {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
+        let Request { arrival_ns, lba, sectors, op, stream, .. } = *request;
         let rest = u64::from(sectors) << 32 | u64::from(stream) << 8 | op as u64;
         let mut bytes = [0; 24];
         for (part, word) in bytes.chunks_exact_mut(8).zip([arrival_ns, lba, rest]) {
@@ -460,7 +460,8 @@ impl<R: ChunkReader + 'static> Reader<R> {
 
     /// Turn the columns of the chunk into its requests; false when one of them makes no sense.
     fn transpose(&mut self) -> bool {
-        const EMPTY: Request = Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Read, stream: 0 };
+        const EMPTY: Request =
+            Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Read, stream: 0, fua: false };
         self.ready.clear();
         self.ready.resize(self.chunk, EMPTY);
         let ready = &mut self.ready[..];
@@ -496,7 +497,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
         }
         let units = self.units;
         ready.iter_mut().all(|request| {
-            let Request { arrival_ns, lba: address, sectors, op, stream } = *request;
+            let Request { arrival_ns, lba: address, sectors, op, stream, .. } = *request;
             let fields = Fields { arrival_ns, op, address, size: sectors.into(), units, stream };
             fields.request(Extent { address_at: 0, size_at: 0 }).is_ok_and(|made| {
                 *request = made;
@@ -764,8 +765,14 @@ mod tests {
     #[test]
     fn tables_of_other_programs_are_read() {
         let requests = foreign("time_us", &[Some(512), Some(513)]).unwrap();
-        let request =
-            |arrival_ns, lba, sectors| Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0 };
+        let request = |arrival_ns, lba, sectors| Request {
+            arrival_ns,
+            lba,
+            sectors,
+            op: Op::Read,
+            stream: 0,
+            fua: false,
+        };
         assert_eq!(requests, [request(5000, 5, 1), request(6000, 6, 2)]);
     }
 

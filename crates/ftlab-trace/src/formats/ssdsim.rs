@@ -39,6 +39,6 @@ impl LineParser for SsdSim {
             _ => return Err(Cursor::shape(op_at, "an operation: 1 for a read, 0 for a write")),
         };
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }

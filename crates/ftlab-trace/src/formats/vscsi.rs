@@ -124,6 +124,6 @@ impl RecordParser for Vscsi {
             let expected = "a time not before that of the first record, from which times are counted";
             BadRecord::new(Some(length), time, expected)
         })?;
-        Ok(Record::Request(length, Request { arrival_ns, lba, sectors, op, stream: 0 }))
+        Ok(Record::Request(length, Request { arrival_ns, lba, sectors, op, stream: 0, fua: false }))
     }
 }

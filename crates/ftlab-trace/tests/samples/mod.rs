@@ -118,6 +118,7 @@ pub fn some_requests(count: u64) -> Vec<Request> {
         sectors: (index % 64 + 1) as u32,
         op: if index.is_multiple_of(3) { Op::Read } else { Op::Write },
         stream: (index % 5) as u16,
+        fua: false,
     };
     (0..count).map(request).collect()
 }
