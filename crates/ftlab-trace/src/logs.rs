@@ -30,7 +30,8 @@ fn unwritten(error: &io::Error) -> String {
     format!("cannot be written: {error}")
 }
 
-/// A row per completed request, as Parquet: `index, arrival_ns, start_ns, end_ns, latency_ns, op, lba, sectors, stream`.
+/// A row per completed request, as Parquet: `index, arrival_ns, start_ns, end_ns, latency_ns, op, lba, sectors, stream,
+/// fua`.
 ///
 /// Times are nanoseconds of simulated time; latency is from start (hand-over to the drive) to end. Rows are in order of
 /// completion. The table can be read back as a trace.
@@ -57,6 +58,7 @@ impl RequestLog {
             ("lba", ColumnType::U64),
             ("sectors", ColumnType::U32),
             ("stream", ColumnType::U16),
+            ("fua", ColumnType::Flag),
         ];
         let table = TableWriter::new(file, &columns).map_err(|error| failed(&path, error))?;
         Ok(Self { path, table, error: None })
@@ -95,6 +97,7 @@ impl Observer for RequestLog {
             Cell::Number(record.request.lba),
             Cell::Number(record.request.sectors.into()),
             Cell::Number(record.request.stream.into()),
+            Cell::Flag(record.request.fua),
         ]);
         self.error = pushed.err();
     }

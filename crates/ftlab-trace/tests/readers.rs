@@ -8,10 +8,12 @@ use crate::samples::{self, Change, damage, some_requests};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
-    Compression, FORMATS, Format, InLine, Input, MergedTraces, OpenOptions, Split, TraceFile, VolumeLayout,
-    create, create_with_contents, open,
+    Compression, Extras, FORMATS, Format, InLine, Input, MergedTraces, OpenOptions, Split, TraceFile,
+    VolumeLayout, create, create_with, open,
 };
 use proptest::prelude::*;
+
+const CONTENTS: Extras = Extras { contents: true, fua: false };
 
 fn drain(source: &mut dyn RequestSource) -> Result<Vec<Request>, SourceError> {
     let mut requests = Vec::new();
@@ -201,7 +203,11 @@ Skips: 0 forward (0 -   0.0%)
             request(7000, Op::Flush, 0, 0, 1)
         ]
     );
-    assert_eq!(read_with("blkparse:Q", text).unwrap(), [request(1000, Op::Write, 8, 16, 0)]);
+    let durable = |request: Request| Request { fua: true, ..request };
+    assert_eq!(
+        read_with("blkparse:Q", text).unwrap(),
+        [request(1000, Op::Flush, 0, 0, 0), durable(request(1000, Op::Write, 8, 16, 0))]
+    );
     let error = read_with("blkparse:C", text).unwrap_err();
     assert!(error.expected.contains("no request with action C; there are D, Q"), "{error}");
     assert_eq!(
@@ -253,7 +259,7 @@ Skips: 0 forward (0 -   0.0%)
         )
         .unwrap(),
         [
-            request(5, Op::Write, 8, 16, 0),
+            durable(request(5, Op::Write, 8, 16, 0)),
             request(7, Op::Read, 64, 8, 1),
             request(9, Op::Flush, 0, 0, 0),
             request(11, Op::Flush, 0, 0, 0),
@@ -376,7 +382,7 @@ fn contents_are_kept_where_the_input_has_them() {
     let folder = folder();
     for format in ["csv", "parquet"] {
         let path = folder.path().join(format);
-        let mut output = create_with_contents(&path, format).unwrap();
+        let mut output = create_with(&path, format, CONTENTS).unwrap();
         output.write_with_contents(&requests[..2], &contents[..2]).unwrap();
         assert!(output.write(&requests).unwrap_err().expected.contains("a content for each request"));
         output.write_with_contents(&requests[2..], &contents[2..]).unwrap();
@@ -407,7 +413,7 @@ fn contents_are_kept_where_the_input_has_them() {
     assert_eq!(selected(&[], VolumeLayout::Concat { volume_bytes: None }), all);
     // A format that has no place for contents leaves them out.
     let path = folder.path().join("blkparse");
-    let mut output = create_with_contents(&path, "blkparse").unwrap();
+    let mut output = create_with(&path, "blkparse", CONTENTS).unwrap();
     output.write_with_contents(&requests, &contents).unwrap();
     output.finish().unwrap();
     assert!(with_contents("blkparse", &std::fs::read_to_string(path).unwrap()).1.is_empty());
@@ -711,7 +717,7 @@ fn writers_keep_numbers_or_say_what_they_lose() {
     let folder = folder();
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format.name);
-        let mut output = create_with_contents(&path, format.name).unwrap();
+        let mut output = create_with(&path, format.name, CONTENTS).unwrap();
         output.leave_out_the_rest();
         output.write_with_contents(&requests, &[1, 2, 3, 4, 5, 6]).unwrap();
         let lost = output.finish().unwrap();
@@ -1108,6 +1114,11 @@ fn as_read_back(format: &Format, mut requests: Vec<Request>) -> Vec<Request> {
             request.arrival_ns -= request.arrival_ns % 1000;
         }
     }
+    if !matches!(format.name, "blkparse" | "csv" | "parquet") {
+        for request in &mut requests {
+            request.fua = false;
+        }
+    }
     requests
 }
 
@@ -1125,6 +1136,7 @@ fn check_with(format: &Format, argument: Option<&str>, bytes: &[u8]) {
         assert!(!requests.is_empty());
         for request in requests {
             assert_eq!(request.sectors == 0, request.op == Op::Flush, "{request:?}");
+            assert!(!request.fua || request.op == Op::Write, "{request:?}");
             assert!(request.lba.checked_add(request.sectors.into()).is_some_and(|end| end <= 1 << 54));
         }
     }
@@ -1177,7 +1189,7 @@ proptest! {
         let all: Vec<Request> = parts.into_iter().map(|(arrival_ns, op, lba, sectors, stream)| {
             match Op::ALL[usize::from(op)] {
                 Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream, fua: false },
-                op => Request { arrival_ns, lba, sectors, op, stream, fua: false },
+                op => Request { arrival_ns, lba, sectors, op, stream, fua: op == Op::Write && stream % 3 == 0 },
             }
         }).collect();
         let folder = folder();
@@ -1191,7 +1203,7 @@ proptest! {
                 continue;
             }
             let path = folder.path().join(format.name);
-            let mut output = create(&path, format.name).unwrap();
+            let mut output = create_with(&path, format.name, Extras { contents: false, fua: true }).unwrap();
             output.write(&requests).unwrap();
             output.finish().unwrap();
             let read = read_as(format, &std::fs::read(path).unwrap()).unwrap();

@@ -21,7 +21,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, OpFirst))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct OpFirst;

@@ -26,8 +26,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
     files_beside: None,
-    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
-    write_contents: None,
+    write: Some(|sink, _| Ok(Box::new(LineWriter::new(sink, "", write)))),
 };
 
 pub(crate) struct DiskSim;

@@ -27,7 +27,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Fiu::default()))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 #[derive(Default)]

@@ -25,7 +25,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, FlashSim))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 const SECTORS_PER_PAGE: u64 = 8;

@@ -31,7 +31,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(RecordReader::new(input, HpSrt { sector_bytes: None }))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 const FORM_FEED: u8 = 0x0c;

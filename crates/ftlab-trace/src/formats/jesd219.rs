@@ -21,7 +21,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Jesd219))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct Jesd219;

@@ -25,8 +25,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| whole_times(sample, MqSim),
     read: |input| Ok(Box::new(TextReader::new(input, MqSim))),
     files_beside: None,
-    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
-    write_contents: None,
+    write: Some(|sink, _| Ok(Box::new(LineWriter::new(sink, "", write)))),
 };
 
 /// Whether times are whole nanoseconds. A line with a decimal time speaks for `DiskSim`, however few there are: whole

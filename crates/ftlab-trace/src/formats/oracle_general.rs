@@ -31,7 +31,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 const RECORD_BYTES: usize = 24;

@@ -24,7 +24,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Spc))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct Spc;

@@ -23,7 +23,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, SsdSim))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct SsdSim;
