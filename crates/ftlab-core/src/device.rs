@@ -257,6 +257,7 @@ mod tests {
                         sectors: asked as u32,
                         op: [Op::Write, Op::Read, Op::Write, Op::Trim][rng.below(4) as usize],
                         stream: 0,
+                        fua: false,
                     }
                 })
                 .collect();
@@ -318,8 +319,14 @@ mod tests {
     fn a_session_with_a_drive_that_fails_tells_it_at_the_end() {
         let config = too_full("none");
         let sectors = config.logical_pages();
-        let sector =
-            |at: u64| Request { arrival_ns: 0, lba: at * 17 % sectors, sectors: 1, op: Op::Write, stream: 0 };
+        let sector = |at: u64| Request {
+            arrival_ns: 0,
+            lba: at * 17 % sectors,
+            sectors: 1,
+            op: Op::Write,
+            stream: 0,
+            fua: false,
+        };
         let requests: Vec<Request> = (0..4 * sectors).map(sector).collect();
         let (outcome, log) = fail(&config, &requests);
         let expected = outcome.error.unwrap();
@@ -364,7 +371,7 @@ mod tests {
         let text = r#"{ "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 64, "pages_per_block": 64,
                 "page_bytes": 4096 }, "host": { "arrival": "closed", "queue_depth": 1 } }"#;
         let config: DeviceConfig = serde_json::from_str(text).unwrap();
-        let long = Request { arrival_ns: 0, lba: 0, sectors: 8 * 3000, op: Op::Write, stream: 0 };
+        let long = Request { arrival_ns: 0, lba: 0, sectors: 8 * 3000, op: Op::Write, stream: 0, fua: false };
         for timing in [false, true] {
             let (control, options) = (RunControl::default(), RunOptions { timing, ..RunOptions::default() });
             let source = VecSource::new(vec![long; 3]);
@@ -386,8 +393,14 @@ mod tests {
             "ftl": { "over_provisioning": 0.6 },
             "host": { "arrival": "closed", "queue_depth": 5 } }"#;
         let config: DeviceConfig = serde_json::from_str(text).unwrap();
-        let write =
-            |page: u64| Request { arrival_ns: 0, lba: page * 8, sectors: 8, op: Op::Write, stream: 0 };
+        let write = |page: u64| Request {
+            arrival_ns: 0,
+            lba: page * 8,
+            sectors: 8,
+            op: Op::Write,
+            stream: 0,
+            fua: false,
+        };
         let requests: Vec<Request> = (0..100).map(write).collect();
         let (_, direct) =
             run_on(&config, &requests, |geometry| ReservationPort::new(&config, geometry, false));

@@ -185,7 +185,7 @@ proptest! {
 }
 
 fn write(page: u64) -> Request {
-    Request { arrival_ns: 0, lba: page * 8, sectors: 8, op: Op::Write, stream: 0 }
+    Request { arrival_ns: 0, lba: page * 8, sectors: 8, op: Op::Write, stream: 0, fua: false }
 }
 
 fn at_us(us: u64) -> Time {

@@ -90,6 +90,7 @@ fn columnar_files_stream_through_bounded_memory(folder: &std::path::Path) {
                         sectors: 8,
                         op,
                         stream: 0,
+                        fua: false,
                     }
                 }));
                 output.write(&batch).unwrap();

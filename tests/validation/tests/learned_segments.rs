@@ -365,6 +365,7 @@ fn a_sequential_fill_is_a_segment_a_group_in_every_order_of_allocation() {
                 sectors: 8 * UNIT_SECTORS as u32,
                 op: Op::Write,
                 stream: 0,
+                fua: false,
             };
             // As many again as a batch, or the last one would wait.
             let writes = Writes(Arc::new((0..(units + 8) / 8).map(write).collect()));

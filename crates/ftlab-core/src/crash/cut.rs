@@ -505,7 +505,7 @@ mod tests {
             "ftl": { "over_provisioning": 0.33 },
         });
         let config: DeviceConfig = serde_json::from_value(device).unwrap();
-        let of = |op, lba, sectors| Request { arrival_ns: 0, lba, sectors, op, stream: 0 };
+        let of = |op, lba, sectors| Request { arrival_ns: 0, lba, sectors, op, stream: 0, fua: false };
         let requests = vec![
             of(Op::Write, 0, 32),
             of(Op::Write, 0, 32),

@@ -151,7 +151,7 @@ struct ClientFeeder {
 
 impl ClientFeeder {
     fn new() -> Self {
-        let request = Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Flush, stream: 0 };
+        let request = Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Flush, stream: 0, fua: false };
         let taken = Arriving { request, id: u64::MAX, at: Time::ZERO };
         Self { queue: VecDeque::new(), taken, completed: None }
     }
