@@ -85,7 +85,8 @@ fn what_was_trimmed_may_come_back_and_is_counted() {
 fn what_a_flush_has_promised_to_be_trimmed_stays_so() {
     let of = |op, lba| request(0.0, op, lba, if op == Op::Flush { 0 } else { 8 });
     let (write, trim, flush) = (Op::Write, Op::Trim, Op::Flush);
-    let requests = [of(write, 0), of(write, 0), of(trim, 0), of(flush, 0), of(write, 8), of(trim, 8), of(write, 8)];
+    let requests =
+        [of(write, 0), of(write, 0), of(trim, 0), of(flush, 0), of(write, 8), of(trim, 8), of(write, 8)];
     let power = json!({ "power": { "trim": "flush" } });
     let cuts = all_cuts(&device(merged(small(), power)), &requests);
     // Three writes, the page of the journal, and two writes again; the second trim is promised by nobody.

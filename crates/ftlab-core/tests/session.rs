@@ -122,7 +122,7 @@ fn with_host(drive: &Value, host: &Value) -> DeviceConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(50))]
 
     #[test]
     fn a_session_is_a_run_that_is_fed_by_hand(

@@ -413,8 +413,7 @@ impl<'a> Witness<'a> {
         let gc = summary.parts.get::<GcCounts>().ok_or("no collections are told")?;
         let erases: u64 = self.counts[Command::Erase as usize].iter().sum();
         let others = [Cause::WearLevel, Cause::LsbBackup, Cause::Metadata];
-        let erases =
-            erases - others.map(|cause| count(Command::Erase, cause)).iter().sum::<u64>();
+        let erases = erases - others.map(|cause| count(Command::Erase, cause)).iter().sum::<u64>();
         hold!(erases == gc.collections, "{erases} victims were erased, and {} collected", gc.collections);
         if self.config.geometry.slots_per_page() > 1 || self.config.map_cache.kind.is_cache() {
             return Ok(());

@@ -196,7 +196,7 @@ fn weighted(sizes: &[(u64, f64)]) -> RequestBytes {
 const LONGEST_NS: u64 = 200 * 86_400 * 1_000_000_000;
 
 /// Longer traces are for `make test-long`.
-const SHORT: usize = 50_000;
+const SHORT: usize = 20_000;
 
 #[test]
 fn real_traces_are_fitted() {

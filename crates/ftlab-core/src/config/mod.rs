@@ -36,8 +36,8 @@ pub use host::{
 pub use lsb_backup::{BackupArea, CopyKeys, InvalidateAt, LsbBackup, LsbBackupChoice, LsbBackupConfig};
 pub use map_cache::MapCacheConfig;
 pub use model::{KEYS_OF_MAPPING_CACHE, Model, takes};
-pub(crate) use power::{JOURNAL_HEADER_WORDS, JournalShape};
 pub use power::{Atomic, DurableTrims, PowerConfig};
+pub(crate) use power::{JOURNAL_HEADER_WORDS, JournalShape};
 pub use precondition::{
     AgedWhen, Aging, FillKeys, FillLayout, FreeBlocksKeys, PreconditionChoice, PreconditionConfig,
     PreconditionKind, PreconditionPattern, SteadyKeys,

@@ -391,7 +391,14 @@ fn audit<F: Ftl<CountingPort>>(
         };
         if kind == LossKind::Returned {
             examined.cut.returned_sectors += 1;
-            examined.tell(Loss { kind, sector: sector as u64, sectors: 1, found: *found, promised, request: None });
+            examined.tell(Loss {
+                kind,
+                sector: sector as u64,
+                sectors: 1,
+                found: *found,
+                promised,
+                request: None,
+            });
             continue;
         }
         examined.cut.lost_sectors += 1;

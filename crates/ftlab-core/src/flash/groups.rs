@@ -74,7 +74,9 @@ impl<P: FlashPort> Flash<P> {
 
     /// With verification: the `index`-th unit of `access` went to `ppn`, as a part of its group.
     pub(super) fn store_mark(&mut self, ppn: Ppn, access: &Access<'_>, index: u32) {
-        let Some(key) = self.groups.as_ref().filter(|groups| groups.marks).map(|groups| groups.key) else { return };
+        let Some(key) = self.groups.as_ref().filter(|groups| groups.marks).map(|groups| groups.key) else {
+            return;
+        };
         if access.group.units <= access.units || !access.parts.is_empty() {
             return;
         }

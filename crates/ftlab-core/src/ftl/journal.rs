@@ -193,7 +193,9 @@ impl<T: Ticket> Journal<T> {
         let mut open: Option<(u32, u32)> = None;
         self.begin_page(LOG, since);
         let mut result = Ok(());
-        for lpn in pending.iter().flat_map(|(first, count)| *first..first + count).filter(|lpn| is_empty(*lpn)) {
+        for lpn in
+            pending.iter().flat_map(|(first, count)| *first..first + count).filter(|lpn| is_empty(*lpn))
+        {
             match &mut open {
                 Some((first, count)) if *first + *count == lpn => *count += 1,
                 _ => {
@@ -249,7 +251,11 @@ impl<T: Ticket> Journal<T> {
         self.write_snapshot(flash, since, is_empty)
     }
 
-    fn program_next<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, cause: Cause) -> FlashResult<()> {
+    fn program_next<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        cause: Cause,
+    ) -> FlashResult<()> {
         let page = self.areas[self.area][self.used];
         self.used += 1;
         self.counts.pages += 1;

@@ -85,6 +85,19 @@ impl Observer for Log {
     }
 }
 
+/// Collects completions in their order, and asks for nothing else.
+#[derive(Default)]
+pub struct Completions(pub Vec<RequestRecord>);
+
+impl Observer for Completions {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn on_request(&mut self, record: &RequestRecord) {
+        self.0.push(*record);
+    }
+}
+
 /// Run `requests` with verification; the run must not fail.
 pub fn run(config: &DeviceConfig, requests: &[Request]) -> (RunOutcome, Log) {
     let options = RunOptions { verify: true, ..RunOptions::default() };

@@ -169,8 +169,10 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let blocks = g.blocks_per_plane.saturating_sub(backups.saturating_add(journal));
     if f.gc_high() >= blocks {
         let found = f.gc_low_free_blocks.max(f.gc_high_free_blocks);
-        let for_backups = if backups > 0 { format!(" besides the {backups} for backups") } else { String::new() };
-        let for_journal = if journal > 0 { format!(" besides the {journal} for the journal") } else { String::new() };
+        let for_backups =
+            if backups > 0 { format!(" besides the {backups} for backups") } else { String::new() };
+        let for_journal =
+            if journal > 0 { format!(" besides the {journal} for the journal") } else { String::new() };
         let expected = format!("must stay below the {blocks} blocks of a plane{for_backups}{for_journal}");
         return refuse(f.free_blocks_key(), found, expected);
     }
@@ -188,8 +190,11 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
         };
         let for_backups =
             if backups > 0 { format!(", of which {backups} for lsb_backup") } else { String::new() };
-        let for_journal =
-            if journal > 0 { format!(", of which {journal} for the journal of power") } else { String::new() };
+        let for_journal = if journal > 0 {
+            format!(", of which {journal} for the journal of power")
+        } else {
+            String::new()
+        };
         let expected = format!(
             "at most {most} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
              {} for open blocks and {}{for_backups}{for_journal}{pages}",

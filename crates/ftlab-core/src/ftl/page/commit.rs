@@ -115,7 +115,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     }
 
     /// `lpn`, which was at `ppn`, has been trimmed.
-    pub(super) fn note_trimmed<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, lpn: Lpn, ppn: Ppn) {
+    pub(super) fn note_trimmed<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) {
         let Some(journal) = &mut self.journal else { return };
         journal.trimmed(lpn, Some(self.geometry.block_of(ppn)));
         if self.retained.is_on {

@@ -214,7 +214,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         if keeps_old && self.retained.is_empty() {
             flash.begin_marks();
         }
-        let append = Append { place, units, old, keeps_old, data: Data::Written(access), cause: access.cause };
+        let append =
+            Append { place, units, old, keeps_old, data: Data::Written(access), cause: access.cause };
         let PageTable { map, translation, .. } = &mut self.table;
         let done = self.blocks.append(flash, &append, map, after, |map, lpn, old| {
             if CACHED {

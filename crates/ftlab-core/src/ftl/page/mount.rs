@@ -301,7 +301,8 @@ impl<
         flash.nand.forget_validity();
         let planes = (0..self.geometry.planes()).map(PlaneId);
         let geometry = self.geometry.clone();
-        for block in planes.flat_map(|plane| geometry.data_blocks(plane).chain(geometry.backup_blocks(plane))) {
+        for block in planes.flat_map(|plane| geometry.data_blocks(plane).chain(geometry.backup_blocks(plane)))
+        {
             flash.check_interrupt()?;
             for index in 0..flash.nand.next_page(block) {
                 let page = PageAt { block, index };

@@ -34,7 +34,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         self.blocks.slots() - 1
     }
 
-
     fn unit_of_translation(&self, tpn: u32) -> Lpn {
         unit_of_translation(&self.geometry, tpn)
     }
@@ -214,7 +213,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let Some(translation) = translation else { return Ok(after) };
         translation.counts.flash_programs += 1;
         let entries = translation.written(tpn, map);
-        let append = Append { place, units, old, keeps_old: false, data: Data::Table(entries), cause: Cause::Map };
+        let append =
+            Append { place, units, old, keeps_old: false, data: Data::Table(entries), cause: Cause::Map };
         let writer = flash.begin_internal();
         let done = self.blocks.append(flash, &append, map, after, |_, _, _| {})?;
         flash.end_internal(writer);
