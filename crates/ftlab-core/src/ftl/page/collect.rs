@@ -91,7 +91,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             }
             self.empty_block(flash, plane, victim, self.map_slot(), Cause::Map)?;
         } else {
-            self.empty_block(flash, plane, victim, self.placement.copy_slot(), Cause::Gc)?;
+            self.empty_block(flash, plane, victim, self.standing.copy_slot, Cause::Gc)?;
         }
         if !settling {
             if CACHED && self.gathering.has_pending() {
@@ -290,7 +290,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         plane: PlaneId,
     ) -> FlashResult<()> {
-        let (map_slot, copy_slot) = (self.map_slot(), self.placement.copy_slot());
+        let (map_slot, copy_slot) = (self.map_slot(), self.standing.copy_slot);
         let map_blocks = &self.map_blocks;
         let slot_of = |block: BlockId| if CACHED && map_blocks[block.index()] { map_slot } else { copy_slot };
         let Some(levelling) = self.blocks.next_levelling(&mut flash.nand, plane, slot_of) else {
