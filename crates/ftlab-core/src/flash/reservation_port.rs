@@ -30,6 +30,7 @@ struct Ends {
     /// [`Time::NEVER`] when there is none.
     first: Time,
     first_watcher: u32,
+    first_number: u64,
     ends: Vec<Time>,
     watchers: Vec<u32>,
     /// What decides between equal ends, by watcher.
@@ -42,14 +43,11 @@ impl Ends {
         Self {
             first: Time::NEVER,
             first_watcher: 0,
+            first_number: 0,
             ends: Vec::with_capacity(watchers),
             watchers: Vec::with_capacity(watchers),
             numbers: vec![0; watchers],
         }
-    }
-
-    fn first_number(&self) -> u64 {
-        self.numbers[self.first_watcher as usize]
     }
 
     #[inline]
@@ -76,10 +74,11 @@ impl Ends {
         }
         self.numbers[watcher as usize] = number;
         if self.first == Time::NEVER {
-            (self.first, self.first_watcher) = (end, watcher);
+            (self.first, self.first_watcher, self.first_number) = (end, watcher, number);
             return;
         }
-        if end < self.first || (end == self.first && number < self.first_number()) {
+        if end < self.first || (end == self.first && number < self.first_number) {
+            self.first_number = number;
             std::mem::swap(&mut end, &mut self.first);
             std::mem::swap(&mut watcher, &mut self.first_watcher);
         }
@@ -119,6 +118,7 @@ impl Ends {
         self.swap(0, last);
         self.first = self.ends.pop().unwrap_or(Time::NEVER);
         self.first_watcher = self.watchers.pop().unwrap_or(0);
+        self.first_number = self.numbers[self.first_watcher as usize];
         let mut at = 0;
         loop {
             let (left, right) = (2 * at + 1, 2 * at + 2);
@@ -189,7 +189,7 @@ impl ReservationPort {
     #[cold]
     fn end_several(&mut self, watcher: u32) -> Step {
         self.finished.push(watcher);
-        while self.ends.first == self.now && self.ends.first_number() == self.number {
+        while self.ends.first == self.now && self.ends.first_number == self.number {
             let watcher = self.ends.pop();
             self.finished.push(watcher);
         }
@@ -296,7 +296,8 @@ impl Clock for ReservationPort {
 
     #[inline]
     fn arm(&mut self, watch: End, watcher: u32) -> u32 {
-        if watch <= (End { at: self.now, number: self.number }) {
+        // Most end later: one comparison then.
+        if watch.at <= self.now && (watch.at < self.now || watch.number <= self.number) {
             return 0;
         }
         if watch.at == Time::NEVER {
@@ -317,11 +318,11 @@ impl Clock for ReservationPort {
         if end.min(rings) >= until {
             return None;
         }
-        if end < rings || (end == rings && self.ends.first_number() < number) {
+        if end < rings || (end == rings && self.ends.first_number < number) {
             self.now = end;
-            self.number = self.ends.first_number();
+            self.number = self.ends.first_number;
             let watcher = self.ends.pop();
-            if self.ends.first == end && self.ends.first_number() == self.number {
+            if self.ends.first == end && self.ends.first_number == self.number {
                 return Some(self.end_several(watcher));
             }
             return Some(Step::Ended(watcher));

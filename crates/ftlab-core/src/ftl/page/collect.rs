@@ -92,7 +92,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             }
             self.empty_block(flash, plane, victim, self.map_slot(), Cause::Map)?;
         } else {
-            self.empty_block(flash, plane, victim, self.placement.copy_slot(), Cause::Gc)?;
+            self.empty_block(flash, plane, victim, self.standing.copy_slot, Cause::Gc)?;
         }
         if !settling {
             if CACHED && self.gathering.has_pending() {
@@ -300,7 +300,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         plane: PlaneId,
     ) -> FlashResult<()> {
-        let (map_slot, copy_slot) = (self.map_slot(), self.placement.copy_slot());
+        let (map_slot, copy_slot) = (self.map_slot(), self.standing.copy_slot);
         let slot_of = |nand: &NandArray, block: BlockId| {
             if CACHED && holds_translation(nand, block) { map_slot } else { copy_slot }
         };

@@ -191,7 +191,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             return Ok(true);
         }
         if !follow(&map[units.start as usize..units.end as usize]) {
-            let plane = self.placement.order().at(units.start / units.len() as u32);
+            let plane = self.standing.order.at(units.start / units.len() as u32);
             if self.live_units(&flash.nand, plane) + units.len() as u64 > self.gathering.limit {
                 return Ok(true);
             }

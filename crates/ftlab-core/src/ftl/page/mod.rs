@@ -59,6 +59,15 @@ struct Counters {
     read_modify_writes: u64,
 }
 
+/// What a placement says once for a drive, so that nobody has to ask the one that was chosen for each page.
+#[derive(Debug, Clone)]
+struct Standing {
+    order: PlaneOrder,
+    copy_slot: OpenSlot,
+    goes_by_turn: bool,
+    compares_planes: bool,
+}
+
 /// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
 /// `CACHED`: with a mapping cache.
 #[derive(Debug, Clone)]
@@ -69,6 +78,7 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     table: PageTable<T>,
     blocks: Blocks<V>,
     placement: L,
+    standing: Standing,
     gathering: BlockGathering,
     retained: Retained,
     journal: Option<Box<Journal<T>>>,
@@ -114,6 +124,12 @@ impl<
         Self {
             copyback: config.timing.copyback,
             blocks: Blocks::new(geometry, &ftl, &roles, victims),
+            standing: Standing {
+                order: placement.order().clone(),
+                copy_slot: placement.copy_slot(),
+                goes_by_turn: L::goes_by_turn(&ftl.placement),
+                compares_planes: L::compares_planes(&ftl.placement),
+            },
             placement,
             gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
             table,
@@ -163,7 +179,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     /// Pages of `plane` were taken, or became free.
     #[inline(always)]
     fn pages_taken(&mut self, nand: &NandArray, plane: PlaneId) {
-        self.placement.pages_taken(nand, plane, self.blocks.free(plane));
+        if self.standing.compares_planes {
+            self.placement.pages_taken(nand, plane, self.blocks.free(plane));
+        }
     }
 
     #[cold]
@@ -296,9 +314,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     ) -> FlashResult<Place> {
         let (mut turn, slot) = self.placement.host(access);
         let gathers = CACHED && self.gathering.is_on();
-        let turns = self.placement.order().len();
+        let turns = self.standing.order.len();
         for step in 0..if gathers { 2 * turns } else { turns } {
-            let first = self.placement.order().at(turn);
+            let first = self.standing.order.at(turn);
             // Once round without planes that were given too much.
             if gathers && step < turns && !self.has_room_beyond(&flash.nand, first) {
                 turn = if turn + 1 == turns { 0 } else { turn + 1 };
@@ -308,14 +326,18 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             if self.blocks.is_low(die) {
                 self.collect(flash, die)?;
             }
-            let table = &self.table;
-            let plane = self.placement.plane(&flash.nand, first, || table.lookup(access.lpn));
+            let plane = if self.standing.compares_planes {
+                let table = &self.table;
+                self.placement.plane(&flash.nand, first, || table.lookup(access.lpn))
+            } else {
+                first
+            };
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
-                self.placement.placed(slot, turn);
+                self.placed(slot, turn);
                 return Ok(Place { plane, slot, block });
             }
             if let Some(place) = self.place_beside(flash, plane, slot) {
-                self.placement.placed(slot, turn);
+                self.placed(slot, turn);
                 return Ok(place);
             }
             if !self.placement.may_go_on() && !gathers {
@@ -323,7 +345,14 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             }
             turn = if turn + 1 == turns { 0 } else { turn + 1 };
         }
-        Err(self.full(self.placement.order().at(turn), "host writes"))
+        Err(self.full(self.standing.order.at(turn), "host writes"))
+    }
+
+    #[inline(always)]
+    fn placed(&mut self, slot: OpenSlot, turn: u32) {
+        if self.standing.goes_by_turn {
+            self.placement.placed(slot, turn);
+        }
     }
 
     /// Where planes of a die are compared, one beside `plane`, which is full, can take the page.
@@ -334,7 +363,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         plane: PlaneId,
         slot: OpenSlot,
     ) -> Option<Place> {
-        if self.placement.order().len() == self.geometry.planes() {
+        if self.standing.order.len() == self.geometry.planes() {
             return None;
         }
         let first = self.geometry.first_plane(self.geometry.die_of(plane));
@@ -572,6 +601,7 @@ impl<
             table: self.table.with_port(port),
             blocks: self.blocks,
             placement: self.placement,
+            standing: self.standing,
             gathering: self.gathering,
             retained: self.retained,
             journal: self.journal.map(|journal| Box::new(journal.with_port())),
@@ -587,7 +617,7 @@ impl<
         let homes = if self.placement.may_go_on() {
             PlaneOrder::new(&self.geometry, self.config.allocation, false)
         } else {
-            self.placement.order().clone()
+            self.standing.order.clone()
         };
         let planes = self.geometry.planes() / homes.len();
         let logical = self.geometry.logical_units;

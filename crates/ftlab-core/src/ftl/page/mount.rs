@@ -214,7 +214,7 @@ impl<
         let torn = saved[0].home.block;
         let plane = self.geometry.plane_of(torn);
         let is_table = saved[0].units[0].1.0 >= self.geometry.logical_units;
-        let slot = if is_table { self.map_slot() } else { self.placement.copy_slot() };
+        let slot = if is_table { self.map_slot() } else { self.standing.copy_slot };
         if self.blocks.is_full(&flash.nand, torn) {
             self.blocks.victims.remove(torn, flash.nand.valid_units(torn));
         }
@@ -354,7 +354,7 @@ impl<
             let slot = if CACHED && holds_translation(&flash.nand, block) {
                 Some(self.map_slot()).filter(is_free)
             } else {
-                std::iter::once(self.placement.copy_slot()).chain((0..data_slots).rev()).find(is_free)
+                std::iter::once(self.standing.copy_slot).chain((0..data_slots).rev()).find(is_free)
             };
             match slot {
                 Some(slot) => _ = self.blocks.set_opened(plane, slot, Some(block)),

@@ -182,10 +182,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         after: T,
     ) -> FlashResult<T> {
         let slot = self.map_slot();
-        let turns = self.placement.order().len();
+        let turns = self.standing.order.len();
         let mut chosen = None;
         for step in 0..turns {
-            let plane = self.placement.order().at((tpn + step) % turns);
+            let plane = self.standing.order.at((tpn + step) % turns);
             let die = self.geometry.die_of(plane);
             if self.blocks.is_low(die) {
                 self.collect_die(flash, die, true)?;
@@ -196,7 +196,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             }
         }
         let Some(place) = chosen else {
-            return Err(self.full(self.placement.order().at(tpn % turns), "translation pages"));
+            return Err(self.full(self.standing.order.at(tpn % turns), "translation pages"));
         };
         let slots = self.geometry.slots_per_page;
         let first = self.unit_of_translation(tpn);

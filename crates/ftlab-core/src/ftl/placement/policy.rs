@@ -24,8 +24,8 @@ pub struct Setting {
 /// Order of calls for a page of the host: [`host`](Self::host), then [`plane`](Self::plane) for the planes that come in
 /// question, then [`placed`](Self::placed) for the one that takes it. [`opened`](Self::opened) and
 /// [`pages_taken`](Self::pages_taken) say what became of blocks. A placement keeps its own tables and changes nothing else.
-/// Required: all methods but `check_keys`, `goes_by_turn` and
-/// `compares_planes`.
+/// Its order of planes, and where copies go, are asked for once. Some calls are left out where it says that it has no use for
+/// them. Required: all methods without a default.
 pub trait Placement: Scheme + Clone + Send + Sized + 'static {
     /// For drives of shape `geometry`.
     fn new(geometry: &Geometry, keys: &Self::Keys, setting: Setting) -> Self;
@@ -42,13 +42,15 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
     /// Open blocks of each plane for the host. Blocks for copies come beside them, or share the first.
     fn host_slots(keys: &Self::Keys) -> u32;
 
-    /// Whether pages go to the plane whose turn it is, and not where their address says.
+    /// Whether pages go to the plane whose turn it is, and not where their address says. Then it hears what was
+    /// [`placed`](Self::placed).
     fn goes_by_turn(keys: &Self::Keys) -> bool {
         let _ = keys;
         false
     }
 
-    /// Whether it compares the open block of each plane with those of others: there may be only one then.
+    /// Whether it compares the open block of each plane with those of others: there may be only one then. It chooses the
+    /// [`plane`](Self::plane) then, and hears of [`pages_taken`](Self::pages_taken).
     fn compares_planes(keys: &Self::Keys) -> bool {
         let _ = keys;
         false
