@@ -24,8 +24,6 @@ from ftlab.papers import write_amplification as amplification
 from ftlab.papers.frame import VERDICTS
 from ftlab.papers.theory import greedy
 
-# In one process of `pytest --dist loadgroup`: their runs are shared.
-pytestmark = pytest.mark.xdist_group("papers")
 LONG = "FTLAB_LONG" in os.environ
 PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 KEYS = ["id", "text", "published", "measured", "verdict", "reason"]
