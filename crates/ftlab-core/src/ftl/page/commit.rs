@@ -78,7 +78,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         Ok(())
     }
 
-    /// `units` of `access` have been written, which were at `old`. Those stay live until the whole request has been written.
+    /// `units` of `access` have been written, which were at `old`. Those stay live until the whole request has been written, and
+    /// in flash until that is durable: what comes after it may be dropped.
     #[cold]
     #[inline(never)]
     pub(super) fn retain<P: FlashPort<Ticket = T>>(
@@ -88,6 +89,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         units: &[Lpn],
         old: &[Option<Ppn>],
     ) -> FlashResult<()> {
+        if !self.retained.keeps(access) {
+            for old in old.iter().flatten() {
+                flash.guard(self.geometry.block_of(*old));
+            }
+            return Ok(());
+        }
         self.retained.units.extend(units.iter().copied().zip(old.iter().copied()));
         if access.rest == 0 { self.commit(flash) } else { Ok(()) }
     }
@@ -139,16 +146,11 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     /// Make trims durable. Returns when they are.
     pub(super) fn flush_trims<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<T> {
         if self.journal.as_ref().is_some_and(|journal| journal.has_trims()) {
-            let written = self.write_journal(flash)?;
-            // What was written again after its trim is not in the journal: it has to be there instead.
-            let all = flash.all_written();
-            let done = flash.port.join(written, all);
-            if let Some(journal) = &mut self.journal {
-                journal.promise(done);
-            }
+            self.write_journal(flash)?;
         }
-        let flushed = self.journal.as_ref().and_then(|journal| journal.flushed());
-        Ok(flushed.unwrap_or_else(|| flash.port.ready()))
+        let Some(journal) = &mut self.journal else { return Ok(flash.port.ready()) };
+        journal.promise();
+        Ok(journal.settled().unwrap_or_else(|| flash.port.ready()))
     }
 
     /// Write into the journal what was trimmed. Returns when that is durable.
@@ -176,12 +178,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     ) -> FlashResult<T> {
         let superseded = flash.superseded(victim, &self.table.map);
         let copied = flash.port.join(copied, superseded);
-        if !self.journal.as_ref().is_some_and(|journal| journal.marks(victim)) {
-            return Ok(copied);
+        if self.journal.as_ref().is_some_and(|journal| journal.marks(victim)) {
+            self.write_journal(flash)?;
         }
-        let written = self.write_journal(flash)?;
-        let all = flash.all_written();
-        let copied = flash.port.join(copied, written);
-        Ok(flash.port.join(copied, all))
+        let settled = self.journal.as_ref().and_then(|journal| journal.settled());
+        Ok(settled.map_or(copied, |settled| flash.port.join(copied, settled)))
     }
 }

@@ -240,7 +240,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
             }
         })?;
-        if keeps_old {
+        if self.retained.is_on {
             self.retain(flash, access, units, old)?;
         }
         Ok(done)
