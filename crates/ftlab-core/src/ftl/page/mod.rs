@@ -37,11 +37,13 @@ mod collect;
 mod fetches;
 mod gather;
 mod mount;
+mod sorting;
 mod table;
 mod translate;
 
 pub use collect::GcCounts;
 use gather::BlockGathering;
+use sorting::CopySorting;
 use table::PageTable;
 
 /// Counted since the last reset.
@@ -61,6 +63,8 @@ struct Standing {
     copy_slot: OpenSlot,
     goes_by_turn: bool,
     compares_planes: bool,
+    sorts_copies: bool,
+    table_bytes: u64,
 }
 
 /// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
@@ -80,6 +84,7 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     counters: Counters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
+    sorting: CopySorting,
 }
 
 impl<
@@ -116,6 +121,12 @@ impl<
                 copy_slot: placement.copy_slot(),
                 goes_by_turn: L::goes_by_turn(&ftl.placement),
                 compares_planes: L::compares_planes(&ftl.placement),
+                sorts_copies: L::sorts_copies(&ftl.placement),
+                table_bytes: L::table_bytes(
+                    &ftl.placement,
+                    geometry.logical_units.into(),
+                    geometry.blocks().into(),
+                ),
             },
             placement,
             map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
@@ -123,6 +134,7 @@ impl<
             table,
             counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
+            sorting: CopySorting::default(),
             geometry: geometry.clone(),
             config: ftl,
         }
@@ -159,7 +171,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 wishes.opened(block, self.placement.is_for_host(slot));
             }
         }
-        self.placement.opened(nand, plane, block);
+        self.placement.opened(nand, plane, slot, block);
     }
 
     /// Pages of `plane` were taken, or became free.
@@ -287,7 +299,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         access: &Access<'_>,
     ) -> FlashResult<Place> {
-        let (mut turn, slot) = self.placement.host(access);
+        let table = &self.table;
+        let (mut turn, slot) = self.placement.host(access, |lpn| table.lookup(lpn));
         let gathers = CACHED && self.gathering.is_on();
         let turns = self.standing.order.len();
         for step in 0..if gathers { 2 * turns } else { turns } {
@@ -539,7 +552,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     fn table_bytes(&self) -> u64 {
         self.table.table_bytes()
             + self.blocks.table_bytes()
+            + self.standing.table_bytes
             + self.survivors.capacity() as u64 * 4
+            + self.sorting.table_bytes()
             + self.map_blocks.len() as u64
     }
 }
@@ -566,6 +581,7 @@ impl<
             gathering: self.gathering,
             counters: self.counters,
             survivors: self.survivors,
+            sorting: self.sorting,
         }
     }
 
