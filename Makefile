@@ -105,9 +105,10 @@ test-fuzz:
 	@echo "== ftlab-fuzz for $(TEST_FUZZ_SECONDS) s"
 	@FTLAB_FUZZ_SECONDS=$(TEST_FUZZ_SECONDS) cargo test $(STRICT) --bin ftlab-fuzz -- --ignored --nocapture a_while_of_fuzzing
 
+# The tests of a file share what they run, so they have one process.
 test-python: $(VENV)/.checked $(VENV)/.dev
 	@echo "== pytest"
-	@$(BIN)/pytest --numprocesses auto
+	@$(BIN)/pytest --numprocesses auto --dist loadfile
 
 lint: lint-rust lint-python ## formatting, lints and types, as errors
 

@@ -14,11 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FTLAB = Path(sys.executable).parent / "ftlab"
+
+TERMINAL = {"COLUMNS": "110", "NO_COLOR": "1"}
 
 # A drive that is small enough for a test and large enough to collect.
 SMALL = ("--set", "geometry.blocks_per_plane=64", "--set", "geometry.pages_per_block=16")
@@ -39,7 +42,7 @@ class Ran:
 
 def ftlab(*arguments: str | Path, cwd: Path | None = None, timeout: float = 120) -> Ran:
     """Run the command line as a user does."""
-    environment = {**os.environ, "COLUMNS": "110", "NO_COLOR": "1"}
+    environment = {**os.environ, **TERMINAL}
     done = subprocess.run(
         [FTLAB, *map(str, arguments)],
         capture_output=True,
@@ -54,19 +57,20 @@ def ftlab(*arguments: str | Path, cwd: Path | None = None, timeout: float = 120)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def inside(*arguments: str | Path, cwd: Path) -> Ran:
-    """Run the command line in this process: quick, for cases by the dozen."""
+def inside(*arguments: str | Path, cwd: Path | None = None) -> Ran:
+    """Run the command line in this process, which need not start and import: for all but what only processes have."""
     from ftlab.cli import status_of
 
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+    with contextlib.chdir(cwd or "."), patch.dict(os.environ, TERMINAL), streams[0], streams[1]:
         status = status_of([str(argument) for argument in arguments])
     return Ran(status, out.getvalue(), err.getvalue())
 
 
-def run_small(*arguments: str | Path, **keywords: Any) -> Ran:
+def run_small(*arguments: str | Path, cwd: Path | None = None) -> Ran:
     """Run a workload on a small `ideal-page`."""
-    return ftlab("run", "ideal-page", *SMALL, *arguments, **keywords)
+    return inside("run", "ideal-page", *SMALL, *arguments, cwd=cwd)
 
 
 @pytest.fixture

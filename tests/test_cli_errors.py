@@ -60,8 +60,8 @@ def refused(ran: Ran, *parts: str) -> None:
 )
 def test_a_wrong_device_file(tmp_path: Path, text: str, parts: list[str]) -> None:
     (tmp_path / "drive.toml").write_text(text)
-    refused(ftlab("run", "drive.toml", "--workload", "uniform", cwd=tmp_path), *parts)
-    refused(ftlab("config", "check", "drive.toml", cwd=tmp_path), *parts)
+    refused(inside("run", "drive.toml", "--workload", "uniform", cwd=tmp_path), *parts)
+    refused(inside("config", "check", "drive.toml", cwd=tmp_path), *parts)
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_a_wrong_workload_file(tmp_path: Path, text: str, parts: list[str]) -> N
 
 def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "drive.toml").write_text(DRIVE + "plane = 1\n[ftl]\ngc = 1\nstreams = 'x'\n")
-    ran = ftlab("config", "check", "drive.toml", cwd=tmp_path)
+    ran = inside("config", "check", "drive.toml", cwd=tmp_path)
     assert ran.status == 2
     assert len(ran.err.splitlines()) == 3, ran.err
-    as_json = ftlab("config", "check", "drive.toml", "--json", cwd=tmp_path)
+    as_json = inside("config", "check", "drive.toml", "--json", cwd=tmp_path)
     assert as_json.status == 2
     assert len(as_json.json["errors"]) == 3
 
@@ -133,7 +133,7 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: list[str], parts: list[str]) -> None:
-    refused(ftlab(*arguments, cwd=tmp_path), *parts)
+    refused(inside(*arguments, cwd=tmp_path), *parts)
 
 
 BIG = str(2**64)
@@ -199,7 +199,7 @@ def test_a_pipe_is_no_trace(tmp_path: Path) -> None:
 
 def test_a_parquet_file_without_times(tmp_path: Path) -> None:
     pl.DataFrame({"op": ["read"], "lba": [0], "sectors": [8]}).write_parquet(tmp_path / "t.parquet")
-    refused(ftlab("trace", "stats", "t.parquet", cwd=tmp_path), "t.parquet: expected a column for an arrival time")
+    refused(inside("trace", "stats", "t.parquet", cwd=tmp_path), "t.parquet: expected a column for an arrival time")
 
 
 def test_nothing_is_shown_where_nothing_was_run(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_nothing_is_shown_where_nothing_was_run(tmp_path: Path) -> None:
 
 def test_a_missing_trace_is_noted(tmp_path: Path) -> None:
     (tmp_path / "load.toml").write_text("[workload]\ntrace = 'gone.csv'\n")
-    ran = ftlab("config", "check", "load.toml", cwd=tmp_path)
+    ran = inside("config", "check", "load.toml", cwd=tmp_path)
     assert (ran.status, "valid workload" in ran.out) == (0, True)
     assert "note: workload.trace = " in ran.err
     assert "gone.csv': no such file" in ran.err
@@ -254,7 +254,7 @@ def test_a_wrong_trace(tmp_path: Path, name: str, content: bytes, parts: list[st
         assert part in ran.err, ran.err
     if ran.out:
         assert ran.json["partial"] is True
-    assert ftlab("trace", "stats", name, cwd=tmp_path).status == 2
+    assert inside("trace", "stats", name, cwd=tmp_path).status == 2
 
 
 def test_times_that_go_backwards_are_an_error_unless_clamped(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_requests_beyond_the_drive(tmp_path: Path) -> None:
 
 def test_a_drive_that_does_not_fit_into_memory() -> None:
     sets = ("--set", "geometry.blocks_per_plane=65000000", "--set", "geometry.channels=1")
-    ran = ftlab("run", "ideal-page", *sets, "--workload", "uniform", "--verify")
+    ran = inside("run", "ideal-page", *sets, "--workload", "uniform", "--verify")
     refused(ran, "memory", "geometry.blocks_per_plane")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import ROOT, ftlab, run_small
+from conftest import ROOT, inside, run_small
 from ftlab import _native
 
 WORK = ("--workload", "uniform", "--requests", "5000")
@@ -71,7 +71,7 @@ def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
     assert summary == ran.json
     assert pl.read_parquet(out / "requests.parquet").height == 5000
     assert pl.read_parquet(out / "series.parquet").height > 100
-    again = ftlab(
+    again = inside(
         "run", out / "device.toml", "--workload", out / "workload.toml", *WORK[2:], "--seed", "7", "--json"
     ).json
     for result in (summary, again):
@@ -105,10 +105,10 @@ def test_what_has_no_effect_is_noted_once(tmp_path: Path) -> None:
     assert notes == [f"note: --set host.link_duplex=half: {why}"]
     assert "note" not in run_small(*WORK).err
     (tmp_path / "my.toml").write_text("extends = 'ideal-page'\n[host]\nlink_duplex = 'half'\n")
-    checked = ftlab("config", "check", "my.toml", cwd=tmp_path)
+    checked = inside("config", "check", "my.toml", cwd=tmp_path)
     assert (checked.status, len(checked.err.splitlines())) == (0, 1)
     assert checked.err.startswith('note: my.toml:3:1: host.link_duplex = "half": has no effect'), checked.err
-    assert len(ftlab("config", "check", "my.toml", "--json", cwd=tmp_path).json["notes"]) == 1
+    assert len(inside("config", "check", "my.toml", "--json", cwd=tmp_path).json["notes"]) == 1
 
 
 def test_the_interval_of_the_series(tmp_path: Path) -> None:
@@ -157,17 +157,17 @@ def test_a_drive_that_would_fill_up_is_refused_with_the_size_that_works() -> Non
         "--set", "geometry.mapping_unit_bytes=512", "--set", "workload.request_bytes=512",
         "--set", "precondition.kind=none",
     )  # fmt: skip
-    ran = ftlab(*tight, "--set", "ftl.over_provisioning=0.3")
+    ran = inside(*tight, "--set", "ftl.over_provisioning=0.3")
     assert ran.status == 2, ran.err
     most = re.search(r"at most (\d+) of the 512 physical mapping units can be logical", ran.err)
     assert most, ran.err
-    assert ftlab(*tight, "--set", f"ftl.logical_pages={most[1]}").json["host"]["completed"] == 20000
-    assert ftlab(*tight, "--set", f"ftl.logical_pages={int(most[1]) + 1}").status == 2
+    assert inside(*tight, "--set", f"ftl.logical_pages={most[1]}").json["host"]["completed"] == 20000
+    assert inside(*tight, "--set", f"ftl.logical_pages={int(most[1]) + 1}").status == 2
 
 
 def test_a_full_drive_with_a_mapping_cache_writes_its_translation_pages_in_bounded_time() -> None:
     # Once collected blocks that gained nothing, for ever: each moved entries of all translation pages.
-    ran = ftlab(
+    ran = inside(
         "run", "ideal-page", "--workload", "uniform", "--requests", "100", "--no-timing", "--json",
         "--set", "geometry.channels=4", "--set", "geometry.ways=3", "--set", "geometry.planes=2",
         "--set", "geometry.blocks_per_plane=29", "--set", "geometry.pages_per_block=8",
@@ -193,7 +193,7 @@ def test_a_full_drive_with_a_mapping_cache_writes_its_translation_pages_in_bound
 )
 def test_the_reference_simulator_is_met_to_the_printed_digit(workload: str, mean_ms: float, stdev_ms: float) -> None:
     published = ("--set", "host.stop=last_arrival")
-    latency = ftlab("run", "msr-ssd", "--workload", f"disksim-{workload}", *published, "--json").json["latency_ns"][
+    latency = inside("run", "msr-ssd", "--workload", f"disksim-{workload}", *published, "--json").json["latency_ns"][
         "all"
     ]
     assert round(latency["mean"] / 1e6, 6) == mean_ms
@@ -201,27 +201,27 @@ def test_the_reference_simulator_is_met_to_the_printed_digit(workload: str, mean
 
 
 def test_lists() -> None:
-    devices = ftlab("devices", "--json").json
+    devices = inside("devices", "--json").json
     assert {device["name"] for device in devices} >= {"msr-ssd", "ideal-page", "tlc-256g"}
-    assert {workload["name"] for workload in ftlab("workloads", "--json").json} >= {"zipf", "disksim-rw5m"}
-    schemes = ftlab("schemes", "--json").json
+    assert {workload["name"] for workload in inside("workloads", "--json").json} >= {"zipf", "disksim-rw5m"}
+    schemes = inside("schemes", "--json").json
     assert {scheme["name"] for scheme in schemes if scheme["key"] == "ftl.gc"} >= {"greedy", "d_choices"}
     assert all(scheme["summary"] for scheme in schemes)
     algorithms = {"ftl.kind", "ftl.gc", "ftl.placement", "map_cache.kind"}
     assert all(scheme["source"] for scheme in schemes if scheme["key"] in algorithms)
     assert algorithms <= {scheme["key"] for scheme in schemes}
     for command in ("devices", "workloads", "schemes"):
-        ran = ftlab(command)
+        ran = inside(command)
         assert ran.status == 0
         assert max(map(len, ran.out.splitlines())) <= 110
-    assert ftlab("devices", "msr-ssd").out == (ROOT / "devices" / "msr-ssd.toml").read_text()
-    assert ftlab("devices", "msr-ssd", "--json").json["device"]["geometry"]["planes"] == 8
-    assert 'ftl.gc = "greedy"' in ftlab("schemes", "greedy").out
+    assert inside("devices", "msr-ssd").out == (ROOT / "devices" / "msr-ssd.toml").read_text()
+    assert inside("devices", "msr-ssd", "--json").json["device"]["geometry"]["planes"] == 8
+    assert 'ftl.gc = "greedy"' in inside("schemes", "greedy").out
 
 
 def test_every_device_preset_runs() -> None:
-    for device in ftlab("devices", "--json").json:
-        described = ftlab("devices", device["name"], "--json").json["device"]
+    for device in inside("devices", "--json").json:
+        described = inside("devices", device["name"], "--json").json["device"]
         changes = ["geometry.blocks_per_plane=64", "ftl.over_provisioning=0.2"]
         # The model of the mapping cache alone has no collection, and holds no data that could be verified.
         alone = described.get("model") == "mapping_cache"
@@ -233,7 +233,7 @@ def test_every_device_preset_runs() -> None:
             changes.append("ftl.gc_choices=4")
         options = [word for change in changes for word in ("--set", change)]
         checked = () if alone else ("--verify",)
-        ran = ftlab("run", device["name"], *options, "--workload", "uniform", "--requests", "500", *checked, "--json")
+        ran = inside("run", device["name"], *options, "--workload", "uniform", "--requests", "500", *checked, "--json")
         assert ran.status == 0, (device["name"], ran.err)
         if alone:
             assert ran.json["map_cache"]["lookups"] == 500
@@ -242,10 +242,10 @@ def test_every_device_preset_runs() -> None:
 
 
 def test_every_workload_preset_runs() -> None:
-    for workload in ftlab("workloads", "--json").json:
+    for workload in inside("workloads", "--json").json:
         # Stand-ins have the address range of what they stand for, as recordings do.
         wrap = ("--set", "host.out_of_range=wrap") if workload["stand_in"] else ()
-        ran = ftlab("run", "msr-ssd", "--workload", workload["name"], "--requests", "500", "--json", *wrap)
+        ran = inside("run", "msr-ssd", "--workload", workload["name"], "--requests", "500", "--json", *wrap)
         assert ran.status == 0, (workload["name"], ran.err)
         assert ran.json["host"]["requests"] == 500
         assert ("stand_in" in ran.json) == (workload["stand_in"] is not None)
@@ -305,7 +305,7 @@ def test_the_schema_accepts_every_shipped_file(kind: str) -> None:
 
 def test_the_schema_covers_every_key() -> None:
     for option, sections in (((), ("geometry", "ftl", "host")), (("--workload",), ("workload",))):
-        schema = ftlab("config", "schema", *option).json
+        schema = inside("config", "schema", *option).json
         assert set(sections) <= set(schema["properties"])
         undocumented = [
             f"{name}.{key}"

@@ -102,6 +102,29 @@ def test_trims_promise_nothing_and_are_counted_apart() -> None:
     assert (result.survived, result.summary["untrimmed_sectors"]) == (True, 16)
 
 
+def test_a_flush_promises_trims_where_the_drive_says_so() -> None:
+    table = {"op": ["write", "trim", "flush", "write"], "lba": [0, 0, 0, 8], "sectors": [8, 8, 0, 8]}
+    result = ftlab.crash(SLC.set("geometry.blocks_per_plane=18", "power.trim=flush"), table)
+    # A write, a page of the journal, a write; only while that page is programmed, the data are there again.
+    assert result.frame["untrimmed_sectors"].to_list() == [0, 8, 0, 0]
+    assert (result.survived, result.summary["returned_sectors"]) == (True, 0)
+    promised = {each["guarantee"]: each["cuts"] for each in result.summary["guarantees"]}
+    assert promised["what was trimmed before a completed flush stays so"] == 0
+
+
+def test_requests_survive_as_a_whole_where_the_drive_says_so() -> None:
+    whole = SLC.set("geometry.blocks_per_plane=18", "power.atomic=request")
+    table = {"op": ["write"] * 6, "lba": [0, 16, 8, 0, 24, 4], "sectors": [32] * 6}
+    for device in (whole, whole.set("geometry.ways=2", "host.arrival=closed", "host.queue_depth=4")):
+        for at in ("command", "time"):
+            result = ftlab.crash(device, table, at=at)
+            assert (result.survived, result.summary["torn_writes"]) == (True, 0)
+    # What cannot be kept is refused, with what could be.
+    large = {"op": ["write"], "lba": [0], "sectors": [512]}
+    with pytest.raises(ftlab.InputError, match='can keep the old data of .* at most, as power.atomic = "request" asks'):
+        ftlab.crash(whole, large)
+
+
 @pytest.mark.parametrize(
     ("device", "options"),
     [

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 import ftlab as package
 from conftest import FTLAB, SMALL, inside
@@ -141,8 +142,11 @@ def test_a_trace_in_text_is_ours_until_it_is_changed(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_folders(home: Path, name: str) -> None:
+def test_folders(home: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command = FOLDERS[name]
+    # What is drawn does not matter here, and to draw it takes longer than all else.
+    for drawing in ("plot", "plot_stats"):
+        monkeypatch.setattr(f"ftlab.plot.{drawing}", lambda _: Figure())
     for _ in range(2):
         assert inside(*command, "new", cwd=home).status == 0
     names = {path.name for path in (home / "new").iterdir()}

@@ -149,9 +149,26 @@ def test_tables_are_workloads(table: Any) -> None:
     assert summary["verify"]["mismatches"] == 0
 
 
+@pytest.mark.parametrize("flags", [[1, 1, 0, 0], [True, True, False, False], np.array([1.0, 1.0, 0, 0])])
+@pytest.mark.parametrize("made", [dict, pl.DataFrame, pd.DataFrame, pa.table])
+def test_tables_say_which_writes_are_fua(made: Any, flags: Any) -> None:
+    table = made(COLUMNS | {"fua": flags})
+    result = ftlab.run(DEVICE, table, request_log=True)
+    # Drives without a buffer have nothing to do for it.
+    plain = ftlab.run(DEVICE, COLUMNS)
+    assert result.latency.equals(plain.latency)
+    assert result.requests is not None
+    assert result.requests.sort("index")["fua"].to_list() == [True, False, False, False]
+    sent = ftlab.Session(DEVICE).send(table)
+    assert sent.sort("id")["fua"].to_list() == [True, False, False, False]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"fua": [0, 2, 0, 0]}, "row 1: fua = 2, expected a whole number from 0 to 1"),
+        ({"fua": [0, -1, 0, 0]}, "row 1: fua = -1"),
+        ({"fua": ["a", "b", "c", "d"]}, "column fua: expected whole numbers"),
         ({"op": ["write", "raed", "trim", "flush"]}, "raed"),
         ({"op": [1, 0, 2, 9]}, "row 3: op = 9"),
         ({"lba": [0, -8, 0, 0]}, "row 1: lba = -8"),

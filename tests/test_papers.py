@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import os
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from conftest import ROOT, ftlab
+from conftest import ROOT, ftlab, inside
 from ftlab import Store, _native
 from ftlab.errors import InputError
 from ftlab.papers import PAPERS, Done, Paper, Results, judge, last_claims, run_paper
@@ -77,9 +80,16 @@ def test_verdicts_of_the_documentation_are_those_of_the_run(done: Done) -> None:
         assert (float(ours.replace(",", "")), verdict) == (claim.measured, claim.verdict)
 
 
-@pytest.fixture(scope="module", params=PAPERS)
-def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
-    return run_paper(PAPERS[request.param], tmp_path_factory.mktemp("papers"), "test")
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Done]:
+    """What the first run of a paper in its smallest size gives: it is run once for all that look at it."""
+    home = tmp_path_factory.mktemp("papers")
+    return functools.cache(lambda name: run_paper(PAPERS[name], home, "test"))
+
+
+@pytest.fixture(params=PAPERS)
+def done(request: pytest.FixtureRequest, run_of: Callable[[str], Done]) -> Done:
+    return run_of(request.param)
 
 
 def test_every_paper_judges_its_claims_and_writes_a_report(done: Done) -> None:
@@ -114,8 +124,8 @@ def test_running_again_runs_nothing_and_says_the_same(done: Done) -> None:
     assert {path.name: path.read_bytes() for path in (done.folder / "figures").iterdir()} == before
 
 
-def test_short_runs_of_the_reference_are_met(tmp_path: Path) -> None:
-    claims = {claim.id: claim for claim in run_paper(PAPERS["reference"], tmp_path, "test").claims}
+def test_short_runs_of_the_reference_are_met(run_of: Callable[[str], Done]) -> None:
+    claims = {claim.id: claim for claim in run_of("reference").claims}
     short = [claim for claim in claims.values() if "250k" in claim.id]
     assert {claim.verdict for claim in short} == {"reproduced"}
     assert len(short) == 4 * 6
@@ -123,9 +133,9 @@ def test_short_runs_of_the_reference_are_met(tmp_path: Path) -> None:
     assert claims["rw5m-mean"].measured is None
 
 
-def test_theory_is_beside_what_was_measured(tmp_path: Path) -> None:
+def test_theory_is_beside_what_was_measured(run_of: Callable[[str], Done]) -> None:
     paper = PAPERS["write-amplification"]
-    done = run_paper(paper, tmp_path, "test")
+    done = run_of("write-amplification")
     rows = next(table for table in paper.tables(_results(done)) if "capacity" in table.title).rows
     assert [row[0] for row in rows] == [f"{gib} GiB" for gib in amplification.CAPACITIES_GIB]
     for row, gib in zip(rows, amplification.CAPACITIES_GIB, strict=True):
@@ -248,8 +258,8 @@ def test_the_requests_of_the_drawing_lie_where_they_do_by_hand() -> None:
     assert {name: backup._counted(results, name) for name in logs} == backup.BY_HAND
 
 
-def test_times_of_lsb_backup_are_sums_of_commands(tmp_path: Path) -> None:
-    results = _results(run_paper(PAPERS["lsb-backup"], tmp_path, "test"))
+def test_times_of_lsb_backup_are_sums_of_commands(run_of: Callable[[str], Done]) -> None:
+    results = _results(run_of("lsb-backup"))
     rows = [row for name in ("gs3", "groups") for row in results.frames[name].iter_rows(named=True)]
     assert len(rows) == 6
     for row in rows:
@@ -342,17 +352,18 @@ def test_without_any_run_a_report_says_so(tmp_path: Path) -> None:
         assert (done.folder / "report.html").is_file()
 
 
-def test_the_list_has_last_verdicts(tmp_path: Path) -> None:
-    rows = ftlab("papers", "--json", cwd=tmp_path).json
+def test_the_list_has_last_verdicts(tmp_path: Path, run_of: Callable[[str], Done]) -> None:
+    rows = inside("papers", "--json", cwd=tmp_path).json
     assert [(row["name"], row["claims"]) for row in rows] == [(name, []) for name in PAPERS]
-    assert "not run" in ftlab("papers", cwd=tmp_path).out
-    done = run_paper(PAPERS["reference"], tmp_path / "out" / "papers", "test")
-    rows = ftlab("papers", "--json", cwd=tmp_path).json
+    assert "not run" in inside("papers", cwd=tmp_path).out
+    done = run_of("reference")
+    shutil.copytree(done.folder, tmp_path / "out" / "papers" / "reference")
+    rows = inside("papers", "--json", cwd=tmp_path).json
     assert [list(row) for row in rows] == [["name", "title", "claims"]] * len(PAPERS)
     assert [list(claim) for claim in rows[0]["claims"]] == [KEYS] * len(done.claims)
-    assert "24 reproduced" in ftlab("papers", cwd=tmp_path).out
+    assert "24 reproduced" in inside("papers", cwd=tmp_path).out
     (tmp_path / "out" / "papers" / "reference" / "verdicts.json").write_text('{"size": "full"}')
-    ran = ftlab("papers", cwd=tmp_path)
+    ran = inside("papers", cwd=tmp_path)
     assert ran.status == 2
     assert "verdicts.json" in ran.err
     with pytest.raises(InputError, match="run the paper again"):
@@ -360,10 +371,10 @@ def test_the_list_has_last_verdicts(tmp_path: Path) -> None:
 
 
 def test_bad_usage_is_told() -> None:
-    ran = ftlab("papers", "referense")
+    ran = inside("papers", "referense")
     assert ran.status == 2
     assert "did you mean 'reference'" in ran.err
-    assert ftlab("papers", "--quick").status == 2
+    assert inside("papers", "--quick").status == 2
 
 
 @pytest.mark.skipif(not LONG, reason="make test-long")

@@ -413,7 +413,10 @@ def test_a_plot_has_the_mapping_cache_and_nothing_that_never_changes(device: str
     drive = package.Device.load(device)
     if device != "ideal-page":
         drive = drive.with_(map_cache={"kind": "bsb", "bytes": "32KiB"})
-    load = package.Workload(kind="zipf", requests=3_000, footprint_bytes="1GiB", read_fraction=0.5)
+    else:
+        drive = drive.set("geometry.blocks_per_plane=512")
+    footprint = "64MiB" if device == "ideal-page" else "1GiB"
+    load = package.Workload(kind="zipf", requests=3_000, footprint_bytes=footprint, read_fraction=0.5)
     result = package.run(drive, load, series=True, timing=timing)
     axes = {axis.get_ylabel().split(" (")[0]: axis for axis in result.plot().axes}
     timed = timing and device != "map-cache-model"

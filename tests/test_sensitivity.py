@@ -61,6 +61,8 @@ SAVED = {"ftl.over_provisioning": 1.0, "lsb_backup.kind": "copy"}
 
 # key -> another value, and what else it needs to matter; the keys of schemes come from their files
 CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "power.atomic": ("request", {"ftl.over_provisioning": 1.0}),
+    "power.trim": ("flush", {"ftl.over_provisioning": 1.0}),
     "lsb_backup.kind": ("copy", {"ftl.over_provisioning": 1.0}),
     "lsb_backup.read": (False, SAVED),
     "lsb_backup.invalidate_at": ("page", SAVED),

@@ -68,6 +68,13 @@ def test_own_times_are_a_run() -> None:
     assert ends == run.requests["end_ns"].to_list()
 
 
+def test_fua_is_told_back() -> None:
+    session = ftlab.Session(DEVICE)
+    done = [session.wait(session.submit(op, 0, 8, fua=True)) for op in ("write", "read")]
+    assert [each.fua for each in done] == [True, False]
+    assert session.wait(session.submit("write", 0, 8)).fua is False
+
+
 def test_a_gap_follows_each_completion() -> None:
     table = _table(DEVICE, 20)
     sent = ftlab.Session(DEVICE).send(pl.DataFrame(table), gap_ns=5000)

@@ -696,6 +696,7 @@ def test_a_kill_at_any_moment_loses_no_finished_run(tmp_path: Path) -> None:
             while process.poll() is None and time.monotonic() - began < 20:
                 if (out / "runs").is_dir() and len(seen | finished(out)) >= before + 2 * (attempt % 3):
                     break
+                time.sleep(0.01)
             process.kill()
             process.wait()
         kills += process.returncode == -signal.SIGKILL

@@ -16,7 +16,7 @@ from unittest.mock import ANY
 import pytest
 
 import ftlab as ftlab_package
-from conftest import FTLAB, ROOT, ftlab, run_small
+from conftest import FTLAB, ROOT, inside, run_small
 from ftlab import _native
 
 
@@ -29,50 +29,50 @@ def spc(tmp_path: Path) -> Path:
 
 
 def test_info_head_and_stats(spc: Path) -> None:
-    assert ftlab("trace", "info", spc, "--json").json["format"] == "spc"
-    assert "spc" in ftlab("trace", "info", spc).out
-    head = ftlab("trace", "head", spc, "-n", "2", "--json").json
+    assert inside("trace", "info", spc, "--json").json["format"] == "spc"
+    assert "spc" in inside("trace", "info", spc).out
+    head = inside("trace", "head", spc, "-n", "2", "--json").json
     assert head[1] == {"arrival_ns": 1_000_000, "op": "read", "lba": 8, "sectors": 8, "stream": 0}
-    assert len(ftlab("trace", "head", spc).out.splitlines()) == 12
-    stats = ftlab("trace", "stats", spc, "--json").json
+    assert len(inside("trace", "head", spc).out.splitlines()) == 12
+    stats = inside("trace", "stats", spc, "--json").json
     assert (stats["requests"], stats["reads"], stats["writes"]) == (400, 300, 100)
     assert (stats["footprint_pages_4k"], stats["duration_ns"]) == (50, 399_000_000)
     promised = "trims flushes read_bytes write_bytes lowest_byte highest_byte footprint_written_pages_4k"
     assert set(promised.split()) <= set(stats)
-    assert "reads" in ftlab("trace", "stats", spc).out
+    assert "reads" in inside("trace", "stats", spc).out
 
 
 @pytest.mark.parametrize(
     "target", ["a.csv", "a.parquet", "a.disksim", "a.mqsim", "a.csv.gz", "a.csv.zst", "a.csv.bz2", "a.csv.xz"]
 )
 def test_conversion_there_and_back(tmp_path: Path, spc: Path, target: str) -> None:
-    there = ftlab("trace", "convert", spc, tmp_path / target, "--json")
+    there = inside("trace", "convert", spc, tmp_path / target, "--json")
     assert there.status == 0, there.err
     assert there.json["requests"] == 400
     stats = ("trace", "stats", "--json", "--format")
     kind = there.json["format"]
-    assert ftlab(*stats, kind, tmp_path / target).json["write_bytes"] == 100 * 4096
+    assert inside(*stats, kind, tmp_path / target).json["write_bytes"] == 100 * 4096
 
 
 def test_a_failed_conversion_leaves_the_target_alone(tmp_path: Path, spc: Path) -> None:
     spc.write_text(spc.read_text() + "0,zzz,4096,R,9.0\n")
     (tmp_path / "a.csv").write_text("precious")
-    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv", "--force")
+    ran = inside("trace", "convert", spc, tmp_path / "a.csv", "--force")
     assert ran.status == 2
     assert "some.spc:401" in ran.err
     assert (tmp_path / "a.csv").read_text() == "precious"
 
 
 def test_an_unknown_format(spc: Path) -> None:
-    ran = ftlab("trace", "info", spc, "--format", "spcc")
+    ran = inside("trace", "info", spc, "--format", "spcc")
     assert ran.status == 2
     assert "spc" in ran.err
-    ran = ftlab("trace", "convert", spc, "x.unknown")
+    ran = inside("trace", "convert", spc, "x.unknown")
     assert (ran.status, "--to" in ran.err) == (2, True)
 
 
 def test_formats_are_documented() -> None:
-    formats = ftlab("trace", "formats", "--json").json
+    formats = inside("trace", "formats", "--json").json
     binary = {"vscsi", "blktrace", "hp_srt", "oracle_general"}
     assert {row["name"] for row in formats} >= {"spc", "msr", "disksim", "mqsim", "csv", "parquet", *binary}
     for row in formats:
@@ -80,20 +80,20 @@ def test_formats_are_documented() -> None:
         assert row["units"]
         assert row["cannot_say"]
         assert len(row["example"].splitlines()) >= 4
-    assert "parquet" in ftlab("trace", "formats").out
+    assert "parquet" in inside("trace", "formats").out
 
 
 def test_bad_lines_are_skipped_and_counted(tmp_path: Path, spc: Path) -> None:
     spc.write_text(spc.read_text() + "0,zzz,4096,R,9.0\n0,1,4096,R,9.0\n0,1,0,R,9.0\n")
-    ran = ftlab("trace", "stats", spc, "--skip-bad", "2", "--json")
+    ran = inside("trace", "stats", spc, "--skip-bad", "2", "--json")
     assert (ran.status, ran.json["requests"], ran.json["skipped_records"]) == (0, 401, 2)
     assert "2 bad records skipped" in ran.err
-    assert ftlab("trace", "stats", spc, "--json", "--requests", "9").json["skipped_records"] == 0
-    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv", "--skip-bad", "1")
+    assert inside("trace", "stats", spc, "--json", "--requests", "9").json["skipped_records"] == 0
+    ran = inside("trace", "convert", spc, tmp_path / "a.csv", "--skip-bad", "1")
     assert ran.status == 2
     assert "some.spc:403:5" in ran.err
     assert "1 bad record was skipped before" in ran.err
-    ran = ftlab("trace", "convert", spc, tmp_path / "a.csv", "--skip-bad", "2", "--json")
+    ran = inside("trace", "convert", spc, tmp_path / "a.csv", "--skip-bad", "2", "--json")
     assert (ran.json["requests"], ran.json["skipped_records"]) == (401, 2)
     ran = run_small("--trace", spc, "--skip-bad", "5", "--json")
     assert ran.json["host"]["skipped_records"] == 2
@@ -113,7 +113,7 @@ def two_volumes(tmp_path: Path) -> Path:
 
 def test_volumes_are_chosen_and_laid_out(two_volumes: Path, tmp_path: Path) -> None:
     def lbas(*options: str) -> list[int]:
-        ran = ftlab("trace", "head", two_volumes, "--json", *options)
+        ran = inside("trace", "head", two_volumes, "--json", *options)
         assert ran.status == 0, ran.err
         return [row["lba"] for row in ran.json]
 
@@ -130,7 +130,7 @@ def test_volumes_are_chosen_and_laid_out(two_volumes: Path, tmp_path: Path) -> N
         (("--volumes", "concat", "--volume-bytes", "7"), "multiple of 512"),
         (("--volumes", "concat", "--volume-bytes", "1Mib"), "volume_bytes"),
     ]:
-        ran = ftlab("trace", "head", two_volumes, *options)
+        ran = inside("trace", "head", two_volumes, *options)
         assert (ran.status, message in ran.err) == (2, True), ran.err
 
     file = tmp_path / "w.toml"
@@ -149,25 +149,25 @@ def test_volumes_are_chosen_and_laid_out(two_volumes: Path, tmp_path: Path) -> N
 
 
 def test_split_and_merge(two_volumes: Path, tmp_path: Path) -> None:
-    ran = ftlab("trace", "split", two_volumes, tmp_path / "parts", "--json")
+    ran = inside("trace", "split", two_volumes, tmp_path / "parts", "--json")
     assert ran.status == 0, ran.err
     files = [row["file"] for row in ran.json["files"]]
     assert [(row["volume"], row["requests"]) for row in ran.json["files"]] == [(0, 1), (3, 2)]
     assert [Path(file).name for file in files] == ["two-0.parquet", "two-3.parquet"]
-    ran = ftlab("trace", "merge", *files, tmp_path / "all.csv", "--keep-streams", "--json")
+    ran = inside("trace", "merge", *files, tmp_path / "all.csv", "--keep-streams", "--json")
     assert ran.json["requests"] == 3
-    whole = ftlab("trace", "head", two_volumes, "--json").json
-    assert ftlab("trace", "head", tmp_path / "all.csv", "--json").json == whole
-    ran = ftlab("trace", "merge", *files, tmp_path / "all.csv", "--json")
+    whole = inside("trace", "head", two_volumes, "--json").json
+    assert inside("trace", "head", tmp_path / "all.csv", "--json").json == whole
+    ran = inside("trace", "merge", *files, tmp_path / "all.csv", "--json")
     assert [(row["volume"], row["stream"]) for row in ran.json["streams"]] == [(0, 0), (3, 1)]
-    assert ftlab("trace", "merge", files[0], tmp_path / "none.csv", tmp_path / "x.csv").status == 2
-    ran = ftlab("trace", "merge", *files, tmp_path / "all.csv", "--transform", "slice take=1", "--json")
+    assert inside("trace", "merge", files[0], tmp_path / "none.csv", tmp_path / "x.csv").status == 2
+    ran = inside("trace", "merge", *files, tmp_path / "all.csv", "--transform", "slice take=1", "--json")
     assert (ran.status, ran.json["requests"]) == (0, 2), ran.err
 
 
 def test_a_step_that_leaves_nothing_is_an_error(two_volumes: Path, tmp_path: Path) -> None:
     none = ("--transform", "filter streams=9")
-    ran = ftlab("trace", "convert", two_volumes, tmp_path / "x.csv", *none)
+    ran = inside("trace", "convert", two_volumes, tmp_path / "x.csv", *none)
     assert (ran.status, "transform 1 (filter)" in ran.err, "leaves none of 3" in ran.err) == (2, True, True), ran.err
     assert list(tmp_path.iterdir()) == [two_volumes]
     ran = run_small("--trace", two_volumes, *none)
@@ -177,7 +177,7 @@ def test_a_step_that_leaves_nothing_is_an_error(two_volumes: Path, tmp_path: Pat
 def test_merging_says_that_hashes_are_left_out(two_volumes: Path, tmp_path: Path) -> None:
     hashed = tmp_path / "hashed.csv"
     hashed.write_text(f"arrival_ns,op,lba,sectors,content_hash\n1,w,0,8,{'0' * 32}\n")
-    ran = ftlab("trace", "merge", hashed, two_volumes, tmp_path / "all.csv")
+    ran = inside("trace", "merge", hashed, two_volumes, tmp_path / "all.csv")
     assert (ran.status, "hashes of contents are left out" in ran.err) == (0, True), ran.err
 
 
@@ -245,15 +245,15 @@ def test_contents_of_requests_are_kept(tmp_path: Path) -> None:
         assert header.endswith(",content_hash")
         return [row.rsplit(",", 1)[1] for row in rows]
 
-    assert ftlab("trace", "split", fiu, tmp_path / "parts", "--to", "csv").status == 0
+    assert inside("trace", "split", fiu, tmp_path / "parts", "--to", "csv").status == 0
     parts = [tmp_path / "parts" / f"t-{volume}.csv" for volume in (0, 1)]
     assert [hashes(part) for part in parts] == [[one, other], [other]]
-    assert ftlab("trace", "merge", *parts, tmp_path / "all.csv").status == 0
+    assert inside("trace", "merge", *parts, tmp_path / "all.csv").status == 0
     assert hashes(tmp_path / "all.csv") == [one, other, other]
     options = ("--transform", "filter ops=write", "--transform", "scale_time factor=2")
-    assert ftlab("trace", "convert", fiu, tmp_path / "w.csv", *options).status == 0
+    assert inside("trace", "convert", fiu, tmp_path / "w.csv", *options).status == 0
     assert hashes(tmp_path / "w.csv") == [one, other]
-    assert ftlab("trace", "convert", fiu, tmp_path / "a.csv", "--transform", "align bytes=4KiB").status == 0
+    assert inside("trace", "convert", fiu, tmp_path / "a.csv", "--transform", "align bytes=4KiB").status == 0
     assert "content_hash" not in (tmp_path / "a.csv").read_text()
 
 
@@ -261,7 +261,7 @@ def test_the_columnar_file_says_what_it_is(tmp_path: Path, spc: Path) -> None:
     import polars as pl
 
     target = tmp_path / "a.parquet"
-    assert ftlab("trace", "convert", spc, target).status == 0
+    assert inside("trace", "convert", spc, target).status == 0
     table = pl.read_parquet(target)
     assert table.columns == ["arrival_ns", "op", "lba", "sectors", "stream"]
     assert table.dtypes == [pl.UInt64, pl.String, pl.UInt64, pl.UInt32, pl.UInt16]
@@ -290,16 +290,16 @@ def test_columns_and_actions_are_chosen_behind_the_name_of_a_format(tmp_path: Pa
     log = tmp_path / "replay.log"
     log.write_text("time,latency,op,size,offset\n0.5,99,0,4096,8192\n1.25,12,1,512,1024\n", encoding="utf-8")
     columns = "columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes"
-    rows = ftlab("trace", "head", log, "--format", columns, "--json").json
+    rows = inside("trace", "head", log, "--format", columns, "--json").json
     assert [tuple(row.values()) for row in rows] == [(500_000, "write", 16, 8, 0), (1_250_000, "read", 2, 1, 0)]
-    ran = ftlab("trace", "head", log, "--format", columns.replace("bytes,", "byte,"))
+    ran = inside("trace", "head", log, "--format", columns.replace("bytes,", "byte,"))
     assert (ran.status, "did you mean bytes?" in ran.err) == (2, True)
     events = tmp_path / "events.txt"
     lines = ["8,0 1 1 0.000000000 697 Q W 64 + 8 [a]", "8,0 1 2 0.000000500 697 C W 64 + 8 [0]"]
     events.write_text("\n".join(lines), encoding="utf-8")
-    ran = ftlab("trace", "stats", events)
+    ran = inside("trace", "stats", events)
     assert (ran.status, "--format blkparse:Q" in ran.err) == (2, True)
-    assert ftlab("trace", "stats", events, "--format", "blkparse:Q", "--json").json["writes"] == 1
+    assert inside("trace", "stats", events, "--format", "blkparse:Q", "--json").json["writes"] == 1
 
 
 def test_conversion_keeps_hashes_of_contents(tmp_path: Path) -> None:
@@ -307,19 +307,60 @@ def test_conversion_keeps_hashes_of_contents(tmp_path: Path) -> None:
     source = tmp_path / "home.txt"
     source.write_text(f"5 1 a 8 8 W 6 0 {one}\n7 1 b 16 8 R 6 1 {other}\n", encoding="utf-8")
     for target in ("a.csv", "a.parquet", "b.csv"):
-        assert ftlab("trace", "convert", source, tmp_path / target).status == 0
+        assert inside("trace", "convert", source, tmp_path / target).status == 0
         source = tmp_path / target
     assert source.read_text(encoding="utf-8").splitlines() == [
         "arrival_ns,op,lba,sectors,stream,content_hash",
         f"5,write,8,8,0,{one}",
         f"7,read,16,8,1,{other}",
     ]
-    assert ftlab("trace", "convert", source, tmp_path / "c.csv", "--volume", "1").status == 0
+    assert inside("trace", "convert", source, tmp_path / "c.csv", "--volume", "1").status == 0
     assert (tmp_path / "c.csv").read_text(encoding="utf-8").splitlines()[1:] == [f"7,read,16,8,1,{other}"]
 
 
+def test_conversion_keeps_fua(tmp_path: Path) -> None:
+    source = tmp_path / "disk.blkparse"
+    lines = ["Q FWFS 8 + 8", "Q WS 16 + 8", "Q R 24 + 8", "Q WFS 32 + 8"]
+    source.write_text("".join(f"  8,0 1 {n} 0.00000100{n} 697 {line} [a]\n" for n, line in enumerate(lines)))
+    expected = [
+        "arrival_ns,op,lba,sectors,stream,fua",
+        "1000,flush,0,0,0,0",
+        "1000,write,8,8,0,1",
+        "1001,write,16,8,0,0",
+        "1002,read,24,8,0,0",
+        "1003,write,32,8,0,1",
+    ]
+    reading = ["--format", "blkparse:Q"]
+    for target in ("a.csv", "a.parquet", "b.csv.zst", "b.blkparse", "c.csv"):
+        ran = ftlab("trace", "convert", source, tmp_path / target, *reading, "--transform", "shift_time later_us=0")
+        assert (ran.status, ran.err) == (0, ""), target
+        source, reading = tmp_path / target, []
+    assert source.read_text(encoding="utf-8").splitlines() == expected
+    assert "fua" in ftlab("trace", "head", source).out
+    assert [row["fua"] for row in ftlab("trace", "head", source, "--json").json] == [False, True, False, False, True]
+    parts = ftlab_package.split(source, tmp_path / "parts", "csv")
+    ftlab_package.merge(list(parts.traces.values()), tmp_path / "whole.csv", keep_streams=True)
+    assert (tmp_path / "whole.csv").read_text(encoding="utf-8").splitlines() == expected
+    ran = ftlab("trace", "convert", source, tmp_path / "d.iolog")
+    assert "FUA is left out of 2 writes: fio_iolog has no place for it" in ran.err
+    ftlab("trace", "convert", tmp_path / "d.iolog", tmp_path / "d.csv")
+    assert "fua" not in (tmp_path / "d.csv").read_text(encoding="utf-8")
+    assert "fua" not in ftlab("trace", "head", tmp_path / "d.csv").out
+
+
+@pytest.mark.parametrize("bad", ["2", "durable", "-1", ""])
+def test_fua_is_0_or_1(tmp_path: Path, bad: str) -> None:
+    source = tmp_path / "t.csv"
+    source.write_text(f"arrival_ns,op,lba,sectors,fua\n1,write,0,8,1\n2,write,0,8,{bad}\n", encoding="utf-8")
+    ran = ftlab("trace", "head", source)
+    assert ran.status == 2
+    found = f'"{bad}"' if bad else "end of line"
+    assert f"{source}:3:13: found {found}, expected 0 or 1 in column fua" in ran.err.replace('"end of line"', found)
+    assert ftlab("trace", "head", source, "--skip-bad", "1", "--json").json[0]["fua"] is True
+
+
 def test_statistics_of_traces_and_workloads(tmp_path: Path, spc: Path) -> None:
-    ran = ftlab("trace", "stats", spc, "--workload", "zipf", "--requests", "2000", "--out", tmp_path / "o", "--json")
+    ran = inside("trace", "stats", spc, "--workload", "zipf", "--requests", "2000", "--out", tmp_path / "o", "--json")
     assert ran.status == 0, ran.err
     recorded, generated = ran.json
     assert (recorded["file"], generated["workload"]) == (str(spc), "zipf")
@@ -337,7 +378,7 @@ def test_statistics_of_traces_and_workloads(tmp_path: Path, spc: Path) -> None:
 
 
 def test_several_inputs_stand_side_by_side(spc: Path) -> None:
-    ran = ftlab("trace", "stats", spc, "--workload", "uniform", "--requests", "300")
+    ran = inside("trace", "stats", spc, "--workload", "uniform", "--requests", "300")
     assert ran.status == 0, ran.err
     row = next(line for line in ran.out.splitlines() if line.startswith("OS requests"))
     assert row.split()[2:] == ["300", "300"]
@@ -347,20 +388,20 @@ def test_what_belongs_to_traces_is_refused_for_workloads_and_steps_are_applied(s
     of_zipf = ("trace", "stats", "--workload", "zipf", "--requests", "300")
     for option, value in (("--format", "spc"), ("--volume", "3"), ("--volumes", "concat"),
                           ("--volume-bytes", "3MiB"), ("--skip-bad", "4")):  # fmt: skip
-        ran = ftlab(*of_zipf, option, value)
+        ran = inside(*of_zipf, option, value)
         assert (ran.status, f"error: {option} belongs to FILE" in ran.err) == (2, True), ran.err
-    ran = ftlab(*of_zipf, spc, "--format", "spc", "--transform", "set_op op=read", "--json")
+    ran = inside(*of_zipf, spc, "--format", "spc", "--transform", "set_op op=read", "--json")
     assert [(each["requests"], each["reads"]) for each in ran.json] == [(300, 300)] * 2
-    ran = ftlab(
+    ran = inside(
         "trace", "stats", "--workload", "like-general", "--transform", "scale_time factor=2", "--reuse", "off", "--json"
     )
     assert ran.json["stand_in"]["uncalibrated"].startswith("workload.transform not as in like-general")
-    assert ftlab(*of_zipf, "--transform", "nope").status == 2
+    assert inside(*of_zipf, "--transform", "nope").status == 2
 
 
 def test_options_of_statistics_change_what_they_say(spc: Path) -> None:
     def stats(*options: str) -> dict[str, Any]:
-        found: dict[str, Any] = ftlab("trace", "stats", spc, "--json", *options).json
+        found: dict[str, Any] = inside("trace", "stats", spc, "--json", *options).json
         return found
 
     plain = stats()
@@ -369,12 +410,12 @@ def test_options_of_statistics_change_what_they_say(spc: Path) -> None:
     assert stats("--page-bytes", "1KiB")["ftl_requests"] == 4 * plain["ftl_requests"]
     assert stats("--service", "2ms")["queue"]["depth"]["max"] > plain["queue"]["depth"]["max"]
     assert stats("--map-cache", "1MiB")["intra_distance"]["cache_bytes"] == 1 << 20
-    footprint = ftlab("trace", "stats", "--workload", "uniform", "--requests", "3000", "--capacity", "1MiB", "--json")
+    footprint = inside("trace", "stats", "--workload", "uniform", "--requests", "3000", "--capacity", "1MiB", "--json")
     assert footprint.json["footprint_pages_4k"] == 256
     for wrong, told in ((("--page-bytes", "5000"), "power of two"), (("--map-cache", "4furlongs"), "4furlongs")):
-        ran = ftlab("trace", "stats", spc, *wrong)
+        ran = inside("trace", "stats", spc, *wrong)
         assert (ran.status, told in ran.err) == (2, True)
-    assert ftlab("trace", "stats").status == 2
+    assert inside("trace", "stats").status == 2
 
 
 def test_statistics_in_python(spc: Path) -> None:
@@ -391,23 +432,23 @@ def test_statistics_in_python(spc: Path) -> None:
 
 def test_a_trace_is_fitted_and_the_workload_runs(tmp_path: Path, spc: Path) -> None:
     target = tmp_path / "fitted.toml"
-    ran = ftlab("trace", "fit", spc, "-o", target, "--json")
+    ran = inside("trace", "fit", spc, "-o", target, "--json")
     assert ran.status == 0, ran.err
     assert ran.json["miss_ratio_error"] < 0.03
     rows = {row["name"]: row for row in ran.json["comparison"]}
     assert not any(rows[name]["off"] for name in ("requests", "reads", "writes", "mean_request_bytes", "duration_ns"))
     # A few pages of fifty are many percent.
     assert abs(rows["footprint_pages_4k"]["fitted"] - 50) < 10
-    text = ftlab("trace", "fit", spc, "-o", target).out
+    text = inside("trace", "fit", spc, "-o", target).out
     assert "fitted" in text
     assert str(target) in text
     fresh = ("--no-timing", "--set", "precondition.kind=none")
-    run = ftlab("run", "ideal-page", "--workload", target, *fresh, "--json")
+    run = inside("run", "ideal-page", "--workload", target, *fresh, "--json")
     assert run.status == 0, run.err
     assert run.json["host"]["requests"] == 400
-    assert ftlab("run", "ideal-page", "--workload", target, "--set", "workload.requests=401").status == 2
+    assert inside("run", "ideal-page", "--workload", target, "--set", "workload.requests=401").status == 2
     target.write_text(target.read_text().replace("duration_ns", "duration"))
-    broken = ftlab("run", "ideal-page", "--workload", target)
+    broken = inside("run", "ideal-page", "--workload", target)
     assert broken.status == 2
     assert "duration_ns" in broken.err
 
@@ -425,24 +466,24 @@ def test_fits_in_python(spc: Path) -> None:
 def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
     source = tmp_path / "t.csv"
     source.write_text("arrival_ns,op,lba,sectors,stream\n1000,w,0,8,7\n2500,r,8,8,3\n")
-    ran = ftlab("trace", "convert", source, tmp_path / "t.iolog", "--json")
+    ran = inside("trace", "convert", source, tmp_path / "t.iolog", "--json")
     told = "1 time is cut to whole microseconds"
     assert (ran.status, ran.json["requests"]) == (0, 2)
     assert told in ran.err
     assert told in ran.json["lost"][0]
     for target in ("t.iolog", "t.blkparse"):
-        assert ftlab("trace", "convert", source, tmp_path / target).status == 0
-        chosen = ftlab("trace", "head", tmp_path / target, "--volume", "7", "--json")
+        assert inside("trace", "convert", source, tmp_path / target).status == 0
+        chosen = inside("trace", "head", tmp_path / target, "--volume", "7", "--json")
         assert [row["stream"] for row in chosen.json] == [7], chosen.err
-    ran = ftlab("trace", "convert", source, tmp_path / "t.parquet", "--json")
+    ran = inside("trace", "convert", source, tmp_path / "t.parquet", "--json")
     assert (ran.err, ran.json["lost"]) == ("", [])
     assert told in ftlab_package.convert(source, tmp_path / "u.iolog").lost[0]
-    assert "t-3.fio_iolog: 1 time is cut" in ftlab("trace", "split", source, tmp_path / "p", "--to", "fio_iolog").err
+    assert "t-3.fio_iolog: 1 time is cut" in inside("trace", "split", source, tmp_path / "p", "--to", "fio_iolog").err
 
 
 def test_split_writes_over_nothing_unless_told(two_volumes: Path, tmp_path: Path) -> None:
     (tmp_path / "two-3.csv").write_text("precious")
-    ran = ftlab("trace", "split", two_volumes, tmp_path, "--to", "csv")
+    ran = inside("trace", "split", two_volumes, tmp_path, "--to", "csv")
     assert ran.status == 2
     assert "two-3.csv: is there already" in ran.err
     assert "--force" in ran.err
@@ -450,7 +491,7 @@ def test_split_writes_over_nothing_unless_told(two_volumes: Path, tmp_path: Path
     assert not (tmp_path / "two-0.csv").exists()
     with pytest.raises(ftlab_package.InputError, match="already"):
         ftlab_package.split(two_volumes, tmp_path, "csv")
-    assert ftlab("trace", "split", two_volumes, tmp_path, "--to", "csv", "--force").status == 0
+    assert inside("trace", "split", two_volumes, tmp_path, "--to", "csv", "--force").status == 0
     assert (tmp_path / "two-3.csv").read_text().startswith("arrival_ns")
     assert ftlab_package.split(two_volumes, tmp_path, "csv", overwrite=True).requests[3] == 2
 
@@ -459,10 +500,10 @@ def test_a_trace_goes_where_a_link_leads(tmp_path: Path) -> None:
     small = tmp_path / "small.csv"
     small.write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n")
     (tmp_path / "link.csv").symlink_to("target.csv")
-    assert ftlab("trace", "convert", small, tmp_path / "link.csv").status == 0
+    assert inside("trace", "convert", small, tmp_path / "link.csv").status == 0
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "target.csv").read_text().endswith("\n0,write,0,8,0\n")
-    ran = ftlab("trace", "convert", small, "-", "--to", "csv")
+    ran = inside("trace", "convert", small, "-", "--to", "csv")
     assert ran.status == 2
     assert "-: cannot be created: `-` is not taken for standard output, state /dev/stdout" in ran.err
     assert not Path("-").exists()
@@ -506,15 +547,15 @@ def test_volumes_with_large_numbers_are_told(tmp_path: Path) -> None:
     trace = tmp_path / "t.tencent"
     rows = ((70_000, 3), (12, 1), (1_000_000, 2))
     trace.write_text("".join(f"1538400000,{8 * i},8,1,{name}\n" for name, count in rows for i in range(count)))
-    ran = ftlab("trace", "info", trace, "--volumes", "--json")
+    ran = inside("trace", "info", trace, "--volumes", "--json")
     assert [tuple(row.values()) for row in ran.json["volumes"]] == [
         (12, "12", 1),
         (65_534, "1000000", 2),
         (65_535, "70000", 3),
     ]
-    table = ftlab("trace", "info", trace, "--volumes").out.splitlines()
+    table = inside("trace", "info", trace, "--volumes").out.splitlines()
     assert table[-1].split() == ["65,535", "70000", "3"] or table[-1].split() == ["65535", "70000", "3"]
-    assert "volumes" not in ftlab("trace", "info", trace, "--json").json
+    assert "volumes" not in inside("trace", "info", trace, "--json").json
 
 
 def test_python_takes_paths_and_refuses_nothing_at_all(spc: Path, tmp_path: Path) -> None:
@@ -532,7 +573,7 @@ def test_python_takes_paths_and_refuses_nothing_at_all(spc: Path, tmp_path: Path
 def test_what_cannot_be_fitted_is_named(tmp_path: Path) -> None:
     trace = tmp_path / "long.csv"
     trace.write_text(f"arrival_ns,op,lba,sectors\n0,w,0,8\n{2**63},w,8,8\n")
-    ran = ftlab("trace", "fit", trace, "-o", tmp_path / "w.toml")
+    ran = inside("trace", "fit", trace, "-o", tmp_path / "w.toml")
     assert ran.status == 2
     assert ran.err.startswith("error: long.csv: cannot be fitted: "), ran.err
 
@@ -565,7 +606,7 @@ def test_statistics_find_calibrations_met(name: str) -> None:
 
 
 def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> None:
-    ran = ftlab("trace", "stats", "--workload", "like-general", "--out", tmp_path / "s", "--reuse", "off")
+    ran = inside("trace", "stats", "--workload", "like-general", "--out", tmp_path / "s", "--reuse", "off")
     assert "stand-in for" in ran.out
     assert "GENERAL, everyday use of a PC" in ran.out
     assert "uncalibrated" not in ran.out
@@ -592,7 +633,7 @@ def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> N
                     "--set", "host.out_of_range=wrap")  # fmt: skip
     told = "generated, not recorded; uncalibrated: workload.pc_general.system, workload.requests not as in like-general"
     assert told in " ".join(ran.out.split())
-    plain = ftlab("trace", "stats", "--workload", "zipf", "--requests", "9", "--json").json
+    plain = inside("trace", "stats", "--workload", "zipf", "--requests", "9", "--json").json
     assert not {"stand_in", "calibration"} & plain.keys()
 
     # What stands in for nothing is held to its numbers as well.
@@ -604,10 +645,10 @@ def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> N
 
 def test_a_fit_replaces_no_trace_and_looks_for_its_folder_first(two_volumes: Path, tmp_path: Path) -> None:
     before = two_volumes.read_bytes()
-    ran = ftlab("trace", "fit", two_volumes, "-o", two_volumes)
+    ran = inside("trace", "fit", two_volumes, "-o", two_volumes)
     assert (ran.status, two_volumes.read_bytes()) == (2, before)
     assert "is the trace" in ran.err
-    ran = ftlab("trace", "fit", two_volumes, "-o", tmp_path / "nowhere" / "x.toml")
+    ran = inside("trace", "fit", two_volumes, "-o", tmp_path / "nowhere" / "x.toml")
     assert (ran.status, "nowhere is no folder" in ran.err) == (2, True), ran.err
 
 
@@ -625,7 +666,7 @@ def test_a_calibration_of_ones_own_is_held_against_what_is_measured(tmp_path: Pa
 
 
 def test_the_report_of_a_generator_has_everything() -> None:
-    ran = ftlab("trace", "stats", "--workload", "web-cache", "--requests", "30000", "--reuse", "off")
+    ran = inside("trace", "stats", "--workload", "web-cache", "--requests", "30000", "--reuse", "off")
     told = {line.split("  ")[0].strip() for line in ran.out.splitlines()}
     assert {
         "OS requests",
@@ -654,9 +695,9 @@ def test_statistics_in_a_folder_are_those_of_one_trace_and_of_any_time(tmp_path:
     (tmp_path / "w.csv").write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n10,w,0,8\n")
     (tmp_path / "late.csv").write_text("arrival_ns,op,lba,sectors\n0,r,0,8\n18000000000000000000,r,8,8\n")
     out = tmp_path / "stats"
-    assert ftlab("trace", "stats", tmp_path / "w.csv", "--out", out).status == 0
+    assert inside("trace", "stats", tmp_path / "w.csv", "--out", out).status == 0
     assert (out / "lifetime_ns.parquet").exists()
-    ran = ftlab("trace", "stats", tmp_path / "late.csv", "--out", out)
+    ran = inside("trace", "stats", tmp_path / "late.csv", "--out", out)
     assert ran.status == 0, ran.err
     assert not (out / "lifetime_ns.parquet").exists()
     assert ftlab_package.trace_stats(tmp_path / "late.csv").frames["growth"]["time_ns"][-1] == 18 * 10**18
@@ -674,7 +715,7 @@ def test_a_fit_is_judged_by_mapping_locality_and_trims(tmp_path: Path) -> None:
     assert {"intra_distance: misses", "intra_distance.ahead_fraction", "lifetime.alive / page_writes"} <= set(compared)
     assert "intra_distance.ahead_fraction" not in off
     (tmp_path / "old.toml").write_text(found.text.replace("version = 2\n", ""))
-    ran = ftlab("trace", "stats", "--workload", tmp_path / "old.toml")
+    ran = inside("trace", "stats", "--workload", tmp_path / "old.toml")
     assert ran.status == 2
     assert "version" in ran.err, ran.err
     assert "fit the trace again" in ran.err, ran.err

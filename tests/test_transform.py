@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import ftlab
-from conftest import ROOT, run_small
-from conftest import ftlab as command
+from conftest import ROOT, inside, run_small
 from ftlab import _native
 from ftlab.transform import Transformable
 
@@ -81,14 +80,12 @@ def test_a_step_leaves_the_trace_that_it_is_added_to_alone() -> None:
 
 def test_commands_read_through_steps(tmp_path: Path, trace: Path) -> None:
     steps = ("--transform", "filter ops=write", "--transform", "slice skip=1 take=3")
-    head = command("trace", "head", trace, *steps, "--json").json
+    head = inside("trace", "head", trace, *steps, "--json").json
     assert [row["lba"] for row in head] == [16, 32, 48]
-    assert command("trace", "stats", trace, *steps, "--json").json["requests"] == 3
-    done = command(
-        "trace", "convert", trace, tmp_path / "o.csv", *steps, "--transform", "scale_time factor=2", "--json"
-    )
+    assert inside("trace", "stats", trace, *steps, "--json").json["requests"] == 3
+    done = inside("trace", "convert", trace, tmp_path / "o.csv", *steps, "--transform", "scale_time factor=2", "--json")
     assert done.json["requests"] == 3
-    assert command("trace", "head", tmp_path / "o.csv", "--json").json[0]["arrival_ns"] == 4_000_000
+    assert inside("trace", "head", tmp_path / "o.csv", "--json").json[0]["arrival_ns"] == 4_000_000
     run = run_small("--trace", trace, *steps, "--out", tmp_path / "out", "--json").json
     assert run["host"]["requests"] == run["host"]["writes"] == 3
     again = run_small("--workload", tmp_path / "out" / "workload.toml", "--json").json
@@ -119,6 +116,6 @@ def test_workloads_count_what_goes_in_and_runs_what_comes_out(tmp_path: Path) ->
     ],
 )
 def test_a_step_that_makes_no_sense(trace: Path, step: str, expected: str) -> None:
-    ran = command("trace", "stats", trace, "--transform", step)
+    ran = inside("trace", "stats", trace, "--transform", step)
     assert ran.status == 2
     assert expected in ran.err

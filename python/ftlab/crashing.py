@@ -29,8 +29,10 @@ REQUESTS = 2_000
 
 IS_FOUND = "a completed write is found"
 IS_OWN = "only what was written to a sector is found in it"
+IS_WHOLE = "what was under way is there as a whole or not at all"
+STAYS_TRIMMED = "what was trimmed before a completed flush stays so"
 GOES_ON = "the drive can be mounted and goes on"
-_GUARANTEES = {"lost": IS_FOUND, "foreign": IS_OWN}
+_GUARANTEES = {"lost": IS_FOUND, "foreign": IS_OWN, "torn": IS_WHOLE, "returned": STAYS_TRIMMED}
 
 # Mounts that are run with a clock: as many as give a mean, and few enough to take no time beside the cuts.
 _TIMED = 32
@@ -108,6 +110,9 @@ class CrashResult:
         commands = ("reads", "programs", "erases", "copybacks")
         lost, foreign = columns["lost_sectors"], columns["foreign_sectors"]
         older = [all_of - own for all_of, own in zip(lost, foreign, strict=True)]
+        returned, torn = columns["returned_sectors"], columns["torn_writes"]
+        promises_trims = self.device.to_dict()["power"]["trim"] == "flush"
+        trims = {"guarantee": STAYS_TRIMMED, "cuts": sum(map(bool, returned)), "sectors": sum(returned)}
         failed = sum(text is not None for text in columns["failure"])
         mounts = zip(columns["mount_reads"], columns["mount_programs"], columns["mount_erases"], strict=True)
         return {
@@ -121,15 +126,19 @@ class CrashResult:
             "cuts": len(lost),
             "nested": self._options["nested"],
             "nested_cuts": sum(each is not None for each in columns["nested_at"]),
-            "lost_cuts": sum(map(bool, lost)),
+            "lost_cuts": sum(any(each) for each in zip(lost, returned, torn, strict=True)),
             "failed_cuts": failed,
             "lost_pages": sum(columns["lost_pages"]),
             "lost_sectors": sum(lost),
+            "torn_writes": sum(torn),
+            "returned_sectors": sum(returned),
             "untrimmed_sectors": sum(columns["untrimmed_sectors"]),
             "untrimmed_older_sectors": sum(columns["untrimmed_older_sectors"]),
             "guarantees": [
                 {"guarantee": IS_FOUND, "cuts": sum(map(bool, older)), "sectors": sum(older)},
                 {"guarantee": IS_OWN, "cuts": sum(map(bool, foreign)), "sectors": sum(foreign)},
+                {"guarantee": IS_WHOLE, "cuts": sum(map(bool, torn)), "sectors": None},
+                *([trims] if promises_trims else []),
                 {"guarantee": GOES_ON, "cuts": failed, "sectors": None},
             ],
             "mount": {
@@ -158,7 +167,8 @@ class CrashResult:
 
         ``at`` is the number of the command, or nanoseconds; ``nested_at`` a command of the mount. ``torn`` counts
         commands under way. ``foreign_sectors`` are those of ``lost_sectors`` that hold data of others, ``lost_pages``
-        mapping units. ``mount_reads``, ``mount_programs`` and ``mount_erases`` are the commands of the mount.
+        mapping units. ``returned_sectors`` had been trimmed, and a flush had promised that. ``torn_writes`` are there in
+        part only. ``mount_reads``, ``mount_programs`` and ``mount_erases`` are the commands of the mount.
         """
         import polars as pl
 

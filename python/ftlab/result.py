@@ -182,11 +182,9 @@ class Result:
             with (folder / "series.parquet").open("wb") as file:
                 series.write_parquet(file)
         if series is not None and series.height:
-            from ftlab.figures import save
+            from ftlab.figures.saving import write
 
-            figure = self.plot()
-            for form in ("png", "svg"):
-                save(figure, folder / f"plot.{form}", dpi=150)
+            write(self.plot(), [folder / "plot.png", folder / "plot.svg"], dpi=150)
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the summary document."""

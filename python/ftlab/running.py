@@ -170,7 +170,7 @@ def run(
         device: A device, a preset's name, or the path of a device file.
         workload: A trace, a generated workload, or a table of requests: a structured NumPy array, a dictionary of
             arrays, a Polars, pandas or Arrow table. Its columns are ``op``, ``lba`` and ``sectors`` of 512 bytes, and
-            optionally ``arrival_ns`` and ``stream``.
+            optionally ``arrival_ns``, ``stream`` and ``fua``.
         seed: Seed of every random choice of the drive and of the workload. Default: 1, or what the workload states.
         requests: Stop after this many requests. Default: all.
         verify: Keep a version of every sector and check every read against it.

@@ -37,6 +37,7 @@ class Completion(NamedTuple):
         arrival_ns: When it arrived at the host.
         start_ns: When the drive took it.
         end_ns: When it had completed.
+        fua: Whether it was a write that had to be durable before it completed (force unit access).
     """
 
     id: int
@@ -47,6 +48,7 @@ class Completion(NamedTuple):
     arrival_ns: float
     start_ns: float
     end_ns: float
+    fua: bool = False
 
     @property
     def latency_ns(self) -> float:
@@ -54,7 +56,7 @@ class Completion(NamedTuple):
         return self.end_ns - self.start_ns
 
 
-def _completion(row: tuple[int, int, int, int, int, float, float, float]) -> Completion:
+def _completion(row: tuple[int, int, int, int, int, float, float, float, bool]) -> Completion:
     return Completion(row[0], OPERATIONS[row[1]], *row[2:])
 
 
@@ -132,7 +134,16 @@ class Session:
         document: dict[str, Any] = json.loads(self._native.outcome()[0])
         return document
 
-    def submit(self, op: str, lba: int = 0, sectors: int = 0, *, stream: int = 0, at_ns: int | None = None) -> int:
+    def submit(
+        self,
+        op: str,
+        lba: int = 0,
+        sectors: int = 0,
+        *,
+        stream: int = 0,
+        fua: bool = False,
+        at_ns: int | None = None,
+    ) -> int:
         """Send one request, and let no time pass.
 
         Args:
@@ -140,6 +151,7 @@ class Session:
             lba: First sector of 512 bytes.
             sectors: Length in sectors.
             stream: Write stream.
+            fua: The write must be durable before it completes (force unit access).
             at_ns: When it arrives: not before the present, nor before the one submitted last. Default: now, before
                 anything else happens.
 
@@ -154,7 +166,8 @@ class Session:
             raise InputError(f"op = {op!r}: expected one of {', '.join(OPERATIONS)}")
         at = whole_or_none("at_ns", at_ns)
         lba, sectors = whole("lba", lba), whole("sectors", sectors, 0, _SECTORS)
-        return self._native.submit(OPERATIONS.index(op), lba, sectors, whole("stream", stream, 0, _STREAM), at)
+        stream = whole("stream", stream, 0, _STREAM)
+        return self._native.submit(OPERATIONS.index(op), lba, sectors, stream, bool(fua), at)
 
     def next_event(self) -> Completion | None:
         """Let time pass until the next request has completed.
@@ -200,14 +213,14 @@ class Session:
 
         Args:
             table: What :func:`ftlab.run` takes: a table with the columns ``op``, ``lba``, ``sectors``, and optionally
-                ``stream`` and ``arrival_ns``; a trace; or a workload.
+                ``stream``, ``fua`` and ``arrival_ns``; a trace; or a workload.
             queue_depth: How many of them are outstanding: each completion brings the next one. ``None``: they arrive at
                 their own times ``arrival_ns``, counted from now and scaled by ``host.time_scale``.
             gap_ns: Time between a completion and the arrival that it brings.
 
         Returns:
             A row for every request in order of completion: ``id``, ``arrival_ns``, ``start_ns``, ``end_ns``,
-            ``latency_ns``, ``op``, ``lba``, ``sectors``, ``stream``. Times are rounded to nanoseconds.
+            ``latency_ns``, ``op``, ``lba``, ``sectors``, ``stream``, ``fua``. Times are rounded to nanoseconds.
 
         Raises:
             SessionError: A request is beyond the drive or empty, or its time is before another one's: nothing was sent.

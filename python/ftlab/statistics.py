@@ -219,7 +219,7 @@ class TraceStats:
         Raises:
             ConfigError: The directory has other files and no statistics, or cannot be written.
         """
-        from ftlab.figures import save
+        from ftlab.figures.saving import write
 
         outputs.check(folder, OUTPUT, overwrite=overwrite)
         with outputs.whole_folder(folder, OUTPUT) as place:
@@ -227,9 +227,7 @@ class TraceStats:
             for name, frame in self.frames.items():
                 with (place / f"{name}.parquet").open("wb") as file:
                     frame.write_parquet(file)
-            figure = self.plot()
-            for form in ("png", "svg"):
-                save(figure, place / f"plot.{form}", dpi=150)
+            write(self.plot(), [place / "plot.png", place / "plot.svg"], dpi=150)
 
     def __repr__(self) -> str:
         """The main numbers."""

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 OPERATIONS = ("read", "write", "trim", "flush")
-_COLUMNS = {"arrival_ns": "<u8", "op": "u1", "lba": "<u8", "sectors": "<u4", "stream": "<u2"}
+_COLUMNS = {"arrival_ns": "<u8", "op": "u1", "lba": "<u8", "sectors": "<u4", "stream": "<u2", "fua": "u1"}
+# Where it is not the largest number of the type.
+_LIMITS = {"fua": 1}
 _REQUIRED = ("op", "lba", "sectors")
 
 
@@ -77,7 +79,7 @@ def _checked(name: str, values: np.ndarray[Any, Any], kind: str) -> np.ndarray[A
 
     if values.dtype.kind not in "iubf" or (values.size and not np.all(np.isfinite(values))):
         raise InputError(f"column {name}: expected whole numbers, found {values.dtype}")
-    limit = np.iinfo(np.dtype(kind)).max
+    limit = _LIMITS.get(name, np.iinfo(np.dtype(kind)).max)
     wrong = np.flatnonzero((values < 0) | (values > limit) | (np.mod(values, 1) != 0))
     if wrong.size:
         row = int(wrong[0])
@@ -91,7 +93,8 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
     Args:
         table: A structured NumPy array, a dictionary of arrays, or a Polars, pandas or Arrow table. Its columns are
             ``op`` (names, or codes 0 read, 1 write, 2 trim, 3 flush), ``lba`` and ``sectors`` of 512 bytes. Optional
-            are ``arrival_ns`` (default 0) and ``stream`` (default 0). Rows are in order of arrival.
+            are ``arrival_ns`` and ``stream`` (default 0), and ``fua`` (0 or 1, default 0): a write must be durable
+            before it completes. Rows are in order of arrival.
         name: Its name in reports.
 
     Raises:

@@ -119,6 +119,8 @@ pub struct Geometry {
     pub logical_units: u32,
     /// Blocks of each plane, its last ones, that hold backups and no data.
     pub backup_blocks_per_plane: u32,
+    /// Blocks of each plane, those before the ones for backups, that hold a journal and no data.
+    pub journal_blocks_per_plane: u32,
     planes_per_die: Divider,
     blocks_per_plane: Divider,
     pages_per_block: u32,
@@ -153,6 +155,8 @@ pub struct GeometryNumbers {
     pub logical_units: u32,
     /// Blocks of each plane that hold backups and no data.
     pub backup_blocks_per_plane: u32,
+    /// Blocks of each plane that hold a journal and no data.
+    pub journal_blocks_per_plane: u32,
 }
 
 impl Geometry {
@@ -172,6 +176,7 @@ impl Geometry {
             data_pages_per_block: n.data_pages_per_block,
             logical_units: n.logical_units,
             backup_blocks_per_plane: n.backup_blocks_per_plane,
+            journal_blocks_per_plane: n.journal_blocks_per_plane,
             planes_per_die: Divider::new(n.planes),
             blocks_per_plane: Divider::new(n.blocks_per_plane),
             pages_per_block: n.pages_per_block,
@@ -196,24 +201,30 @@ impl Geometry {
     pub const fn blocks_per_plane(&self) -> u32 {
         self.blocks_per_plane.divisor()
     }
-    /// Blocks of a plane that may hold data, its first ones: all, or all but those for backups.
+    /// Blocks of a plane that may hold data, its first ones: all, but those for a journal and for backups.
     pub const fn data_blocks_per_plane(&self) -> u32 {
-        self.blocks_per_plane() - self.backup_blocks_per_plane
+        self.blocks_per_plane() - self.backup_blocks_per_plane - self.journal_blocks_per_plane
     }
     /// Whether a block holds backups and no data.
     #[inline]
     pub const fn is_for_backups(&self, block: BlockId) -> bool {
-        self.backup_blocks_per_plane > 0 && self.row_of(block) >= self.data_blocks_per_plane()
+        self.row_of(block) >= self.blocks_per_plane() - self.backup_blocks_per_plane
     }
     /// The blocks of a plane that may hold data.
     pub fn data_blocks(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> + Clone + use<> {
         let first = self.block(plane, 0).0;
         (first..first + self.data_blocks_per_plane()).map(BlockId)
     }
+    /// The blocks of a plane for a journal.
+    pub fn journal_blocks(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> + use<> {
+        let first = self.block(plane, self.data_blocks_per_plane()).0;
+        (first..first + self.journal_blocks_per_plane).map(BlockId)
+    }
     /// The blocks of a plane for backups.
     pub fn backup_blocks(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> + use<> {
         let first = self.block(plane, 0).0;
-        (first + self.data_blocks_per_plane()..first + self.blocks_per_plane()).map(BlockId)
+        let end = first + self.blocks_per_plane();
+        (end - self.backup_blocks_per_plane..end).map(BlockId)
     }
     /// Blocks of the drive.
     pub const fn blocks(&self) -> u32 {

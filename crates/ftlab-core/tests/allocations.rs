@@ -74,6 +74,7 @@ impl RequestSource for Walk {
                 sectors: 16,
                 op,
                 stream: 0,
+                fua: false,
             });
         }
         self.left -= count;
@@ -141,7 +142,14 @@ impl RequestSource for Everywhere {
             let op = if self.next.is_multiple_of(3) { Op::Read } else { Op::Write };
             // A step that is prime to the size visits every unit; pairs make runs, and the rest scatters.
             let lba = self.next / 2 * 7919 % self.units + self.next % 2;
-            out.push(Request { arrival_ns: 0, lba: lba.min(self.units - 1) * 8, sectors: 8, op, stream: 0 });
+            out.push(Request {
+                arrival_ns: 0,
+                lba: lba.min(self.units - 1) * 8,
+                sectors: 8,
+                op,
+                stream: 0,
+                fua: false,
+            });
             self.next += 1;
         }
         Ok(count as usize)

@@ -1,8 +1,9 @@
 //! The power is cut everywhere, and what was promised is found.
 
-use ftlab_core::config::DeviceConfig;
+use ftlab_core::config::{Atomic, DeviceConfig};
 use ftlab_core::crash::{CrashOptions, Cut, CutAt, Examined, Recording, record};
 use ftlab_core::device::{RunControl, RunOptions};
+use ftlab_core::ftl::page::capacity::most_units_at_once;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -77,6 +78,51 @@ fn what_was_trimmed_may_come_back_and_is_counted() {
         cuts.iter().map(|one| (one.cut.untrimmed_sectors, one.cut.untrimmed_older_sectors)).collect();
     assert_eq!(back, [(0, 0), (0, 0), (8, 0), (8, 0)]);
     assert!(cuts.iter().all(|one| one.cut.is_survived()));
+}
+
+/// A flush writes them into a journal; after it, none comes back. A rewrite after the trim is found.
+#[test]
+fn what_a_flush_has_promised_to_be_trimmed_stays_so() {
+    let of = |op, lba| request(0.0, op, lba, if op == Op::Flush { 0 } else { 8 });
+    let (write, trim, flush) = (Op::Write, Op::Trim, Op::Flush);
+    let requests =
+        [of(write, 0), of(write, 0), of(trim, 0), of(flush, 0), of(write, 8), of(trim, 8), of(write, 8)];
+    let power = json!({ "power": { "trim": "flush" } });
+    let cuts = all_cuts(&device(merged(small(), power)), &requests);
+    // Three writes, the page of the journal, and two writes again; the second trim is promised by nobody.
+    assert_eq!(cuts.len(), 6);
+    let back: Vec<u64> = cuts.iter().map(|one| one.cut.untrimmed_sectors).collect();
+    assert_eq!(back, [0, 0, 8, 0, 8, 0]);
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// A request of several pages is there as a whole or not at all, with all its old data.
+#[test]
+fn a_request_that_is_atomic_is_never_torn() {
+    let power = json!({ "power": { "atomic": "request" }, "geometry": { "blocks_per_plane": 16 }, "ftl": { "logical_pages": 48, "over_provisioning": null } });
+    let config = device(merged(small(), power));
+    let requests: Vec<Request> =
+        (0..40).map(|at| request(0.0, Op::Write, 8 * (at * 5 % 11), 8 * (1 + at as u32 % 6))).collect();
+    let cuts = all_cuts(&config, &requests);
+    assert!(cuts.len() > 100);
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+    // What was torn must be made stale: a mount programs then.
+    assert!(cuts.iter().any(|one| one.cut.mount.programs > 0));
+}
+
+#[test]
+fn a_request_that_is_too_large_to_be_atomic_is_refused() {
+    let power = json!({ "power": { "atomic": "request" } });
+    let config = device(merged(small(), power));
+    let most = most_units_at_once(&config) as u32;
+    assert!(most >= 2);
+    let (fits, does_not) = (request(0.0, Op::Write, 0, 8 * most), request(0.0, Op::Write, 0, 8 * (most + 1)));
+    assert_eq!(run(&config, &[fits, fits]).0.error, None);
+    let error = run_with(&config, &[does_not], &RunOptions::default()).0.error.unwrap();
+    assert!(error.is_input(), "{error}");
+    let said = error.to_string();
+    assert!(said.contains(&format!("writes {} mapping units", most + 1)), "{said}");
+    assert!(said.contains(&format!("old data of {most} at most")), "{said}");
 }
 
 /// A cut after the last command is a clean restart: the audit finds everything, and the mount reads each page once.
@@ -314,8 +360,35 @@ fn of_one_bit(value: Value, more: &Value) -> Value {
 
 /// Those that a drive can take.
 fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
-    let sectors = config.logical_pages() * u64::from(config.to_geometry().sectors_per_unit);
+    let per_unit = u64::from(config.to_geometry().sectors_per_unit);
+    let mut sectors = config.logical_pages() * per_unit;
+    if config.power.atomic == Atomic::Request {
+        // Both ends may be parts of units.
+        sectors = sectors.min((most_units_at_once(config) - 2) * per_unit);
+    }
     requests.into_iter().filter(|request| u64::from(request.sectors) <= sectors).collect()
+}
+
+/// What the drive promises for whole requests and for trims, with room for the journal that this may take.
+fn promising(value: &mut Value, (atomic, trim): (&str, &str)) {
+    if (atomic, trim) != ("unit", "volatile") {
+        value["power"] = json!({ "atomic": atomic, "trim": trim });
+        let blocks = value["geometry"]["blocks_per_plane"].as_u64().unwrap();
+        value["geometry"]["blocks_per_plane"] = json!(blocks + 6);
+        if value["map_cache"]["kind"] == "cftl" {
+            // More pages than the strategy knows of.
+            value["map_cache"]["bytes"] = json!(value["map_cache"]["bytes"].as_u64().unwrap() + 200);
+        }
+    }
+}
+
+fn promises() -> impl Strategy<Value = (&'static str, &'static str)> {
+    proptest::sample::select(vec![
+        ("unit", "volatile"),
+        ("unit", "flush"),
+        ("request", "volatile"),
+        ("request", "flush"),
+    ])
 }
 
 /// The drive with cells of several bits and a backup.
@@ -354,8 +427,15 @@ proptest! {
 
     /// Cells of one bit lose nothing that was promised, whatever the drive, at any command; nor in the middle of a recovery.
     #[test]
-    fn what_was_promised_survives_a_cut_at_any_command(value in drives(), requests in requests_of(1..60), seed in 0..1000_u64) {
-        let config = device(of_one_bit(value, &json!({})));
+    fn what_was_promised_survives_a_cut_at_any_command(
+        value in drives(),
+        power in promises(),
+        requests in requests_of(1..60),
+        seed in 0..1000_u64,
+    ) {
+        let mut value = of_one_bit(value, &json!({}));
+        promising(&mut value, power);
+        let config = device(value);
         let requests = fitting(&config, requests);
         let options = CrashOptions { seed, nested: 2, ..CrashOptions::default() };
         let recording = recorded(&config, &requests, &options);
@@ -377,10 +457,12 @@ proptest! {
         ]),
         area in proptest::sample::select(vec!["pairs", "slc"]),
         read in any::<bool>(),
+        power in promises(),
         seed in 0..1000_u64,
     ) {
         let mut value = of_chosen(value);
         value["cell"] = json!({});
+        promising(&mut value, power);
         let config = with_backup(value, cell, json!({ "kind": "copy", "area": area, "read": read }));
         let requests = fitting(&config, requests);
         for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 0)] {
@@ -393,8 +475,15 @@ proptest! {
 
     /// Nor at any instant, with several dies at work.
     #[test]
-    fn what_was_promised_survives_a_cut_at_any_instant(value in drives(), requests in requests_of(1..60), seed in 0..1000_u64) {
-        let config = device(of_one_bit(value, &json!({})));
+    fn what_was_promised_survives_a_cut_at_any_instant(
+        value in drives(),
+        power in promises(),
+        requests in requests_of(1..60),
+        seed in 0..1000_u64,
+    ) {
+        let mut value = of_one_bit(value, &json!({}));
+        promising(&mut value, power);
+        let config = device(value);
         let requests = fitting(&config, requests);
         let options = CrashOptions { seed, at: CutAt::Time, ..CrashOptions::default() };
         let recording = recorded(&config, &requests, &options);

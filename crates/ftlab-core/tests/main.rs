@@ -2,11 +2,13 @@
 
 mod common;
 mod crash;
+mod ends;
 mod floors;
 mod map_accounts;
 mod mapcache;
 mod model;
 mod pitfalls;
+mod ports;
 mod power_cuts;
 mod rsftl;
 mod rules;

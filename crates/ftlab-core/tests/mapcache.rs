@@ -35,6 +35,7 @@ fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
         sectors: 8,
         op: if *kind == 'R' { Op::Read } else { Op::Write },
         stream: 0,
+        fua: false,
     };
     accesses.iter().map(request).collect()
 }
@@ -171,7 +172,7 @@ fn mixed(seed: u64, count: usize, space: u64) -> Vec<Request> {
             };
             let sectors = 8 * (1 + rng.below(4).min((space - at).saturating_sub(1)));
             let op = [Op::Write, Op::Read, Op::Write, Op::Read, Op::Trim][rng.below(5) as usize];
-            Request { arrival_ns: 0, lba: at * 8, sectors: sectors as u32, op, stream: 0 }
+            Request { arrival_ns: 0, lba: at * 8, sectors: sectors as u32, op, stream: 0, fua: false }
         })
         .collect()
 }
@@ -229,7 +230,9 @@ fn with_memory_for_the_whole_table_every_lookup_hits_after_the_first() {
             keys.own.leaftl_batch_pages = 1;
         }
         let (units, enough) = (config.logical_pages(), whole_table(&config));
-        let request = |op| move |lpn: u64| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 };
+        let request = |op| {
+            move |lpn: u64| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0, fua: false }
+        };
         // A prime step, so each unit once.
         let scattered = (0..units).map(|at| at * 4099 % units);
         let mut rng = Rng::new(7, "accesses");
@@ -558,7 +561,8 @@ fn runs_and_singles(seed: u64, units: u64, count: u64) -> Vec<Request> {
         let single = left[1] * 32 > left[0];
         let length = if single { 1 } else { (16 + rng.below(33)).min(left[0]) };
         let first = rng.below(units / 2);
-        let write = |lpn| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op: Op::Write, stream: 0 };
+        let write =
+            |lpn| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op: Op::Write, stream: 0, fua: false };
         requests.extend((first..(first + length).min(units)).map(write));
         left[usize::from(single)] -= length;
     }
@@ -569,7 +573,8 @@ fn runs_and_singles(seed: u64, units: u64, count: u64) -> Vec<Request> {
 #[test]
 fn learned_segments_take_less_than_the_table_unless_writes_are_random() {
     let units = 50_000;
-    let write = |lpn| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op: Op::Write, stream: 0 };
+    let write =
+        |lpn| Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op: Op::Write, stream: 0, fua: false };
     let sequential: Vec<Request> = (0..3 * units).map(|at| write(at % units)).collect();
     let mut rng = Rng::new(3, "accesses");
     let random: Vec<Request> = (0..3 * units).map(|_| write(rng.below(units))).collect();
@@ -621,7 +626,7 @@ fn wrong_predictions_are_reads_of_data_pages() {
             // Upwards with gaps: no exact line, but one nearby.
             at = (at + 1 + rng.below(3)) % 5000;
             let op = if rng.below(2) == 0 { Op::Write } else { Op::Read };
-            Request { arrival_ns: 0, lba: at * 8, sectors: 8, op, stream: 0 }
+            Request { arrival_ns: 0, lba: at * 8, sectors: 8, op, stream: 0, fua: false }
         })
         .collect();
     let of = |gamma: u32| {
@@ -678,7 +683,7 @@ fn read_mostly(pages: u64, region_writes: u64) -> Vec<Request> {
     let mut rng = Rng::new(1, "region");
     let mut requests: Vec<Request> = Vec::new();
     let mut push = |op, lpn: u64| {
-        requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 });
+        requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0, fua: false });
     };
     for at in 0..REGION {
         // In an order of its own, with others in between.
@@ -769,7 +774,14 @@ fn what_was_written_in_order_is_read_in_runs_on_any_planes() {
                 "precondition": { "kind": "fill" },
             }));
             let requests: Vec<Request> = (0..8000)
-                .map(|at| Request { arrival_ns: 0, lba: at * 8, sectors: 8, op: Op::Read, stream: 0 })
+                .map(|at| Request {
+                    arrival_ns: 0,
+                    lba: at * 8,
+                    sectors: 8,
+                    op: Op::Read,
+                    stream: 0,
+                    fua: false,
+                })
                 .collect();
             let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
             let (outcome, _) = run_with(&config, &requests, &options);
@@ -796,7 +808,7 @@ fn gathering_never_fills_a_plane() {
     let mut rng = Rng::new(1, "region");
     let mut requests = Vec::new();
     let mut push = |op, lpn: u64| {
-        requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 });
+        requests.push(Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0, fua: false });
     };
     for _ in 0..2 {
         for _ in 0..5000 {
@@ -834,7 +846,7 @@ fn entries_over_pages_hit_as_memory_has_room_for_each() {
             let lpn =
                 if hot > 0 && rng.below(5) > 0 { rng.below(hot) * (UNITS / hot) } else { rng.below(UNITS) };
             let op = if rng.below(5) < 3 { Op::Write } else { Op::Read };
-            Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0 }
+            Request { arrival_ns: 0, lba: lpn * 8, sectors: 8, op, stream: 0, fua: false }
         };
         let requests: Vec<Request> = (0..60_000).map(request).collect();
         let options = RunOptions { verify: true, timing: false, ..RunOptions::default() };
@@ -888,6 +900,7 @@ fn a_warm_cache_of_the_whole_table_reads_in_the_time_of_ideal() {
         sectors: (count * 8) as u32,
         op: Op::Read,
         stream: 0,
+        fua: false,
     };
     let mut requests: Vec<Request> = (0..pages).map(|lpn| read(lpn, 1)).collect();
     let warm = requests.len() as u64;

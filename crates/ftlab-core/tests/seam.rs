@@ -12,6 +12,7 @@ use crate::common::drives::{cases, drives, requests};
 use crate::common::nothing::Empty;
 use ftlab_core::access::{Access, Group, Part};
 use ftlab_core::cause::Cause;
+use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome, simulate, simulate_layered};
 use ftlab_core::error::FlashResult;
 use ftlab_core::flash::Flash;
@@ -202,24 +203,32 @@ impl Layering for Hold {
 }
 
 fn layered<B: Layering>(
-    value: serde_json::Value,
+    config: &DeviceConfig,
     layering: &B,
     requests: &[Request],
     timing: bool,
-) -> (RunOutcome, RunOutcome) {
-    let config = device(value);
+) -> RunOutcome {
+    let (source, options) = (fitting(config, requests), verified(timing));
+    simulate_layered(config, layering, &source, &options, &RunControl::default(), &mut ()).unwrap()
+}
+
+fn bare(config: &DeviceConfig, requests: &[Request], timing: bool) -> RunOutcome {
+    let (source, options) = (fitting(config, requests), verified(timing));
+    simulate(config, &source, &options, &RunControl::default(), &mut ()).unwrap()
+}
+
+fn verified(timing: bool) -> RunOptions {
+    RunOptions { verify: true, timing, ..RunOptions::default() }
+}
+
+fn fitting(config: &DeviceConfig, requests: &[Request]) -> VecSource {
     let sectors = config.logical_pages() * config.unit_bytes() / 512;
     let fits = |request: &Request| Request { sectors: request.sectors.min(sectors as u32), ..*request };
-    let source = VecSource::new(requests.iter().map(fits).collect());
-    let options = RunOptions { verify: true, timing, ..RunOptions::default() };
-    let control = RunControl::default();
-    let bare = simulate(&config, &source, &options, &control, &mut ()).unwrap();
-    let over = simulate_layered(&config, layering, &source, &options, &control, &mut ()).unwrap();
-    (bare, over)
+    VecSource::new(requests.iter().map(fits).collect())
 }
 
 proptest! {
-    #![proptest_config(cases(2000))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn a_layer_that_holds_data_returns_the_last_write(
@@ -228,7 +237,7 @@ proptest! {
         limit in 1..40_usize,
         timing in any::<bool>(),
     ) {
-        let (_, over) = layered(value, &Hold(limit), &requests, timing);
+        let over = layered(&device(value), &Hold(limit), &requests, timing);
         prop_assert_eq!(&over.error, &None::<RunError>);
         let verify = over.summary.verify.as_ref().unwrap();
         prop_assert!(verify.tables_agree && verify.mismatches == 0);
@@ -242,7 +251,8 @@ proptest! {
 
     #[test]
     fn a_layer_that_does_nothing_changes_no_byte(value in drives(), requests in requests(), timing in any::<bool>()) {
-        let (bare, over) = layered(value, &Empty, &requests, timing);
+        let config = device(value);
+        let (bare, over) = (bare(&config, &requests, timing), layered(&config, &Empty, &requests, timing));
         prop_assert_eq!(
             serde_json::to_string(&bare.summary).unwrap(),
             serde_json::to_string(&over.summary).unwrap()

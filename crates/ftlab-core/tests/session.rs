@@ -122,7 +122,7 @@ fn with_host(drive: &Value, host: &Value) -> DeviceConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(50))]
 
     #[test]
     fn a_session_is_a_run_that_is_fed_by_hand(
@@ -185,7 +185,7 @@ proptest! {
 }
 
 fn write(page: u64) -> Request {
-    Request { arrival_ns: 0, lba: page * 8, sectors: 8, op: Op::Write, stream: 0 }
+    Request { arrival_ns: 0, lba: page * 8, sectors: 8, op: Op::Write, stream: 0, fua: false }
 }
 
 fn at_us(us: u64) -> Time {

@@ -46,6 +46,7 @@ fn responses(config: &DeviceConfig, rows: &[(f64, u64, u32, bool)]) -> Vec<f64> 
         sectors,
         op: if read { Op::Read } else { Op::Write },
         stream: 0,
+        fua: false,
     });
     let source = VecSource::new(requests.collect());
     let mut log = Responses::default();

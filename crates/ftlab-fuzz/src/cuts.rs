@@ -34,7 +34,7 @@ pub fn check(config: &DeviceConfig, requests: &[Request], seed: u64) -> Result<u
         let examined = recording.examine(points, &control, &mut |examined| {
             made += 1;
             let cut = &examined.cut;
-            if bad.is_none() && (cut.failure.is_some() || (is_safe && cut.lost_sectors > 0)) {
+            if bad.is_none() && (cut.failure.is_some() || (is_safe && !cut.is_survived())) {
                 bad = Some(examined);
             }
         });

@@ -94,7 +94,7 @@ fn draw(dice: &mut Dice) -> Value {
     let low = dice.pick(&[1, 1, 1, 2, 3]);
     let mut value = json!({
         "geometry": {
-            "channels": 1 + dice.below(3), "ways": 1 + dice.below(3), "dies": 1 + dice.below(2), "planes": 1 + dice.below(4),
+            "channels": 1 + dice.below(3), "ways": dice.pick(&[1, 1, 2, 3]), "dies": 1 + dice.below(2), "planes": 1 + dice.below(4),
             "blocks_per_plane": 3 + dice.below(30), "pages_per_block": dice.pick(&[1, 2, 3, 4, 6, 8, 16, 64]),
             "page_bytes": unit * slots, "mapping_unit_bytes": unit,
         },
@@ -135,6 +135,10 @@ fn draw(dice: &mut Dice) -> Value {
         if is_taken && !dice.once_in(3) {
             object.insert(key.into(), dice.pick(&choices));
         }
+    }
+    if dice.once_in(3) {
+        value["power"] =
+            json!({ "atomic": dice.pick(&["unit", "request"]), "trim": dice.pick(&["volatile", "flush"]) });
     }
     value
 }

@@ -75,7 +75,7 @@ fn dies(dice: &mut Dice, seed: u64) -> Result<(), String> {
             arrival_ns += dice.below(3) * gap;
             let sectors = 1 + dice.below(most.min(units * 8));
             let lba = dice.below(units * 8 - sectors + 1);
-            Request { arrival_ns, lba, sectors: sectors as u32, op: Op::Read, stream: 0 }
+            Request { arrival_ns, lba, sectors: sectors as u32, op: Op::Read, stream: 0, fua: false }
         })
         .collect();
     let event_by_event = dice.once_in(2);
@@ -163,7 +163,8 @@ const FREE: u32 = 3;
 
 /// What collection does when these units are written one by one.
 fn collections(value: &Value, units: impl Iterator<Item = u64>, seed: u64) -> Result<GcCounts, String> {
-    let write = |unit| Request { arrival_ns: 0, lba: unit * 8, sectors: 8, op: Op::Write, stream: 0 };
+    let write =
+        |unit| Request { arrival_ns: 0, lba: unit * 8, sectors: 8, op: Op::Write, stream: 0, fua: false };
     let source = VecSource::new(units.map(write).collect());
     let options = RunOptions { seed, timing: false, ..RunOptions::default() };
     let outcome = simulate(&device(value)?, &source, &options, &RunControl::default(), &mut ())

@@ -5,7 +5,7 @@
 //! [`MOST_COMMANDS`], the cuts after as many again, and the campaign says how often that was.
 
 use ftlab_core::access::Access;
-use ftlab_core::config::DeviceConfig;
+use ftlab_core::config::{DeviceConfig, DurableTrims};
 use ftlab_core::error::{FlashResult, RunError};
 use ftlab_core::flash::Flash;
 use ftlab_core::flash::port::{CountingPort, FlashPort, PowerCutPort};
@@ -78,6 +78,8 @@ struct Host {
     /// Share of the space that most writes go to, as one in so many.
     hot: u64,
     trims: bool,
+    /// Whether a flush promises them.
+    flushes_trims: bool,
     /// Write in order.
     next: Option<u32>,
 }
@@ -145,7 +147,7 @@ impl Host {
         let room = (slots - lpn % slots).min(self.units - lpn);
         let units = if self.dice.once_in(2) { 1 } else { 1 + self.dice.below(u64::from(room)) as u32 };
         match self.dice.below(10) {
-            0 if self.trims => {
+            0 if self.trims && !(self.flushes_trims && self.dice.once_in(4)) => {
                 let start = (lpn * per_unit) as usize;
                 for sector in &mut self.sectors[start..start + (units * per_unit) as usize] {
                     *sector = Sector { trimmed: true, ..Sector::default() };
@@ -153,6 +155,16 @@ impl Host {
                 let after = flash.port.ready();
                 let access = Access::span(Lpn(lpn), units, 0, units * per_unit);
                 ended(top.trim(flash, &access, after).map(|_| ()))
+            }
+            0 if self.flushes_trims => {
+                let after = flash.port.ready();
+                let done = ended(top.flush(flash, after).map(|_| ()))?;
+                if matches!(done, Ended::Well) {
+                    for sector in self.sectors.iter_mut().filter(|sector| sector.trimmed) {
+                        *sector = Sector::default();
+                    }
+                }
+                Ok(done)
             }
             1 => {
                 let mut found = Vec::new();
@@ -200,6 +212,7 @@ impl FtlVisitor for Press<'_> {
             units,
             hot: dice.pick(&[1, 1, 2, 10, 100]),
             trims: dice.once_in(2),
+            flushes_trims: config.power.trim == DurableTrims::Flush,
             next: dice.once_in(4).then_some(0),
             dice,
         };

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn requests_that_a_finding_does_without_are_left_out() {
-        let request = |lba| Request { arrival_ns: 0, lba, sectors: 1, op: Op::Read, stream: 0 };
+        let request = |lba| Request { arrival_ns: 0, lba, sectors: 1, op: Op::Read, stream: 0, fua: false };
         let requests: Vec<Request> = (0..100).map(request).collect();
         let has = |requests: &[Request], lba| requests.iter().any(|request| request.lba == lba);
         let fails = |few: &[Request]| (has(few, 17) && has(few, 80)).then(|| few.len().to_string());

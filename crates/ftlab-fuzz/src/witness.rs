@@ -234,6 +234,21 @@ impl<'a> Witness<'a> {
             }
             return Ok(());
         }
+        let journal = self.geometry.data_blocks_per_plane();
+        if self.geometry.row_of(BlockId(block as u32)) >= journal {
+            hold!(cause == Cause::Metadata, "block {block} is for the journal");
+            match command {
+                Command::Program => {
+                    hold!(*least <= index && index < pages, "block {block} has pages up to {least}");
+                    (*least, *most) = (index + 1, index + 1);
+                }
+                Command::Erase => (*least, *most, *erases) = (0, 0, *erases + 1),
+                Command::Read | Command::Copyback => {
+                    hold!(false, "the journal is read after a power cut only");
+                }
+            }
+            return Ok(());
+        }
         hold!(cause != Cause::LsbBackup || command == Command::Read, "block {block} is not for backups");
         match command {
             Command::Read => {
@@ -293,7 +308,8 @@ impl<'a> Witness<'a> {
                 let data = used - times.command_ps;
                 let unit = (self.config.unit_bytes() / 512) as usize;
                 let (first, step) = match cause {
-                    Cause::Metadata => (1, usize::MAX),
+                    // One sector of a summary page, or a page of the journal.
+                    Cause::Metadata => (1, (times.sectors_ps.len() - 2).max(1)),
                     Cause::Host => (unit, unit),
                     // A block that nothing more goes into is filled up with pages that hold nothing.
                     _ => (0, unit),
@@ -396,8 +412,8 @@ impl<'a> Witness<'a> {
         let count = |command: Command, cause: Cause| self.counts[command as usize][cause as usize];
         let gc = summary.parts.get::<GcCounts>().ok_or("no collections are told")?;
         let erases: u64 = self.counts[Command::Erase as usize].iter().sum();
-        let erases =
-            erases - count(Command::Erase, Cause::WearLevel) - count(Command::Erase, Cause::LsbBackup);
+        let others = [Cause::WearLevel, Cause::LsbBackup, Cause::Metadata];
+        let erases = erases - others.map(|cause| count(Command::Erase, cause)).iter().sum::<u64>();
         hold!(erases == gc.collections, "{erases} victims were erased, and {} collected", gc.collections);
         if self.config.geometry.slots_per_page() > 1 || self.config.map_cache.kind.is_cache() {
             return Ok(());

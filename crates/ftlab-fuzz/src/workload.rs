@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use ftlab_core::config::{DeviceConfig, OutOfRange, UnsortedTimes};
+use ftlab_core::config::{Atomic, DeviceConfig, OutOfRange, UnsortedTimes};
+use ftlab_core::ftl::page::capacity::most_units_at_once;
 use ftlab_core::host::request::{Op, Request};
 
 use crate::drive::Dice;
@@ -55,6 +56,11 @@ impl Draw {
         let host = &config.host;
         let sequences = 1 + dice.below(4) as usize;
         let most = dice.pick(&[1, unit, unit, page, 4 * page, 16 * page]);
+        let most = match config.power.atomic {
+            Atomic::Unit => most,
+            // Both ends may be parts of units.
+            Atomic::Request => most.min((most_units_at_once(config) - 2) * unit).max(1),
+        };
         Self {
             sectors,
             unit,
@@ -105,7 +111,7 @@ impl Draw {
             _ => Op::Flush,
         };
         if op == Op::Flush {
-            return Request { arrival_ns, lba: 0, sectors: 0, op, stream: 0 };
+            return Request { arrival_ns, lba: 0, sectors: 0, op, stream: 0, fua: false };
         }
         let mut sectors = 1 + self.dice.below(self.most);
         if self.aligned {
@@ -131,14 +137,14 @@ impl Draw {
             lba = self.sectors - sectors;
         }
         let stream = self.dice.below(4) as u16;
-        Request { arrival_ns, lba, sectors: sectors as u32, op, stream }
+        Request { arrival_ns, lba, sectors: sectors as u32, op, stream, fua: false }
     }
 }
 
 /// The requests as a trace that `ftlab run --trace` reads.
 pub fn to_csv(requests: &[Request]) -> String {
     let mut text = String::from("arrival_ns,op,lba,sectors,stream\n");
-    for Request { arrival_ns, lba, sectors, op, stream } in requests {
+    for Request { arrival_ns, lba, sectors, op, stream, .. } in requests {
         let _ = writeln!(text, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
     }
     text
@@ -150,8 +156,8 @@ mod tests {
 
     #[test]
     fn a_trace_has_a_line_for_each_request() {
-        let write = Request { arrival_ns: 5, lba: 8, sectors: 2, op: Op::Write, stream: 3 };
-        let flush = Request { arrival_ns: 7, lba: 0, sectors: 0, op: Op::Flush, stream: 0 };
+        let write = Request { arrival_ns: 5, lba: 8, sectors: 2, op: Op::Write, stream: 3, fua: false };
+        let flush = Request { arrival_ns: 7, lba: 0, sectors: 0, op: Op::Flush, stream: 0, fua: false };
         let text = "arrival_ns,op,lba,sectors,stream\n5,write,8,2,3\n7,flush,0,0,0\n";
         assert_eq!(to_csv(&[write, flush]), text);
     }

@@ -193,6 +193,8 @@ impl CrashRecording {
         number("lost_sectors", |one| one.cut.lost_sectors)?;
         number("foreign_sectors", |one| one.cut.foreign_sectors)?;
         number("lost_pages", |one| one.cut.lost_units)?;
+        number("returned_sectors", |one| one.cut.returned_sectors)?;
+        number("torn_writes", |one| one.cut.torn_writes)?;
         number("untrimmed_sectors", |one| one.cut.untrimmed_sectors)?;
         number("untrimmed_older_sectors", |one| one.cut.untrimmed_older_sectors)?;
         number("mount_reads", |one| one.cut.mount.reads)?;
@@ -204,6 +206,8 @@ impl CrashRecording {
                 let kind = match loss.kind {
                     LossKind::Lost => "lost",
                     LossKind::Foreign => "foreign",
+                    LossKind::Returned => "returned",
+                    LossKind::Torn => "torn",
                 };
                 (row, kind, loss.sector, loss.sectors, loss.found, loss.promised, loss.request)
             })

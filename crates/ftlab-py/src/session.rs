@@ -20,13 +20,13 @@ use crate::source::Source;
 /// Requests up to which a table is sent at once, so fast that nobody could interrupt it.
 const FEW: usize = 4096;
 
-/// Id, operation, first sector, sectors, stream; arrival, hand-over to the drive and end in nanoseconds.
-type Row = (u64, u8, u64, u32, u16, f64, f64, f64);
+/// Id, operation, first sector, sectors, stream; arrival, hand-over to the drive and end in nanoseconds; FUA.
+type Row = (u64, u8, u64, u32, u16, f64, f64, f64, bool);
 
 fn row(record: &RequestRecord) -> Row {
-    let Request { lba, sectors, op, stream, .. } = record.request;
+    let Request { lba, sectors, op, stream, fua, .. } = record.request;
     let ns = Time::as_ns_f64;
-    (record.index, op as u8, lba, sectors, stream, ns(record.arrival), ns(record.start), ns(record.end))
+    (record.index, op as u8, lba, sectors, stream, ns(record.arrival), ns(record.start), ns(record.end), fua)
 }
 
 fn raised(error: &SessionError) -> PyErr {
@@ -71,11 +71,11 @@ impl Session {
     }
 }
 
-fn request(op: u8, lba: u64, sectors: u32, stream: u16) -> PyResult<Request> {
+fn request(op: u8, lba: u64, sectors: u32, stream: u16, fua: bool) -> PyResult<Request> {
     let Some(op) = Op::ALL.get(usize::from(op)).copied() else {
         return Err(errors::SessionError::new_err(format!("op = {op}: expected 0 to 3")));
     };
-    Ok(Request { arrival_ns: 0, lba, sectors, op, stream })
+    Ok(Request { arrival_ns: 0, lba, sectors, op, stream, fua: fua && op == Op::Write })
 }
 
 /// The completions by column: for each its NumPy type and its values as bytes.
@@ -95,6 +95,8 @@ fn columns<'py>(py: Python<'py>, records: &[RequestRecord]) -> PyResult<Bound<'p
     dict.set_item("lba", whole(&|record| record.request.lba))?;
     dict.set_item("sectors", whole(&|record| record.request.sectors.into()))?;
     dict.set_item("stream", whole(&|record| record.request.stream.into()))?;
+    let fua: Vec<u8> = records.iter().map(|record| record.request.fua.into()).collect();
+    dict.set_item("fua", ("?", PyBytes::new(py, &fua)))?;
     Ok(dict)
 }
 
@@ -124,9 +126,17 @@ impl Session {
     }
 
     /// Let a request arrive at `at_ns`, or at this moment with `None`. Returns its id.
-    #[pyo3(signature = (op, lba, sectors, stream, at_ns))]
-    fn submit(&self, op: u8, lba: u64, sectors: u32, stream: u16, at_ns: Option<u64>) -> PyResult<u64> {
-        let request = request(op, lba, sectors, stream)?;
+    #[pyo3(signature = (op, lba, sectors, stream, fua, at_ns))]
+    fn submit(
+        &self,
+        op: u8,
+        lba: u64,
+        sectors: u32,
+        stream: u16,
+        fua: bool,
+        at_ns: Option<u64>,
+    ) -> PyResult<u64> {
+        let request = request(op, lba, sectors, stream, fua)?;
         let mut session = self.lock()?;
         let id = match at_ns {
             Some(at) => session.submit(request, Time::from_ns(at)),

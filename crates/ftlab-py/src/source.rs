@@ -72,8 +72,9 @@ fn column<T: Element + Default + Clone>(
 #[pymethods]
 impl Source {
     /// Requests from columns of equal length: `arrival_ns` (u64), `op` (u8: 0 read, 1 write, 2 trim, 3 flush), `lba`
-    /// (u64), `sectors` (u32) and `stream` (u16).
+    /// (u64), `sectors` (u32), `stream` (u16) and `fua` (u8: 0 or 1). Only writes are FUA.
     #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn from_columns(
         py: Python<'_>,
         arrival_ns: &Bound<'_, PyAny>,
@@ -81,6 +82,7 @@ impl Source {
         lba: &Bound<'_, PyAny>,
         sectors: &Bound<'_, PyAny>,
         stream: &Bound<'_, PyAny>,
+        fua: &Bound<'_, PyAny>,
         name: String,
     ) -> PyResult<Self> {
         let arrival_ns: Vec<u64> = column(py, "arrival_ns", arrival_ns)?;
@@ -88,8 +90,10 @@ impl Source {
         let lba: Vec<u64> = column(py, "lba", lba)?;
         let sectors: Vec<u32> = column(py, "sectors", sectors)?;
         let stream: Vec<u16> = column(py, "stream", stream)?;
+        let fua: Vec<u8> = column(py, "fua", fua)?;
         let rows = arrival_ns.len();
-        if [op.len(), lba.len(), sectors.len(), stream.len()].iter().any(|length| *length != rows) {
+        if [op.len(), lba.len(), sectors.len(), stream.len(), fua.len()].iter().any(|length| *length != rows)
+        {
             return Err(errors::InputError::new_err("the columns of a table of requests differ in length"));
         }
         let mut requests = Vec::with_capacity(rows);
@@ -106,6 +110,7 @@ impl Source {
                 sectors: sectors[row],
                 op,
                 stream: stream[row],
+                fua: op == Op::Write && fua[row] != 0,
             });
         }
         Ok(Self { factory: Arc::new(VecSource::new(requests)), name })

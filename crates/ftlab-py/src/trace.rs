@@ -8,8 +8,8 @@ use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
-    FORMATS, InLine, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, VolumeLayout, create,
-    create_with_contents, open,
+    Extras, FORMATS, InLine, MergedTraces, OpenOptions, Split, TraceFile, TraceOutput, VolumeLayout,
+    create_with, open,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -95,8 +95,8 @@ fn in_line(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFac
     transformed(Arc::new(InLine(trace)), reading.map_or(&[], |reading| &reading.steps))
 }
 
-/// Write all requests of `reader`, or `limit` of them, with their contents where they are known. Returns how many, and what
-/// the format could not hold.
+/// Write all requests of `reader`, or `limit` of them, with their contents and FUA where they are known. Returns how many,
+/// and what the format could not hold.
 fn write_all(
     interruption: &Interruption<'_>,
     reader: &mut dyn RequestSource,
@@ -106,22 +106,21 @@ fn write_all(
     limit: usize,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<(usize, Vec<String>)> {
-    let made = |contents: bool| -> PyResult<TraceOutput> {
-        let make = if contents { create_with_contents } else { create };
-        let mut output = make(target, target_format).map_err(|error| errors::input(&error))?;
+    let made = |extras: Extras| -> PyResult<TraceOutput> {
+        let mut output = create_with(target, target_format, extras).map_err(|error| errors::input(&error))?;
         output.note_origin(origin);
         Ok(output)
     };
     let mut output = None;
-    let count = each_batch_with_contents(interruption, reader, progress, limit, |requests, contents| {
+    let count = each_batch_with_extras(interruption, reader, progress, limit, |requests, contents, fua| {
         if output.is_none() {
             // Only the requests show whether their contents are known.
-            output = Some(made(!contents.is_empty())?);
+            output = Some(made(Extras { contents: !contents.is_empty(), fua })?);
         }
         let written = output.as_mut().map_or(Ok(()), |output| output.write_with_contents(requests, contents));
         written.map_err(|error| errors::input(&error))
     })?;
-    let output = output.map_or_else(|| made(false), Ok)?;
+    let output = output.map_or_else(|| made(Extras::default()), Ok)?;
     let lost = output.finish().map_err(|error| errors::input(&error))?;
     Ok((count, lost))
 }
@@ -207,9 +206,9 @@ pub(crate) fn trace_files(py: Python<'_>, path: PathBuf, format: Option<String>)
     trace.files().map_err(|error| errors::input(&error))
 }
 
-type Row = (u64, &'static str, u64, u32, u16);
+type Row = (u64, &'static str, u64, u32, u16, bool);
 
-/// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors` and `stream`.
+/// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors`, `stream` and `fua`.
 #[pyfunction]
 #[pyo3(signature = (path, count, reading = None))]
 pub(crate) fn trace_head(
@@ -223,7 +222,7 @@ pub(crate) fn trace_head(
     let mut reader = interruption.watch(|| trace.open(0).map_err(|error| errors::input(&error)))?;
     let mut rows = Vec::new();
     each_batch(&interruption, reader.as_mut(), None, count, |requests| {
-        rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream)));
+        rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream, r.fua)));
         Ok(())
     })?;
     Ok(rows)
@@ -329,12 +328,17 @@ pub(crate) fn trace_split(
     let interruption = Interruption::new(py);
     loop {
         let mut reader = interruption.watch(|| trace.open(0).map_err(|error| errors::input(&error)))?;
-        each_batch_with_contents(
+        each_batch_with_extras(
             &interruption,
             reader.as_mut(),
             progress.as_ref(),
             usize::MAX,
-            |requests, contents| split.write(requests, contents).map_err(|error| errors::input(&error)),
+            |requests, contents, fua| {
+                if fua {
+                    split.keep_fua();
+                }
+                split.write(requests, contents).map_err(|error| errors::input(&error))
+            },
         )?;
         if !split.finish_pass().map_err(|error| errors::input(&error))? {
             let files = split.files().into_iter();
@@ -360,20 +364,21 @@ pub(crate) fn each_batch(
     })
 }
 
-/// The same, with the contents of the requests, or without any where they are not known.
-fn each_batch_with_contents(
+/// The same, with the contents of the requests, or without any where they are not known, and whether it is known which of
+/// them are FUA.
+fn each_batch_with_extras(
     interruption: &Interruption<'_>,
     source: &mut dyn RequestSource,
     progress: Option<&Py<PyAny>>,
     limit: usize,
-    mut take: impl FnMut(&[Request], &[u128]) -> PyResult<()> + Send,
+    mut take: impl FnMut(&[Request], &[u128], bool) -> PyResult<()> + Send,
 ) -> PyResult<usize> {
     let mut contents = Vec::new();
     each_batch_by(interruption, source, progress, limit, |source, batch, max| {
         contents.clear();
         let filled = source.fill_with_contents(batch, &mut contents, max);
         let filled = filled.map_err(|error| errors::input(&error))?;
-        take(batch, &contents)?;
+        take(batch, &contents, source.says_fua())?;
         Ok(filled)
     })
 }

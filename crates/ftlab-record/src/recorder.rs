@@ -247,7 +247,14 @@ impl Recorder {
         loop {
             let count = sectors.min(LARGEST);
             self.counts.requests[op as usize] += 1;
-            self.requests.push(Request { arrival_ns: self.now, lba, sectors: count as u32, op, stream: 0 });
+            self.requests.push(Request {
+                arrival_ns: self.now,
+                lba,
+                sectors: count as u32,
+                op,
+                stream: 0,
+                fua: false,
+            });
             lba += count;
             sectors -= count;
             if sectors == 0 {

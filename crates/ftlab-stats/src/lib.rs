@@ -127,6 +127,8 @@ pub struct TraceStats {
     pub trims: u64,
     /// Flushes.
     pub flushes: u64,
+    /// Writes that must be durable before they complete (FUA), where the trace says so.
+    pub fua_writes: u64,
     /// Reads / (reads + writes).
     pub read_fraction: Option<f64>,
     /// Bytes that reads ask for, in whole sectors.
@@ -216,6 +218,7 @@ pub struct TraceStats {
 pub struct StatsCollector {
     options: StatsOptions,
     requests: u64,
+    fua_writes: u64,
     names: PageNames,
     counter: PageCounter,
     reuse: Option<Reuse>,
@@ -277,6 +280,7 @@ impl StatsCollector {
         Self {
             options,
             requests: 0,
+            fua_writes: 0,
             names: PageNames::default(),
             counter: PageCounter::default(),
             reuse: most_pages.map(Reuse::new),
@@ -316,6 +320,7 @@ impl StatsCollector {
         self.intra.add(requests);
         self.add_pages(requests, written_bytes);
         self.requests += requests.len() as u64;
+        self.fua_writes += requests.iter().filter(|request| request.fua).count() as u64;
     }
 
     /// `written_bytes` were written before.
@@ -389,6 +394,7 @@ impl StatsCollector {
             writes,
             trims,
             flushes,
+            fua_writes: self.fua_writes,
             read_fraction: ratio(reads, reads + writes),
             read_bytes,
             write_bytes,
@@ -467,7 +473,14 @@ mod tests {
 
     #[test]
     fn a_small_trace_is_counted_by_hand() {
-        let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+        let request = |arrival_ns, op, lba, sectors, stream| Request {
+            arrival_ns,
+            lba,
+            sectors,
+            op,
+            stream,
+            fua: op == Op::Write && stream == 1,
+        };
         let mut source = VecSource::new(vec![
             request(100, Op::Write, 8, 8, 0),
             request(300, Op::Write, 16, 8, 0),
@@ -479,6 +492,7 @@ mod tests {
         ]);
         let stats = stats(&mut source).unwrap();
         assert_eq!((stats.requests, stats.reads, stats.writes, stats.trims, stats.flushes), (7, 1, 4, 1, 1));
+        assert_eq!(stats.fua_writes, 2);
         assert_eq!((stats.read_bytes, stats.write_bytes, stats.trim_bytes), (1024, 25 * 512, 40_960));
         assert_eq!((stats.lowest_byte, stats.highest_byte), (Some(4096), Some(880 * 512)));
         assert_eq!((stats.footprint_pages_4k, stats.footprint_written_pages_4k), (4, 4));

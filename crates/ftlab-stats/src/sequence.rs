@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn sequentiality_is_counted_after_any_request_and_by_operation() {
-        let request = |op, lba, stream| Request { arrival_ns: 0, lba, sectors: 8, op, stream };
+        let request = |op, lba, stream| Request { arrival_ns: 0, lba, sectors: 8, op, stream, fua: false };
         let mut sequence = Sequence::default();
         sequence.add(&[
             request(Op::Write, 0, 0),

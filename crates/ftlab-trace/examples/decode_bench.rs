@@ -23,11 +23,12 @@ fn request(index: u64) -> Request {
         sectors: (mixed % 16 + 1) as u32 * 8,
         op: if mixed.is_multiple_of(3) { Op::Read } else { Op::Write },
         stream: (mixed % 8) as u16,
+        fua: false,
     }
 }
 
 fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
-    let Request { arrival_ns: ns, lba, sectors, op, stream } = *request;
+    let Request { arrival_ns: ns, lba, sectors, op, stream, .. } = *request;
     let read = op == Op::Read;
     // Writing to a Vec cannot fail.
     let _ = match format {
@@ -184,7 +185,7 @@ fn binary_records(format: &str, count: u64) -> Option<Vec<u8>> {
     };
     out.extend(header.as_bytes());
     for index in 0..count {
-        let Request { arrival_ns: ns, lba, sectors, op, stream } = request(index);
+        let Request { arrival_ns: ns, lba, sectors, op, stream, .. } = request(index);
         let (read, bytes) = (op == Op::Read, sectors * 512);
         let little = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let halves = |value: u64| [value as u32, (value >> 32) as u32];

@@ -62,6 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             sectors: (mixed % 16 + 1) as u32 * 8,
             op: if mixed.is_multiple_of(3) { Op::Read } else { Op::Write },
             stream: 0,
+            fua: false,
         }
     };
     let ring: Ring =

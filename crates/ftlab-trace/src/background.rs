@@ -180,7 +180,7 @@ mod tests {
     use ftlab_core::host::request::{Op, VecSource};
 
     fn request(index: u64) -> Request {
-        Request { arrival_ns: index, lba: index * 8, sectors: 8, op: Op::Write, stream: 0 }
+        Request { arrival_ns: index, lba: index * 8, sectors: 8, op: Op::Write, stream: 0, fua: false }
     }
 
     struct Endless;

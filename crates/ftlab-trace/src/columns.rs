@@ -5,11 +5,12 @@ use ftlab_core::host::request::{Op, Request, SECTOR_BYTES};
 use crate::text::{Cursor, Extent, Fault, checked_sectors, sectors_of_bytes};
 
 /// The columns that are understood, for documentation and messages.
-pub(crate) const COLUMNS: &str = "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k[, stream][, content_hash]";
+pub(crate) const COLUMNS: &str = "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k[, stream][, fua][, content_hash]";
 /// Their units, likewise.
 pub(crate) const UNITS: &str = "one arrival column (also called timestamp_ns, ... or time_ns, ...), a number, kept as it is; \
      op = read, write, trim or flush, or their first letters; lba and sectors of 512 bytes, or offset_bytes and bytes, \
-     rounded out to sectors, or sizes in pages_4k of 4,096 bytes; stream from 0 to 65535, 0 when absent; content_hash in 32 \
+     rounded out to sectors, or sizes in pages_4k of 4,096 bytes; stream from 0 to 65535, 0 when absent; fua = 1 for a write that must \
+     be durable before it completes (force unit access), else 0, 0 when absent; content_hash in 32 \
      hexadecimal digits, kept by conversions; sizes above 0, but 0 for a flush, whose address does \
      not count; other columns are ignored";
 
@@ -35,6 +36,8 @@ pub(crate) enum Column {
     Pages4k,
     /// The stream.
     Stream,
+    /// Whether a write is FUA.
+    Fua,
     /// A hash of what is read or written.
     ContentHash,
     /// Something else.
@@ -52,6 +55,7 @@ impl Column {
             ("bytes", _) => Column::Bytes,
             ("pages_4k", _) => Column::Pages4k,
             ("stream", _) => Column::Stream,
+            ("fua", _) => Column::Fua,
             ("content_hash", _) => Column::ContentHash,
             (_, Some("ns")) => Column::Arrival { scale: 0 },
             (_, Some("us")) => Column::Arrival { scale: 3 },
@@ -69,6 +73,7 @@ impl Column {
             Column::Lba | Column::OffsetBytes => "an address (lba or offset_bytes)",
             Column::Sectors | Column::Bytes | Column::Pages4k => "a size (sectors, bytes or pages_4k)",
             Column::Stream => "stream",
+            Column::Fua => "fua",
             Column::ContentHash => "content_hash",
             Column::Ignored => "",
         }
@@ -90,7 +95,7 @@ pub(crate) fn columns_of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec
 /// What is missing or given twice, to go on after "expected".
 pub(crate) fn complete(columns: &[Column]) -> Result<(), String> {
     let required = [Column::Arrival { scale: 0 }, Column::Op, Column::Lba, Column::Sectors];
-    for wanted in required.into_iter().chain([Column::Stream, Column::ContentHash]) {
+    for wanted in required.into_iter().chain([Column::Stream, Column::Fua, Column::ContentHash]) {
         let role = wanted.role();
         match columns.iter().filter(|column| column.role() == role).count() {
             0 if !required.contains(&wanted) => {}
@@ -111,6 +116,7 @@ pub(crate) struct Fields {
     pub(crate) size: u64,
     pub(crate) units: Units,
     pub(crate) stream: u16,
+    pub(crate) fua: bool,
 }
 
 /// The units of address and size, in bytes.
@@ -134,10 +140,15 @@ impl Units {
 }
 
 impl Fields {
+    /// What is known of a record before its columns are read.
+    pub(crate) const fn of(units: Units) -> Self {
+        Self { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units, stream: 0, fua: false }
+    }
+
     /// The request, if it makes sense.
     #[inline(always)]
     pub(crate) fn request(self, extent: Extent) -> Result<Request, Fault> {
-        let Fields { arrival_ns, op, address, size, units, stream } = self;
+        let Fields { arrival_ns, op, address, size, units, stream, fua } = self;
         let (lba, sectors) = if op == Op::Flush {
             if size != 0 {
                 return Err(Cursor::value(extent.size_at, "the size 0: a flush has no address"));
@@ -153,7 +164,20 @@ impl Fields {
                 sectors_of_bytes(offset, bytes, extent)?
             }
         };
-        Ok(Request { arrival_ns, lba, sectors, op, stream })
+        Ok(Request { arrival_ns, lba, sectors, op, stream, fua: fua && op == Op::Write })
+    }
+}
+
+/// What [`flag`] expects.
+pub(crate) const FLAG: &str = "0 or 1 in column fua";
+
+/// A flag: 0 or 1.
+#[inline(always)]
+pub(crate) fn flag(text: &[u8]) -> Option<bool> {
+    match text {
+        b"0" => Some(false),
+        b"1" => Some(true),
+        _ => None,
     }
 }
 

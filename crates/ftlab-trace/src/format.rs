@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use ftlab_core::host::request::{RequestSource, SourceError};
 
 use crate::input::{Input, Sink};
-use crate::writer::TraceWriter;
+use crate::writer::{Extras, TraceWriter};
 
-type MakeWriter = fn(Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String>;
+type MakeWriter = fn(Box<dyn Sink>, Extras) -> Result<Box<dyn TraceWriter>, String>;
 
 /// A format of traces.
 pub struct Format {
@@ -35,10 +35,8 @@ pub struct Format {
     pub(crate) read: fn(Input) -> Result<Box<dyn RequestSource>, SourceError>,
     /// The files that are read with a file as one trace; absent where that is the file alone.
     pub(crate) files_beside: Option<FilesBeside>,
-    /// Absent for formats that are only read.
+    /// Makes a writer that keeps the extras that it is asked for and has a place for; absent for formats that are only read.
     pub(crate) write: Option<MakeWriter>,
-    /// The same, with a hash of the content of each request; absent for formats that have no place for it.
-    pub(crate) write_contents: Option<MakeWriter>,
 }
 
 type FilesBeside = fn(&Path) -> io::Result<Vec<PathBuf>>;

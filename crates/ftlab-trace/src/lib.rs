@@ -34,4 +34,5 @@ pub use merge::{Merge, MergedTraces, Split};
 pub use open::{InLine, OpenOptions, TraceFile, open};
 pub use shared::{SharedTrace, TraceCache};
 pub use volumes::VolumeLayout;
-pub use write::{TraceOutput, create, create_with_contents};
+pub use write::{TraceOutput, create, create_with};
+pub use writer::Extras;

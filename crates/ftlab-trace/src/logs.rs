@@ -30,7 +30,8 @@ fn unwritten(error: &io::Error) -> String {
     format!("cannot be written: {error}")
 }
 
-/// A row per completed request, as Parquet: `index, arrival_ns, start_ns, end_ns, latency_ns, op, lba, sectors, stream`.
+/// A row per completed request, as Parquet: `index, arrival_ns, start_ns, end_ns, latency_ns, op, lba, sectors, stream,
+/// fua`.
 ///
 /// Times are nanoseconds of simulated time; latency is from start (hand-over to the drive) to end. Rows are in order of
 /// completion. The table can be read back as a trace.
@@ -57,6 +58,7 @@ impl RequestLog {
             ("lba", ColumnType::U64),
             ("sectors", ColumnType::U32),
             ("stream", ColumnType::U16),
+            ("fua", ColumnType::Flag),
         ];
         let table = TableWriter::new(file, &columns).map_err(|error| failed(&path, error))?;
         Ok(Self { path, table, error: None })
@@ -95,6 +97,7 @@ impl Observer for RequestLog {
             Cell::Number(record.request.lba),
             Cell::Number(record.request.sectors.into()),
             Cell::Number(record.request.stream.into()),
+            Cell::Flag(record.request.fua),
         ]);
         self.error = pushed.err();
     }
@@ -382,6 +385,7 @@ mod tests {
             sectors: u32::MAX - 7,
             op: Op::ALL[(index % 3) as usize],
             stream: 65_535,
+            fua: false,
         };
         let count = 300_000;
         for index in 0..count {
@@ -441,7 +445,7 @@ mod tests {
             }
             assert!(log.finish().unwrap_err().expected.contains("cannot be written"));
             let mut log = RequestLog::create(full).unwrap();
-            let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Read, stream: 0 };
+            let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Read, stream: 0, fua: false };
             let (arrival, start, end) = (Time(0), Time(0), Time(1));
             log.on_request(&RequestRecord { index: 0, request, arrival, start, end });
             assert!(log.finish().unwrap_err().expected.contains("cannot be written"));

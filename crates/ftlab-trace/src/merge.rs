@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::input::Epoch;
 use crate::open::TraceFile;
 use crate::transform::{Step, transformed};
-use crate::write::{TraceOutput, create, create_with_contents};
+use crate::write::{TraceOutput, create_with};
+use crate::writer::Extras;
 
 /// Several traces as one, in the order of arrival; equal arrivals in the order of the files. Traces whose formats
 /// count times from their first request are counted from the earliest of those of the same format.
@@ -238,6 +239,10 @@ impl RequestSource for Merge {
     fn skipped_records(&self) -> u64 {
         self.inputs.iter().map(|input| input.source.skipped_records()).sum()
     }
+
+    fn says_fua(&self) -> bool {
+        self.inputs.iter().any(|input| input.source.says_fua())
+    }
 }
 
 /// Files that are written at a time; volumes beyond that wait for another pass over the trace.
@@ -272,6 +277,7 @@ pub struct Split {
     waiting: BTreeSet<u16>,
     lost: Vec<String>,
     overwrites: bool,
+    keeps_fua: bool,
 }
 
 impl Split {
@@ -295,12 +301,18 @@ impl Split {
             waiting: BTreeSet::new(),
             lost: Vec::new(),
             overwrites: false,
+            keeps_fua: false,
         })
     }
 
     /// Write over files that are there. Otherwise one of them is an error.
     pub fn overwrite(&mut self) {
         self.overwrites = true;
+    }
+
+    /// Keep which writes are FUA, in formats that have a place for it. To be said before the first request.
+    pub fn keep_fua(&mut self) {
+        self.keeps_fua = true;
     }
 
     /// What the format could not hold of the files that are written, in sentences.
@@ -332,8 +344,8 @@ impl Split {
                         ..SourceError::default()
                     });
                 }
-                let make = if contents.is_empty() { create } else { create_with_contents };
-                let output = make(&path, &self.format)?;
+                let extras = Extras { contents: !contents.is_empty(), fua: self.keeps_fua };
+                let output = create_with(&path, &self.format, extras)?;
                 let (batch, contents) = (Vec::new(), Vec::new());
                 self.parts.insert(volume, SplitOutput { path, output, batch, contents, requests: 0 });
             }

@@ -28,6 +28,8 @@ pub(crate) enum ColumnType {
     U16,
     /// Floating point.
     F64,
+    /// True or false.
+    Flag,
     /// One of a few names.
     Name,
     /// 128 bits as 32 hexadecimal digits.
@@ -38,6 +40,7 @@ enum Values {
     Int64(Vec<i64>),
     Int32(Vec<i32>),
     Double(Vec<f64>),
+    Bool(Vec<bool>),
     Bytes(Vec<ByteArray>),
 }
 
@@ -48,6 +51,8 @@ pub(crate) enum Cell {
     Number(u64),
     /// For [`ColumnType::F64`].
     Float(f64),
+    /// For [`ColumnType::Flag`].
+    Flag(bool),
     /// For [`ColumnType::Name`].
     Name(&'static str),
     /// For [`ColumnType::Hash`].
@@ -72,6 +77,7 @@ impl<W: Write + Send> TableWriter<W> {
             ColumnType::U32 => format!("required int32 {name} (integer(32,false));"),
             ColumnType::U16 => format!("required int32 {name} (integer(16,false));"),
             ColumnType::F64 => format!("required double {name};"),
+            ColumnType::Flag => format!("required boolean {name};"),
             ColumnType::Name | ColumnType::Hash => format!("required binary {name} (string);"),
         });
         let schema = format!("message schema {{ {} }}", fields.collect::<String>());
@@ -94,6 +100,7 @@ impl<W: Write + Send> TableWriter<W> {
             ColumnType::U64 => Values::Int64(Vec::with_capacity(ROWS_PER_GROUP)),
             ColumnType::U32 | ColumnType::U16 => Values::Int32(Vec::with_capacity(ROWS_PER_GROUP)),
             ColumnType::F64 => Values::Double(Vec::with_capacity(ROWS_PER_GROUP)),
+            ColumnType::Flag => Values::Bool(Vec::with_capacity(ROWS_PER_GROUP)),
             ColumnType::Name | ColumnType::Hash => Values::Bytes(Vec::with_capacity(ROWS_PER_GROUP)),
         });
         Ok(Self { writer: writer.map_err(|error| unwritable(&error))?, columns: values.collect(), rows: 0 })
@@ -112,6 +119,7 @@ impl<W: Write + Send> TableWriter<W> {
                 (Values::Int64(values), Cell::Number(value)) => values.push(value.cast_signed()),
                 (Values::Int32(values), Cell::Number(value)) => values.push((value as u32).cast_signed()),
                 (Values::Double(values), Cell::Float(value)) => values.push(value),
+                (Values::Bool(values), Cell::Flag(value)) => values.push(value),
                 (Values::Bytes(values), Cell::Name(value)) => {
                     values.push(Bytes::from_static(value.as_bytes()).into());
                 }
@@ -148,6 +156,10 @@ impl<W: Write + Send> TableWriter<W> {
                     values.clear();
                 }
                 (ColumnWriter::DoubleColumnWriter(writer), Values::Double(values)) => {
+                    writer.write_batch(values, None, None)?;
+                    values.clear();
+                }
+                (ColumnWriter::BoolColumnWriter(writer), Values::Bool(values)) => {
                     writer.write_batch(values, None, None)?;
                     values.clear();
                 }

@@ -467,6 +467,16 @@ pub(crate) trait LineParser: Send {
         None
     }
 
+    /// The request that comes at once behind the one that the last line gave, where lines can say two; it is given once.
+    fn behind(&mut self) -> Option<Request> {
+        None
+    }
+
+    /// Whether lines say which writes are FUA; known from the first request on.
+    fn says_fua(&self) -> bool {
+        false
+    }
+
     /// The streams so far by number, with what the lines call them; empty where lines have the numbers themselves.
     fn stream_names(&self) -> Vec<(u16, String)> {
         Vec::new()
@@ -570,6 +580,8 @@ pub(crate) struct TextReader<P> {
     filled: usize,
     /// How the input ended, once it has.
     ended: Option<io::Result<()>>,
+    /// The second request of a line, for which there was no room.
+    behind: Option<Request>,
     line: u64,
     requests: u64,
     bad: BadRecords,
@@ -588,6 +600,7 @@ impl<P: LineParser> TextReader<P> {
             lines_end: 0,
             filled: 0,
             ended: None,
+            behind: None,
             line: 0,
             requests: 0,
             failure: Failure::default(),
@@ -645,6 +658,9 @@ impl<P: LineParser> TextReader<P> {
         max: usize,
     ) -> Result<(), SourceError> {
         let end = out.len() + max;
+        if max > 0 {
+            out.extend(self.behind.take());
+        }
         while out.len() < end {
             if self.next == self.lines_end && !self.refill()? {
                 if self.requests == 0 {
@@ -667,6 +683,13 @@ impl<P: LineParser> TextReader<P> {
                         self.requests += 1;
                         if let Some(contents) = &mut contents {
                             contents.extend(self.parser.content());
+                        }
+                        if let Some(request) = self.parser.behind() {
+                            if out.len() < end {
+                                out.push(request);
+                            } else {
+                                self.behind = Some(request);
+                            }
                         }
                     }
                     Ok(None) => {}
@@ -748,6 +771,10 @@ impl<P: LineParser> RequestSource for TextReader<P> {
 
     fn skipped_records(&self) -> u64 {
         self.bad.skipped()
+    }
+
+    fn says_fua(&self) -> bool {
+        self.parser.says_fua()
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {

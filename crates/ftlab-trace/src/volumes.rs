@@ -136,6 +136,10 @@ impl RequestSource for Selected {
     fn skipped_records(&self) -> u64 {
         self.source.skipped_records()
     }
+
+    fn says_fua(&self) -> bool {
+        self.source.says_fua()
+    }
 }
 
 /// Where the region of each volume begins, in sectors, and how many sectors it has.
@@ -298,5 +302,9 @@ impl RequestSource for Concat {
 
     fn skipped_records(&self) -> u64 {
         self.source.skipped_records()
+    }
+
+    fn says_fua(&self) -> bool {
+        self.source.says_fua()
     }
 }

@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::formats::{FORMATS, names};
 use crate::input::{self, Compression};
 use crate::text::MAX_SECTORS;
-use crate::writer::TraceWriter;
+use crate::writer::{Extras, TraceWriter};
 
 /// A trace being written. It appears under its name when it is finished, and never in part; so a trace may also be
 /// converted onto itself.
@@ -19,9 +19,11 @@ pub struct TraceOutput {
     /// Where it is until it is finished, and where it goes then; absent for what is written directly.
     partial: Option<(PathBuf, PathBuf)>,
     format: &'static str,
-    keeps_contents: bool,
-    /// Requests whose contents are known and not kept.
+    keeps: Extras,
+    /// Contents are known and not kept.
     contents_lost: bool,
+    /// Writes that are FUA, which is not kept.
+    fua_lost: u64,
     /// Requests that were given.
     given: u64,
     writer: Option<Box<dyn TraceWriter>>,
@@ -36,16 +38,7 @@ fn failed(path: &Path, expected: impl Into<String>) -> SourceError {
 /// # Errors
 /// When the format does not exist, cannot be written, or the file cannot be created.
 pub fn create(path: &Path, format: &str) -> Result<TraceOutput, SourceError> {
-    create_with(path, format, false)
-}
-
-/// As [`create`], for requests whose contents are known: `csv` and `parquet` keep a hash of them in a column, other formats
-/// leave it out. All requests then go to [`TraceOutput::write_with_contents`].
-///
-/// # Errors
-/// As for [`create`].
-pub fn create_with_contents(path: &Path, format: &str) -> Result<TraceOutput, SourceError> {
-    create_with(path, format, true)
+    create_with(path, format, Extras::default())
 }
 
 /// The file that a path means once links are followed. Nothing if it is to be written directly: a device, a pipe, or what
@@ -87,11 +80,14 @@ fn open(path: &Path) -> io::Result<(File, Option<(PathBuf, PathBuf)>)> {
     }
 }
 
-fn create_with(path: &Path, format: &str, contents: bool) -> Result<TraceOutput, SourceError> {
+/// As [`create`], for requests with `extras`: `csv` and `parquet` have a column for each, other formats leave out what they
+/// have no place for. Requests with contents all go to [`TraceOutput::write_with_contents`].
+///
+/// # Errors
+/// As for [`create`].
+pub fn create_with(path: &Path, format: &str, extras: Extras) -> Result<TraceOutput, SourceError> {
     let format = Format::named(format).map_err(|error| failed(path, error))?;
-    let keeps_contents = contents && format.write_contents.is_some();
-    let make_writer = if keeps_contents { format.write_contents } else { format.write };
-    let Some(make_writer) = make_writer else {
+    let Some(make_writer) = format.write else {
         let writable: Vec<&Format> = FORMATS.iter().copied().filter(|format| format.is_writable()).collect();
         let expected = format!("{} is read only; traces are written as {}", format.name, names(&writable));
         return Err(failed(path, expected));
@@ -108,12 +104,16 @@ fn create_with(path: &Path, format: &str, contents: bool) -> Result<TraceOutput,
         path: path.to_owned(),
         partial,
         format: format.name,
-        keeps_contents,
-        contents_lost: contents && !keeps_contents,
+        keeps: Extras::default(),
+        contents_lost: false,
+        fua_lost: 0,
         given: 0,
         writer: None,
     };
-    output.writer = Some(make_writer(sink).map_err(|error| failed(path, error))?);
+    let writer = make_writer(sink, extras).map_err(|error| failed(path, error))?;
+    output.keeps = writer.keeps();
+    output.contents_lost = extras.contents && !output.keeps.contents;
+    output.writer = Some(writer);
     Ok(output)
 }
 
@@ -135,8 +135,8 @@ impl TraceOutput {
         requests: &[Request],
         contents: &[u128],
     ) -> Result<(), SourceError> {
-        let contents = if self.keeps_contents { contents } else { &[] };
-        if self.keeps_contents && contents.len() != requests.len() {
+        let contents = if self.keeps.contents { contents } else { &[] };
+        if self.keeps.contents && contents.len() != requests.len() {
             return Err(failed(&self.path, "a content for each request, or for none"));
         }
         // What no reader would take is not written.
@@ -151,6 +151,9 @@ impl TraceOutput {
             return Err(failed(&self.path, expected));
         }
         self.given += requests.len() as u64;
+        if !self.keeps.fua {
+            self.fua_lost += requests.iter().filter(|request| request.fua).count() as u64;
+        }
         let written = self.writer.as_mut().map_or(Ok(()), |writer| writer.write(requests, contents));
         written.map_err(|error| failed(&self.path, error))
     }
@@ -177,6 +180,11 @@ impl TraceOutput {
         let mut lost = self.writer.as_ref().map_or_else(Vec::new, |writer| writer.lost());
         if self.contents_lost {
             lost.push(format!("the hashes of contents are left out: {} has no place for them", self.format));
+        }
+        if self.fua_lost > 0 {
+            let writes =
+                if self.fua_lost == 1 { "1 write".into() } else { format!("{} writes", self.fua_lost) };
+            lost.push(format!("FUA is left out of {writes}: {} has no place for it", self.format));
         }
         let finished = self.writer.take().map_or(Ok(()), TraceWriter::finish);
         finished.map_err(|error| failed(&self.path, error))?;

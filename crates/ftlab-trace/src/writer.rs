@@ -4,11 +4,25 @@ use ftlab_core::host::request::{Op, Request};
 
 use crate::input::Sink;
 
+/// What requests may have beyond what every format can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// A hash of what is read or written.
+    pub contents: bool,
+    /// Which writes are [`fua`](Request::fua).
+    pub fua: bool,
+}
+
 /// Writes a trace, as far as its format can express it. Errors are sentences without the name of the file.
 pub(crate) trait TraceWriter: Send {
-    /// Write more requests, in order. `contents` has a hash for each of them if the writer was made to keep them, and is
-    /// empty otherwise.
+    /// Write more requests, in order. `contents` has a hash for each of them if the writer keeps them, and is empty
+    /// otherwise.
     fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String>;
+
+    /// What is kept of the extras.
+    fn keeps(&self) -> Extras {
+        Extras::default()
+    }
 
     /// Say where the requests come from, in formats that have room for it.
     fn note_origin(&mut self, origin: &str) {
@@ -36,6 +50,7 @@ pub(crate) struct LineWriter<F> {
     block: Vec<u8>,
     written: u64,
     line: F,
+    keeps: Extras,
     leaves_out: bool,
     /// Requests that were left out, by operation, and what can be expressed.
     left_out: [u64; 4],
@@ -48,7 +63,13 @@ impl<F: FnMut(&mut Vec<u8>, &Request, Option<u128>) -> Result<(), Unwritable>> L
     /// `header` comes first, as it is.
     pub(crate) fn new(sink: Box<dyn Sink>, header: &str, line: F) -> Self {
         let block = header.into();
-        Self { sink, block, written: 0, line, leaves_out: false, left_out: [0; 4], expected: "" }
+        let keeps = Extras::default();
+        Self { sink, block, written: 0, line, keeps, leaves_out: false, left_out: [0; 4], expected: "" }
+    }
+
+    /// The same, where lines have the extras `keeps`.
+    pub(crate) fn keeping(self, keeps: Extras) -> Self {
+        Self { keeps, ..self }
     }
 
     fn flush(&mut self) -> Result<(), String> {
@@ -78,6 +99,10 @@ impl<F: FnMut(&mut Vec<u8>, &Request, Option<u128>) -> Result<(), Unwritable> + 
             }
         }
         Ok(())
+    }
+
+    fn keeps(&self) -> Extras {
+        self.keeps
     }
 
     fn leave_out(&mut self) {

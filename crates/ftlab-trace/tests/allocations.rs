@@ -72,7 +72,7 @@ fn peak_of(work: impl FnOnce()) -> u64 {
 fn columnar_files_stream_through_bounded_memory(folder: &std::path::Path) {
     const GROUP: u64 = 1 << 17;
     const FOOTER: u64 = 8 << 10;
-    let short_count = if std::env::var_os("FTLAB_LONG").is_some() { 1_u64 << 20 } else { 1 << 18 };
+    let short_count = if std::env::var_os("FTLAB_LONG").is_some() { 1_u64 << 20 } else { 1 << 17 };
     let mut peaks = Vec::new();
     for count in [short_count, 4 * short_count] {
         let path = folder.join("long.parquet");
@@ -90,6 +90,7 @@ fn columnar_files_stream_through_bounded_memory(folder: &std::path::Path) {
                         sectors: 8,
                         op,
                         stream: 0,
+                        fua: false,
                     }
                 }));
                 output.write(&batch).unwrap();

@@ -27,7 +27,7 @@ fn read_skipping(format: &str, records: &[Vec<u8>], skip: u64) -> Result<(Vec<Re
 }
 
 fn request(arrival_ns: u64, op: Op, lba: u64, sectors: u32, stream: u16) -> Request {
-    Request { arrival_ns, lba, sectors, op, stream }
+    Request { arrival_ns, lba, sectors, op, stream, fua: false }
 }
 
 #[test]

@@ -8,10 +8,12 @@ use crate::samples::{self, Change, damage, some_requests};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
-    Compression, FORMATS, Format, InLine, Input, MergedTraces, OpenOptions, Split, TraceFile, VolumeLayout,
-    create, create_with_contents, open,
+    Compression, Extras, FORMATS, Format, InLine, Input, MergedTraces, OpenOptions, Split, TraceFile,
+    VolumeLayout, create, create_with, open,
 };
 use proptest::prelude::*;
+
+const CONTENTS: Extras = Extras { contents: true, fua: false };
 
 fn drain(source: &mut dyn RequestSource) -> Result<Vec<Request>, SourceError> {
     let mut requests = Vec::new();
@@ -42,7 +44,7 @@ fn what_is_shown_of_a_binary_format_is_its_sample() {
     for format in FORMATS.iter().filter(|format| format.example.is_empty()) {
         let requests = read_as(format, &samples::of(format)).unwrap();
         let rows = requests[..5].iter().map(|request| {
-            let Request { arrival_ns, lba, sectors, op, stream } = request;
+            let Request { arrival_ns, lba, sectors, op, stream, .. } = request;
             format!("{arrival_ns} {} {lba} {sectors} {stream}", op.name())
         });
         let shown = format.shown().lines().skip(3);
@@ -62,7 +64,8 @@ fn the_reference_names_every_format() {
 
 #[test]
 fn fields_and_units_are_those_of_the_format() {
-    let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+    let request =
+        |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream, fua: false };
     assert_eq!(
         read_text("spc", "0,4096,8192,w,0.000000\r\n# note\n\n 3 , 77, 1000 ,R,0.0123456789,extra,1\n")
             .unwrap(),
@@ -98,7 +101,8 @@ fn read_with(format: &str, text: &str) -> Result<Vec<Request>, SourceError> {
 
 #[test]
 fn clocks_of_the_calendar_begin_with_the_earliest_of_the_first_requests() {
-    let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+    let request =
+        |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream, fua: false };
     assert_eq!(
         read_text(
             "systor17",
@@ -164,7 +168,8 @@ fn clocks_of_the_calendar_begin_with_the_earliest_of_the_first_requests() {
 
 #[test]
 fn recordings_of_linux_are_read_as_their_tools_mean_them() {
-    let request = |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream };
+    let request =
+        |arrival_ns, op, lba, sectors, stream| Request { arrival_ns, lba, sectors, op, stream, fua: false };
     let text = "\
   8,16   1        1     0.000001000  3646  Q FWFSM 8 + 16 [a b]
   8,16   1        2     0.000002000  3646  D  WS 8 + 16 [java]
@@ -198,7 +203,11 @@ Skips: 0 forward (0 -   0.0%)
             request(7000, Op::Flush, 0, 0, 1)
         ]
     );
-    assert_eq!(read_with("blkparse:Q", text).unwrap(), [request(1000, Op::Write, 8, 16, 0)]);
+    let durable = |request: Request| Request { fua: true, ..request };
+    assert_eq!(
+        read_with("blkparse:Q", text).unwrap(),
+        [request(1000, Op::Flush, 0, 0, 0), durable(request(1000, Op::Write, 8, 16, 0))]
+    );
     let error = read_with("blkparse:C", text).unwrap_err();
     assert!(error.expected.contains("no request with action C; there are D, Q"), "{error}");
     assert_eq!(
@@ -250,7 +259,7 @@ Skips: 0 forward (0 -   0.0%)
         )
         .unwrap(),
         [
-            request(5, Op::Write, 8, 16, 0),
+            durable(request(5, Op::Write, 8, 16, 0)),
             request(7, Op::Read, 64, 8, 1),
             request(9, Op::Flush, 0, 0, 0),
             request(11, Op::Flush, 0, 0, 0),
@@ -365,7 +374,7 @@ fn contents_are_kept_where_the_input_has_them() {
     assert!(with_contents("disksim", "1.5 0 8 8 0\n").1.is_empty());
     assert_eq!(
         read_text("csv", "\"arrival_ns\",\"op\",\"lba\",\"sectors\"\n1,\"w\",2,3\n").unwrap(),
-        [Request { arrival_ns: 1, lba: 2, sectors: 3, op: Op::Write, stream: 0 }]
+        [Request { arrival_ns: 1, lba: 2, sectors: 3, op: Op::Write, stream: 0, fua: false }]
     );
     assert!(with_contents("csv", "arrival_ns,op,lba,sectors\n1,r,2,3\n").1.is_empty());
     let columns = "columns:arrival_ns;op;lba;sectors;content_hash;-";
@@ -373,7 +382,7 @@ fn contents_are_kept_where_the_input_has_them() {
     let folder = folder();
     for format in ["csv", "parquet"] {
         let path = folder.path().join(format);
-        let mut output = create_with_contents(&path, format).unwrap();
+        let mut output = create_with(&path, format, CONTENTS).unwrap();
         output.write_with_contents(&requests[..2], &contents[..2]).unwrap();
         assert!(output.write(&requests).unwrap_err().expected.contains("a content for each request"));
         output.write_with_contents(&requests[2..], &contents[2..]).unwrap();
@@ -404,7 +413,7 @@ fn contents_are_kept_where_the_input_has_them() {
     assert_eq!(selected(&[], VolumeLayout::Concat { volume_bytes: None }), all);
     // A format that has no place for contents leaves them out.
     let path = folder.path().join("blkparse");
-    let mut output = create_with_contents(&path, "blkparse").unwrap();
+    let mut output = create_with(&path, "blkparse", CONTENTS).unwrap();
     output.write_with_contents(&requests, &contents).unwrap();
     output.finish().unwrap();
     assert!(with_contents("blkparse", &std::fs::read_to_string(path).unwrap()).1.is_empty());
@@ -638,7 +647,7 @@ fn lines_cross_blocks_of_any_size() {
 
 #[test]
 fn what_is_written_is_read_back_through_every_compression() {
-    let requests = some_requests(40_000);
+    let requests = some_requests(if std::env::var_os("FTLAB_LONG").is_some() { 40_000 } else { 15_000 });
     let folder = folder();
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let expected = as_read_back(format, requests.clone());
@@ -666,7 +675,8 @@ fn what_is_written_is_read_back_through_every_compression() {
 /// What no reader would take is refused, and the request is named.
 #[test]
 fn addresses_beyond_the_last_are_not_written() {
-    let last = Request { arrival_ns: 0, lba: (1 << 54) - 8, sectors: 8, op: Op::Write, stream: 0 };
+    let last =
+        Request { arrival_ns: 0, lba: (1 << 54) - 8, sectors: 8, op: Op::Write, stream: 0, fua: false };
     let folder = folder();
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format!("last.{}", format.name));
@@ -693,8 +703,8 @@ fn addresses_beyond_the_last_are_not_written() {
 #[test]
 fn writers_keep_numbers_or_say_what_they_lose() {
     let request = |op, arrival_ns, stream| match op {
-        Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op, stream },
-        _ => Request { arrival_ns, lba: 8, sectors: 8, op, stream },
+        Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op, stream, fua: false },
+        _ => Request { arrival_ns, lba: 8, sectors: 8, op, stream, fua: false },
     };
     let requests = [
         request(Op::Write, 5000, 65_535),
@@ -707,7 +717,7 @@ fn writers_keep_numbers_or_say_what_they_lose() {
     let folder = folder();
     for format in FORMATS.iter().filter(|format| format.is_writable()) {
         let path = folder.path().join(format.name);
-        let mut output = create_with_contents(&path, format.name).unwrap();
+        let mut output = create_with(&path, format.name, CONTENTS).unwrap();
         output.leave_out_the_rest();
         output.write_with_contents(&requests, &[1, 2, 3, 4, 5, 6]).unwrap();
         let lost = output.finish().unwrap();
@@ -788,7 +798,7 @@ fn an_output_appears_when_it_is_finished_and_not_before() {
 #[test]
 fn what_a_format_cannot_express_is_refused() {
     let folder = folder();
-    let trim = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Trim, stream: 0 };
+    let trim = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Trim, stream: 0, fua: false };
     for (format, fits) in [
         ("disksim", false),
         ("mqsim", false),
@@ -1104,6 +1114,11 @@ fn as_read_back(format: &Format, mut requests: Vec<Request>) -> Vec<Request> {
             request.arrival_ns -= request.arrival_ns % 1000;
         }
     }
+    if !matches!(format.name, "blkparse" | "csv" | "parquet") {
+        for request in &mut requests {
+            request.fua = false;
+        }
+    }
     requests
 }
 
@@ -1121,6 +1136,7 @@ fn check_with(format: &Format, argument: Option<&str>, bytes: &[u8]) {
         assert!(!requests.is_empty());
         for request in requests {
             assert_eq!(request.sectors == 0, request.op == Op::Flush, "{request:?}");
+            assert!(!request.fua || request.op == Op::Write, "{request:?}");
             assert!(request.lba.checked_add(request.sectors.into()).is_some_and(|end| end <= 1 << 54));
         }
     }
@@ -1172,8 +1188,8 @@ proptest! {
     ) {
         let all: Vec<Request> = parts.into_iter().map(|(arrival_ns, op, lba, sectors, stream)| {
             match Op::ALL[usize::from(op)] {
-                Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream },
-                op => Request { arrival_ns, lba, sectors, op, stream },
+                Op::Flush => Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream, fua: false },
+                op => Request { arrival_ns, lba, sectors, op, stream, fua: op == Op::Write && stream % 3 == 0 },
             }
         }).collect();
         let folder = folder();
@@ -1187,7 +1203,7 @@ proptest! {
                 continue;
             }
             let path = folder.path().join(format.name);
-            let mut output = create(&path, format.name).unwrap();
+            let mut output = create_with(&path, format.name, Extras { contents: false, fua: true }).unwrap();
             output.write(&requests).unwrap();
             output.finish().unwrap();
             let read = read_as(format, &std::fs::read(path).unwrap()).unwrap();

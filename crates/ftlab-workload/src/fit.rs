@@ -112,7 +112,7 @@ impl Fitter {
     }
 
     fn add(&mut self, request: &Request) {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
+        let Request { arrival_ns, lba, sectors, op, stream, .. } = *request;
         let before = if self.requests == 0 { arrival_ns } else { self.now_ns };
         let gap = arrival_ns.saturating_sub(before);
         self.now_ns = before + gap;

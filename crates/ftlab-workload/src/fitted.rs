@@ -467,7 +467,7 @@ impl FittedGenerator {
         let kind = self.kind();
         if kind == FLUSH {
             let stream = self.lanes[0].stream;
-            return Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream };
+            return Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream, fua: false };
         }
         let drawn = self.sizes[kind].draw(&mut self.rng);
         let [sectors, offset, _] =
@@ -494,7 +494,14 @@ impl FittedGenerator {
         }
         let stream = self.finish(lane, lba, sectors);
         let begin = if self.model.overlay { self.lanes[lane].base_page * PAGE_SECTORS } else { 0 };
-        Request { arrival_ns, lba: self.offset_sectors + lba - begin, sectors: sectors as u32, op, stream }
+        Request {
+            arrival_ns,
+            lba: self.offset_sectors + lba - begin,
+            sectors: sectors as u32,
+            op,
+            stream,
+            fua: false,
+        }
     }
 
     fn finish(&mut self, lane: usize, lba: u64, sectors: u64) -> u16 {

@@ -286,12 +286,12 @@ impl Generator {
         let (config, lane) = (&self.config, &mut self.lanes[index]);
         let op = config.op(&mut lane.rng);
         if op == Op::Flush {
-            return Request { arrival_ns, lba: 0, sectors: 0, op, stream: index as u16 };
+            return Request { arrival_ns, lba: 0, sectors: 0, op, stream: index as u16, fua: false };
         }
         let sectors = config.sizes[op as usize].draw(&mut lane.rng);
         let (op, relative) = config.address(lane, op, sectors);
         let lba = config.offset_sectors + index as u64 * config.part_sectors + relative;
-        Request { arrival_ns, lba, sectors, op, stream: index as u16 }
+        Request { arrival_ns, lba, sectors, op, stream: index as u16, fua: false }
     }
 }
 

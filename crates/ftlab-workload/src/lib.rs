@@ -27,11 +27,6 @@ mod trace_keys;
 mod volume;
 mod zipf;
 
-#[cfg(test)]
-mod mechanisms;
-#[cfg(test)]
-mod tests;
-
 pub use common::{
     Bursts, CommonKeys, DEFAULT_MEAN_INTERARRIVAL_US, DEFAULT_REQUEST_BYTES, DEFAULT_REQUESTS, DEFAULT_SEED,
     Interarrival, Think,

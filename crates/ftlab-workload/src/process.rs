@@ -130,7 +130,8 @@ pub(crate) struct Elastic {
 impl Emitter {
     #[inline(always)]
     pub(crate) fn push(&mut self, at_ns: f64, op: Op, lba: u64, sectors: u64) {
-        let request = Request { arrival_ns: at_ns as u64, lba, sectors: sectors as u32, op, stream: 0 };
+        let request =
+            Request { arrival_ns: at_ns as u64, lba, sectors: sectors as u32, op, stream: 0, fua: false };
         self.requests.push(request);
     }
 
@@ -353,8 +354,14 @@ mod tests {
     fn merging_keeps_the_order_of_arrivals_and_ends_with_its_parts() {
         use ftlab_core::host::request::VecSource;
         let part = |times: &[u64]| -> Box<dyn RequestSource> {
-            let request =
-                |time: &u64| Request { arrival_ns: *time, lba: 0, sectors: 8, op: Op::Read, stream: 9 };
+            let request = |time: &u64| Request {
+                arrival_ns: *time,
+                lba: 0,
+                sectors: 8,
+                op: Op::Read,
+                stream: 9,
+                fua: false,
+            };
             Box::new(VecSource::new(times.iter().map(request).collect()))
         };
         let mut merged = Merged::new(vec![part(&[1, 5, 6]), part(&[0, 5, 9])], true, 100);

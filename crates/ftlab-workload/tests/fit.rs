@@ -196,7 +196,7 @@ fn weighted(sizes: &[(u64, f64)]) -> RequestBytes {
 const LONGEST_NS: u64 = 200 * 86_400 * 1_000_000_000;
 
 /// Longer traces are for `make test-long`.
-const SHORT: usize = 50_000;
+const SHORT: usize = 20_000;
 
 #[test]
 fn real_traces_are_fitted() {
@@ -262,7 +262,7 @@ fn runs_that_go_downwards_do_so_again() {
         let (group, turn) = (step / 1600, step % 8);
         let (region, page) = (8 * group + turn, 600 - step % 1600 / 8 * 2);
         let lba = (region * 1024 + page) * 8;
-        Request { arrival_ns: step * 1000, lba, sectors: 8, op: Op::Write, stream: 0 }
+        Request { arrival_ns: step * 1000, lba, sectors: 8, op: Op::Write, stream: 0, fua: false }
     };
     let [recorded, generated] = fitted((0..16_000).map(request).collect()).map(|stats| {
         assert_eq!(stats.footprint_pages_4k, 16_000);
@@ -282,7 +282,7 @@ fn what_was_trimmed_is_written_again() {
     let mut requests = Vec::new();
     let mut push = |op, lba, sectors| {
         let arrival_ns = requests.len() as u64 * 1000;
-        requests.push(Request { arrival_ns, lba, sectors, op, stream: 0 });
+        requests.push(Request { arrival_ns, lba, sectors, op, stream: 0, fua: false });
     };
     for round in 0..400 {
         let begin = round * 7 % FILES * 8192;
@@ -315,7 +315,7 @@ fn volumes_keep_their_reads_and_writes() {
             _ if step > 10_000 => (2, Op::Write, step % 4096 * 8),
             _ => (0, Op::Read, random(2000) * 8),
         };
-        Request { arrival_ns: step * 1000, lba, sectors: 8, op, stream }
+        Request { arrival_ns: step * 1000, lba, sectors: 8, op, stream, fua: false }
     };
     let requests: Vec<Request> = (0..20_000).map(request).collect();
     let trace = VecSource::new(requests.clone());
@@ -336,8 +336,14 @@ fn volumes_keep_their_reads_and_writes() {
 
 #[test]
 fn models_whose_counts_disagree_are_refused() {
-    let request =
-        |step: u64| Request { arrival_ns: step, lba: step * 64, sectors: 8, op: Op::Write, stream: 0 };
+    let request = |step: u64| Request {
+        arrival_ns: step,
+        lba: step * 64,
+        sectors: 8,
+        op: Op::Write,
+        stream: 0,
+        fua: false,
+    };
     let requests: Vec<Request> = (0..40)
         .map(|step| Request { op: if step % 9 == 8 { Op::Trim } else { Op::Write }, ..request(step) })
         .collect();
@@ -372,7 +378,7 @@ fn as_many_regions_are_touched_as_were() {
             _ => random(125_000_000),
         };
         let op = if random(2) == 0 { Op::Read } else { Op::Write };
-        Request { arrival_ns: step * 1000, lba: lba * 8, sectors, op, stream: 0 }
+        Request { arrival_ns: step * 1000, lba: lba * 8, sectors, op, stream: 0, fua: false }
     };
     let [recorded, generated] = fitted((0..30_000).map(request).collect());
     let (was, is) = (recorded.footprint_translation_pages, generated.footprint_translation_pages);
@@ -381,7 +387,7 @@ fn as_many_regions_are_touched_as_were() {
 
 #[test]
 fn models_of_older_versions_are_refused() {
-    let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Write, stream: 0 };
+    let request = Request { arrival_ns: 0, lba: 0, sectors: 8, op: Op::Write, stream: 0, fua: false };
     let model = fit(&VecSource::new(vec![request]), 1).unwrap();
     let mut old = serde_json::to_value(&model).unwrap();
     for key in ["version", "places"] {
@@ -437,7 +443,8 @@ fn synthetic_workloads_are_fitted() {
 
 #[test]
 fn small_and_strange_traces_are_fitted() {
-    let request = |arrival_ns, op, lba, sectors| Request { arrival_ns, lba, sectors, op, stream: 3 };
+    let request =
+        |arrival_ns, op, lba, sectors| Request { arrival_ns, lba, sectors, op, stream: 3, fua: false };
     assert_eq!(
         misfits("one", &VecSource::new(vec![request(5, Op::Write, 1 << 40, 3)]), &[1]),
         Vec::<String>::new()
@@ -531,6 +538,7 @@ fn models_are_squeezed_on_request_and_not_by_themselves() {
             sectors: 8,
             op: Op::Write,
             stream: 0,
+            fua: false,
         })
         .collect();
     let model = fit(&VecSource::new(wide), 2000).unwrap();

@@ -21,7 +21,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, OpFirst))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct OpFirst;
@@ -46,9 +45,9 @@ impl LineParser for OpFirst {
         line.comma()?;
         let arrival_ns = line.decimal(3, "a time in microseconds")?;
         if op == Op::Flush {
-            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op, stream: 0 }));
+            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op, stream: 0, fua: false }));
         }
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0 }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0, fua: false }))
     }
 }

@@ -46,6 +46,7 @@ _BETTER: tuple[tuple[str, Better | None], ...] = (
     ("wear.*", "smaller"),
     ("lsb_backup.pages", "smaller"),
     ("lsb_backup.skipped_*", "larger"),
+    ("journal.*", "smaller"),
     ("verify.mismatches", "smaller"),
     ("memory.*", "smaller"),
 )

@@ -123,14 +123,17 @@ def _volumes(file: Path, trace_format: str | None, skip_bad: int) -> dict[str, A
 @reading_options
 @json_option
 def head(file: Path, requests: int, reading: Reading, as_json: bool) -> None:
-    """Print the first requests of FILE, as ftlab understands them."""
-    columns = ("arrival_ns", "op", "lba", "sectors", "stream")
+    """Print the first requests of FILE, as ftlab understands them; with fua where one of them has it."""
+    columns = ["arrival_ns", "op", "lba", "sectors", "stream"]
     rows = _native.trace_head(file, requests, reading.native())
+    # Most traces say nothing of FUA.
+    if any(row[-1] for row in rows):
+        columns.append("fua")
     if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        print_json([dict(zip(columns, row, strict=False)) for row in rows])
         return
-    lines = [[str(value) for value in row] for row in rows]
-    print_lines(table(columns, lines, right=("arrival_ns", "lba", "sectors", "stream")))
+    lines = [[*map(str, row[:-1]), str(int(row[-1]))][: len(columns)] for row in rows]
+    print_lines(table(columns, lines, right=("arrival_ns", "lba", "sectors", "stream", "fua")))
 
 
 @trace.command()

@@ -11,6 +11,7 @@ from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from matplotlib.figure import Figure
 
@@ -50,6 +51,18 @@ def image(figure: Figure, form: str, dpi: float = DPI) -> bytes:
         _plain_powers(figure)
         figure.savefig(drawn, format=form, dpi=dpi, metadata=_METADATA[form])
     return drawn.getvalue()
+
+
+def write(figure: Figure, paths: Iterable[Path], dpi: float = DPI) -> None:
+    """Write a figure to files. It is laid out for the first of them, and lies so in all: that is half of the work."""
+    engine = figure.get_layout_engine()
+    try:
+        for path in paths:
+            outputs.write_whole(path, image(figure, path.suffix[1:].lower(), dpi))
+            figure.set_layout_engine("none")
+    finally:
+        if engine is not None:
+            figure.set_layout_engine(engine)
 
 
 def places(path: str | os.PathLike[str]) -> list[Path]:
@@ -94,6 +107,5 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: float = DPI, *, over
         paths[0].parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
-    for each in paths:
-        outputs.write_whole(each, image(figure, each.suffix[1:].lower(), dpi))
+    write(figure, paths, dpi)
     return paths

@@ -68,6 +68,7 @@ _SECTIONS = {
     "map_cache": "Mapping cache",
     "buffer": "Write buffer",
     "lsb_backup": "LSB backup",
+    "journal": "Journal of trims",
     "precondition": "Preconditioning",
     "verify": "Verification",
     "memory": "Memory of the model",

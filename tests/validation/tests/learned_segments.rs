@@ -269,7 +269,7 @@ fn generated_writes_take_from_a_hundredth_to_more_than_a_table() {
         assert!((127.0..129.0).contains(&saving.plain) && (8.0..8.3).contains(&saving.sftl), "{saving}");
     }
     // A log, clusters of pages, and single ones.
-    let (mixed, _) = of("like-tpcc1", 2_000_000, &[], &[]);
+    let (mixed, _) = of("like-tpcc1", if is_long() { 2_000_000 } else { 500_000 }, &[], &[]);
     assert!((3.75..18.9).contains(&mixed[0].plain), "{}", mixed[0]);
     assert!(mixed[2].plain > 1.2 * mixed[0].plain, "a larger bound joins runs: {}", mixed[2]);
     // Nothing can be learned where units that are written together have nothing to do with each other.
@@ -365,6 +365,7 @@ fn a_sequential_fill_is_a_segment_a_group_in_every_order_of_allocation() {
                 sectors: 8 * UNIT_SECTORS as u32,
                 op: Op::Write,
                 stream: 0,
+                fua: false,
             };
             // As many again as a batch, or the last one would wait.
             let writes = Writes(Arc::new((0..(units + 8) / 8).map(write).collect()));

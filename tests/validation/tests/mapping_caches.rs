@@ -4,7 +4,7 @@
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
 use ftlab_core::mapcache::translation::MapCacheSummary;
-use ftlab_validation::{load, load_source, settings, traces};
+use ftlab_validation::{is_long, load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
 
@@ -81,7 +81,7 @@ const STACKS: [Stack; 4] = [
 /// Hits over memory sizes, of the simulator and by reuse distances: from four of what comes and goes to all of it.
 fn compare(name: &str, source: &dyn SourceFactory) {
     // Generated once: they are run some seventy times.
-    let requests = requests(source, 150_000);
+    let requests = requests(source, if is_long() { 150_000 } else { 30_000 });
     let touched = units(&requests);
     let source = VecSource::new(requests);
     for Stack { kind, key, units, bytes } in &STACKS {

@@ -9,7 +9,7 @@ use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::flash::Command;
 use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::metrics::{CommandRecord, Observer};
-use ftlab_validation::{load, run, settings};
+use ftlab_validation::{is_long, load, run, settings};
 
 /// What the reference prints: mean, deviation and maximum of the response in ms; requests; collections and pages moved.
 struct Published {
@@ -79,11 +79,6 @@ fn five_million_sequential_writes() {
     assert_run(&RUNS[4]);
 }
 
-#[test]
-fn five_million_random_writes() {
-    assert_run(&RUNS[5]);
-}
-
 /// Erases of each block.
 struct Erases(Vec<u32>);
 
@@ -98,8 +93,9 @@ impl Observer for Erases {
     }
 }
 
+/// Its digits, and collections and wear of each element and plane.
 #[test]
-fn collections_and_wear_are_those_of_each_element_and_plane() {
+fn five_million_random_writes() {
     let config = load("msr-ssd", &settings(&[("host.stop", &"last_arrival")]));
     let (_, workload) = load_workload("disksim-rw5m", &[]).unwrap();
     let capacity = config.to_geometry().logical_bytes();
@@ -107,7 +103,7 @@ fn collections_and_wear_are_those_of_each_element_and_plane() {
     let mut erases = Erases(vec![0; 8 * 8 * 2048]);
     let options = RunOptions::default();
     let outcome = simulate(&config, &*source, &options, &RunControl::default(), &mut erases).unwrap();
-    assert_eq!(outcome.error, None);
+    assert_every_digit(&outcome, &RUNS[5]);
     let sums =
         |size: usize| erases.0.chunks(size).map(|blocks| blocks.iter().sum::<u32>()).collect::<Vec<_>>();
     assert_eq!(sums(8 * 2048), [17_891, 17_904, 17_895, 17_899, 17_901, 17_922, 17_906, 17_861]);
@@ -130,7 +126,8 @@ fn the_direct_port_meets_the_same_digits() {
 
 #[test]
 fn serving_the_last_request_too_changes_nothing_that_anyone_could_see() {
-    for published in &RUNS {
+    // Those of five million requests in `make test-long`.
+    for published in if is_long() { &RUNS[..] } else { &RUNS[..4] } {
         let outcome = run("msr-ssd", &[], published.name, &[], true);
         assert_eq!(outcome.summary.host.completed, published.handled + 1);
         let latency = &outcome.summary.latency_ns.as_ref().unwrap().all;

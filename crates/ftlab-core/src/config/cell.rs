@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, refuse};
-use crate::flash::cell::{CellChoice, PageOrder, page_classes};
+use crate::flash::cell::{CellChoice, PageClass, PageOrder, page_classes};
 
 /// Bits per cell and the classes of pages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,12 @@ impl CellConfig {
             CellChoice::Slc(_) => PageOrder::default(),
             CellChoice::Mlc(keys) | CellChoice::Tlc(keys) | CellChoice::Qlc(keys) => keys.page_order,
         }
+    }
+
+    /// The LSB pages of a block, which is all of it that a block in SLC mode uses: no later program endangers them.
+    pub(crate) fn lsb_pages(&self, pages_per_block: u32) -> impl Iterator<Item = u32> + use<> {
+        let classes = page_classes(self.kind.kind(), self.page_order(), pages_per_block).unwrap_or_default();
+        (0..).zip(classes).filter(|(_, class)| *class == PageClass::Lsb).map(|(page, _)| page)
     }
 
     /// Check its limits, for blocks of this many pages.

@@ -17,6 +17,7 @@ mod host;
 mod lsb_backup;
 mod map_cache;
 mod model;
+mod power;
 mod precondition;
 mod timing;
 
@@ -35,6 +36,8 @@ pub use host::{
 pub use lsb_backup::{BackupArea, CopyKeys, InvalidateAt, LsbBackup, LsbBackupChoice, LsbBackupConfig};
 pub use map_cache::MapCacheConfig;
 pub use model::{KEYS_OF_MAPPING_CACHE, Model, takes};
+pub use power::{Atomic, DurableTrims, PowerConfig};
+pub(crate) use power::{JOURNAL_HEADER_WORDS, JournalShape};
 pub use precondition::{
     AgedWhen, Aging, FillKeys, FillLayout, FreeBlocksKeys, PreconditionChoice, PreconditionConfig,
     PreconditionKind, PreconditionPattern, SteadyKeys,
@@ -71,6 +74,9 @@ pub struct DeviceConfig {
     /// What saves data from a torn program of their word line.
     #[serde(default)]
     pub lsb_backup: LsbBackupConfig,
+    /// What the drive promises for the moment when the power is cut.
+    #[serde(default)]
+    pub power: PowerConfig,
     /// The volatile write buffer.
     #[serde(default)]
     pub buffer: BufferConfig,
@@ -100,6 +106,7 @@ impl Serialize for DeviceConfig {
         self.put(&mut map, "ftl", &self.ftl)?;
         self.put(&mut map, "map_cache", &self.map_cache)?;
         self.put(&mut map, "lsb_backup", &self.lsb_backup)?;
+        self.put(&mut map, "power", &self.power)?;
         self.put(&mut map, "buffer", &self.buffer)?;
         self.put(&mut map, "nvm", &self.nvm)?;
         self.put(&mut map, "host", &self.host)?;
@@ -147,6 +154,7 @@ impl DeviceConfig {
             unit_bytes: self.unit_bytes() as u32,
             logical_units: self.logical_pages() as u32,
             backup_blocks_per_plane: self.backup_blocks_per_plane(),
+            journal_blocks_per_plane: self.journal_blocks_per_plane(),
         })
     }
 
@@ -186,6 +194,19 @@ impl DeviceConfig {
     pub(crate) fn backup_blocks_per_plane(&self) -> u32 {
         let planes_per_lane = if self.timing.independent_planes { 1 } else { self.geometry.planes };
         self.lsb_backup.blocks_per_plane(planes_per_lane)
+    }
+
+    /// What the journal of trims takes, on a drive that has one.
+    pub(crate) fn journal(&self) -> Option<JournalShape> {
+        let usable = self.cell.lsb_pages(self.geometry.pages_per_block).count() as u64;
+        let (logical, page_bytes) = (self.logical_pages(), self.geometry.page_bytes);
+        self.power.has_journal().then(|| JournalShape::new(logical, page_bytes, usable))
+    }
+
+    /// Blocks of each plane that hold the journal of trims and no data: both areas are dealt out among the planes.
+    pub(crate) fn journal_blocks_per_plane(&self) -> u32 {
+        let blocks = self.journal().map_or(0, |journal| 2 * journal.area_blocks);
+        blocks.div_ceil(self.geometry.all_planes()).min(u32::MAX.into()) as u32
     }
 
     /// Whether a unit may be written to another lane (a die, or a plane where planes work independently) than the last time.

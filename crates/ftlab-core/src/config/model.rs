@@ -29,6 +29,8 @@ pub const KEYS_OF_MAPPING_CACHE: &[(&str, &[&str])] = &[
     ("timing", &["read_us", "program_us", "bus_mb_per_s", "command_us"]),
     ("cell", &["kind"]),
     ("ftl", &["over_provisioning", "logical_bytes", "logical_pages", "summary_page"]),
+    ("lsb_backup", &[]),
+    ("power", &[]),
     ("buffer", &[]),
     ("nvm", &[]),
     ("host", &["arrival", "out_of_range", "unsorted_times"]),

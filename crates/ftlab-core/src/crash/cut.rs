@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::access::Access;
 use crate::cause::{Command, CommandCounts};
-use crate::config::DeviceConfig;
-use crate::crash::promises::{Promises, Verdict};
+use crate::config::{DeviceConfig, DurableTrims};
+use crate::crash::promises::{Promises, Torn, Verdict};
 use crate::crash::record::Recording;
 use crate::error::RunError;
 use crate::flash::Flash;
@@ -46,6 +46,10 @@ pub enum LossKind {
     Lost,
     /// What is found was never written to this sector.
     Foreign,
+    /// What a flush had promised to be trimmed is found again.
+    Returned,
+    /// A write that was under way is there in part.
+    Torn,
 }
 
 /// A promise that a cut broke.
@@ -80,7 +84,11 @@ pub struct Cut {
     pub lost_sectors: u64,
     /// Those that hold data that were never written to them.
     pub foreign_sectors: u64,
-    /// Mapping units with such sectors.
+    /// Sectors that hold again what a flush had promised to be trimmed.
+    pub returned_sectors: u64,
+    /// Writes that were under way and are there in part: requests where these are promised as a whole, units elsewhere.
+    pub torn_writes: u64,
+    /// Mapping units with lost sectors.
     pub lost_units: u64,
     /// Sectors that had been trimmed, and hold the data of the last write before that again.
     pub untrimmed_sectors: u64,
@@ -95,7 +103,7 @@ pub struct Cut {
 impl Cut {
     /// Whether every promise was kept, and the drive goes on.
     pub fn is_survived(&self) -> bool {
-        self.lost_sectors == 0 && self.failure.is_none()
+        self.lost_sectors + self.returned_sectors + self.torn_writes == 0 && self.failure.is_none()
     }
 }
 
@@ -106,6 +114,21 @@ pub struct Examined {
     pub cut: Cut,
     /// At most sixteen, each of consecutive sectors.
     pub losses: Vec<Loss>,
+}
+
+impl Examined {
+    /// Keep a loss of one sector, unless there are enough, or it goes on with the one before.
+    fn tell(&mut self, loss: Loss) {
+        let continued = self.losses.last_mut().filter(|last| {
+            (last.kind, last.found, last.promised) == (loss.kind, loss.found, loss.promised)
+                && last.sector + last.sectors == loss.sector
+        });
+        if let Some(last) = continued {
+            last.sectors += 1;
+        } else if self.losses.len() < MOST_TOLD {
+            self.losses.push(loss);
+        }
+    }
 }
 
 /// Where the power is cut again, while the drive is mounted after a cut.
@@ -329,7 +352,7 @@ fn look<F: Ftl<CountingPort>>(
         let mut ftl = mounted.map_err(|error| format!("mount: {error}"))?;
         let held = audit(&mut ftl, &mut flash, promises, &mut examined)?;
         ftl.verify(&flash.nand).map_err(|text| format!("after the mount: {text}"))?;
-        go_on(recording, &mut ftl, &mut flash, held, examined.cut.point)
+        go_on(recording, ftl, &mut flash, held, examined.cut.point)
     });
     examined.cut.failure = result.err();
     examined
@@ -364,30 +387,40 @@ fn audit<F: Ftl<CountingPort>>(
             }
             Verdict::Lost { promised } => (LossKind::Lost, promised),
             Verdict::Foreign => (LossKind::Foreign, 0),
+            Verdict::Returned => (LossKind::Returned, 0),
         };
+        if kind == LossKind::Returned {
+            examined.cut.returned_sectors += 1;
+            examined.tell(Loss {
+                kind,
+                sector: sector as u64,
+                sectors: 1,
+                found: *found,
+                promised,
+                request: None,
+            });
+            continue;
+        }
         examined.cut.lost_sectors += 1;
         examined.cut.foreign_sectors += u64::from(kind == LossKind::Foreign);
         let unit = sector / per_unit as usize;
         examined.cut.lost_units += u64::from(last_unit.replace(unit) != Some(unit));
-        let (sector, found) = (sector as u64, *found);
-        let continued = examined.losses.last_mut().filter(|loss| {
-            (loss.kind, loss.found, loss.promised) == (kind, found, promised)
-                && loss.sector + loss.sectors == sector
-        });
-        if let Some(loss) = continued {
-            loss.sectors += 1;
-        } else if examined.losses.len() < MOST_TOLD {
-            let request = promises.promised_by(promised);
-            examined.losses.push(Loss { kind, sector, sectors: 1, found, promised, request });
-        }
+        let request = promises.promised_by(promised);
+        examined.tell(Loss { kind, sector: sector as u64, sectors: 1, found: *found, promised, request });
+    }
+    for torn in promises.torn(&held, per_unit.into()) {
+        let Torn { request, sector, found, version } = torn;
+        examined.cut.torn_writes += 1;
+        let request = Some(request);
+        examined.tell(Loss { kind: LossKind::Torn, sector, sectors: 1, found, promised: version, request });
     }
     Ok(held)
 }
 
-/// Write some units, and find them and their neighbours as they should be.
+/// Write some units, and find them and their neighbours as they should be; then start once more, and find them again.
 fn go_on<F: Ftl<CountingPort>>(
     recording: &Recording,
-    ftl: &mut F,
+    mut ftl: F,
     flash: &mut Flash<CountingPort>,
     mut held: Vec<u32>,
     point: u64,
@@ -395,23 +428,45 @@ fn go_on<F: Ftl<CountingPort>>(
     let (units, per_unit) = (flash.geometry().logical_units, flash.geometry().sectors_per_unit);
     let mut rng = Rng::new(recording.options.seed.wrapping_add(point), "crash");
     let newest = recording.asked.last().map_or(recording.last_version, |asked| asked.version);
+    let unit = |rng: &mut Rng| {
+        let lpn = rng.below(units.into()) as u32;
+        (Lpn(lpn), (lpn * per_unit) as usize..((lpn + 1) * per_unit) as usize)
+    };
+    let going_on = |error: Box<RunError>| format!("going on: {error}");
     for count in 1..=GOES_ON {
-        let lpn = Lpn(rng.below(units.into()) as u32);
-        let range = lpn.index() * per_unit as usize..(lpn.index() + 1) * per_unit as usize;
+        let (lpn, range) = unit(&mut rng);
         held[range.clone()].fill(newest.wrapping_add(count).max(1));
         let access = Access { versions: &held[range], ..Access::span(lpn, 1, 0, per_unit) };
-        ftl.write(flash, &access, ()).map_err(|error| format!("going on: {error}"))?;
+        ftl.write(flash, &access, ()).map_err(going_on)?;
     }
+    if recording.config.power.trim == DurableTrims::Flush {
+        let (lpn, range) = unit(&mut rng);
+        held[range].fill(0);
+        ftl.trim(flash, &Access::span(lpn, 1, 0, per_unit), ()).map_err(going_on)?;
+        ftl.flush(flash, ()).map_err(going_on)?;
+    }
+    find(&mut ftl, flash, &held).map_err(|text| format!("going on: {text}"))?;
+    let mounted = F::mount(&recording.config, recording.options.seed, flash);
+    let mut ftl = mounted.map_err(|error| format!("a second mount: {error}"))?;
+    find(&mut ftl, flash, &held).map_err(|text| format!("after a second mount: {text}"))
+}
+
+/// Find in every sector what is `held`, and recount.
+fn find<F: Ftl<CountingPort>>(
+    ftl: &mut F,
+    flash: &mut Flash<CountingPort>,
+    held: &[u32],
+) -> Result<(), String> {
     let mut found = Vec::with_capacity(held.len());
-    for lpn in (0..units).map(Lpn) {
-        let access = Access::span(lpn, 1, 0, per_unit);
-        ftl.read(flash, &access, &mut found, ()).map_err(|error| format!("going on: {error}"))?;
+    for lpn in (0..flash.geometry().logical_units).map(Lpn) {
+        let access = Access::span(lpn, 1, 0, flash.geometry().sectors_per_unit);
+        ftl.read(flash, &access, &mut found, ()).map_err(|error| error.to_string())?;
     }
-    if let Some(sector) = found.iter().zip(&held).position(|(found, held)| found != held) {
+    if let Some(sector) = found.iter().zip(held).position(|(found, held)| found != held) {
         let (found, held) = (found[sector], held[sector]);
-        return Err(format!("going on: sector {sector} holds version {found} instead of {held}"));
+        return Err(format!("sector {sector} holds version {found} instead of {held}"));
     }
-    ftl.verify(&flash.nand).map_err(|text| format!("going on: {text}"))
+    ftl.verify(&flash.nand)
 }
 
 struct MountOnClock<'r> {
@@ -445,6 +500,42 @@ pub(super) fn mount_ns(recording: &Recording, point: u64) -> Result<u64, RunErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Atomic, PowerConfig};
+    use crate::crash::{CrashOptions, record};
+    use crate::host::request::{Op, Request, VecSource};
+
+    /// A test that finds nothing has no teeth: a drive that promises less is held against more.
+    #[test]
+    fn what_is_not_promised_is_found_to_be_missing() {
+        let device = serde_json::json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.33 },
+        });
+        let config: DeviceConfig = serde_json::from_value(device).unwrap();
+        let of = |op, lba, sectors| Request { arrival_ns: 0, lba, sectors, op, stream: 0, fua: false };
+        let requests = vec![
+            of(Op::Write, 0, 32),
+            of(Op::Write, 0, 32),
+            of(Op::Trim, 0, 16),
+            of(Op::Flush, 0, 0),
+            of(Op::Write, 64, 8),
+        ];
+        let control = RunControl::default();
+        let options = CrashOptions::default();
+        let mut recording = record(&config, &VecSource::new(requests), &options, &control).unwrap();
+        let cuts = |recording: &Recording| {
+            let mut all = Vec::new();
+            recording.examine(0..recording.points(), &control, &mut |one| all.push(one.cut)).unwrap();
+            all.iter().map(|cut| (cut.torn_writes, cut.returned_sectors)).collect::<Vec<_>>()
+        };
+        assert_eq!(cuts(&recording), vec![(0, 0); 10]);
+        recording.promised = PowerConfig { atomic: Atomic::Request, trim: DurableTrims::Flush };
+        // Both writes are torn unless they are cut in their first page. The trim comes after the eighth command, and so
+        // does the flush.
+        let torn = [0, 1, 1, 1, 0, 1, 1, 1, 0, 0];
+        let returned = [0, 0, 0, 0, 0, 0, 0, 0, 16, 16];
+        assert_eq!(cuts(&recording), torn.into_iter().zip(returned).collect::<Vec<_>>());
+    }
 
     #[test]
     fn a_panic_is_a_failure() {

@@ -1,5 +1,6 @@
 //! What must survive, as a run goes on.
 
+use crate::config::{Atomic, DurableTrims};
 use crate::crash::record::{NEVER, Recording};
 
 /// What a sector may be found to hold.
@@ -11,28 +12,51 @@ pub(super) enum Verdict {
     Untrimmed { is_older: bool },
     /// Older than what was promised, or nothing.
     Lost { promised: u32 },
+    /// It had been trimmed, and a flush had promised that.
+    Returned,
     /// Data that were never written to this sector.
     Foreign,
 }
 
 /// What was promised by a moment that moves forward.
 ///
-/// A completed write is a promise: that version, or a newer one, is found after a cut. A trim is none, as it is known in
-/// memory only: after it, anything that was ever written may be found, or nothing.
+/// A completed write is a promise: that version, or a newer one, is found after a cut. A trim is none before a flush makes it
+/// one, on drives that say so: until then, anything that was ever written may be found, or nothing. What was under way is
+/// there as a whole or not at all, by units or by requests.
 pub(super) struct Promises<'r> {
     recording: &'r Recording,
     /// The version of each sector that must survive.
     floor: Vec<u32>,
     /// For each sector, the last version before the last trim that has begun.
     trimmed: Vec<u32>,
+    /// The same of the last trim that a flush has promised; empty where none does.
+    gone: Vec<u32>,
     /// What was asked for, by when its request began and by when it ended.
     by_start: Vec<u32>,
     by_end: Vec<u32>,
     begun: usize,
     ended: usize,
+    flushed: usize,
+    /// Writes that have begun and not ended.
+    under_way: Vec<u32>,
+    /// Trims that have ended, and that no flush has promised.
+    unpromised: Vec<u32>,
     /// Where in `asked` each write is, by version.
     writes: Vec<u32>,
     has_trims: bool,
+}
+
+/// Something that was to be there as a whole, and is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Torn {
+    /// The request.
+    pub(super) request: u64,
+    /// A sector that does not hold what it wrote.
+    pub(super) sector: u64,
+    /// What it holds.
+    pub(super) found: u32,
+    /// What the request wrote there.
+    pub(super) version: u32,
 }
 
 impl<'r> Promises<'r> {
@@ -48,10 +72,17 @@ impl<'r> Promises<'r> {
         Self {
             floor: recording.newest.clone(),
             trimmed: vec![0; recording.newest.len()],
+            gone: vec![
+                0;
+                if recording.promised.trim == DurableTrims::Flush { recording.newest.len() } else { 0 }
+            ],
             by_start: sorted(&|at| span(at).map_or(NEVER, |span| span.start)),
             by_end: sorted(&|at| span(at).map_or(NEVER, |span| span.end)),
             begun: 0,
             ended: 0,
+            flushed: 0,
+            under_way: Vec::new(),
+            unpromised: Vec::new(),
             writes: (0..asked.len() as u32).filter(is_write).collect(),
             has_trims: asked.iter().any(|asked| asked.is_trim),
             recording,
@@ -67,19 +98,30 @@ impl<'r> Promises<'r> {
                 break;
             }
             self.begun += 1;
-            if asked.is_trim {
+            if !asked.is_trim {
+                self.under_way.push(*at);
+            } else {
                 for trimmed in &mut self.trimmed[asked.sectors.start as usize..asked.sectors.end as usize] {
                     *trimmed = (*trimmed).max(asked.version);
                 }
             }
         }
+        self.end_until(moment);
+        self.flush_until(moment);
+    }
+
+    fn end_until(&mut self, moment: u64) {
+        let Recording { asked, served, .. } = self.recording;
         while let Some(at) = self.by_end.get(self.ended) {
             let asked = &asked[*at as usize];
             if served[asked.group as usize].end > moment {
                 break;
             }
             self.ended += 1;
-            if !asked.is_trim {
+            if asked.is_trim {
+                self.unpromised.push(*at);
+            } else {
+                self.under_way.retain(|other| other != at);
                 for floor in &mut self.floor[asked.sectors.start as usize..asked.sectors.end as usize] {
                     *floor = (*floor).max(asked.version);
                 }
@@ -87,11 +129,70 @@ impl<'r> Promises<'r> {
         }
     }
 
+    /// A flush promises the trims that had ended before it began.
+    fn flush_until(&mut self, moment: u64) {
+        let Recording { asked, served, flushes, .. } = self.recording;
+        while let Some((number, flush)) = flushes.get(self.flushed).filter(|(_, flush)| flush.end <= moment) {
+            self.flushed += 1;
+            if self.gone.is_empty() {
+                continue;
+            }
+            let gone = &mut self.gone;
+            self.unpromised.retain(|at| {
+                let asked = &asked[*at as usize];
+                let is_before = u64::from(asked.group) < *number;
+                let is_promised = is_before && served[asked.group as usize].end <= flush.start;
+                if is_promised {
+                    for gone in &mut gone[asked.sectors.start as usize..asked.sectors.end as usize] {
+                        *gone = (*gone).max(asked.version);
+                    }
+                }
+                !is_promised
+            });
+        }
+    }
+
+    /// What was under way and is there in part only, where sectors hold the versions `held`.
+    pub(super) fn torn(&self, held: &[u32], sectors_per_unit: u64) -> Vec<Torn> {
+        let mut found: Vec<Torn> = Vec::new();
+        let by_request = self.recording.promised.atomic == Atomic::Request;
+        let asked = |at: &u32| &self.recording.asked[*at as usize];
+        for writes in self.under_way.chunk_by(|one, other| asked(one).group == asked(other).group) {
+            let mut is_new = false;
+            let mut old: Option<Torn> = None;
+            for write in writes.iter().map(asked) {
+                for sector in write.sectors.clone() {
+                    if sector.is_multiple_of(sectors_per_unit) && !by_request {
+                        found.extend(old.take().filter(|_| is_new));
+                        is_new = false;
+                    }
+                    let (held, version) = (held[sector as usize], write.version);
+                    is_new |= held == version;
+                    // What was trimmed later may hold anything older.
+                    if held < version && self.trimmed[sector as usize] < version {
+                        let request = write.group.into();
+                        old.get_or_insert(Torn { request, sector, found: held, version });
+                    }
+                }
+                if !by_request {
+                    found.extend(old.take().filter(|_| is_new));
+                    is_new = false;
+                }
+            }
+            found.extend(old.filter(|_| is_new));
+        }
+        found
+    }
+
     /// Hold `found` in `sector` against what was promised.
     #[inline]
     pub(super) fn see(&self, sector: usize, found: u32) -> Verdict {
         let floor = self.floor[sector];
         // Where something was trimmed, its last data are no longer what should be there.
+        let gone = self.gone.get(sector).copied().unwrap_or(0);
+        if found > 0 && found <= gone {
+            return Verdict::Returned;
+        }
         if found == floor && (!self.has_trims || found == 0 || self.trimmed[sector] < floor) {
             return Verdict::Kept;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cause::Command;
-use crate::config::{DeviceConfig, Model};
+use crate::config::{DeviceConfig, Model, PowerConfig};
 use crate::crash::{CrashOptions, CutAt};
 use crate::error::{RunError, refuse};
 use crate::flash::Flash;
@@ -15,7 +15,7 @@ use crate::flash::port::{CountingPort, NumberingPort};
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::{BlockId, Geometry, PageAt};
 use crate::host::admission::Admission;
-use crate::host::request::SourceFactory;
+use crate::host::request::{Op, SourceFactory};
 use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
@@ -41,6 +41,8 @@ pub(super) struct Span {
 pub struct Recording {
     pub(super) config: DeviceConfig,
     pub(super) options: CrashOptions,
+    /// What the drive promises.
+    pub(super) promised: PowerConfig,
     /// Flash before the first request.
     pub(super) before: NandArray,
     pub(super) history: History,
@@ -56,6 +58,8 @@ pub struct Recording {
     pub(super) asked: Vec<Asked>,
     /// When each request was served, by its number; [`NEVER`] for those that were not.
     pub(super) served: Vec<Span>,
+    /// The number of each flush, and when it was served; by its end.
+    pub(super) flushes: Vec<(u64, Span)>,
     /// Where the power can be cut.
     pub(super) moments: Vec<u64>,
     pub(super) summary: Summary,
@@ -96,6 +100,7 @@ struct Heard {
     /// With a clock: commands that change something, of each lane.
     commands: Vec<Vec<(Change, Span)>>,
     served: Vec<Span>,
+    flushes: Vec<(u64, Span)>,
     /// Without one: how many commands there were so far.
     number: Option<Arc<AtomicU64>>,
     last: u64,
@@ -123,6 +128,9 @@ impl Observer for Heard {
             }
             None => Span { start: record.start.0, end: record.end.0 },
         };
+        if record.request.op == Op::Flush {
+            self.flushes.push((record.index, self.served[at]));
+        }
     }
 
     fn on_command(&mut self, record: &CommandRecord) {
@@ -200,6 +208,8 @@ impl FtlVisitor for Record<'_> {
         let (lanes, spans) = spans(config, geometry, &history, changes.as_deref(), &heard.commands);
         let mut by_end: Vec<u32> = (0..history.len() as u32).collect();
         by_end.sort_by_key(|index| spans[*index as usize].end);
+        let mut flushes = heard.flushes;
+        flushes.sort_by_key(|(_, flush)| flush.end);
         let moments = match &heard.number {
             Some(number) => (0..=number.load(Ordering::Relaxed)).map(|number| 2 * number + 1).collect(),
             None => instants(&spans),
@@ -207,6 +217,7 @@ impl FtlVisitor for Record<'_> {
         Ok(Recording {
             config: config.clone(),
             options: *options,
+            promised: config.power,
             before,
             history,
             spans,
@@ -216,6 +227,7 @@ impl FtlVisitor for Record<'_> {
             last_version,
             asked: shadow.map(|mut shadow| shadow.take_asked()).unwrap_or_default(),
             served: heard.served,
+            flushes,
             moments,
             summary: outcome.summary,
         })

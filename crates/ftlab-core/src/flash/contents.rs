@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::access::UnitAccess;
-use crate::flash::history::{History, Kept, PageContents};
+use crate::flash::history::{GroupMark, History, Kept, PageContents};
 use crate::geometry::{Geometry, PageId, Ppn};
 use crate::table;
 
@@ -34,7 +34,19 @@ struct Past {
     tables: Vec<Option<Arc<[u32]>>>,
     /// The page that a backup is of, by page.
     homes: BTreeMap<PageId, PageId>,
+    /// The group of each unit; empty until there is one.
+    groups: Vec<GroupMark>,
     programmed: u32,
+}
+
+impl Past {
+    /// The group of each unit, to be written.
+    fn groups(&mut self) -> &mut [GroupMark] {
+        if self.groups.is_empty() {
+            self.groups.resize(self.orders.len(), GroupMark::default());
+        }
+        &mut self.groups
+    }
 }
 
 impl Contents {
@@ -54,7 +66,24 @@ impl Contents {
     pub(super) fn keep_past(&mut self) {
         let units = self.versions.len() / self.sectors_per_unit;
         let (orders, origins) = (table::zeros(units), table::zeros(units));
-        self.past = Some(Past { orders, origins, tables: Vec::new(), homes: BTreeMap::new(), programmed: 0 });
+        let (tables, homes, groups) = (Vec::new(), BTreeMap::new(), Vec::new());
+        self.past = Some(Past { orders, origins, tables, homes, groups, programmed: 0 });
+    }
+
+    pub(super) fn programmed(&self) -> u32 {
+        self.past.as_ref().map_or(0, |past| past.programmed)
+    }
+
+    /// The group of the data of `ppn`, if it has several pages.
+    pub(super) fn group_of(&self, ppn: Ppn) -> Option<GroupMark> {
+        let mark = *self.past.as_ref()?.groups.get(ppn.index())?;
+        (mark.units > 0).then_some(mark)
+    }
+
+    pub(super) fn store_group(&mut self, ppn: Ppn, mark: GroupMark) {
+        if let Some(past) = &mut self.past {
+            past.groups()[ppn.index()] = mark;
+        }
     }
 
     pub(super) fn keeps_past(&self) -> bool {
@@ -81,7 +110,10 @@ impl Contents {
             let Some(past) = &mut self.past else { return };
             past.programmed += 1;
             past.orders[units.clone()].fill(past.programmed);
-            past.origins[units].fill(past.programmed);
+            past.origins[units.clone()].fill(past.programmed);
+            if let Some(groups) = past.groups.get_mut(units) {
+                groups.fill(GroupMark::default());
+            }
             if let Some(table) = past.tables.get_mut(page.0 as usize) {
                 *table = None;
             }
@@ -114,6 +146,9 @@ impl Contents {
         self.versions.copy_within(source, target);
         let Some(past) = &mut self.past else { return };
         past.origins[to.index()] = past.origins[from.index()];
+        if !past.groups.is_empty() {
+            past.groups[to.index()] = past.groups[from.index()];
+        }
         if !past.tables.is_empty() && from.index().is_multiple_of(self.slots) {
             let table = past.tables[from.index() / self.slots].clone();
             past.tables[to.index() / self.slots] = table;
@@ -159,6 +194,7 @@ impl Contents {
         Some(PageContents {
             order: past.orders[units.start],
             origins: &past.origins[units.clone()],
+            groups: past.groups.get(units.clone()).unwrap_or_default(),
             versions: &self.versions[units.start * self.sectors_per_unit..units.end * self.sectors_per_unit],
             table: self.table(page),
             home: self.home(page),
@@ -168,13 +204,18 @@ impl Contents {
     /// `page` holds what was kept of it.
     pub(super) fn restore(&mut self, page: PageId, kept: &Kept<'_>) {
         let units = self.units(page);
-        let PageContents { order, origins, versions, table, home } = kept.contents;
+        let PageContents { order, origins, groups, versions, table, home } = kept.contents;
         self.versions[units.start * self.sectors_per_unit..units.end * self.sectors_per_unit]
             .copy_from_slice(versions);
         let Some(past) = &mut self.past else { return };
         past.programmed = past.programmed.max(order);
         past.orders[units.clone()].fill(order);
-        past.origins[units].copy_from_slice(origins);
+        past.origins[units.clone()].copy_from_slice(origins);
+        if !groups.is_empty() {
+            past.groups()[units].copy_from_slice(groups);
+        } else if let Some(marks) = past.groups.get_mut(units) {
+            marks.fill(GroupMark::default());
+        }
         if let Some(home) = home {
             past.homes.insert(page, home);
         }

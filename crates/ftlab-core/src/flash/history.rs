@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::flash::role::Purpose;
 use crate::geometry::{BlockId, PageAt, PageId};
 
 /// What one command changes.
@@ -14,6 +15,17 @@ pub(crate) enum Change {
     Erase(BlockId),
 }
 
+/// The group of accesses that a unit was written in, when it takes several pages: in the spare area of each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GroupMark {
+    /// Pages that had been programmed when it began: no other group has this number.
+    pub(crate) key: u32,
+    /// Its units follow each other, from the last of the drive on to the first; the first of them.
+    pub(crate) first: u32,
+    /// How many; 0 for a unit that stands for itself.
+    pub(crate) units: u32,
+}
+
 /// What a page holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageContents<'a> {
@@ -21,6 +33,8 @@ pub(super) struct PageContents<'a> {
     pub(super) order: u32,
     /// When the data of each unit were first programmed.
     pub(super) origins: &'a [u32],
+    /// The group of each unit; empty where none has one.
+    pub(super) groups: &'a [GroupMark],
     /// The version of each sector.
     pub(super) versions: &'a [u32],
     /// The entries of a translation page.
@@ -34,6 +48,8 @@ pub(super) struct PageContents<'a> {
 pub(super) struct Kept<'a> {
     /// When the block of the page was opened.
     pub(super) sequence: u32,
+    /// What its block is for.
+    pub(super) purpose: Purpose,
     /// Spare areas.
     pub(super) spare: &'a [u32],
     pub(super) contents: PageContents<'a>,
@@ -45,13 +61,15 @@ pub(super) struct Kept<'a> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     changes: Vec<Change>,
-    /// Where the words of each change begin: sequence, order, then spare areas, origins and versions. Erases have none.
+    /// Where the words of each change begin: sequence, purpose, order, then spare areas, origins and versions. Erases have none.
     starts: Vec<usize>,
     words: Vec<u32>,
     /// Entries of translation pages, by change.
     tables: BTreeMap<usize, Box<[u32]>>,
     /// The pages that backups are of, by change.
     homes: BTreeMap<usize, PageId>,
+    /// The groups of units, by change.
+    groups: BTreeMap<usize, Box<[GroupMark]>>,
 }
 
 impl History {
@@ -85,15 +103,23 @@ impl History {
     }
 
     /// Keep what the first of the open pages holds.
-    pub(super) fn keep(&mut self, sequence: u32, spare: &[u32], contents: PageContents<'_>) {
+    pub(super) fn keep(
+        &mut self,
+        (sequence, purpose): (u32, Purpose),
+        spare: &[u32],
+        contents: PageContents<'_>,
+    ) {
         if let Some(table) = contents.table {
             self.tables.insert(self.starts.len(), table.into());
         }
         if let Some(home) = contents.home {
             self.homes.insert(self.starts.len(), home);
         }
+        if contents.groups.iter().any(|mark| mark.units > 0) {
+            self.groups.insert(self.starts.len(), contents.groups.into());
+        }
         self.starts.push(self.words.len());
-        self.words.extend([sequence, contents.order]);
+        self.words.extend([sequence, purpose.word(), contents.order]);
         for words in [spare, contents.origins, contents.versions] {
             self.words.extend_from_slice(words);
         }
@@ -103,11 +129,12 @@ impl History {
     pub(super) fn kept(&self, index: usize, slots: u32) -> Kept<'_> {
         let end = self.starts.get(index + 1).copied().unwrap_or(self.words.len());
         let words = &self.words[self.starts[index]..end];
-        let (spare, rest) = words[2..].split_at(slots as usize);
+        let (spare, rest) = words[3..].split_at(slots as usize);
         let (origins, versions) = rest.split_at(slots as usize);
         let table = self.tables.get(&index).map(|table| &**table);
         let home = self.homes.get(&index).copied();
-        let contents = PageContents { order: words[1], origins, versions, table, home };
-        Kept { sequence: words[0], spare, contents }
+        let groups = self.groups.get(&index).map_or(&[][..], |groups| groups);
+        let contents = PageContents { order: words[2], origins, groups, versions, table, home };
+        Kept { sequence: words[0], purpose: Purpose::of_word(words[1]), spare, contents }
     }
 }

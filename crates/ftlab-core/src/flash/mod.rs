@@ -4,11 +4,13 @@ pub mod cell;
 pub mod clock;
 mod contents;
 pub mod event_port;
+mod groups;
 pub(crate) mod history;
 pub mod nand;
 pub mod pairs;
 pub mod port;
 pub mod reservation_port;
+pub mod role;
 
 pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 
@@ -16,9 +18,11 @@ use crate::access::Access;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::{PageClass, page_classes};
+use crate::flash::groups::GroupWatch;
 use crate::flash::nand::NandArray;
 use crate::flash::pairs::PairGuard;
 use crate::flash::port::{FlashPort, Submission};
+use crate::flash::role::Role;
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
 use crate::interrupt::Interrupt;
 
@@ -46,10 +50,12 @@ pub struct Flash<P: FlashPort> {
     /// Where units move between lanes, and the port listens: the end of the last program of each block.
     last_programs: Vec<P::Ticket>,
     moves_between_lanes: bool,
-    /// Whether somebody wants to know when programs end: those that move between lanes, or LSB backup.
+    /// Whether somebody wants to know when programs end: those that move between lanes, LSB backup, or groups.
     listens_to_programs: bool,
     /// LSB backup.
     pairs: Option<Box<PairGuard<P::Ticket>>>,
+    /// Where trims or whole requests are promised.
+    groups: Option<Box<GroupWatch<P::Ticket>>>,
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -69,8 +75,11 @@ impl<P: FlashPort> Flash<P> {
         Self {
             last_programs: last_programs(moves_between_lanes, &nand, &port),
             moves_between_lanes,
-            listens_to_programs: moves_between_lanes || config.lsb_backup.copies().is_some(),
+            listens_to_programs: moves_between_lanes
+                || config.lsb_backup.copies().is_some()
+                || config.power.has_journal(),
             pairs: PairGuard::new(config, &nand, &classes, port.ready()).map(Box::new),
+            groups: GroupWatch::new(config, &nand, &port).map(Box::new),
             spare_per_sector: if config.timing.transfer_spare {
                 geometry.spare_bytes / sectors_per_page
             } else {
@@ -93,6 +102,7 @@ impl<P: FlashPort> Flash<P> {
             moves_between_lanes: self.moves_between_lanes,
             listens_to_programs: self.listens_to_programs,
             pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
+            groups: self.groups.map(|groups| Box::new(groups.with_port(&self.nand, &port))),
             nand: self.nand,
             port,
             counts: CommandCounts::default(),
@@ -108,6 +118,7 @@ impl<P: FlashPort> Flash<P> {
     pub(crate) fn forget(&mut self, config: &DeviceConfig) {
         let ready = self.port.ready();
         self.pairs = PairGuard::new(config, &self.nand, &self.classes, ready).map(Box::new);
+        self.groups = GroupWatch::new(config, &self.nand, &self.port).map(Box::new);
         self.last_programs = last_programs(self.moves_between_lanes, &self.nand, &self.port);
     }
 
@@ -270,6 +281,18 @@ impl<P: FlashPort> Flash<P> {
         Ok(done)
     }
 
+    /// `page` of a block for `role` is programmed next; in SLC mode only LSB pages are.
+    fn enter(&mut self, page: PageAt, role: Role, lsb_only: bool, cause: Cause) -> FlashResult<()> {
+        if self.nand.next_page(page.block) == 0 {
+            self.nand.reserve(page.block, role, lsb_only);
+        }
+        self.nand.check_role(page, role, cause)?;
+        if self.nand.is_lsb_only(page.block) && self.classes[page.index as usize] != PageClass::Lsb {
+            return Err(self.nand.refuse(Command::Program, page, cause, "the block is in SLC mode"));
+        }
+        Ok(())
+    }
+
     /// Copy the live `units` of page `from` to page `to` of the same plane, without the bus.
     ///
     /// # Errors
@@ -368,6 +391,9 @@ impl<P: FlashPort> Flash<P> {
         if !self.last_programs.is_empty() {
             self.last_programs[block.index()] = done;
         }
+        if let Some(groups) = &mut self.groups {
+            groups.written(&mut self.port, done);
+        }
         self.note_written(done);
     }
 
@@ -410,6 +436,7 @@ impl<P: FlashPort> Flash<P> {
         self.admit(Command::Erase, cause)?;
         self.nand.erase(block, cause)?;
         self.note_erased(block);
+        let after = self.guarded(block, after);
         let page = PageAt { block, index: 0 };
         let submission = self.submission(Command::Erase, cause, page, 0);
         Ok(self.port.submit(submission, after))
@@ -433,6 +460,7 @@ impl<P: FlashPort> Flash<P> {
         if self.nand.verifies() {
             let per_unit = self.geometry().sectors_per_unit;
             self.nand.store(ppn, &access.unit(index, per_unit), merged);
+            self.store_mark(ppn, access, index);
         }
     }
 

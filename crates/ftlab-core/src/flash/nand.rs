@@ -7,7 +7,8 @@ use crate::cause::{Cause, Command};
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::WordLines;
 use crate::flash::contents::Contents;
-use crate::flash::history::{Change, History};
+use crate::flash::history::{Change, GroupMark, History};
+use crate::flash::role::{Purpose, Role};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table;
 
@@ -38,13 +39,15 @@ struct Block {
 ///
 /// The rules: a page is programmed once between erases, and ascending in its block (pages may be skipped). Only
 /// programmed pages are read. A block with live data is not erased. The array takes 4 bytes and a bit for each mapping
-/// unit, and 12 bytes for each block.
+/// unit, and 13 bytes for each block.
 #[derive(Debug, Clone)]
 pub struct NandArray {
     geometry: Geometry,
     spare: Vec<u32>,
     valid: Vec<u64>,
     blocks: Vec<Block>,
+    /// What each block is for, while it has pages or is open.
+    purposes: Vec<Purpose>,
     openings: u32,
     /// With verification.
     contents: Option<Contents>,
@@ -58,6 +61,7 @@ impl NandArray {
             spare: table::zeros(units),
             valid: table::zeros(units.div_ceil(64)),
             blocks: table::zeros(geometry.blocks() as usize),
+            purposes: vec![Purpose::default(); geometry.blocks() as usize],
             openings: 0,
             contents: verify.then(|| Contents::new(geometry)),
             geometry: geometry.clone(),
@@ -152,10 +156,55 @@ impl NandArray {
         }
     }
 
-    /// Number the opening of an erased block.
-    pub fn open(&mut self, block: BlockId) {
+    /// Number the opening of an erased block, which is for `role` from its first program on.
+    pub fn open(&mut self, block: BlockId, role: Role) {
         self.openings += 1;
         self.blocks[block.index()].sequence = self.openings;
+        self.purposes[block.index()] = Purpose::new(role, false);
+    }
+
+    /// An erased block that holds no data of units is for `role`; in SLC mode only its LSB pages are.
+    pub(super) fn reserve(&mut self, block: BlockId, role: Role, lsb_only: bool) {
+        self.purposes[block.index()] = Purpose::new(role, lsb_only);
+    }
+
+    /// What a block is for; `None` when it is erased and not open, or when nothing of it can be read.
+    #[inline]
+    pub fn role(&self, block: BlockId) -> Option<Role> {
+        self.purposes[block.index()].role()
+    }
+
+    /// Check that `page` is of a block for `role`, as far as that can be read.
+    pub(super) fn check_role(&self, page: PageAt, role: Role, cause: Cause) -> FlashResult<()> {
+        match self.role(page.block) {
+            Some(other) if other != role => {
+                let why = format!("the block is for {}, not for {}", other.name(), role.name());
+                Err(self.refuse(Command::Program, page, cause, &why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a block is in SLC mode: only its LSB pages are used.
+    pub fn is_lsb_only(&self, block: BlockId) -> bool {
+        self.purposes[block.index()].is_lsb_only()
+    }
+
+    /// How many pages were programmed, in flash that keeps its past; 0 elsewhere.
+    pub(crate) fn programmed(&self) -> u32 {
+        self.contents.as_ref().map_or(0, Contents::programmed)
+    }
+
+    /// The group of several pages that the data of `ppn` were written in, where flash keeps that.
+    pub(crate) fn group_of(&self, ppn: Ppn) -> Option<GroupMark> {
+        self.contents.as_ref()?.group_of(ppn)
+    }
+
+    /// With verification: the data of `ppn` were written in this group.
+    pub(super) fn store_group(&mut self, ppn: Ppn, mark: GroupMark) {
+        if let Some(contents) = &mut self.contents {
+            contents.store_group(ppn, mark);
+        }
     }
 
     /// The data of `ppn` are stale from now on. Returns the block and its live units that remain.
@@ -302,6 +351,16 @@ impl NandArray {
         Ok(first)
     }
 
+    /// Program a page of a block for `role` that holds `words`.
+    pub(super) fn program_words(&mut self, page: PageAt, words: &[u32], cause: Cause) -> FlashResult<()> {
+        self.program_metadata(page, cause)?;
+        let page = self.geometry.page_id(page);
+        if let Some(contents) = &mut self.contents {
+            contents.store_table(page, words.to_vec());
+        }
+        Ok(())
+    }
+
     /// Program a page that holds no host data.
     pub(super) fn program_metadata(&mut self, page: PageAt, cause: Cause) -> FlashResult<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
@@ -423,9 +482,10 @@ impl NandArray {
         for page in history.open_pages() {
             let first = self.geometry.unit(page).index();
             let slots = self.geometry.slots_per_page as usize;
-            let sequence = self.blocks[page.block.index()].sequence;
+            let block = page.block.index();
+            let (sequence, purpose) = (self.blocks[block].sequence, self.purposes[block]);
             if let Some(held) = contents.of_page(self.geometry.page_id(page)) {
-                history.keep(sequence, &self.spare[first..first + slots], held);
+                history.keep((sequence, purpose), &self.spare[first..first + slots], held);
             }
         }
         contents.history = Some(history);
@@ -465,6 +525,7 @@ impl NandArray {
                 let state = &mut self.blocks[block.index()];
                 state.next_page = 0;
                 state.erases += 1;
+                self.purposes[block.index()] = Purpose::default();
             }
             Change::Program(page) => {
                 self.skip_to(page);
@@ -473,6 +534,7 @@ impl NandArray {
                 self.spare[first..first + kept.spare.len()].copy_from_slice(kept.spare);
                 let state = &mut self.blocks[page.block.index()];
                 state.sequence = kept.sequence;
+                self.purposes[page.block.index()] = kept.purpose;
                 self.openings = self.openings.max(kept.sequence);
                 let id = self.geometry.page_id(page);
                 if let Some(contents) = &mut self.contents {
@@ -491,6 +553,7 @@ impl NandArray {
                 let first = self.geometry.first_unit(block).index();
                 self.spare[first..first + self.geometry.units_per_block() as usize].fill(UNREADABLE);
                 self.blocks[block.index()].next_page = self.geometry.pages_per_block() as u16;
+                self.purposes[block.index()] = Purpose::default();
             }
             Change::Program(page) => {
                 self.skip_to(page);
@@ -526,6 +589,7 @@ impl NandArray {
         }
         state.next_page = 0;
         state.erases += 1;
+        self.purposes[block.index()] = Purpose::default();
         if self.contents.is_some() {
             self.keep_changed();
             if let Some(history) = self.contents.as_mut().and_then(|contents| contents.history.as_mut()) {
@@ -598,12 +662,13 @@ impl NandArray {
 
     /// Bytes of the tables, without what verification adds.
     pub fn table_bytes(&self) -> u64 {
-        (self.spare.len() * 4 + self.valid.len() * 8 + self.blocks.len() * size_of::<Block>()) as u64
+        let blocks = self.blocks.len() * (size_of::<Block>() + size_of::<Purpose>());
+        (self.spare.len() * 4 + self.valid.len() * 8 + blocks) as u64
     }
 
     #[cold]
     #[inline(never)]
-    fn refuse(&self, command: Command, page: PageAt, cause: Cause, why: &str) -> Box<RunError> {
+    pub(super) fn refuse(&self, command: Command, page: PageAt, cause: Cause, why: &str) -> Box<RunError> {
         let PageAt { block, index } = page;
         broken(format!(
             "flash refused {} of page {index} of block {} (row {} of plane {}) for {}: {why}",

@@ -17,6 +17,7 @@ use crate::error::FlashResult;
 use crate::flash::cell::{PageClass, WordLines};
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::flash::role::Role;
 use crate::flash::{Cause, Command, Flash};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::metrics::report::Counts;
@@ -86,6 +87,8 @@ pub(super) struct PairGuard<T> {
     internal: u64,
     /// What the request of the host that is being written has made stale so far, in blocks that are being filled.
     uncommitted: Vec<Ppn>,
+    /// What was trimmed, in blocks that are being filled, and has to be found until the journal says so.
+    trimmed: Vec<Ppn>,
     /// The blocks that hold old versions of what it has written.
     old_blocks: Vec<BlockId>,
     /// A block that held such an old version was erased: the request is no longer one that may be thrown away.
@@ -129,6 +132,7 @@ impl<T: Ticket> PairGuard<T> {
             writer: Writer::Unknown,
             internal: 0,
             uncommitted: Vec::new(),
+            trimmed: Vec::new(),
             old_blocks: Vec::new(),
             old_is_gone: false,
             written: ready,
@@ -155,6 +159,7 @@ impl<T: Ticket> PairGuard<T> {
             writer: self.writer,
             internal: self.internal,
             uncommitted: self.uncommitted,
+            trimmed: self.trimmed,
             old_blocks: self.old_blocks,
             old_is_gone: self.old_is_gone,
             written: ready,
@@ -352,7 +357,7 @@ impl<P: FlashPort> Flash<P> {
         let is_live = |ppn: Ppn, lpn: Lpn| match pairs.keys.invalidate_at {
             InvalidateAt::Commit => self.nand.is_valid(ppn) || pairs.uncommitted.contains(&ppn),
             InvalidateAt::Page => self.nand.is_valid(ppn) && !units.contains(&lpn),
-        };
+        } || pairs.trimmed.contains(&ppn);
         let state = pairs.open[page.block.index()].as_ref().map(|pages| pages[page.index as usize]);
         let state = state.unwrap_or(Page { writer: Writer::Unknown, kept: None, stale: self.port.ready() });
         if !self.units_of(page).any(|(ppn, lpn)| is_live(ppn, lpn)) {
@@ -381,6 +386,7 @@ impl<P: FlashPort> Flash<P> {
         let units: Vec<(Ppn, Lpn)> = self.units_of(page).collect();
         let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
         let read = if pairs.keys.read { self.read(page, sectors, Cause::LsbBackup, ready)? } else { ready };
+        self.enter(to, Role::Backup, pairs.keys.area == BackupArea::Slc, Cause::LsbBackup)?;
         self.admit(Command::Program, Cause::LsbBackup)?;
         let names: Vec<Lpn> = units.iter().map(|(_, lpn)| *lpn).collect();
         self.nand.program_backup(to, &names, page, Cause::LsbBackup)?;
@@ -454,6 +460,28 @@ impl<P: FlashPort> Flash<P> {
     pub(super) fn note_superseded(&mut self, ppn: Ppn) {
         if let Some(pairs) = &mut self.pairs {
             pairs.superseded(self.nand.geometry(), ppn);
+        }
+    }
+
+    /// What was trimmed at `ppn` is a part of a request that a mount has to find complete, until the journal says that it was
+    /// trimmed.
+    pub(crate) fn hold_trimmed(&mut self, ppn: Ppn) {
+        if let Some(pairs) = &mut self.pairs
+            && pairs.open[self.nand.geometry().block_of(ppn).index()].is_some()
+        {
+            pairs.trimmed.push(ppn);
+        }
+    }
+
+    /// The journal says what was trimmed, when `written` has ended.
+    pub(crate) fn release_trimmed(&mut self, written: P::Ticket) {
+        let Some(pairs) = &mut self.pairs else { return };
+        for ppn in pairs.trimmed.drain(..) {
+            let page = self.nand.geometry().page_of(ppn);
+            if let Some(pages) = &mut pairs.open[page.block.index()] {
+                let stale = &mut pages[page.index as usize].stale;
+                *stale = self.port.join(*stale, written);
+            }
         }
     }
 

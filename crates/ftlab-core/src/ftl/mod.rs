@@ -12,6 +12,7 @@ use crate::layer::Ftl;
 
 pub mod blocks;
 pub mod gc;
+pub mod journal;
 pub mod kinds;
 pub mod page;
 pub mod placement;

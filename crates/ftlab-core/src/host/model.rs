@@ -91,14 +91,15 @@ struct Slot {
     /// Times that the clock will still report it.
     pending: u32,
     op: Op,
+    fua: bool,
     stream: u16,
 }
 
 impl Slot {
     #[inline(always)]
     fn request(&self) -> Request {
-        let Slot { lba, arrival_ns, sectors, op, stream, .. } = *self;
-        Request { arrival_ns, lba, sectors, op, stream }
+        let Slot { lba, arrival_ns, sectors, op, fua, stream, .. } = *self;
+        Request { arrival_ns, lba, sectors, op, stream, fua }
     }
 }
 
@@ -320,8 +321,8 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         let at = self.free_slots.pop().unwrap_or_else(|| self.new_slot());
         self.metrics.arrived(arrival);
         let slot = &mut self.slots[at as usize];
-        let Request { arrival_ns, lba, sectors, op, stream } = request;
-        (slot.lba, slot.sectors, slot.op, slot.stream) = (lba, sectors, op, stream);
+        let Request { arrival_ns, lba, sectors, op, stream, fua } = request;
+        (slot.lba, slot.sectors, slot.op, slot.fua, slot.stream) = (lba, sectors, op, fua, stream);
         (slot.index, slot.arrival_ns, slot.arrival) = (index, arrival_ns, arrival);
         if self.in_drive < self.depth {
             self.hand_over(at);
@@ -341,6 +342,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
             sectors: 0,
             pending: 0,
             op: Op::Read,
+            fua: false,
             stream: 0,
         });
         self.slots.len() as u32 - 1

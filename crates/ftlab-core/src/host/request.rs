@@ -48,7 +48,12 @@ pub struct Request {
     pub op: Op,
     /// Write stream or volume; drives with several streams keep them in separate blocks.
     pub stream: u16,
+    /// Force unit access: the write must be durable before it completes. Set for [`Op::Write`] only.
+    pub fua: bool,
 }
+
+// Traces that runs share are kept in memory as they are, so each byte of a request counts a hundred million times.
+const _: () = assert!(size_of::<Request>() == 24);
 
 /// Requests in arrival order, delivered in batches.
 ///
@@ -90,6 +95,11 @@ pub trait RequestSource: Send {
     /// Records of the input that were bad and left out so far, where the user allowed that.
     fn skipped_records(&self) -> u64 {
         0
+    }
+
+    /// Whether the input says which writes are [`fua`](Request::fua); to be asked when the first requests are there.
+    fn says_fua(&self) -> bool {
+        false
     }
 
     /// The streams so far by number, with what the input calls them; empty where it has the numbers themselves.
@@ -135,6 +145,10 @@ impl RequestSource for VecSource {
 
     fn total_requests(&self) -> Option<u64> {
         Some(self.requests.len() as u64)
+    }
+
+    fn says_fua(&self) -> bool {
+        self.requests.iter().any(|request| request.fua)
     }
 }
 

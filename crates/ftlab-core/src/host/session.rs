@@ -151,7 +151,7 @@ struct ClientFeeder {
 
 impl ClientFeeder {
     fn new() -> Self {
-        let request = Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Flush, stream: 0 };
+        let request = Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Flush, stream: 0, fua: false };
         let taken = Arriving { request, id: u64::MAX, at: Time::ZERO };
         Self { queue: VecDeque::new(), taken, completed: None }
     }
@@ -392,11 +392,15 @@ impl Session {
                 "needs a workload, which a session does not have: choose \"uniform\" or \"sequential\"";
             return Err(refused("precondition.pattern", "\"workload\"", expected));
         }
-        Self::open(config, options, control)
+        Self::new_unchecked(config, options, control)
     }
 
-    /// The same for a configuration that has been validated.
-    pub(crate) fn open(
+    /// The same for a configuration that has been validated, and in tests for one that fills up.
+    ///
+    /// # Errors
+    /// As `new`.
+    #[doc(hidden)]
+    pub fn new_unchecked(
         config: &DeviceConfig,
         options: &SessionOptions,
         control: &RunControl,

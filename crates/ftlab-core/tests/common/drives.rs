@@ -162,7 +162,7 @@ pub fn requests_of(count: impl Into<SizeRange>) -> impl Strategy<Value = Vec<Req
             arrival_ns += gap * 1000;
             // A few regions, so that writes meet each other.
             let lba = lba % if op == Op::Write { written } else { 900 };
-            Request { arrival_ns, lba, sectors, op, stream }
+            Request { arrival_ns, lba, sectors, op, stream, fua: false }
         };
         rows.into_iter().map(request).collect()
     })

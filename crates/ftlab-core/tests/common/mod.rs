@@ -60,7 +60,7 @@ pub fn ftl_kinds() -> Vec<&'static str> {
 
 /// A request of `sectors` at `lba` that arrives at `us`.
 pub fn request(us: f64, op: Op, lba: u64, sectors: u32) -> Request {
-    Request { arrival_ns: (us * 1000.0).round() as u64, lba, sectors, op, stream: 0 }
+    Request { arrival_ns: (us * 1000.0).round() as u64, lba, sectors, op, stream: 0, fua: false }
 }
 
 /// Collects what a run tells.
@@ -82,6 +82,19 @@ impl Observer for Log {
     }
     fn on_command(&mut self, record: &CommandRecord) {
         self.commands.push(*record);
+    }
+}
+
+/// Collects completions in their order, and asks for nothing else.
+#[derive(Default)]
+pub struct Completions(pub Vec<RequestRecord>);
+
+impl Observer for Completions {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn on_request(&mut self, record: &RequestRecord) {
+        self.0.push(*record);
     }
 }
 

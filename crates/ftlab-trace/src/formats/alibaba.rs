@@ -41,7 +41,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 #[derive(Default)]
@@ -79,7 +78,7 @@ impl LineParser for Alibaba {
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
         let arrival_ns = self.clock.since(time_ns, time_at)?;
         let stream = self.devices.number(device, device_at)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {

@@ -2,6 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
+use super::blkparse::Rwbs;
 use super::bpftrace::is_greeting;
 use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, plain_name};
@@ -14,7 +15,8 @@ pub(crate) static FORMAT: Format = Format {
     columns: "TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms), under that header; TIME(ms) and TIME(us) do as well",
     units: "TIME is the completion, in seconds from the first line; the arrival is TIME - LAT - QUE (0 where that lies \
             before the begin), so arrivals step back a little; SECTOR of 512 bytes; BYTES rounded out to sectors, 0 = \
-            flush; T begins with R or W, or D for a discard, F for a flush; the disk becomes the stream, numbered in order \
+            flush; T is R or W, D for a discard or F for a flush, and with libbpf's tool an rwbs as blkparse has it: F behind W = \
+            FUA, F before W = a flush and then the write; the disk becomes the stream, numbered in order \
             of appearance",
     cannot_say: "times finer than those of LAT (10 us); flushes and discards with most versions; bpftrace's own biosnoop.bt \
                  has neither address nor size and cannot be read (examples/recording/block.bt takes its place); response \
@@ -35,7 +37,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Biosnoop::default()))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 /// More columns than any tool prints, and more words than a line of it has.
@@ -96,6 +97,8 @@ struct Biosnoop {
     /// Whether a header has been seen that has no place for them.
     lacks_addresses: bool,
     disks: Volumes<Vec<u8>>,
+    /// The write of a line that also flushes.
+    behind: Option<Request>,
 }
 
 impl LineParser for Biosnoop {
@@ -137,20 +140,17 @@ impl LineParser for Biosnoop {
         line.seek(place(layout.time));
         let time_ns = line.decimal(layout.scale, "a time")?;
         line.seek(place(layout.kind));
-        let kind = match line.peek() {
-            b'R' => Op::Read,
-            b'W' => Op::Write,
-            b'D' => Op::Trim,
-            b'F' => Op::Flush,
-            _ => return Err(Cursor::shape(line.position(), "R, W, D or F")),
-        };
+        let kind_at = line.position();
+        let rwbs = Rwbs::of(line.token(), kind_at).ok().filter(|rwbs| rwbs.op.is_some());
+        let rwbs = rwbs.ok_or_else(|| Cursor::shape(kind_at, "R, W, D or F"))?;
         let extent = Extent { address_at: place(layout.sector), size_at: place(layout.bytes) };
         line.seek(extent.size_at);
         let bytes = line.integer("a size in bytes")?;
-        let op = if bytes == 0 { Op::Flush } else { kind };
+        let rwbs = if bytes == 0 { Rwbs::FLUSH } else { rwbs };
+        let is_flush = rwbs.op == Some(Op::Flush);
         let mut lba = 0;
         // A flush has no sector; tools print what they find there, -1 among others.
-        if op != Op::Flush {
+        if !is_flush {
             line.seek(extent.address_at);
             lba = line.integer("a sector number")?;
         }
@@ -171,14 +171,22 @@ impl LineParser for Biosnoop {
         };
         line.seek(end);
         let arrival_ns = time_ns.saturating_sub(spent_ns);
-        if op == Op::Flush {
-            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op, stream }));
-        }
         if lba >= MAX_SECTORS {
             return Err(Cursor::value(extent.address_at, "a sector number below 2^54"));
         }
-        let (lba, sectors) = sectors_of_bytes(lba * 512, bytes, extent)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        let (lba, sectors) = if is_flush { (0, 0) } else { sectors_of_bytes(lba * 512, bytes, extent)? };
+        let Some(requests) = rwbs.requests(lba, sectors.into(), extent)? else { return Ok(None) };
+        let request;
+        (request, self.behind) = requests.at(arrival_ns, stream);
+        Ok(Some(request))
+    }
+
+    fn behind(&mut self) -> Option<Request> {
+        self.behind.take()
+    }
+
+    fn says_fua(&self) -> bool {
+        true
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {

@@ -39,7 +39,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 #[derive(Default)]
@@ -99,7 +98,7 @@ impl LineParser for BioTracer {
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
         let arrival_ns = self.arrival(time_ns, time_at)?;
         let op = if flags & 1 == 1 { Op::Write } else { Op::Read };
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0 }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0, fua: false }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {

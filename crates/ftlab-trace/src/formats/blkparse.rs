@@ -8,7 +8,7 @@ use crate::format::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
 use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
-use crate::writer::{LineWriter, TraceWriter, Unwritable};
+use crate::writer::{Extras, LineWriter, TraceWriter, Unwritable};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -17,12 +17,11 @@ pub(crate) static FORMAT: Format = Format {
     columns: "major,minor cpu sequence time pid action rwbs sector + sectors [process]",
     units: "time in decimal seconds from the begin of the recording, kept as it is; sectors of 512 bytes; of the events of \
             a request one is taken: D, its dispatch to the driver, which is what the drive sees; rwbs with D = discard, \
-            R or W, F alone or without data = flush; the device becomes the stream: of major 259, as ftlab \
+            R or W, F alone or without data = flush, F behind W = FUA, F before W = a flush and then the write; the device becomes the stream: of major 259, as ftlab \
             writes them, by its minor number, others numbered in order of appearance; other events, messages, \
             passed-through commands, what has no sectors and the summary at the end are skipped; events from before \
             time 0, which blkparse prints as second 1266874889, arrive with the request ahead of them",
-    cannot_say: "a flush that travels with a write (preflush, FUA); response times, unless the C events are compared \
-                 with the D events",
+    cannot_say: "response times, unless the C events are compared with the D events",
     argument: Some(Argument {
         summary: "the action to take: D dispatched to the driver (the default), Q queued by the file system (before \
                   merging and splitting, and all that bio-based devices such as dm and md have), G allocated, I inserted \
@@ -44,7 +43,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Blkparse::taking(Some(b'D'))))),
     files_beside: None,
     write: Some(write),
-    write_contents: None,
 };
 
 /// The actions that may be taken: those that every request has at most once, and whose lines have its address.
@@ -78,11 +76,13 @@ struct Blkparse {
     seen: u8,
     /// Arrival of the request before.
     previous_ns: u64,
+    /// The write of a line that also flushes.
+    behind: Option<Request>,
 }
 
 impl Blkparse {
     fn taking(action: Option<u8>) -> Self {
-        Self { action, devices: Volumes::default(), seen: 0, previous_ns: 0 }
+        Self { action, devices: Volumes::default(), seen: 0, previous_ns: 0, behind: None }
     }
 
     /// Begins of lines of the summary.
@@ -104,44 +104,87 @@ impl Blkparse {
     }
 }
 
-/// The operation of `rwbs`, which stands at `at`; `None` for what moves no data and is no flush.
-#[inline(always)]
-pub(super) fn op_of_rwbs(rwbs: &[u8], at: usize) -> Result<Option<Op>, Fault> {
-    let mut op = None;
-    for letter in rwbs {
-        match letter {
-            b'D' => return Ok(Some(Op::Trim)),
-            b'W' => op = Some(Op::Write),
-            b'R' => op = Some(Op::Read),
-            b'F' => op = op.or(Some(Op::Flush)),
-            b'N' | b'A' | b'S' | b'M' | b'B' | b'E' | b'U' | b'V' => {}
-            _ => return Err(Cursor::shape(at, "an rwbs field of R, W, D, F or N with modifiers")),
-        }
-    }
-    Ok(op)
+/// What an `rwbs` field says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rwbs {
+    /// Absent for what moves no data and is no flush.
+    pub(super) op: Option<Op>,
+    /// A write that is ahead of its own flush: an F before the W.
+    preflush: bool,
+    /// A write that must be durable before it completes: an F behind the W.
+    fua: bool,
+    /// A barrier of older kernels.
+    barrier: bool,
 }
 
-/// Where an operation of `rwbs` goes; `None` for what moves no data and is no flush.
-#[inline(always)]
-pub(super) fn access(
-    rwbs: &[u8],
-    op: Option<Op>,
-    lba: u64,
-    sectors: u64,
-    extent: Extent,
-) -> Result<Option<(u64, u32, Op)>, Fault> {
-    match op {
-        Some(Op::Flush) => Ok(Some((0, 0, Op::Flush))),
-        // A write without data only flushes, if that.
-        Some(Op::Write) if sectors == 0 => {
-            let flushes = rwbs.iter().any(|letter| matches!(letter, b'F' | b'B'));
-            Ok(flushes.then_some((0, 0, Op::Flush)))
+impl Rwbs {
+    /// The field `rwbs`, which stands at `at`.
+    #[inline(always)]
+    pub(super) fn of(rwbs: &[u8], at: usize) -> Result<Self, Fault> {
+        let mut found = Self::default();
+        for letter in rwbs {
+            match letter {
+                b'D' => return Ok(Self { op: Some(Op::Trim), ..Self::default() }),
+                b'W' => found.op = Some(Op::Write),
+                b'R' => found.op = Some(Op::Read),
+                b'F' if found.op.is_none() => (found.op, found.preflush) = (Some(Op::Flush), true),
+                b'F' => found.fua = true,
+                b'B' => found.barrier = true,
+                b'N' | b'A' | b'S' | b'M' | b'E' | b'U' | b'V' => {}
+                _ => return Err(Cursor::shape(at, "an rwbs field of R, W, D, F or N with modifiers")),
+            }
         }
-        Some(op) => {
-            let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
-            Ok(Some((lba, sectors, op)))
+        Ok(found)
+    }
+
+    /// A flush that stands alone.
+    pub(super) const FLUSH: Self = Self { op: Some(Op::Flush), preflush: false, fua: false, barrier: false };
+
+    /// The request at an address, which may be two: a flush, and behind it the write that waits for it. Nothing for what
+    /// moves no data and is no flush.
+    #[inline(always)]
+    pub(super) fn requests(self, lba: u64, sectors: u64, extent: Extent) -> Result<Option<Requests>, Fault> {
+        let one = |op, lba, sectors, fua| Request { arrival_ns: 0, lba, sectors, op, stream: 0, fua };
+        let flush = one(Op::Flush, 0, 0, false);
+        match self.op {
+            Some(Op::Flush) => Ok(Some(Requests::one(flush))),
+            // A write without data only flushes, if that.
+            Some(Op::Write) if sectors == 0 => {
+                let flushes = self.preflush || self.fua || self.barrier;
+                Ok(flushes.then_some(Requests::one(flush)))
+            }
+            Some(op) => {
+                let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
+                let is_write = op == Op::Write;
+                let access = one(op, lba, sectors, self.fua && is_write);
+                Ok(Some(if self.preflush && is_write {
+                    Requests { first: flush, behind: Some(access) }
+                } else {
+                    Requests::one(access)
+                }))
+            }
+            None => Ok(None),
         }
-        None => Ok(None),
+    }
+}
+
+/// What a line says: a request, or a flush and the write behind it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Requests {
+    first: Request,
+    behind: Option<Request>,
+}
+
+impl Requests {
+    fn one(first: Request) -> Self {
+        Self { first, behind: None }
+    }
+
+    /// The first of them and the one behind it, both at one time and of one stream.
+    #[inline(always)]
+    pub(super) fn at(self, arrival_ns: u64, stream: u16) -> (Request, Option<Request>) {
+        let place = |request| Request { arrival_ns, stream, ..request };
+        (place(self.first), self.behind.map(place))
     }
 }
 
@@ -195,7 +238,8 @@ impl LineParser for Blkparse {
         line.blanks()?;
         let rwbs_at = line.position();
         let rwbs = line.token();
-        let op = op_of_rwbs(rwbs, rwbs_at)?;
+        let rwbs = Rwbs::of(rwbs, rwbs_at)?;
+        let op = rwbs.op;
         line.skip_blanks();
         let address_at = line.position();
         let mut size_at = address_at;
@@ -226,13 +270,23 @@ impl LineParser for Blkparse {
             _ => return Err(Cursor::shape(address_at, "a sector number")),
         }
         line.skip_to_line_end();
-        let Some((lba, sectors, op)) = access(rwbs, op, lba, sectors, Extent { address_at, size_at })? else {
+        let Some(requests) = rwbs.requests(lba, sectors, Extent { address_at, size_at })? else {
             return Ok(None);
         };
         let arrival_ns = if WRAPPED_NS.contains(&time_ns) { self.previous_ns } else { time_ns };
         self.previous_ns = arrival_ns;
         let stream = self.devices.number_named(&(major << 32 | minor & 0xffff_ffff), device_at, volume_of)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        let request;
+        (request, self.behind) = requests.at(arrival_ns, stream);
+        Ok(Some(request))
+    }
+
+    fn behind(&mut self) -> Option<Request> {
+        self.behind.take()
+    }
+
+    fn says_fua(&self) -> bool {
+        true
     }
 
     fn nothing_found(&self) -> Option<String> {
@@ -262,10 +316,10 @@ fn volume_of(device: &u64) -> Option<u16> {
 
 /// Streams become minor numbers of [`MAJOR`].
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all writers")]
-fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
+fn write(sink: Box<dyn Sink>, _: Extras) -> Result<Box<dyn TraceWriter>, String> {
     let mut sequence = 0u64;
-    Ok(Box::new(LineWriter::new(sink, "", move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
+    let line = move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
+        let Request { arrival_ns, lba, sectors, op, stream, fua } = *request;
         if WRAPPED_NS.contains(&arrival_ns) {
             return Err(Unwritable(
                 "no time from 1266874885 s to 1266874889 s: so blkparse prints what was before time 0",
@@ -275,6 +329,7 @@ fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
         let (seconds, ns) = (arrival_ns / 1_000_000_000, arrival_ns % 1_000_000_000);
         let rwbs = match op {
             Op::Read => "R",
+            Op::Write if fua => "WF",
             Op::Write => "W",
             Op::Trim => "D",
             Op::Flush => "FN",
@@ -287,5 +342,7 @@ fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
             writeln!(out, "{lba} + {sectors} [ftlab]")
         };
         Ok(())
-    })))
+    };
+    let keeps = Extras { contents: false, fua: true };
+    Ok(Box::new(LineWriter::new(sink, "", line).keeping(keeps)))
 }

@@ -11,8 +11,8 @@ pub(crate) static FORMAT: Format = Format {
     summary: "loads of blkreplay, such as the natural loads of 1&1's data centre, 2012",
     columns: "start ; sector ; length ; op ; replay_delay ; replay_duration",
     units: "start in decimal seconds, kept as it is; sector and length in sectors of 512 bytes; op R or W, with letters of \
-            blktrace behind it (RA = read ahead), or D for a discard; the delays of a replay are not used; lines without \
-            a semicolon (licence, notices) and headings are skipped",
+            blktrace behind it (RA = read ahead, WF = a write that is FUA), or D for a discard; the delays of a replay \
+            are not used; lines without a semicolon (licence, notices) and headings are skipped",
     cannot_say: "flushes, volumes; response times only where the load was replayed, and they are not used",
     argument: None,
     extensions: &["load"],
@@ -26,7 +26,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, BlkReplay))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct BlkReplay;
@@ -55,7 +54,8 @@ impl LineParser for BlkReplay {
         let sectors = line.integer("a length in sectors")?;
         line.mark(b';', SEMICOLON)?;
         let op_at = line.position();
-        let op = match line.letters().first() {
+        let letters = line.letters();
+        let op = match letters.first() {
             Some(b'R' | b'r') => Op::Read,
             Some(b'W' | b'w') => Op::Write,
             Some(b'D' | b'd') => Op::Trim,
@@ -66,6 +66,11 @@ impl LineParser for BlkReplay {
         line.mark(b';', SEMICOLON)?;
         line.decimal(9, "a replay duration in seconds")?;
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0 }))
+        let fua = op == Op::Write && letters.contains(&b'F');
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream: 0, fua }))
+    }
+
+    fn says_fua(&self) -> bool {
+        true
     }
 }

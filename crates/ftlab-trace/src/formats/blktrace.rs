@@ -17,9 +17,10 @@ pub(crate) static FORMAT: Format = Format {
               u32, cpu u32, error u16, length u16 of the data behind the record; of either byte order",
     units: "time in nanoseconds, counted from the first event of all files; sectors of 512 bytes; of the \
             events of a request one is taken: D, its dispatch to the driver, which is what the drive sees; reads, \
-            writes, discards (trims) and flushes; other events and pass-through commands are left out; devices become \
+            writes, discards (trims) and flushes; a write with the FUA bit is FUA, one with the flush bit is a flush and \
+            then the write; other events and pass-through commands are left out; devices become \
             streams in the order of their first request; any one of the files of a device stands for all that lie beside it",
-    cannot_say: "a flush that travels with a write; response times: completions are there but not used",
+    cannot_say: "response times: completions are there but not used",
     argument: Some(Argument {
         summary: "the action to take: D dispatched to the driver (the default), Q queued by the file system (before \
                   merging and splitting, and all that bio-based devices such as dm and md have), G allocated, I inserted \
@@ -35,7 +36,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| read(input, DISPATCH),
     files_beside: Some(siblings),
     write: None,
-    write_contents: None,
 };
 
 const MAGIC: u32 = 0x6561_7400;
@@ -49,6 +49,7 @@ const FLUSH: u32 = 1 << 18;
 const PASS_THROUGH: u32 = 1 << 25;
 const NOTIFY: u32 = 1 << 26;
 const DISCARD: u32 = 1 << 29;
+const FUA: u32 = 1 << 31;
 /// What happened is in its lowest byte; the bit above says that the data begin with a control group.
 const DISPATCH: u8 = 7;
 /// Events that a request has at most once, by the letter that blkparse prints.
@@ -94,6 +95,8 @@ impl Order {
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     device: u32,
+    /// A write that is to be flushed ahead of.
+    preflush: bool,
     request: Request,
 }
 
@@ -169,8 +172,10 @@ impl RecordParser for Events {
             _ => sectors_from(order.u64(bytes, 16), size.into(), length)?,
         };
         self.any_taken = true;
-        let request = Request { arrival_ns: time, lba, sectors, op, stream: 0 };
-        Ok(Record::Request(length, Taken { device: order.u32(bytes, 36), request }))
+        let fua = op == Op::Write && action & FUA != 0;
+        let preflush = op == Op::Write && action & FLUSH != 0;
+        let request = Request { arrival_ns: time, lba, sectors, op, stream: 0, fua };
+        Ok(Record::Request(length, Taken { device: order.u32(bytes, 36), preflush, request }))
     }
 
     fn resume(&self, bytes: &[u8]) -> Option<usize> {
@@ -261,6 +266,7 @@ fn read(input: Input, action: u8) -> Result<Box<dyn RequestSource>, SourceError>
         files: files.collect(),
         devices: Vec::new(),
         started: false,
+        behind: None,
         broken: None,
         failure: Failure::default(),
     }))
@@ -282,6 +288,8 @@ struct Merged {
     /// Devices by stream.
     devices: Vec<u32>,
     started: bool,
+    /// The write of an event that also flushes.
+    behind: Option<Request>,
     broken: Option<SourceError>,
     failure: Failure,
 }
@@ -321,6 +329,9 @@ impl Merged {
     }
 
     fn next(&mut self) -> Result<Option<Request>, SourceError> {
+        if let Some(write) = self.behind.take() {
+            return Ok(Some(write));
+        }
         loop {
             // The event ahead of a fault is delivered before it.
             if let Some(error) = self.broken.take() {
@@ -331,7 +342,7 @@ impl Merged {
                 heads.filter_map(|(index, file)| file.head.map(|head| (head.request.arrival_ns, index)));
             let Some((time, index)) = heads.min() else { return Ok(None) };
             let file = &mut self.files[index];
-            let Some(Taken { device, request }) = file.head else { return Ok(None) };
+            let Some(Taken { device, preflush, request }) = file.head else { return Ok(None) };
             match file.reader.next_item() {
                 Ok(next) => file.head = next,
                 Err(error) => (file.head, self.broken) = (None, Some(error)),
@@ -344,7 +355,12 @@ impl Merged {
                 continue;
             };
             let stream = self.stream_of(device)?;
-            return Ok(Some(Request { arrival_ns, stream, ..request }));
+            let request = Request { arrival_ns, stream, ..request };
+            if preflush {
+                self.behind = Some(request);
+                return Ok(Some(Request { lba: 0, sectors: 0, op: Op::Flush, fua: false, ..request }));
+            }
+            return Ok(Some(request));
         }
     }
 }
@@ -379,5 +395,9 @@ impl RequestSource for Merged {
 
     fn skipped_records(&self) -> u64 {
         self.bad.skipped()
+    }
+
+    fn says_fua(&self) -> bool {
+        true
     }
 }

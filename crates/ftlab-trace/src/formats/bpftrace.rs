@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::Request;
 
-use super::blkparse::{access, op_of_rwbs};
+use super::blkparse::Rwbs;
 use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, device_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
@@ -14,10 +14,10 @@ pub(crate) static FORMAT: Format = Format {
     columns: "TIME(ns) DEVICE RWBS SECTOR SECTORS COMM, under that header, with DEVICE as major,minor",
     units: "time in nanoseconds from the begin of the script, at the hand-over to the driver, kept as it is; lines of \
             different CPUs step back a little; sectors of 512 bytes; RWBS with D = discard, R or W, F alone or without data = \
-            flush, others (passed-through commands) are skipped; the device becomes the stream, numbered in order of \
+            flush, F behind W = FUA, F before W = a flush and then the write, others (passed-through commands) are skipped; the device becomes the stream, numbered in order of \
             appearance; what bpftrace itself says (Attaching 3 probes...) is skipped, but lost events are a fault, which \
             --skip-bad passes over",
-    cannot_say: "a flush that travels with a write (preflush, FUA); response times",
+    cannot_say: "response times",
     argument: None,
     extensions: &["bpftrace"],
     example: "Attaching 3 probes...\n\
@@ -35,7 +35,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Bpftrace::default()))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 const HEADER: [&[u8]; 6] = [b"TIME(ns)", b"DEVICE", b"RWBS", b"SECTOR", b"SECTORS", b"COMM"];
@@ -50,6 +49,8 @@ struct Bpftrace {
     /// Whether the header has been seen.
     begun: bool,
     devices: Volumes<u64>,
+    /// The write of a line that also flushes.
+    behind: Option<Request>,
 }
 
 impl LineParser for Bpftrace {
@@ -69,7 +70,7 @@ impl LineParser for Bpftrace {
         line.blanks()?;
         let rwbs_at = line.position();
         let rwbs = line.token();
-        let op = op_of_rwbs(rwbs, rwbs_at)?;
+        let rwbs = Rwbs::of(rwbs, rwbs_at)?;
         line.blanks()?;
         let address_at = line.position();
         let lba = line.integer("a sector number")?;
@@ -77,11 +78,21 @@ impl LineParser for Bpftrace {
         let size_at = line.position();
         let sectors = line.integer("a size in sectors")?;
         line.skip_to_line_end();
-        let Some((lba, sectors, op)) = access(rwbs, op, lba, sectors, Extent { address_at, size_at })? else {
+        let Some(requests) = rwbs.requests(lba, sectors, Extent { address_at, size_at })? else {
             return Ok(None);
         };
         let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        let request;
+        (request, self.behind) = requests.at(arrival_ns, stream);
+        Ok(Some(request))
+    }
+
+    fn behind(&mut self) -> Option<Request> {
+        self.behind.take()
+    }
+
+    fn says_fua(&self) -> bool {
+        true
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {

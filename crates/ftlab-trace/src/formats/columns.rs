@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
-use crate::columns::{Column, Fields, Units, complete, op_of_name};
+use crate::columns::{Column, FLAG, Fields, Units, complete, flag, op_of_name};
 use crate::format::{Argument, Format};
 use crate::input::Input;
 use crate::numbering::{Volumes, plain_name};
@@ -15,7 +15,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "columns",
     summary: "lines of fields that the user names, as in --format 'columns:arrival_ms,-,op[read=1 write=0],bytes,offset_bytes'",
     columns: "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k, stream or \
-              volume, content_hash, - for what does not count, =TEXT for a field that a line must have to be taken, ... at the end for \
+              volume, fua, content_hash, - for what does not count, =TEXT for a field that a line must have to be taken, ... at the end for \
               any further fields",
     units: "named as in csv; fields are separated by what separates the names: commas, semicolons or blanks; \
             op[read=A|B write=C trim=D flush=E skip=F] maps values to operations, * stands for all others, and without it \
@@ -40,7 +40,6 @@ pub(crate) static FORMAT: Format = Format {
     read,
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 fn failed(origin: &str, expected: String) -> SourceError {
@@ -162,7 +161,7 @@ struct LineFields {
     units: Units,
 }
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "arrival_ns",
     "arrival_us",
     "arrival_ms",
@@ -175,6 +174,7 @@ const NAMES: [&str; 15] = [
     "pages_4k",
     "stream",
     "volume",
+    "fua",
     "content_hash",
     "-",
     "...",
@@ -321,8 +321,7 @@ impl LineParser for Columns {
             }
         }
         let LineFields { separator, fields, ops, open, units } = &self.layout;
-        let mut request =
-            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units: *units, stream: 0 };
+        let mut request = Fields::of(*units);
         // The place of a fault in what these columns do not have.
         let at = line.position();
         let mut extent = Extent { address_at: at, size_at: at };
@@ -364,6 +363,10 @@ impl LineParser for Columns {
                     request.size = line.integer("a size")?;
                 }
                 Field::Of(Column::Stream) => request.stream = line.stream("a stream number")?,
+                Field::Of(Column::Fua) => {
+                    let at = line.position();
+                    request.fua = flag(separator.field(line)).ok_or_else(|| Cursor::shape(at, FLAG))?;
+                }
                 Field::Of(Column::ContentHash) if self.keeps_contents => {
                     let at = line.position();
                     let hashes = Hashes::of(separator.field(line));
@@ -393,6 +396,10 @@ impl LineParser for Columns {
         self.content
     }
 
+    fn says_fua(&self) -> bool {
+        self.layout.fields.iter().any(|field| matches!(field, Field::Of(Column::Fua)))
+    }
+
     fn stream_names(&self) -> Vec<(u16, String)> {
         self.volumes.names(plain_name)
     }
@@ -411,7 +418,7 @@ mod tests {
     }
 
     fn request(arrival_ns: u64, op: Op, lba: u64, sectors: u32, stream: u16) -> Request {
-        Request { arrival_ns, lba, sectors, op, stream }
+        Request { arrival_ns, lba, sectors, op, stream, fua: false }
     }
 
     #[test]

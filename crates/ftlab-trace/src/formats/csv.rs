@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
-use ftlab_core::host::request::{Op, Request};
+use ftlab_core::host::request::Request;
 
-use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
+use crate::columns::{COLUMNS, Column, FLAG, Fields, UNITS, Units, columns_of, flag, op_of_name};
 use crate::format::{Format, Sample};
+use crate::input::Sink;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
-use crate::writer::{LineWriter, Unwritable};
+use crate::writer::{Extras, LineWriter, TraceWriter};
 
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
@@ -27,11 +28,7 @@ pub(crate) static FORMAT: Format = Format {
     },
     read: |input| Ok(Box::new(TextReader::new(input, Csv::default()))),
     files_beside: None,
-    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "arrival_ns,op,lba,sectors,stream\n", write)))),
-    write_contents: Some(|sink| {
-        let header = "arrival_ns,op,lba,sectors,stream,content_hash\n";
-        Ok(Box::new(LineWriter::new(sink, header, write)))
-    }),
+    write: Some(write),
 };
 
 #[derive(Default)]
@@ -60,7 +57,7 @@ impl LineParser for Csv {
         let Some(units) = self.units else {
             return self.header(line).map(|()| None);
         };
-        let mut fields = Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units, stream: 0 };
+        let mut fields = Fields::of(units);
         // The place of a fault in what these columns do not have.
         let at = line.position();
         let mut extent = Extent { address_at: at, size_at: at };
@@ -86,6 +83,10 @@ impl LineParser for Csv {
                     fields.size = line.integer("a size")?;
                 }
                 Column::Stream => fields.stream = line.stream("a stream number")?,
+                Column::Fua => {
+                    let at = line.position();
+                    fields.fua = flag(line.word()).ok_or_else(|| Cursor::shape(at, FLAG))?;
+                }
                 Column::ContentHash if self.keeps_contents => self.content = Some(line.hashes()?.value()),
                 Column::ContentHash | Column::Ignored => line.skip_field()?,
             }
@@ -100,6 +101,10 @@ impl LineParser for Csv {
     fn content(&self) -> Option<u128> {
         self.content
     }
+
+    fn says_fua(&self) -> bool {
+        self.columns.contains(&Column::Fua)
+    }
 }
 
 impl LineParser for &mut Csv {
@@ -108,14 +113,23 @@ impl LineParser for &mut Csv {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the signature of all line writers")]
-fn write(out: &mut Vec<u8>, request: &Request, content: Option<u128>) -> Result<(), Unwritable> {
-    let Request { arrival_ns, lba, sectors, op, stream } = request;
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
-    let _ = match content {
-        Some(content) => writeln!(out, ",{content:032x}"),
-        None => writeln!(out),
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all writers")]
+fn write(sink: Box<dyn Sink>, extras: Extras) -> Result<Box<dyn TraceWriter>, String> {
+    let mut header = String::from("arrival_ns,op,lba,sectors,stream");
+    header.push_str(if extras.fua { ",fua" } else { "" });
+    header.push_str(if extras.contents { ",content_hash\n" } else { "\n" });
+    let line = move |out: &mut Vec<u8>, request: &Request, content: Option<u128>| {
+        let Request { arrival_ns, lba, sectors, op, stream, fua } = request;
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, "{arrival_ns},{},{lba},{sectors},{stream}", op.name());
+        if extras.fua {
+            let _ = write!(out, ",{}", u8::from(*fua));
+        }
+        let _ = match content {
+            Some(content) => writeln!(out, ",{content:032x}"),
+            None => writeln!(out),
+        };
+        Ok(())
     };
-    Ok(())
+    Ok(Box::new(LineWriter::new(sink, &header, line).keeping(extras)))
 }

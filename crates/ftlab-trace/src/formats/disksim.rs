@@ -26,8 +26,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
     read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
     files_beside: None,
-    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
-    write_contents: None,
+    write: Some(|sink, _| Ok(Box::new(LineWriter::new(sink, "", write)))),
 };
 
 pub(crate) struct DiskSim;
@@ -44,7 +43,7 @@ impl LineParser for DiskSim {
         let flags = line.hex("hexadecimal flags")?;
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }
 

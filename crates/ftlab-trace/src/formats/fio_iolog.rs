@@ -8,7 +8,7 @@ use crate::format::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
 use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, sectors_of_bytes};
-use crate::writer::{LineWriter, TraceWriter};
+use crate::writer::{Extras, LineWriter, TraceWriter};
 
 const VERSION_2: &[u8] = b"fio version 2 iolog";
 const VERSION_3: &[u8] = b"fio version 3 iolog";
@@ -41,7 +41,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Iolog::default()))),
     files_beside: None,
     write: Some(write),
-    write_contents: None,
 };
 
 fn read_unit(input: Input, text: &str) -> Result<Box<dyn RequestSource>, SourceError> {
@@ -140,7 +139,7 @@ impl LineParser for Iolog {
             Op::Flush => (0, 0),
             _ => sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?,
         };
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {
@@ -197,13 +196,13 @@ impl<W: TraceWriter> TraceWriter for CutTimes<W> {
 /// Streams become files called `volume0`, `volume1`, ...: a name that no device has, so that a careless replay
 /// overwrites none.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all writers")]
-fn write(sink: Box<dyn Sink>) -> Result<Box<dyn TraceWriter>, String> {
+fn write(sink: Box<dyn Sink>, _: Extras) -> Result<Box<dyn TraceWriter>, String> {
     let mut opened = vec![false; 1 << 16];
     let header = [VERSION_3, b"\n"].concat();
     let header = String::from_utf8_lossy(&header).into_owned();
     let lines =
         LineWriter::new(sink, &header, move |out: &mut Vec<u8>, request: &Request, _: Option<u128>| {
-            let Request { arrival_ns, lba, sectors, op, stream } = *request;
+            let Request { arrival_ns, lba, sectors, op, stream, .. } = *request;
             let us = arrival_ns / 1000;
             // Writing to a Vec cannot fail.
             if !std::mem::replace(&mut opened[usize::from(stream)], true) {

@@ -27,7 +27,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Fiu::default()))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 #[derive(Default)]
@@ -66,7 +65,7 @@ impl LineParser for Fiu {
         }
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let stream = self.devices.number(&(major << 32 | minor & 0xffff_ffff), device_at)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
     fn keep_contents(&mut self) {
         self.content.get_or_insert(0);

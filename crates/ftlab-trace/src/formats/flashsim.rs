@@ -25,7 +25,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, FlashSim))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 const SECTORS_PER_PAGE: u64 = 8;
@@ -53,7 +52,7 @@ impl LineParser for FlashSim {
         };
         let sectors = pages.saturating_mul(SECTORS_PER_PAGE);
         let (lba, sectors) = checked_sectors(lba, sectors, Extent { address_at, size_at })?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }
 

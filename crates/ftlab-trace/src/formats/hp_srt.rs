@@ -31,7 +31,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(RecordReader::new(input, HpSrt { sector_bytes: None }))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 const FORM_FEED: u8 = 0x0c;
@@ -147,6 +146,7 @@ impl RecordParser for HpSrt {
                 sectors,
                 op: if word(11) & 1 == 1 { Op::Read } else { Op::Write },
                 stream: (word(8) >> 8) as u16,
+                fua: false,
             },
         ))
     }

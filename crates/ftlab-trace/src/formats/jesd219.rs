@@ -21,7 +21,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Jesd219))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct Jesd219;
@@ -44,7 +43,14 @@ impl LineParser for Jesd219 {
                 line.integer("a number behind Flush, or the end of the line")?;
             }
             line.end_of_fields()?;
-            return Ok(Some(Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Flush, stream: 0 }));
+            return Ok(Some(Request {
+                arrival_ns: 0,
+                lba: 0,
+                sectors: 0,
+                op: Op::Flush,
+                stream: 0,
+                fua: false,
+            }));
         } else {
             return Err(Cursor::shape(op_at, "Write, Trims or Flush"));
         };
@@ -52,7 +58,7 @@ impl LineParser for Jesd219 {
         let (lba, sectors, extent) = line.sectors()?;
         line.end_of_fields()?;
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
-        Ok(Some(Request { arrival_ns: 0, lba, sectors, op, stream: 0 }))
+        Ok(Some(Request { arrival_ns: 0, lba, sectors, op, stream: 0, fua: false }))
     }
 }
 

@@ -25,8 +25,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| whole_times(sample, MqSim),
     read: |input| Ok(Box::new(TextReader::new(input, MqSim))),
     files_beside: None,
-    write: Some(|sink| Ok(Box::new(LineWriter::new(sink, "", write)))),
-    write_contents: None,
+    write: Some(|sink, _| Ok(Box::new(LineWriter::new(sink, "", write)))),
 };
 
 /// Whether times are whole nanoseconds. A line with a decimal time speaks for `DiskSim`, however few there are: whole
@@ -57,7 +56,7 @@ impl LineParser for MqSim {
         let kind = line.integer("a type: 0 for a write, 1 for a read")?;
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
         let op = if kind == 0 { Op::Write } else { Op::Read };
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }
 

@@ -38,7 +38,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 #[derive(Default)]
@@ -78,7 +77,7 @@ impl LineParser for Msr {
             Cursor::value(time_at, "a time stamp in units of 100 ns, below 2^64 nanoseconds")
         })?;
         let arrival_ns = self.clock.since(time_ns, time_at)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
     fn look_ahead(&mut self, lines: &[u8]) {
         self.clock.settle(lines, Msr { clock: Clock::zero() });

@@ -11,13 +11,14 @@ use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors
 pub(crate) static FORMAT: Format = Format {
     name: "opencas",
     summary: "CSV of Open CAS's iotrace (iotrace --trace-parser --io --format csv), and of tools that decode its traces",
-    columns: "header.timestamp, io.operation, io.lba, io.len[, io.flush, device.id] or ts_ns, op, lba_512, sectors[, flush, \
-              device], in any order",
+    columns: "header.timestamp, io.operation, io.lba, io.len[, io.flush, io.fua, device.id] or ts_ns, op, lba_512, \
+              sectors[, flush, fua, device], in any order",
     units: "time in nanoseconds, counted from the earliest of the first requests; lba and length in sectors of 512 bytes; \
-            operation Read, Write, Discard or Flush, or its first letter; what has no length is a flush; the device \
+            operation Read, Write, Discard or Flush, or its first letter; what has no length is a flush; a write with \
+            io.fua is FUA, one with io.flush is a flush and then the write; the device \
             becomes the stream, numbered in order of appearance; rows without an operation (events of the file system) are \
             skipped, other columns are not used",
-    cannot_say: "a flush that travels with a write (io.flush, io.fua); response times are there but not used",
+    cannot_say: "response times, which are there but not used",
     argument: Some(Argument {
         summary: clock::ARGUMENT,
         example: "5082000000",
@@ -45,7 +46,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,8 @@ enum IotraceColumn {
     Op,
     Lba,
     Sectors,
+    Flush,
+    Fua,
     Device,
     Ignored,
 }
@@ -65,6 +67,8 @@ impl IotraceColumn {
             b"io.operation" | b"op" => IotraceColumn::Op,
             b"io.lba" | b"lba_512" => IotraceColumn::Lba,
             b"io.len" | b"sectors" => IotraceColumn::Sectors,
+            b"io.flush" | b"flush" => IotraceColumn::Flush,
+            b"io.fua" | b"fua" => IotraceColumn::Fua,
             b"device.id" | b"device" => IotraceColumn::Device,
             _ => IotraceColumn::Ignored,
         }
@@ -76,6 +80,8 @@ struct OpenCas {
     columns: Vec<IotraceColumn>,
     clock: Clock,
     devices: Volumes<Vec<u8>>,
+    /// The write of a row that also flushes.
+    behind: Option<Request>,
 }
 
 impl OpenCas {
@@ -85,12 +91,29 @@ impl OpenCas {
         let columns: Vec<IotraceColumn> = names.map(|name| IotraceColumn::named(name.trim_ascii())).collect();
         let count = |column: IotraceColumn| columns.iter().filter(|other| **other == column).count();
         let needed = [IotraceColumn::Time, IotraceColumn::Op, IotraceColumn::Lba, IotraceColumn::Sectors];
-        if needed.iter().any(|column| count(*column) != 1) || count(IotraceColumn::Device) > 1 {
+        let optional = [IotraceColumn::Device, IotraceColumn::Flush, IotraceColumn::Fua];
+        if needed.iter().any(|column| count(*column) != 1) || optional.iter().any(|column| count(*column) > 1)
+        {
             return Err(Cursor::header(at, format!("a header with {}", FORMAT.columns)));
         }
         self.columns = columns;
         Ok(())
     }
+}
+
+/// True or false, in the words of iotrace or as a number; nothing is false.
+#[inline(always)]
+fn bit(line: &mut Cursor<'_>, expected: &'static str) -> Result<bool, Fault> {
+    let at = line.position();
+    match line.word() {
+        b"true" | b"True" | b"1" => Ok(true),
+        b"false" | b"False" | b"0" | b"" => Ok(false),
+        _ => Err(Cursor::shape(at, expected)),
+    }
+}
+
+fn flush(arrival_ns: u64, stream: u16) -> Request {
+    Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream, fua: false }
 }
 
 impl LineParser for OpenCas {
@@ -103,7 +126,7 @@ impl LineParser for OpenCas {
         let at = line.position();
         let mut extent = Extent { address_at: at, size_at: at };
         let (mut time_ns, mut time_at, mut lba, mut sectors, mut stream) = (0, at, 0, 0, 0);
-        let mut op = None;
+        let (mut op, mut preflush, mut fua) = (None, false, false);
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
                 line.comma()?;
@@ -133,6 +156,8 @@ impl LineParser for OpenCas {
                     extent.size_at = line.position();
                     sectors = line.integer("a length in sectors")?;
                 }
+                IotraceColumn::Flush => preflush = bit(line, "true or false in column io.flush")?,
+                IotraceColumn::Fua => fua = bit(line, "true or false in column io.fua")?,
                 IotraceColumn::Device => {
                     let at = line.position();
                     stream = self.devices.number(line.word(), at)?;
@@ -144,10 +169,24 @@ impl LineParser for OpenCas {
         let Some(op) = op else { return Ok(None) };
         let arrival_ns = self.clock.since(time_ns, time_at)?;
         if op == Op::Flush || sectors == 0 && op == Op::Write {
-            return Ok(Some(Request { arrival_ns, lba: 0, sectors: 0, op: Op::Flush, stream }));
+            return Ok(Some(flush(arrival_ns, stream)));
         }
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        let is_write = op == Op::Write;
+        let request = Request { arrival_ns, lba, sectors, op, stream, fua: fua && is_write };
+        if preflush && is_write {
+            self.behind = Some(request);
+            return Ok(Some(flush(arrival_ns, stream)));
+        }
+        Ok(Some(request))
+    }
+
+    fn behind(&mut self) -> Option<Request> {
+        self.behind.take()
+    }
+
+    fn says_fua(&self) -> bool {
+        self.columns.contains(&IotraceColumn::Fua)
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {

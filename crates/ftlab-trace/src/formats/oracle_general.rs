@@ -31,7 +31,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 const RECORD_BYTES: usize = 24;
@@ -151,6 +150,9 @@ impl RecordParser for OracleGeneral {
             self.end += u64::from(pages);
         }
         let lba = place.page * PAGE_SECTORS;
-        Ok(Record::Request(RECORD_BYTES, Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0 }))
+        Ok(Record::Request(
+            RECORD_BYTES,
+            Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0, fua: false },
+        ))
     }
 }

@@ -9,19 +9,21 @@ use bytes::Bytes;
 use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type,
+};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use twox_hash::XxHash64;
 
-use crate::columns::{COLUMNS, Column, Fields, UNITS, Units, columns_of, op_of_name};
+use crate::columns::{COLUMNS, Column, FLAG, Fields, UNITS, Units, columns_of, op_of_name};
 use crate::failure::Failure;
 use crate::format::{Format, Sample};
 use crate::input::{BadRecords, Input, RandomAccess, Sink};
 use crate::table::{Cell, ColumnType, TableWriter};
 use crate::text::{Extent, Hashes};
-use crate::writer::TraceWriter;
+use crate::writer::{Extras, TraceWriter};
 
 const MAGIC: &[u8] = b"PAR1";
 
@@ -39,8 +41,7 @@ pub(crate) static FORMAT: Format = Format {
     detect: |sample: &Sample<'_>| sample.bytes.starts_with(MAGIC),
     read,
     files_beside: None,
-    write: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, false)?))),
-    write_contents: Some(|sink| Ok(Box::new(ParquetWriter::new(sink, true)?))),
+    write: Some(|sink, extras| Ok(Box::new(ParquetWriter::new(sink, extras)?))),
 };
 
 fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
@@ -100,8 +101,8 @@ impl Checksum {
 
     #[inline(always)]
     fn add(&mut self, request: &Request) {
-        let Request { arrival_ns, lba, sectors, op, stream } = *request;
-        let rest = u64::from(sectors) << 32 | u64::from(stream) << 8 | op as u64;
+        let Request { arrival_ns, lba, sectors, op, stream, fua } = *request;
+        let rest = u64::from(sectors) << 32 | u64::from(stream) << 8 | u64::from(fua) << 7 | op as u64;
         let mut bytes = [0; 24];
         for (part, word) in bytes.chunks_exact_mut(8).zip([arrival_ns, lba, rest]) {
             part.copy_from_slice(&word.to_le_bytes());
@@ -185,6 +186,7 @@ enum Values {
     Int64 { typed: Typed<Int64Type>, unsigned: bool },
     Float(Typed<FloatType>),
     Double(Typed<DoubleType>),
+    Bool(Typed<BoolType>),
     Bytes(Typed<ByteArrayType>),
 }
 
@@ -195,6 +197,7 @@ impl Values {
             Values::Int64 { typed, .. } => typed.load(records, levels),
             Values::Float(typed) => typed.load(records, levels),
             Values::Double(typed) => typed.load(records, levels),
+            Values::Bool(typed) => typed.load(records, levels),
             Values::Bytes(typed) => typed.load(records, levels),
         }
     }
@@ -215,6 +218,7 @@ impl Values {
             Values::Int64 { typed, .. } => whole(typed.values[index]),
             Values::Float(typed) => rounded(typed.values[index].into()),
             Values::Double(typed) => rounded(typed.values[index]),
+            Values::Bool(typed) => natural(typed.values[index].into()),
             Values::Bytes(typed) => {
                 Err(String::from_utf8_lossy(typed.values[index].data()).chars().take(80).collect())
             }
@@ -255,6 +259,10 @@ impl Values {
                     fine &= set(request, value.cast_unsigned().into());
                 }
                 fine && (*unsigned || signs >= 0)
+            }
+            Values::Bool(typed) if scale == 0 => {
+                let pairs = out.iter_mut().zip(&typed.values);
+                pairs.fold(true, |fine, (request, value)| fine & set(request, (*value).into()))
             }
             _ => out
                 .iter_mut()
@@ -338,6 +346,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 Column::Arrival { .. } => {
                     matches!(kind, Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE)
                 }
+                Column::Fua => matches!(kind, Type::BOOLEAN | Type::INT32 | Type::INT64),
                 _ => matches!(kind, Type::INT32 | Type::INT64),
             };
             // A time stamp or a decimal is stored as a number too, but in another unit than the name of its column says.
@@ -351,6 +360,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 let wanted = match column {
                     Column::Op => "text: read, write, trim or flush",
                     Column::Arrival { .. } => "plain numbers",
+                    Column::Fua => "true and false, or 0 and 1",
                     _ => "plain whole numbers",
                 };
                 return Err(failed(format!(
@@ -405,6 +415,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 }
                 ColumnReader::FloatColumnReader(reader) => Values::Float(Typed::new(reader)),
                 ColumnReader::DoubleColumnReader(reader) => Values::Double(Typed::new(reader)),
+                ColumnReader::BoolColumnReader(reader) => Values::Bool(Typed::new(reader)),
                 ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(Typed::new(reader)),
                 _ => return Err(ParquetError::General(format!("column {:?} changed its type", loaded.name))),
             });
@@ -460,7 +471,8 @@ impl<R: ChunkReader + 'static> Reader<R> {
 
     /// Turn the columns of the chunk into its requests; false when one of them makes no sense.
     fn transpose(&mut self) -> bool {
-        const EMPTY: Request = Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Read, stream: 0 };
+        const EMPTY: Request =
+            Request { arrival_ns: 0, lba: 0, sectors: 0, op: Op::Read, stream: 0, fua: false };
         self.ready.clear();
         self.ready.resize(self.chunk, EMPTY);
         let ready = &mut self.ready[..];
@@ -486,6 +498,10 @@ impl<R: ChunkReader + 'static> Reader<R> {
                     request.stream = value as u16;
                     value <= u16::MAX.into()
                 }),
+                Column::Fua => values.spread(ready, 0, |request, value| {
+                    request.fua = value == 1;
+                    value <= 1
+                }),
                 // Record by record, as most of a record with contents is its contents.
                 Column::ContentHash => false,
                 Column::Ignored => true,
@@ -496,8 +512,8 @@ impl<R: ChunkReader + 'static> Reader<R> {
         }
         let units = self.units;
         ready.iter_mut().all(|request| {
-            let Request { arrival_ns, lba: address, sectors, op, stream } = *request;
-            let fields = Fields { arrival_ns, op, address, size: sectors.into(), units, stream };
+            let Request { arrival_ns, lba: address, sectors, op, stream, fua } = *request;
+            let fields = Fields { arrival_ns, op, address, size: sectors.into(), units, stream, fua };
             fields.request(Extent { address_at: 0, size_at: 0 }).is_ok_and(|made| {
                 *request = made;
                 true
@@ -513,8 +529,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
             expected,
             ..SourceError::default()
         };
-        let mut fields =
-            Fields { arrival_ns: 0, op: Op::Read, address: 0, size: 0, units: self.units, stream: 0 };
+        let mut fields = Fields::of(self.units);
         for loaded in &self.columns {
             let Some(values) = &loaded.values else { continue };
             let number = |scale| {
@@ -534,6 +549,13 @@ impl<R: ChunkReader + 'static> Reader<R> {
                     let stream = number(0)?;
                     fields.stream = u16::try_from(stream)
                         .map_err(|_| failed(stream.to_string(), "a stream number, from 0 to 65535".into()))?;
+                }
+                Column::Fua => {
+                    let value = number(0)?;
+                    fields.fua = value == 1;
+                    if value > 1 {
+                        return Err(failed(value.to_string(), FLAG.into()));
+                    }
                 }
                 Column::ContentHash | Column::Ignored => {}
             }
@@ -658,40 +680,51 @@ impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
     fn skipped_records(&self) -> u64 {
         self.bad.skipped()
     }
+
+    fn says_fua(&self) -> bool {
+        self.columns.iter().any(|loaded| loaded.column == Column::Fua)
+    }
 }
 
 struct ParquetWriter {
     table: TableWriter<Box<dyn Sink>>,
     checksum: Checksum,
+    keeps: Extras,
 }
 
 impl ParquetWriter {
-    fn new(sink: Box<dyn Sink>, contents: bool) -> Result<Self, String> {
-        let columns = [
+    fn new(sink: Box<dyn Sink>, keeps: Extras) -> Result<Self, String> {
+        let mut columns = vec![
             ("arrival_ns", ColumnType::U64),
             ("op", ColumnType::Name),
             ("lba", ColumnType::U64),
             ("sectors", ColumnType::U32),
             ("stream", ColumnType::U16),
-            ("content_hash", ColumnType::Hash),
         ];
-        let columns = if contents { &columns[..] } else { &columns[..5] };
-        let mut table = TableWriter::new(sink, columns)?;
+        columns.extend(keeps.fua.then_some(("fua", ColumnType::Flag)));
+        columns.extend(keeps.contents.then_some(("content_hash", ColumnType::Hash)));
+        let mut table = TableWriter::new(sink, &columns)?;
         table.note("ftlab.schema", "requests 1");
         table.note("ftlab.version", env!("CARGO_PKG_VERSION"));
         table.note("ftlab.sector_bytes", &SECTOR_BYTES.to_string());
-        Ok(Self { table, checksum: Checksum::new() })
+        Ok(Self { table, checksum: Checksum::new(), keeps })
     }
 }
 
 impl TraceWriter for ParquetWriter {
+    fn keeps(&self) -> Extras {
+        self.keeps
+    }
+
     fn note_origin(&mut self, origin: &str) {
         self.table.note("ftlab.origin", origin);
     }
 
     fn write(&mut self, requests: &[Request], contents: &[u128]) -> Result<(), String> {
         for (index, request) in requests.iter().enumerate() {
-            self.checksum.add(request);
+            // The sum is of what is read back.
+            let fua = request.fua && self.keeps.fua && request.op == Op::Write;
+            self.checksum.add(&Request { fua, ..*request });
             let row = [
                 Cell::Number(request.arrival_ns),
                 Cell::Name(request.op.name()),
@@ -699,13 +732,9 @@ impl TraceWriter for ParquetWriter {
                 Cell::Number(request.sectors.into()),
                 Cell::Number(request.stream.into()),
             ];
-            match contents.get(index) {
-                Some(content) => {
-                    let [arrival, op, lba, sectors, stream] = row;
-                    self.table.push([arrival, op, lba, sectors, stream, Cell::Hash(*content)])?;
-                }
-                None => self.table.push(row)?,
-            }
+            let fua = self.keeps.fua.then_some(Cell::Flag(fua));
+            let content = contents.get(index).map(|content| Cell::Hash(*content));
+            self.table.push(row.into_iter().chain(fua).chain(content))?;
         }
         Ok(())
     }
@@ -764,9 +793,58 @@ mod tests {
     #[test]
     fn tables_of_other_programs_are_read() {
         let requests = foreign("time_us", &[Some(512), Some(513)]).unwrap();
-        let request =
-            |arrival_ns, lba, sectors| Request { arrival_ns, lba, sectors, op: Op::Read, stream: 0 };
+        let request = |arrival_ns, lba, sectors| Request {
+            arrival_ns,
+            lba,
+            sectors,
+            op: Op::Read,
+            stream: 0,
+            fua: false,
+        };
         assert_eq!(requests, [request(5000, 5, 1), request(6000, 6, 2)]);
+    }
+
+    /// A table whose numbers of 32 bits are 1 and 2.
+    fn one_and_two(fua: &str) -> Result<Vec<Request>, SourceError> {
+        let schema = format!(
+            "message schema {{ required int64 arrival_ns; required binary op (string); required int64 lba;
+             required int32 sectors; required {fua}; }}"
+        );
+        let schema = Arc::new(parse_message_type(&schema).unwrap());
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        while let Some(mut column) = group.next_column().unwrap() {
+            match column.untyped() {
+                ColumnWriter::Int64ColumnWriter(writer) => writer.write_batch(&[5, 6], None, None).unwrap(),
+                ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(&[1, 2], None, None).unwrap(),
+                ColumnWriter::BoolColumnWriter(writer) => {
+                    writer.write_batch(&[false, true], None, None).unwrap()
+                }
+                ColumnWriter::ByteArrayColumnWriter(writer) => {
+                    writer.write_batch(&vec![ByteArray::from("write"); 2], None, None).unwrap()
+                }
+                _ => unreachable!("the schema has no other types"),
+            };
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        let mut source = read(Input::from_bytes("t", writer.into_inner().unwrap()))?;
+        let mut requests = Vec::new();
+        while source.fill(&mut requests, 100)? > 0 {}
+        Ok(requests)
+    }
+
+    #[test]
+    fn fua_is_a_flag_or_refused() {
+        let flags: Vec<bool> =
+            one_and_two("boolean fua").unwrap().iter().map(|request| request.fua).collect();
+        assert_eq!(flags, [false, true]);
+        let error = one_and_two("int32 fua").unwrap_err();
+        assert_eq!((error.origin.as_str(), error.line, error.found.as_str()), ("t", Some(2), "2"));
+        assert_eq!(error.expected, "0 or 1 in column fua");
+        let error = one_and_two("binary fua (string)").unwrap_err();
+        assert!(error.expected.contains("column \"fua\" has type BYTE_ARRAY"), "{error}");
+        assert!(error.expected.ends_with("expected true and false, or 0 and 1"), "{error}");
     }
 
     #[test]

@@ -24,7 +24,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, Spc))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct Spc;
@@ -57,6 +56,6 @@ impl LineParser for Spc {
         }
         let extent = Extent { address_at, size_at };
         let (lba, sectors) = crate::text::sectors_of_bytes(lba * u64::from(SECTOR_BYTES), bytes, extent)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }

@@ -23,7 +23,6 @@ pub(crate) static FORMAT: Format = Format {
     read: |input| Ok(Box::new(TextReader::new(input, SsdSim))),
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 struct SsdSim;
@@ -39,6 +38,6 @@ impl LineParser for SsdSim {
             _ => return Err(Cursor::shape(op_at, "an operation: 1 for a read, 0 for a write")),
         };
         let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 }

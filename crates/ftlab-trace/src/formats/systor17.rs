@@ -40,7 +40,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 #[derive(Default)]
@@ -79,7 +78,7 @@ impl LineParser for Systor17 {
         line.end_of_fields()?;
         let (lba, sectors) = sectors_of_bytes(offset, bytes, Extent { address_at, size_at })?;
         let arrival_ns = self.clock.since(time_ns, time_at)?;
-        Ok(Some(Request { arrival_ns, lba, sectors, op, stream }))
+        Ok(Some(Request { arrival_ns, lba, sectors, op, stream, fua: false }))
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {

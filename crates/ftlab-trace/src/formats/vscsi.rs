@@ -30,7 +30,6 @@ pub(crate) static FORMAT: Format = Format {
     },
     files_beside: None,
     write: None,
-    write_contents: None,
 };
 
 /// Where the fields of a record are.
@@ -124,6 +123,6 @@ impl RecordParser for Vscsi {
             let expected = "a time not before that of the first record, from which times are counted";
             BadRecord::new(Some(length), time, expected)
         })?;
-        Ok(Record::Request(length, Request { arrival_ns, lba, sectors, op, stream: 0 }))
+        Ok(Record::Request(length, Request { arrival_ns, lba, sectors, op, stream: 0, fua: false }))
     }
 }

@@ -51,7 +51,10 @@ impl Transform for SetOp {
 
 impl Stage for Ops {
     fn apply(&mut self, batch: &mut Vec<Request>, from: usize) -> Result<(), Refusal> {
-        batch[from..].iter_mut().for_each(|request| request.op = self.0[request.op as usize]);
+        batch[from..].iter_mut().for_each(|request| {
+            request.op = self.0[request.op as usize];
+            request.fua &= request.op == Op::Write;
+        });
         Ok(())
     }
 

@@ -153,4 +153,8 @@ impl RequestSource for Rounds {
         // Those of the first round come again in each of the others.
         self.source.skipped_records()
     }
+
+    fn says_fua(&self) -> bool {
+        self.source.says_fua()
+    }
 }

@@ -256,6 +256,10 @@ impl<S: Stage> RequestSource for StagedSource<S> {
     fn skipped_records(&self) -> u64 {
         self.inner.skipped_records()
     }
+
+    fn says_fua(&self) -> bool {
+        self.inner.says_fua()
+    }
 }
 
 /// A step that may make several requests of one, or none.
@@ -324,6 +328,10 @@ impl<S: RequestSplitter> RequestSource for SplitSource<S> {
 
     fn skipped_records(&self) -> u64 {
         self.inner.skipped_records()
+    }
+
+    fn says_fua(&self) -> bool {
+        self.inner.says_fua()
     }
 }
 

@@ -58,7 +58,12 @@ fn naive(step: &Step, requests: &[Request]) -> Option<Vec<Request>> {
         Step::SetOp(step) => {
             let of = step.of.clone().unwrap_or(vec![Op::Read, Op::Write, Op::Trim]);
             let op = |r: &Request| if of.contains(&r.op) { step.op } else { r.op };
-            Some(requests.iter().map(|r| Request { op: op(r), ..*r }).collect())
+            Some(
+                requests
+                    .iter()
+                    .map(|r| Request { op: op(r), fua: r.fua && op(r) == Op::Write, ..*r })
+                    .collect(),
+            )
         }
         Step::MergeStreams(step) => requests
             .iter()
@@ -252,14 +257,14 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
-    let request = (0..3_000_u64, 0..400_u64, 1..40_u32, op(), 0..4_u16);
+    let request = (0..3_000_u64, 0..400_u64, 1..40_u32, op(), 0..4_u16, any::<bool>());
     prop::collection::vec(request, 0..60).prop_map(|requests| {
         let mut now = 0;
-        let of = |(span, lba, sectors, op, stream): (u64, u64, u32, Op, u16)| {
+        let of = |(span, lba, sectors, op, stream, fua): (u64, u64, u32, Op, u16, bool)| {
             // Now and then a recording is out of order.
             now = if span % 50 == 0 { now / 2 } else { now + span };
             let (lba, sectors) = if op == Op::Flush { (0, 0) } else { (lba, sectors) };
-            Request { arrival_ns: now, lba, sectors, op, stream }
+            Request { arrival_ns: now, lba, sectors, op, stream, fua: fua && op == Op::Write }
         };
         requests.into_iter().map(of).collect()
     })
@@ -384,6 +389,7 @@ fn at(arrival_ns: u64, lba: u64) -> Request {
         sectors: 8,
         op: if lba.is_multiple_of(16) { Op::Read } else { Op::Write },
         stream: 0,
+        fua: false,
     }
 }
 

@@ -22,6 +22,7 @@ pub const WRITE: u32 = 1 << 17;
 pub const FLUSH: u32 = 1 << 18;
 pub const NOTIFY: u32 = 1 << 26;
 pub const DISCARD: u32 = 1 << 29;
+pub const FUA: u32 = 1 << 31;
 
 pub const EVENT: Event =
     Event { magic: 0x6561_7407, time: 0, sector: 0, bytes: 0, action: DISPATCH, device: 8 << 20, data: &[] };
@@ -118,6 +119,7 @@ pub fn some_requests(count: u64) -> Vec<Request> {
         sectors: (index % 64 + 1) as u32,
         op: if index.is_multiple_of(3) { Op::Read } else { Op::Write },
         stream: (index % 5) as u16,
+        fua: false,
     };
     (0..count).map(request).collect()
 }

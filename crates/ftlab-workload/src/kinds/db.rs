@@ -822,3 +822,29 @@ impl Kind for Keys {
         Ok(Plan::of_process(common.page_quota, move |seed, pass| Database::new(&table, range, seed, pass)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_is_an_lru_list() {
+        let mut rng = ftlab_core::rng::Rng::for_path(4, &[]);
+        let mut pool = Pool::new(1000, 0.1);
+        let mut model: VecDeque<u32> = VecDeque::new();
+        for _ in 0..50_000 {
+            let page = rng.below_unbiased(300) as u32;
+            if let Some(at) = model.iter().position(|other| *other == page) {
+                model.remove(at);
+                pool.use_again(page);
+            } else {
+                let victim = pool.admit(page);
+                assert_eq!(victim, if model.len() == 100 { model.pop_front() } else { None });
+            }
+            model.push_back(page);
+            assert_eq!(pool.oldest(), model[0]);
+        }
+    }
+}

@@ -175,6 +175,7 @@ impl RequestSource for DiskSimStream {
                 sectors: (self.pages * SECTORS_PER_PAGE) as u32,
                 op: self.op,
                 stream: 0,
+                fua: false,
             });
         }
         Ok(count as usize)

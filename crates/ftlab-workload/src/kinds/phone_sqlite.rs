@@ -49,7 +49,7 @@ impl Default for SqliteConfig {
 /// Sectors of the file system's journal, which is circular.
 const JOURNAL: u64 = 32 << 11;
 /// Sectors that kind `phone_sqlite` needs: journal, and room for its files.
-pub(crate) const SQLITE_SECTORS: u64 = JOURNAL + (256 << 11);
+pub const SQLITE_SECTORS: u64 = JOURNAL + (256 << 11);
 /// Frames after which a write-ahead log is written to its database.
 const WAL_FRAMES: u64 = 1000;
 const FRAME_BYTES: u64 = 4096 + 24;

@@ -8,6 +8,7 @@ use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
+use crate::flash::role::Role;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::OpenSlot;
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
@@ -69,8 +70,10 @@ pub struct Append<'a> {
     pub place: Place,
     /// The units that it holds, in its first slots; the rest of the page stays without data.
     pub units: &'a [Lpn],
-    /// Where each of them was, if anywhere: stale from now on.
+    /// Where each of them was, if anywhere: stale from now on, or kept by the caller.
     pub old: &'a [Option<Ppn>],
+    /// Whether the old places stay live.
+    pub keeps_old: bool,
     /// What they are.
     pub data: Data<'a>,
     /// Why.
@@ -86,6 +89,8 @@ pub struct Blocks<V> {
     summary_page: bool,
     /// Static wear levelling moves data beyond this difference of erases.
     level_beyond: Option<u32>,
+    /// What the block that is open in each slot is for.
+    roles: Box<[Role]>,
     planes: Vec<Plane>,
     dies: Vec<Die>,
     /// Chooses which sealed block is emptied.
@@ -93,9 +98,10 @@ pub struct Blocks<V> {
 }
 
 impl<V: VictimPolicy> Blocks<V> {
-    /// The blocks of erased flash, with `slots` open ones in each plane.
-    pub fn new(geometry: &Geometry, config: &FtlConfig, slots: usize, victims: V) -> Self {
-        let plane = || Plane { free: FreeBlocks::new(geometry, config), open: vec![None; slots], erases: 0 };
+    /// The blocks of erased flash, with an open one for each of `roles` in each plane.
+    pub fn new(geometry: &Geometry, config: &FtlConfig, roles: &[Role], victims: V) -> Self {
+        let open = vec![None; roles.len()];
+        let plane = || Plane { free: FreeBlocks::new(geometry, config), open: open.clone(), erases: 0 };
         Self {
             low_free_blocks: config.gc_low_free_blocks,
             high_free_blocks: config.gc_high(),
@@ -104,6 +110,7 @@ impl<V: VictimPolicy> Blocks<V> {
                 WearLevelingChoice::Static(keys) => Some(keys.wear_leveling_threshold),
                 WearLevelingChoice::None(_) | WearLevelingChoice::Dynamic(_) => None,
             },
+            roles: roles.into(),
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
             dies: vec![Die::default(); geometry.dies() as usize],
             victims,
@@ -113,7 +120,7 @@ impl<V: VictimPolicy> Blocks<V> {
 
     /// Open blocks of each plane.
     pub fn slots(&self) -> usize {
-        self.planes[0].open.len()
+        self.roles.len()
     }
 
     /// Free blocks of a plane.
@@ -178,7 +185,7 @@ impl<V: VictimPolicy> Blocks<V> {
 
     fn open_row(&mut self, nand: &mut NandArray, plane: PlaneId, slot: OpenSlot, row: u32) -> BlockId {
         let block = self.geometry.block(plane, row);
-        nand.open(block);
+        nand.open(block, self.roles[slot]);
         self.planes[plane.index()].open[slot] = Some(block);
         self.note_if_low(plane);
         block
@@ -206,7 +213,7 @@ impl<V: VictimPolicy> Blocks<V> {
         after: P::Ticket,
         mut moved: impl FnMut(&[u32], Lpn, Option<Ppn>),
     ) -> FlashResult<P::Ticket> {
-        let Append { place, units, old, data, cause } = *append;
+        let Append { place, units, old, keeps_old, data, cause } = *append;
         let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
         let mut done = match data {
             Data::Copies { copyback: Some(from), .. } => flash.copyback(from, page, units, cause, after)?,
@@ -228,7 +235,10 @@ impl<V: VictimPolicy> Blocks<V> {
             done = self.seal(flash, place, done)?;
         }
         for (new, (lpn, old)) in (first..).zip(units.iter().zip(old)) {
-            if let Some(old) = *old {
+            // A copy may be of an old version that is kept: the table has the newer one.
+            let is_kept = |old: Ppn| matches!(data, Data::Copies { .. }) && table[lpn.index()] != old.0;
+            let is_current = !old.is_some_and(is_kept);
+            if let Some(old) = old.filter(|_| !keeps_old) {
                 match data {
                     Data::Copies { victim: Some(victim), .. } if self.geometry.block_of(old) == victim => {
                         flash.invalidate(old)?;
@@ -236,8 +246,10 @@ impl<V: VictimPolicy> Blocks<V> {
                     _ => self.invalidate(flash, old)?,
                 }
             }
-            table[lpn.index()] = new;
-            moved(table, *lpn, *old);
+            if is_current {
+                table[lpn.index()] = new;
+                moved(table, *lpn, *old);
+            }
         }
         Ok(done)
     }
@@ -472,7 +484,7 @@ impl<V: VictimPolicy> Blocks<V> {
         &mut self,
         nand: &mut NandArray,
         plane: PlaneId,
-        slot_of: impl Fn(BlockId) -> OpenSlot,
+        slot_of: impl Fn(&NandArray, BlockId) -> OpenSlot,
     ) -> Option<Levelling> {
         // A look at every block of the plane, once in a sixteenth as many erases: sixteen steps an erase.
         let interval = (self.geometry.blocks_per_plane() / 16).max(1);
@@ -490,7 +502,7 @@ impl<V: VictimPolicy> Blocks<V> {
         }
         let row = self.planes[plane.index()].free.take_most_worn()?;
         self.victims.remove(coldest, nand.valid_units(coldest));
-        let slot = slot_of(coldest);
+        let slot = slot_of(nand, coldest);
         // The worn block takes cold data only; the open block of the slot waits meanwhile.
         let waiting = self.set_opened(plane, slot, None);
         let worn = self.open_row(nand, plane, slot, row);

@@ -1,6 +1,6 @@
 //! How much of the flash a page-mapped drive can use: open blocks, the reserve of collection, translation pages.
 
-use crate::config::{DeviceConfig, GcOpenBlock, MAX_UNITS};
+use crate::config::{Atomic, DeviceConfig, GcOpenBlock, JournalShape, MAX_UNITS};
 use crate::error::{ConfigError, refuse};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 
@@ -12,10 +12,12 @@ pub fn open_blocks_per_plane(config: &DeviceConfig) -> u32 {
         + u32::from(ordered_units(config) > 0)
 }
 
-/// Blocks of a plane that hold no data but what is being written, which collection keeps free, and those for backups.
+/// Blocks of a plane that hold no data but what is being written, which collection keeps free, and those for a journal and
+/// for backups.
 fn reserved_blocks(config: &DeviceConfig) -> u64 {
     u64::from(config.ftl.gc_high()) + u64::from(open_blocks_per_plane(config)) - 1
         + u64::from(config.backup_blocks_per_plane())
+        + u64::from(config.journal_blocks_per_plane())
 }
 
 /// Mapping units of a plane that can be live.
@@ -46,6 +48,26 @@ fn fits(config: &DeviceConfig, logical: u64) -> bool {
     let (slots, homes) = (config.geometry.slots_per_page(), homes(config));
     let pages = logical.div_ceil(slots).div_ceil(homes) + translation_pages(config, logical).div_ceil(homes);
     pages * slots <= usable_units_per_plane(config) * config.geometry.all_planes() / homes
+}
+
+/// The largest number that `fits`.
+fn most(fits: impl Fn(u64) -> bool, too_many: u64) -> u64 {
+    let (mut most, mut too_many) = (0, too_many);
+    while too_many - most > 1 {
+        let middle = u64::midpoint(most, too_many);
+        if fits(middle) {
+            most = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    most
+}
+
+/// Most units of one request of which both the old and the new data find room. Call after `validate`.
+pub fn most_units_at_once(config: &DeviceConfig) -> u64 {
+    let logical = config.logical_pages();
+    most(|units| fits(config, logical + units), config.physical_units().saturating_sub(logical).max(1))
 }
 
 /// Units of the logical blocks that collection puts in order for the mapping cache; 0: none. They must fit in a block, and
@@ -105,8 +127,10 @@ pub fn most_commands_of_access(config: &DeviceConfig) -> u64 {
     // program, each earlier page of its word line may be read and copied, and now and then a backup block erased.
     let backups =
         if config.lsb_backup.copies().is_some() { 3 * u64::from(config.cell.kind.kind().bits()) } else { 1 };
-    let block = 2 * (pages * slots + pages + 3) * backups;
-    let access = (2 * slots + 2) * backups;
+    // Before an erase, and after a trim, the journal may be written.
+    let journal = config.journal().map_or(0, JournalShape::most_commands);
+    let block = 2 * (pages * slots + pages + 3) * backups + journal;
+    let access = (2 * slots + 2) * backups + 2 * journal;
     if !config.map_cache.kind.is_cache() {
         return blocks * block + access;
     }
@@ -141,26 +165,21 @@ pub fn check_size(config: &DeviceConfig) -> Result<(), ConfigError> {
 pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let (g, f) = (&config.geometry, &config.ftl);
     // First: otherwise the drive would be called full.
-    let backups = config.backup_blocks_per_plane();
-    let blocks = g.blocks_per_plane.saturating_sub(backups);
+    let (backups, journal) = (config.backup_blocks_per_plane(), config.journal_blocks_per_plane());
+    let blocks = g.blocks_per_plane.saturating_sub(backups.saturating_add(journal));
     if f.gc_high() >= blocks {
         let found = f.gc_low_free_blocks.max(f.gc_high_free_blocks);
-        let besides = if backups > 0 { format!(" besides the {backups} for backups") } else { String::new() };
-        let expected = format!("must stay below the {blocks} blocks of a plane{besides}");
+        let for_backups =
+            if backups > 0 { format!(" besides the {backups} for backups") } else { String::new() };
+        let for_journal =
+            if journal > 0 { format!(" besides the {journal} for the journal") } else { String::new() };
+        let expected = format!("must stay below the {blocks} blocks of a plane{for_backups}{for_journal}");
         return refuse(f.free_blocks_key(), found, expected);
     }
     check_size(config)?;
     let logical = config.logical_pages();
     if !fits(config, logical) {
-        let (mut most, mut too_many) = (0, logical);
-        while too_many - most > 1 {
-            let middle = u64::midpoint(most, too_many);
-            if fits(config, middle) {
-                most = middle;
-            } else {
-                too_many = middle;
-            }
-        }
+        let most = most(|units| fits(config, units), logical);
         let per_block = u64::from(config.data_pages_per_block()) * g.slots_per_page();
         let physical = u64::from(g.blocks_per_plane) * per_block * g.all_planes();
         let translation = translation_units(config);
@@ -169,16 +188,31 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
         } else {
             String::new()
         };
-        let besides =
+        let for_backups =
             if backups > 0 { format!(", of which {backups} for lsb_backup") } else { String::new() };
+        let for_journal = if journal > 0 {
+            format!(", of which {journal} for the journal of power")
+        } else {
+            String::new()
+        };
         let expected = format!(
             "at most {most} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
-             {} for open blocks and {}{besides}{pages}",
+             {} for open blocks and {}{for_backups}{for_journal}{pages}",
             g.blocks_per_plane,
             reserved_blocks(config),
             f.free_blocks_key(),
         );
         return refuse(f.size_key(), format!("{logical} logical mapping units"), expected);
+    }
+    let least = 2 * g.slots_per_page();
+    if config.power.atomic == Atomic::Request && most_units_at_once(config) < least {
+        let found = format!("{logical} logical mapping units");
+        let expected = format!(
+            "leaves no room for the old data of a request of two pages, as power.atomic = \"request\" asks: at most {} \
+             mapping units can be logical",
+            most(|units| fits(config, units + least), logical)
+        );
+        return refuse(f.size_key(), found, expected);
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::translate::holds_translation;
 use super::{PageFtl, lost};
 use crate::cause::Cause;
 use crate::error::FlashResult;
@@ -84,7 +85,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let pages = valid.div_ceil(self.geometry.slots_per_page);
         self.counters.gc.collections += 1;
         self.counters.gc.pages_copied += u64::from(valid);
-        if self.holds_translation(victim) {
+        if CACHED && holds_translation(&flash.nand, victim) {
             if let Some(translation) = &mut self.table.translation {
                 translation.counts.collections += 1;
                 translation.counts.pages_copied += u64::from(pages);
@@ -122,7 +123,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let map = &self.table.map;
         flash.nand.collect_valid(victim, &mut survivors, |lpn| table::prefetch(map, lpn.index()));
         let sorted = CACHED
-            && !self.map_blocks[victim.index()]
+            && !holds_translation(&flash.nand, victim)
             && self.table.wishes().is_some_and(PlacementWishes::wants_sorted_copies);
         if sorted {
             survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
@@ -147,8 +148,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             copied = flash.port.join(copied, done);
         }
         self.survivors = survivors;
-        let superseded = flash.superseded(victim, &self.table.map);
-        copied = flash.port.join(copied, superseded);
+        copied = self.before_erase(flash, victim, copied)?;
         flash.end_internal(writer);
         self.blocks.erase(flash, victim, cause, copied)
     }
@@ -174,7 +174,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 None => self.place_for_copies(plane, slot)?,
             };
             let (done, count) =
-                if self.copyback && self.geometry.slots_per_page == 1 && all && !flash.has_backup() {
+                if self.copyback && self.geometry.slots_per_page == 1 && all && self.copies_freely(flash) {
                     self.blocks.append_copies(flash, place, rest, &mut self.table.map, cause)?
                 } else {
                     self.copy_page(flash, place, rest, &mut read, cause)?
@@ -183,6 +183,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             copied = flash.port.join(copied, done);
         }
         Ok(copied)
+    }
+
+    /// Whether copies are nothing but that: none needs a backup, and none is of an old version.
+    #[inline]
+    fn copies_freely<P: FlashPort<Ticket = T>>(&self, flash: &Flash<P>) -> bool {
+        !flash.has_backup() && self.retained.is_empty()
     }
 
     /// Move the first units of `rest`, as many as fit, into the next page of an open block; and how many those are. `read`
@@ -215,8 +221,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         };
         let data = Data::Copies { victim: Some(self.geometry.block_of(moving[0])), copyback };
         let (units, old) = (&units[..moving.len()], &old[..moving.len()]);
-        let append = Append { place, units, old, data, cause };
+        let append = Append { place, units, old, keeps_old: false, data, cause };
+        let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
         let done = self.blocks.append(flash, &append, &mut self.table.map, known, |_, _, _| {})?;
+        if !self.retained.is_empty() {
+            self.retained.moved(old, self.geometry.unit(page));
+        }
         Ok((done, moving.len()))
     }
 
@@ -260,7 +270,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         if !CACHED {
             return;
         }
-        if self.map_blocks[victim.index()] {
+        if holds_translation(nand, victim) {
             let pages = u64::from(survivors.len() as u32 / self.geometry.slots_per_page);
             if let Some(translation) = &mut self.table.translation {
                 translation.counts.flash_reads += pages;
@@ -292,8 +302,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         plane: PlaneId,
     ) -> FlashResult<()> {
         let (map_slot, copy_slot) = (self.map_slot(), self.standing.copy_slot);
-        let map_blocks = &self.map_blocks;
-        let slot_of = |block: BlockId| if CACHED && map_blocks[block.index()] { map_slot } else { copy_slot };
+        let slot_of = |nand: &NandArray, block: BlockId| {
+            if CACHED && holds_translation(nand, block) { map_slot } else { copy_slot }
+        };
         let Some(levelling) = self.blocks.next_levelling(&mut flash.nand, plane, slot_of) else {
             return Ok(());
         };

@@ -13,14 +13,16 @@
 
 use crate::access::Access;
 use crate::cause::Cause;
-use crate::config::{DeviceConfig, FtlConfig, GcOpenBlock, GcWhen};
+use crate::config::{DeviceConfig, DurableTrims, FtlConfig, GcOpenBlock, GcWhen};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::flash::role::Role;
 use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, Place};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::gc::{VictimChoice, Victims};
+use crate::ftl::journal::Journal;
 use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
 use crate::ftl::placement::{PlacementChoice, Placements};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
@@ -34,14 +36,17 @@ use crate::rng::Rng;
 
 pub mod capacity;
 mod collect;
+mod commit;
 mod fetches;
 mod gather;
 mod mount;
 mod sorting;
+mod stale;
 mod table;
 mod translate;
 
 pub use collect::GcCounts;
+use commit::Retained;
 use gather::BlockGathering;
 use sorting::CopySorting;
 use table::PageTable;
@@ -61,6 +66,9 @@ struct Counters {
 struct Standing {
     order: PlaneOrder,
     copy_slot: OpenSlot,
+    /// Base-2 logarithm of the units of a page.
+    page_shift: u32,
+    goes_by_address: bool,
     goes_by_turn: bool,
     compares_planes: bool,
     sorts_copies: bool,
@@ -78,9 +86,11 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     blocks: Blocks<V>,
     placement: L,
     standing: Standing,
-    /// Blocks of translation pages.
-    map_blocks: Vec<bool>,
     gathering: BlockGathering,
+    retained: Retained,
+    journal: Option<Box<Journal<T>>>,
+    /// Whether a flush writes the journal.
+    flushes_trims: bool,
     counters: Counters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
@@ -113,12 +123,20 @@ impl<
             Setting { allocation: ftl.allocation, copies_apart: ftl.gc_open_block == GcOpenBlock::Separate };
         let victims = V::new(geometry, &ftl.gc, Rng::new(seed, "gc"));
         let placement = L::new(geometry, &ftl.placement, setting);
+        let role = |slot| match slot {
+            slot if CACHED && slot + 1 == slots => Role::Map,
+            slot if placement.is_for_host(slot) => Role::Data,
+            _ => Role::Copies,
+        };
+        let roles: Vec<Role> = (0..slots).map(role).collect();
         Self {
             copyback: config.timing.copyback,
-            blocks: Blocks::new(geometry, &ftl, slots, victims),
+            blocks: Blocks::new(geometry, &ftl, &roles, victims),
             standing: Standing {
                 order: placement.order().clone(),
                 copy_slot: placement.copy_slot(),
+                page_shift: geometry.slots_per_page.trailing_zeros(),
+                goes_by_address: L::goes_by_address(&ftl.placement),
                 goes_by_turn: L::goes_by_turn(&ftl.placement),
                 compares_planes: L::compares_planes(&ftl.placement),
                 sorts_copies: L::sorts_copies(&ftl.placement),
@@ -129,9 +147,11 @@ impl<
                 ),
             },
             placement,
-            map_blocks: vec![false; if CACHED { geometry.blocks() as usize } else { 0 }],
             gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
             table,
+            retained: Retained::new(config),
+            journal: Journal::new(config, geometry).map(Box::new),
+            flushes_trims: config.power.trim == DurableTrims::Flush,
             counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
             sorting: CopySorting::default(),
@@ -166,7 +186,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
 
     fn block_opened(&mut self, nand: &NandArray, plane: PlaneId, slot: OpenSlot, block: BlockId) {
         if CACHED {
-            self.map_blocks[block.index()] = slot == self.map_slot();
             if let Some(wishes) = self.table.wishes_mut() {
                 wishes.opened(block, self.placement.is_for_host(slot));
             }
@@ -208,6 +227,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let missing = self.geometry.sectors_per_unit - access.sectors;
         if let (Some(old), true) = (old, missing > 0) {
             after = flash.read(self.geometry.page_of(old), missing, access.cause, after)?;
+            after = self.after_old_request(flash, after);
             self.counters.read_modify_writes += 1;
         }
         let done = self.append_written(flash, place, access, &[access.lpn], &[old], after)?;
@@ -225,13 +245,22 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         old: &[Option<Ppn>],
         after: T,
     ) -> FlashResult<T> {
-        let append = Append { place, units, old, data: Data::Written(access), cause: access.cause };
+        let keeps_old = self.retained.keeps(access);
+        if keeps_old && self.retained.is_empty() {
+            flash.begin_marks();
+        }
+        let append =
+            Append { place, units, old, keeps_old, data: Data::Written(access), cause: access.cause };
         let PageTable { map, translation, .. } = &mut self.table;
-        self.blocks.append(flash, &append, map, after, |map, lpn, old| {
+        let done = self.blocks.append(flash, &append, map, after, |map, lpn, old| {
             if CACHED {
                 PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
             }
-        })
+        })?;
+        if keeps_old {
+            self.retain(flash, access, units, old)?;
+        }
+        Ok(done)
     }
 
     /// Write an access to a page of several units; the slots that it does not fill stay empty.
@@ -263,6 +292,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 }
             }
             after = reads.send(flash, access.cause, after)?;
+            after = self.after_old_request(flash, after);
         }
         let done = self.append_written(flash, place, access, units, old, after)?;
         if CACHED {
@@ -299,8 +329,11 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         access: &Access<'_>,
     ) -> FlashResult<Place> {
-        let table = &self.table;
-        let (mut turn, slot) = self.placement.host(access, |lpn| table.lookup(lpn));
+        let (mut turn, slot) = if self.standing.goes_by_address {
+            (access.lpn.0 >> self.standing.page_shift, 0)
+        } else {
+            self.ask_placement(access)
+        };
         let gathers = CACHED && self.gathering.is_on();
         let turns = self.standing.order.len();
         for step in 0..if gathers { 2 * turns } else { turns } {
@@ -334,6 +367,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             turn = if turn + 1 == turns { 0 } else { turn + 1 };
         }
         Err(self.full(self.standing.order.at(turn), "host writes"))
+    }
+
+    #[inline(never)]
+    fn ask_placement(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
+        let table = &self.table;
+        self.placement.host(access, |lpn| table.lookup(lpn))
     }
 
     #[inline(always)]
@@ -457,6 +496,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         flash.begin_group(access.group.id);
+        if self.retained.is_on && access.rest + access.units >= access.group.units {
+            self.begin_request(flash, access)?;
+        }
         if self.geometry.slots_per_page == 1 {
             self.write_one(flash, access, after)
         } else {
@@ -484,14 +526,20 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
             if let Some(ppn) = self.lookup(lpn) {
                 self.blocks.invalidate(flash, ppn)?;
                 self.table.forget(&self.geometry, lpn, ppn);
+                self.note_trimmed(flash, lpn, ppn);
             }
         }
+        self.end_trim(flash)?;
         Ok(after)
     }
 
-    /// Nothing is buffered: what was acknowledged is in flash.
-    fn flush(&mut self, _: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
-        Ok(after)
+    /// Nothing is buffered: what was acknowledged is in flash, but for trims.
+    fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        if !self.flushes_trims {
+            return Ok(after);
+        }
+        let written = self.flush_trims(flash)?;
+        Ok(flash.port.join(after, written))
     }
 
     #[inline]
@@ -512,6 +560,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         report.unmapped_reads += self.counters.unmapped_reads;
         report.read_modify_writes += self.counters.read_modify_writes;
         report.add(&self.counters.gc);
+        if let Some(journal) = &self.journal {
+            report.add(&journal.counts());
+        }
         if let Some(translation) = &self.table.translation {
             report.add(&translation.summary());
         }
@@ -525,6 +576,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
 
     fn reset_counters(&mut self) {
         self.counters = Counters::default();
+        if let Some(journal) = &mut self.journal {
+            journal.reset_counters();
+        }
         if let Some(translation) = &mut self.table.translation {
             translation.reset();
         }
@@ -539,7 +593,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         let mapped = self.table.verify(nand)?;
         let live: u64 =
             (0..self.geometry.blocks()).map(|block| u64::from(nand.valid_units(BlockId(block)))).sum();
-        if live != mapped {
+        if live != mapped + self.retained.live() {
             return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
         }
         self.blocks.verify(nand)?;
@@ -555,7 +609,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
             + self.standing.table_bytes
             + self.survivors.capacity() as u64 * 4
             + self.sorting.table_bytes()
-            + self.map_blocks.len() as u64
+            + self.journal.as_ref().map_or(0, |journal| journal.table_bytes())
     }
 }
 
@@ -577,8 +631,10 @@ impl<
             blocks: self.blocks,
             placement: self.placement,
             standing: self.standing,
-            map_blocks: self.map_blocks,
             gathering: self.gathering,
+            retained: self.retained,
+            journal: self.journal.map(|journal| Box::new(journal.with_port())),
+            flushes_trims: self.flushes_trims,
             counters: self.counters,
             survivors: self.survivors,
             sorting: self.sorting,

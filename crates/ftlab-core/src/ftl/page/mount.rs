@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::PageFtl;
+use super::stale::Stale;
 use super::table::UNMAPPED;
-use super::translate::unit_of_translation;
+use super::translate::{holds_translation, unit_of_translation};
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
@@ -39,8 +40,8 @@ impl<
     ///
     /// Every programmed page is read, with cause `recovery`. Of several places of a unit, the one has its data that was
     /// written last, whatever was copied later. Pages that the power has torn say nothing. Blocks that were being filled
-    /// are filled on. Translation pages are read, and those written again that do not have what is found. Trims are not in
-    /// flash: what was trimmed may come back.
+    /// are filled on. Translation pages are read, and those written again that do not have what is found. Trims that are not in
+    /// the journal are gone: what was trimmed may come back.
     ///
     /// # Errors
     /// When flash does not keep its past, and as a write.
@@ -58,9 +59,13 @@ impl<
         let mut new = Self::new(config, &geometry, seed, true, &flash.interrupt);
         flash.check_interrupt()?;
         new.table = new.table.with_port(&flash.port);
-        let backups = new.find_data(flash)?;
+        let mut stale = Stale::default();
+        if let Some(journal) = &mut new.journal {
+            stale.trimmed = journal.read(flash)?;
+        }
+        let backups = new.find_data(flash, &mut stale)?;
         let backups = newest_of_torn(&flash.nand, &backups);
-        if new.erase_copies(flash, &backups)? {
+        if new.erase_copies(flash, &backups, &stale)? {
             // With a free block in each plane, from the beginning.
             return Self::mounted(config, seed, flash);
         }
@@ -68,13 +73,14 @@ impl<
         let mut extra: Vec<Vec<BlockId>> =
             planes.clone().map(|plane| new.find_blocks(flash, plane)).collect();
         // Before anything else is programmed: that may need backup blocks, too.
-        let restored = new.restore(flash, &backups, &mut extra)?;
+        let restored = new.restore(flash, &backups, &stale, &mut extra)?;
         flash.forget_backups(restored)?;
         for (plane, extra) in planes.zip(extra) {
             new.complete_blocks(flash, plane, extra)?;
         }
         new.find_table(flash)?;
         new.settle(flash)?;
+        new.bury_torn(flash, &stale)?;
         Ok(new)
     }
 
@@ -86,6 +92,7 @@ impl<
         &mut self,
         flash: &mut Flash<P>,
         backups: &BTreeMap<PageId, PageId>,
+        stale: &Stale,
     ) -> FlashResult<bool> {
         let nand = &flash.nand;
         let mut copies = Vec::new();
@@ -97,7 +104,7 @@ impl<
             // Where the last backup is of, the power has torn what only that has.
             let needed = backups.iter().filter(|(home, backup)| {
                 let (home, backup) = (self.geometry.page_at(**home), self.geometry.page_at(**backup));
-                self.geometry.plane_of(home.block) == plane && !self.needed_of(nand, backup).is_empty()
+                self.geometry.plane_of(home.block) == plane && !self.needed_of(nand, backup, stale).is_empty()
             });
             let last = needed
                 .max_by_key(|(_, backup)| nand.age(self.geometry.unit(self.geometry.page_at(**backup))).1);
@@ -152,12 +159,13 @@ impl<
         &mut self,
         flash: &mut Flash<P>,
         backups: &BTreeMap<PageId, PageId>,
+        stale: &Stale,
         extra: &mut [Vec<BlockId>],
     ) -> FlashResult<T> {
         let mut needed = Vec::new();
         for (home, backup) in backups {
             let (home, backup) = (self.geometry.page_at(*home), self.geometry.page_at(*backup));
-            needed.push(Saved { home, backup, units: self.needed_of(&flash.nand, backup) });
+            needed.push(Saved { home, backup, units: self.needed_of(&flash.nand, backup, stale) });
         }
         // Of several versions of a unit, the newest.
         let mut newest: Vec<(Lpn, u32, Ppn)> = needed
@@ -185,12 +193,13 @@ impl<
     }
 
     /// The units of a backup that are found nowhere else.
-    fn needed_of(&self, nand: &NandArray, backup: PageAt) -> Vec<(Ppn, Lpn)> {
+    fn needed_of(&self, nand: &NandArray, backup: PageAt, stale: &Stale) -> Vec<(Ppn, Lpn)> {
         let first = self.geometry.unit(backup).0;
         let units = (first..first + self.geometry.slots_per_page).map(Ppn);
         let units = units.filter_map(|ppn| Some((ppn, nand.lpn(ppn)?)));
         let is_newest = |(ppn, lpn): &(Ppn, Lpn)| {
             self.lookup(*lpn).is_none_or(|known| nand.age(known).0 < nand.age(*ppn).0)
+                && !stale.has(nand, *ppn, *lpn)
         };
         units.filter(is_newest).collect()
     }
@@ -242,6 +251,7 @@ impl<
                 place: Place { plane, slot, block },
                 units: &units,
                 old: &old,
+                keeps_old: false,
                 data: Data::Copies { victim: Some(saved.backup.block), copyback: None },
                 cause: Cause::Recovery,
             };
@@ -281,11 +291,18 @@ impl<
     }
 
     /// Where every unit is, by the spare areas. Returns the backups.
-    fn find_data<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<Vec<Ppn>> {
+    fn find_data<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        stale: &mut Stale,
+    ) -> FlashResult<Vec<Ppn>> {
         let ready = flash.port.ready();
-        let mut backups = Vec::new();
+        let (mut backups, mut grouped) = (Vec::new(), Vec::new());
         flash.nand.forget_validity();
-        for block in (0..self.geometry.blocks()).map(BlockId) {
+        let planes = (0..self.geometry.planes()).map(PlaneId);
+        let geometry = self.geometry.clone();
+        for block in planes.flat_map(|plane| geometry.data_blocks(plane).chain(geometry.backup_blocks(plane)))
+        {
             flash.check_interrupt()?;
             for index in 0..flash.nand.next_page(block) {
                 let page = PageAt { block, index };
@@ -296,20 +313,19 @@ impl<
                 let first = self.geometry.unit(page).0;
                 for ppn in (first..first + self.geometry.slots_per_page).map(Ppn) {
                     let Some(lpn) = flash.nand.lpn(ppn) else { continue };
-                    if self.geometry.is_for_backups(block) {
+                    let is_backup = self.geometry.is_for_backups(block);
+                    if is_backup {
                         backups.push(ppn);
-                        continue;
                     }
-                    if CACHED && lpn.0 >= self.geometry.logical_units {
-                        self.map_blocks[block.index()] = true;
-                    }
-                    let known = self.lookup(lpn);
-                    if known.is_none_or(|known| flash.nand.age(known) < flash.nand.age(ppn)) {
-                        self.table.map[lpn.index()] = ppn.0;
+                    if let Some(mark) = flash.nand.group_of(ppn) {
+                        grouped.push((mark.key, lpn, ppn));
+                    } else if !is_backup {
+                        self.map_if_newer(&flash.nand, lpn, ppn, stale);
                     }
                 }
             }
         }
+        self.map_completed(&flash.nand, grouped, &backups, stale);
         for entry in self.table.map.iter().filter(|entry| **entry != UNMAPPED) {
             flash.nand.revive(Ppn(*entry));
         }
@@ -335,7 +351,7 @@ impl<
         let mut extra = Vec::new();
         for block in filling {
             let is_free = |slot: &OpenSlot| self.blocks.opened(plane, *slot).is_none();
-            let slot = if self.holds_translation(block) {
+            let slot = if CACHED && holds_translation(&flash.nand, block) {
                 Some(self.map_slot()).filter(is_free)
             } else {
                 std::iter::once(self.standing.copy_slot).chain((0..data_slots).rev()).find(is_free)

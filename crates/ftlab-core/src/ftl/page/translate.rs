@@ -6,7 +6,9 @@ use crate::access::Access;
 use crate::cause::Cause;
 use crate::error::FlashResult;
 use crate::flash::Flash;
+use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::flash::role::Role;
 use crate::ftl::blocks::{Append, Data, MAX_SLOTS, Place};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::{OpenSlot, Placement};
@@ -19,15 +21,17 @@ pub(super) fn unit_of_translation(geometry: &Geometry, tpn: u32) -> Lpn {
     Lpn(geometry.logical_units + tpn * geometry.slots_per_page)
 }
 
+/// Whether `block` takes translation pages.
+#[inline]
+pub(super) fn holds_translation(nand: &NandArray, block: BlockId) -> bool {
+    nand.role(block) == Some(Role::Map)
+}
+
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     /// Where translation pages are written.
     #[inline]
     pub(super) fn map_slot(&self) -> OpenSlot {
         self.blocks.slots() - 1
-    }
-
-    pub(super) fn holds_translation(&self, block: BlockId) -> bool {
-        CACHED && self.map_blocks[block.index()]
     }
 
     fn unit_of_translation(&self, tpn: u32) -> Lpn {
@@ -209,7 +213,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let Some(translation) = translation else { return Ok(after) };
         translation.counts.flash_programs += 1;
         let entries = translation.written(tpn, map);
-        let append = Append { place, units, old, data: Data::Table(entries), cause: Cause::Map };
+        let append =
+            Append { place, units, old, keeps_old: false, data: Data::Table(entries), cause: Cause::Map };
         let writer = flash.begin_internal();
         let done = self.blocks.append(flash, &append, map, after, |_, _, _| {})?;
         flash.end_internal(writer);

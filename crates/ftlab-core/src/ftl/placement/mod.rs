@@ -62,6 +62,9 @@ macro_rules! placements {
             fn table_bytes(keys: &PlacementChoice, units: u64, blocks: u64) -> u64 {
                 match keys { $(PlacementChoice::$kind(keys) => $file::$kind::table_bytes(keys, units, blocks),)+ }
             }
+            fn goes_by_address(keys: &PlacementChoice) -> bool {
+                match keys { $(PlacementChoice::$kind(keys) => $file::$kind::goes_by_address(keys),)+ }
+            }
             fn goes_by_turn(keys: &PlacementChoice) -> bool {
                 match keys { $(PlacementChoice::$kind(keys) => $file::$kind::goes_by_turn(keys),)+ }
             }

@@ -61,6 +61,12 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
         0
     }
 
+    /// Whether each page takes the turn of its address, and the first open block: nobody asks [`host`](Self::host) then.
+    fn goes_by_address(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
+
     /// Whether pages go to the plane whose turn it is, and not where their address says. Then it hears what was
     /// [`placed`](Self::placed).
     fn goes_by_turn(keys: &Self::Keys) -> bool {

@@ -103,6 +103,10 @@ impl Placement for Stripe {
         keys.streams
     }
 
+    fn goes_by_address(keys: &StripeKeys) -> bool {
+        keys.striping == Striping::Static && keys.streams == 1
+    }
+
     fn goes_by_turn(keys: &StripeKeys) -> bool {
         keys.striping == Striping::Dynamic
     }

@@ -1,14 +1,12 @@
 //! The mechanisms behind the kinds that are made of them: what a log, a checkpoint or a transaction must look like.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
-use ftlab_core::host::request::{Op, Request};
-
-use crate::WorkloadConfig;
-use crate::kinds::phone_sqlite::SQLITE_SECTORS;
-use ftlab_core::host::request::VecSource;
+use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::quantity;
 use ftlab_stats::stats;
+use ftlab_workload::WorkloadConfig;
+use ftlab_workload::kinds::phone_sqlite::SQLITE_SECTORS;
 
 const SPACE: u64 = 64 << 30;
 
@@ -578,26 +576,6 @@ fn logs_counters_and_scans_of_tables_have_their_shares_of_what_a_backup_leaves()
     }
     let reads = requests.iter().filter(|request| request.op == Op::Read).count() as f64 / 6e4;
     assert!((reads - 0.515).abs() < 0.007, "{reads}");
-}
-
-#[test]
-fn a_pool_is_an_lru_list() {
-    use crate::kinds::db::Pool;
-    let mut rng = ftlab_core::rng::Rng::for_path(4, &[]);
-    let mut pool = Pool::new(1000, 0.1);
-    let mut model: VecDeque<u32> = VecDeque::new();
-    for _ in 0..50_000 {
-        let page = rng.below_unbiased(300) as u32;
-        if let Some(at) = model.iter().position(|other| *other == page) {
-            model.remove(at);
-            pool.use_again(page);
-        } else {
-            let victim = pool.admit(page);
-            assert_eq!(victim, if model.len() == 100 { model.pop_front() } else { None });
-        }
-        model.push_back(page);
-        assert_eq!(pool.oldest(), model[0]);
-    }
 }
 
 fn page_accesses(requests: &[Request]) -> u64 {

@@ -1,6 +1,8 @@
+//! What `[workload]` tables say, and that their requests are so.
+
 use ftlab_core::host::request::{Op, Request};
 
-use crate::{
+use ftlab_workload::{
     DEFAULT_REQUESTS, RequestBytes, SizeClass, TraceKeys, WorkloadConfig, WorkloadError, WorkloadFile,
     WorkloadKind,
 };

@@ -1,0 +1,133 @@
+//! Groups of accesses that survive a power cut as a whole: what flash keeps of them, and what erases wait for.
+//!
+//! A group is complete when all its pages have been programmed, on whichever dies. Old versions of its units must not be
+//! erased before, so the blocks that hold them are guarded until then. What was programmed earlier has to end as well: that is
+//! more than is needed, and one moment serves for all.
+
+use crate::access::Access;
+use crate::cause::{Cause, Command};
+use crate::config::{Atomic, DeviceConfig};
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::history::GroupMark;
+use crate::flash::nand::NandArray;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::flash::role::Role;
+use crate::geometry::{BlockId, PageAt, Ppn};
+
+/// Watches over what was written together.
+#[derive(Debug, Clone)]
+pub(super) struct GroupWatch<T> {
+    /// Pages that had been programmed when the group under way began.
+    key: u32,
+    /// Whether groups are told apart in flash.
+    marks: bool,
+    /// When everything that was programmed so far is durable.
+    written: T,
+    /// For ports that listen: before when each block must not be erased.
+    guards: Vec<T>,
+}
+
+impl<T: Ticket> GroupWatch<T> {
+    /// For a validated configuration; `None` where nothing is promised that takes it.
+    pub(super) fn new<P: FlashPort<Ticket = T>>(
+        config: &DeviceConfig,
+        nand: &NandArray,
+        port: &P,
+    ) -> Option<Self> {
+        let marks = config.power.atomic == Atomic::Request;
+        config.power.has_journal().then(|| Self {
+            key: nand.programmed(),
+            marks,
+            written: port.ready(),
+            guards: guards(nand, port),
+        })
+    }
+
+    /// The same behind another port. Everything that was submitted to the old one has ended.
+    pub(super) fn with_port<P: FlashPort>(self, nand: &NandArray, port: &P) -> GroupWatch<P::Ticket> {
+        GroupWatch { key: self.key, marks: self.marks, written: port.ready(), guards: guards(nand, port) }
+    }
+
+    pub(super) fn written<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, done: T) {
+        self.written = port.join(self.written, done);
+    }
+}
+
+fn guards<P: FlashPort>(nand: &NandArray, port: &P) -> Vec<P::Ticket> {
+    vec![port.ready(); if P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
+}
+
+impl<P: FlashPort> Flash<P> {
+    /// The first page of another group of several pages is programmed next. What the journal said before was of the time before
+    /// it.
+    pub(crate) fn begin_marks(&mut self) {
+        if let Some(groups) = &mut self.groups {
+            groups.key = self.nand.programmed();
+        }
+    }
+
+    /// Pages that had been programmed when the group under way began.
+    pub(crate) fn group_key(&self) -> u32 {
+        self.groups.as_ref().map_or(0, |groups| groups.key)
+    }
+
+    /// With verification: the `index`-th unit of `access` went to `ppn`, as a part of its group.
+    pub(super) fn store_mark(&mut self, ppn: Ppn, access: &Access<'_>, index: u32) {
+        let Some(key) = self.groups.as_ref().filter(|groups| groups.marks).map(|groups| groups.key) else {
+            return;
+        };
+        if access.group.units <= access.units || !access.parts.is_empty() {
+            return;
+        }
+        let before = access.group.units - access.rest - access.units + index;
+        // It may have gone on from the end of the drive to its start.
+        let logical = self.nand.geometry().logical_units;
+        let first = (access.lpn_at(index).0 + logical - before % logical) % logical;
+        self.nand.store_group(ppn, GroupMark { key, first, units: access.group.units });
+    }
+
+    /// When everything that was programmed so far is durable.
+    pub(crate) fn all_written(&self) -> P::Ticket {
+        self.groups.as_ref().map_or_else(|| self.port.ready(), |groups| groups.written)
+    }
+
+    /// `block` must not be erased before everything that was programmed so far is durable.
+    pub(crate) fn guard(&mut self, block: BlockId) {
+        if let Some(groups) = &mut self.groups
+            && let Some(guard) = groups.guards.get_mut(block.index())
+        {
+            *guard = groups.written;
+        }
+    }
+
+    /// From when on `block` may be erased, if it may be `after`.
+    #[inline]
+    pub(super) fn guarded(&mut self, block: BlockId, after: P::Ticket) -> P::Ticket {
+        let Some(groups) = &mut self.groups else { return after };
+        let Some(guard) = groups.guards.get_mut(block.index()) else { return after };
+        let guard = std::mem::replace(guard, self.port.ready());
+        self.port.join(after, guard)
+    }
+
+    /// Program a page of the journal, which holds `words`. Its block is in SLC mode.
+    ///
+    /// # Errors
+    /// When a rule of flash was broken or the power was cut.
+    pub(crate) fn program_journal(
+        &mut self,
+        page: PageAt,
+        words: &[u32],
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        self.enter(page, Role::Journal, true, cause)?;
+        self.admit(Command::Program, cause)?;
+        self.nand.program_words(page, words, cause)?;
+        let sectors = self.geometry().sectors_per_unit * self.geometry().slots_per_page;
+        let submission = self.submission(Command::Program, cause, page, self.bus_bytes(sectors));
+        let done = self.port.submit(submission, after);
+        self.note_program(page.block, done);
+        Ok(done)
+    }
+}

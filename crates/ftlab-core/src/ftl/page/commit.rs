@@ -1,0 +1,187 @@
+//! What `power` promises beyond single units: requests as a whole, and trims that do not come back.
+
+use super::table::UNMAPPED;
+use super::{PageFtl, capacity};
+use crate::access::Access;
+use crate::config::{Atomic, DeviceConfig};
+use crate::error::{FlashResult, RunError};
+use crate::flash::Flash;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::Placement;
+use crate::geometry::{BlockId, Lpn, Ppn};
+
+/// The old versions of what the request under way has overwritten: live until its last page has been written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Retained {
+    /// Whether requests survive as a whole.
+    pub(super) is_on: bool,
+    /// Most units that a request of several pages may write.
+    most: u64,
+    /// Units, and where their old versions are; `None` for those that held nothing.
+    units: Vec<(Lpn, Option<Ppn>)>,
+}
+
+impl Retained {
+    pub(super) fn new(config: &DeviceConfig) -> Self {
+        let is_on = config.power.atomic == Atomic::Request;
+        let most = if is_on { capacity::most_units_at_once(config) } else { 0 };
+        Self { is_on, most, units: Vec::new() }
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// Whether an access is not all of its request: what it overwrites stays live.
+    #[inline(always)]
+    pub(super) fn keeps(&self, access: &Access<'_>) -> bool {
+        self.is_on && access.group.units > access.units
+    }
+
+    /// How many old versions are live.
+    pub(super) fn live(&self) -> u64 {
+        self.units.iter().filter(|(_, old)| old.is_some()).count() as u64
+    }
+
+    /// What was at `old` was copied, to `first` and the units that follow.
+    pub(super) fn moved(&mut self, old: &[Option<Ppn>], first: Ppn) {
+        for (new, old) in (first.0..).map(Ppn).zip(old) {
+            if let Some(retained) = self.units.iter_mut().find(|(_, place)| *place == *old && old.is_some()) {
+                retained.1 = Some(new);
+            }
+        }
+    }
+}
+
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
+    /// The first access of a request comes: what was written before is complete.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_request<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+    ) -> FlashResult<()> {
+        self.commit(flash)?;
+        let (units, most) = (u64::from(access.group.units), self.retained.most);
+        if self.retained.keeps(access) && units > most {
+            return Err(Box::new(RunError::Request(format!(
+                "a request writes {units} mapping units from unit {} on, but this drive can keep the old data of {most} at \
+                 most, as power.atomic = \"request\" asks: choose a larger ftl.over_provisioning, or \
+                 power.atomic = \"unit\"",
+                access.lpn.0
+            ))));
+        }
+        Ok(())
+    }
+
+    /// `units` of `access` have been written, which were at `old`. Those stay live until the whole request has been written.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn retain<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        units: &[Lpn],
+        old: &[Option<Ppn>],
+    ) -> FlashResult<()> {
+        self.retained.units.extend(units.iter().copied().zip(old.iter().copied()));
+        if access.rest == 0 { self.commit(flash) } else { Ok(()) }
+    }
+
+    /// The whole request has been written: the old versions are stale.
+    fn commit<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+        while let Some((_, old)) = self.retained.units.pop() {
+            if let Some(old) = old {
+                self.blocks.invalidate(flash, old)?;
+                flash.guard(self.geometry.block_of(old));
+            }
+        }
+        Ok(())
+    }
+
+    /// What an earlier request has written is written again as a part of a unit, and must not survive without the rest of that
+    /// request.
+    #[inline]
+    pub(super) fn after_old_request<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>, after: T) -> T {
+        if !self.retained.is_on {
+            return after;
+        }
+        let all = flash.all_written();
+        flash.port.join(after, all)
+    }
+
+    /// `lpn`, which was at `ppn`, has been trimmed.
+    pub(super) fn note_trimmed<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) {
+        let Some(journal) = &mut self.journal else { return };
+        journal.trimmed(lpn, Some(self.geometry.block_of(ppn)));
+        if self.retained.is_on {
+            flash.hold_trimmed(ppn);
+        }
+    }
+
+    /// Units have been trimmed: write that when there is enough of it.
+    pub(super) fn end_trim<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+        if self.journal.as_ref().is_some_and(|journal| journal.is_due()) {
+            self.write_journal(flash)?;
+        }
+        Ok(())
+    }
+
+    /// Make trims durable. Returns when they are.
+    pub(super) fn flush_trims<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<T> {
+        if self.journal.as_ref().is_some_and(|journal| journal.has_trims()) {
+            let written = self.write_journal(flash)?;
+            // What was written again after its trim is not in the journal: it has to be there instead.
+            let all = flash.all_written();
+            let done = flash.port.join(written, all);
+            if let Some(journal) = &mut self.journal {
+                journal.promise(done);
+            }
+        }
+        let flushed = self.journal.as_ref().and_then(|journal| journal.flushed());
+        Ok(flushed.unwrap_or_else(|| flash.port.ready()))
+    }
+
+    /// Write into the journal what was trimmed. Returns when that is durable.
+    pub(super) fn write_journal<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<T> {
+        let Some(journal) = &mut self.journal else { return Ok(flash.port.ready()) };
+        // A request under way may still turn out never to have been: the journal is of the time before it.
+        let since = if self.retained.is_empty() { flash.nand.programmed() } else { flash.group_key() };
+        let mut fresh: Vec<u32> = Vec::new();
+        fresh.extend(self.retained.units.iter().filter(|(_, old)| old.is_none()).map(|(lpn, _)| lpn.0));
+        fresh.sort_unstable();
+        let map = &self.table.map;
+        let is_empty = |lpn: u32| map[lpn as usize] == UNMAPPED || fresh.binary_search(&lpn).is_ok();
+        let written = journal.write(flash, since, is_empty)?;
+        flash.release_trimmed(written);
+        Ok(written)
+    }
+
+    /// `victim` is about to be erased, after `copied`: what it holds the last data of must be trimmed in flash as well.
+    #[inline]
+    pub(super) fn before_erase<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        victim: BlockId,
+        copied: T,
+    ) -> FlashResult<T> {
+        let superseded = flash.superseded(victim, &self.table.map);
+        let copied = flash.port.join(copied, superseded);
+        if !self.journal.as_ref().is_some_and(|journal| journal.marks(victim)) {
+            return Ok(copied);
+        }
+        let written = self.write_journal(flash)?;
+        let all = flash.all_written();
+        let copied = flash.port.join(copied, written);
+        Ok(flash.port.join(copied, all))
+    }
+}
