@@ -38,8 +38,10 @@ pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
     }
     let units = config.physical_units();
     let sectors = units * (config.unit_bytes() / u64::from(SECTOR_BYTES));
+    let blocks = config.geometry.all_planes() * u64::from(config.geometry.blocks_per_plane);
     let verifying = sectors * VERIFY_BYTES_PER_SECTOR + units * VERIFY_BYTES_PER_UNIT;
     units * BYTES_PER_UNIT
+        + config.ftl.placement.table_bytes(config.logical_pages(), blocks)
         + if verify { verifying } else { 0 }
         + cache_bytes(config, translation_layout(config))
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::ftl::gc::VictimKind;
+use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::memory::bytes_at_most;
@@ -99,13 +100,15 @@ static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 #[test]
 fn nothing_is_allocated_per_request_once_warm() {
     let _alone = ALONE.lock().unwrap();
-    for kind in VictimKind::ALL {
+    let placements = PlacementKind::ALL.iter().map(|placement| (VictimKind::ALL[0], *placement));
+    let policies = VictimKind::ALL.iter().map(|kind| (*kind, PlacementKind::ALL[0]));
+    for (kind, placement) in policies.chain(placements.skip(1)) {
         for (timing, verify, copyback) in [(true, false, false), (true, true, true), (false, false, true)] {
             let text = json!({
                 "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 32, "pages_per_block": 32,
                     "page_bytes": 4096 },
                 "timing": { "copyback": copyback },
-                "ftl": { "gc": kind.name(), "over_provisioning": 0.5, "wear_leveling": "static",
+                "ftl": { "gc": kind.name(), "placement": placement.name(), "over_provisioning": 0.5, "wear_leveling": "static",
                     "wear_leveling_threshold": 3 },
                 "host": { "arrival": "closed", "queue_depth": 16, "link_mb_per_s": 1000 },
                 "precondition": { "kind": "fill" },
@@ -116,7 +119,8 @@ fn nothing_is_allocated_per_request_once_warm() {
             assert_eq!(outcome.error, None);
             assert_eq!(outcome.summary.host.completed, 60_000);
             let count = SEEN_AT_END.load(Ordering::Relaxed) - SEEN_AT_HALF.load(Ordering::Relaxed);
-            let case = format!("{}, clock: {timing}, verification: {verify}", kind.name());
+            let case =
+                format!("{}, {}, clock: {timing}, verification: {verify}", kind.name(), placement.name());
             // How many commands of collection wait behind a row of unlucky victims has no bound that could be reserved for:
             // with a clock their three tables may still double once.
             let growths = if timing { 3 } else { 0 };
@@ -171,28 +175,31 @@ fn a_drive_takes_no_more_memory_than_it_announces() {
                 if !cached && (model == "mapping_cache" || bytes > 48 << 10) {
                     continue;
                 }
-                let text = json!({
-                    "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 128,
-                        "page_bytes": 4096 },
-                    "model": model,
-                    "ftl": { "over_provisioning": 0.3 },
-                    "host": { "arrival": "closed" },
-                    "map_cache": if cached { json!({ "kind": kind.name(), "bytes": bytes }) } else { json!({}) },
-                });
-                let config: DeviceConfig = serde_json::from_value(text).unwrap();
-                config.validate().unwrap();
-                let options = RunOptions { timing: false, ..RunOptions::default() };
-                let source = OnUnits(config.logical_pages());
-                let outcome = simulate(&config, &source, &options, &RunControl::default(), &mut ()).unwrap();
-                assert_eq!(outcome.error, None);
-                let units = config.physical_units() as f64;
-                // Of tables only: on a drive as small as this, histograms and buffers take more.
-                let taken = outcome.summary.memory.table_bytes as f64 / units;
-                let announced = bytes_at_most(&config, false) as f64 / units;
-                let case = format!("{} of {bytes} bytes, {model}", kind.name());
-                println!("{case}: {taken:.1} of {announced:.1} bytes a unit");
-                assert!(taken <= announced, "{case}: took {taken} of {announced} bytes a unit");
-                assert!(announced < 80.0, "{case}: announced {announced} bytes a unit");
+                for placement in PlacementKind::ALL.iter().take(if cached { 1 } else { usize::MAX }) {
+                    let text = json!({
+                        "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 128,
+                            "page_bytes": 4096 },
+                        "model": model,
+                        "ftl": { "over_provisioning": 0.3, "placement": placement.name() },
+                        "host": { "arrival": "closed" },
+                        "map_cache": if cached { json!({ "kind": kind.name(), "bytes": bytes }) } else { json!({}) },
+                    });
+                    let config: DeviceConfig = serde_json::from_value(text).unwrap();
+                    config.validate().unwrap();
+                    let options = RunOptions { timing: false, ..RunOptions::default() };
+                    let source = OnUnits(config.logical_pages());
+                    let outcome =
+                        simulate(&config, &source, &options, &RunControl::default(), &mut ()).unwrap();
+                    assert_eq!(outcome.error, None);
+                    let units = config.physical_units() as f64;
+                    // Of tables only: on a drive as small as this, histograms and buffers take more.
+                    let taken = outcome.summary.memory.table_bytes as f64 / units;
+                    let announced = bytes_at_most(&config, false) as f64 / units;
+                    let case = format!("{} of {bytes} bytes, {model}, {}", kind.name(), placement.name());
+                    println!("{case}: {taken:.1} of {announced:.1} bytes a unit");
+                    assert!(taken <= announced, "{case}: took {taken} of {announced} bytes a unit");
+                    assert!(announced < 80.0, "{case}: announced {announced} bytes a unit");
+                }
             }
         }
     }

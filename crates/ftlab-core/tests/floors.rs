@@ -51,7 +51,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),
     ("ftl/kinds", &["scheme"]),
-    ("ftl/placement", &["error", "quantity", "scheme", "geometry", "access", "plane_order", "flash/nand"]),
+    (
+        "ftl/placement",
+        &["error", "quantity", "table", "scheme", "geometry", "access", "plane_order", "flash/nand"],
+    ),
     (
         "config",
         &[

@@ -13,6 +13,7 @@ mod power_cuts;
 mod rsftl;
 mod rules;
 mod seam;
+mod sepbit;
 mod session;
 mod timing;
 mod worked_example;

@@ -180,6 +180,8 @@ fn what_was_acknowledged_survives_a_cut_at_any_command() {
             (1, json!({ "streams": 2, "wear_leveling": "static", "wear_leveling_threshold": 1 })),
             (1, json!({ "summary_page": true, "gc_open_block": "shared", "plane_choice": "most_free" })),
             (2, json!({ "gc": "fifo", "striping": "dynamic" })),
+            (1, json!({ "placement": "sepbit", "wear_leveling": "static", "wear_leveling_threshold": 1 })),
+            (4, json!({ "placement": "sepbit" })),
         ] {
             survive(&drive(kind, slots, &json!({}), &ftl), seed);
         }
@@ -205,6 +207,7 @@ fn so_it_does_behind_every_mapping_cache() {
                 ),
                 seed,
             );
+            survive(&drive("page", 2, &map_cache, &json!({ "placement": "sepbit" })), seed);
         }
     }
 }

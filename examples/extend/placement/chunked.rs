@@ -7,7 +7,7 @@ use super::policy::{OpenSlot, Placement, Setting};
 use crate::access::Access;
 use crate::error::{ConfigError, refuse};
 use crate::flash::nand::NandArray;
-use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::scheme::{Contrast, Scheme};
 
@@ -85,7 +85,7 @@ impl Placement for Chunked {
         &self.order
     }
 
-    fn host(&mut self, _: &Access<'_>) -> (u32, OpenSlot) {
+    fn host(&mut self, _: &Access<'_>, _: impl Fn(Lpn) -> Option<Ppn>) -> (u32, OpenSlot) {
         (self.turn, 0)
     }
 
@@ -109,7 +109,7 @@ impl Placement for Chunked {
         }
     }
 
-    fn opened(&mut self, _: &NandArray, _: PlaneId, _: BlockId) {}
+    fn opened(&mut self, _: &NandArray, _: PlaneId, _: OpenSlot, _: BlockId) {}
 
     fn found(&mut self, _: &NandArray, _: PlaneId, _: Option<BlockId>, _: u32) {}
 

@@ -232,6 +232,10 @@ impl DeviceConfig {
             let reason = "has no effect with host.link_mb_per_s = 0: transfers over the link take no time";
             notes.push(ConfigNote { key: "host.link_duplex", reason });
         }
+        if self.ftl.gc_open_block == GcOpenBlock::Shared && self.ftl.placement.copy_slots(false) > 0 {
+            let reason = "has no effect with this placement: its copies have open blocks of their own";
+            notes.push(ConfigNote { key: "ftl.gc_open_block", reason });
+        }
         notes
     }
 }

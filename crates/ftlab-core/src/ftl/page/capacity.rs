@@ -7,7 +7,7 @@ use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 /// Open blocks that a plane may have at a time.
 pub fn open_blocks_per_plane(config: &DeviceConfig) -> u32 {
     config.ftl.placement.host_slots()
-        + u32::from(config.ftl.gc_open_block == GcOpenBlock::Separate)
+        + config.ftl.placement.copy_slots(config.ftl.gc_open_block == GcOpenBlock::Separate)
         + u32::from(config.map_cache.kind.is_cache())
         + u32::from(ordered_units(config) > 0)
 }

@@ -92,6 +92,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             }
             self.empty_block(flash, plane, victim, self.map_slot(), Cause::Map)?;
         } else {
+            self.placement.collected(victim);
             self.empty_block(flash, plane, victim, self.standing.copy_slot, Cause::Gc)?;
         }
         if !settling {
@@ -139,7 +140,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             (front, rest) = survivors.split_at(survivors.len().min(units as usize));
             copied = self.copy_units(flash, plane, self.gathered_slot(), front, false, cause)?;
         }
-        let done = self.copy_units(flash, plane, slot, rest, !sorted && !gathers, cause)?;
+        let done = self.copy_survivors(flash, (plane, slot), victim, rest, !sorted && !gathers, cause)?;
         copied = flash.port.join(copied, done);
         self.units_moved(&flash.nand, victim, &survivors);
         if gathers {
@@ -168,10 +169,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let mut rest = survivors;
         let mut read = None;
         while !rest.is_empty() {
-            let Some(block) = self.open_block(&mut flash.nand, plane, slot, 0) else {
-                return Err(self.full(plane, "copies of garbage collection"));
+            let place = match self.open_block(&mut flash.nand, plane, slot, 0) {
+                Some(block) => Place { plane, slot, block },
+                None => self.place_for_copies(plane, slot)?,
             };
-            let place = Place { plane, slot, block };
             let (done, count) =
                 if self.copyback && self.geometry.slots_per_page == 1 && all && self.copies_freely(flash) {
                     self.blocks.append_copies(flash, place, rest, &mut self.table.map, cause)?

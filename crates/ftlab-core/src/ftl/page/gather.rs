@@ -96,7 +96,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 let places = &self.table.map[units.start as usize..units.end as usize];
                 scratch.clear();
                 scratch.extend(places.iter().copied().map(Ppn));
-                self.copy_units(flash, plane, slot, scratch, false, Cause::Gc)?
+                self.copy_survivors(flash, (plane, slot), victim, scratch, false, Cause::Gc)?
             };
             copied = flash.port.join(copied, done);
             for lpn in units.map(Lpn) {

@@ -40,6 +40,7 @@ mod commit;
 mod fetches;
 mod gather;
 mod mount;
+mod sorting;
 mod stale;
 mod table;
 mod translate;
@@ -47,6 +48,7 @@ mod translate;
 pub use collect::GcCounts;
 use commit::Retained;
 use gather::BlockGathering;
+use sorting::CopySorting;
 use table::PageTable;
 
 /// Counted since the last reset.
@@ -64,8 +66,13 @@ struct Counters {
 struct Standing {
     order: PlaneOrder,
     copy_slot: OpenSlot,
+    /// Base-2 logarithm of the units of a page.
+    page_shift: u32,
+    goes_by_address: bool,
     goes_by_turn: bool,
     compares_planes: bool,
+    sorts_copies: bool,
+    table_bytes: u64,
 }
 
 /// The page-mapping translation layer, over the victim policy `V` and the placement `L`; `T` is a ticket of its port.
@@ -87,6 +94,7 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     counters: Counters,
     /// Live units of the victim under way.
     survivors: Vec<Ppn>,
+    sorting: CopySorting,
 }
 
 impl<
@@ -127,8 +135,16 @@ impl<
             standing: Standing {
                 order: placement.order().clone(),
                 copy_slot: placement.copy_slot(),
+                page_shift: geometry.slots_per_page.trailing_zeros(),
+                goes_by_address: L::goes_by_address(&ftl.placement),
                 goes_by_turn: L::goes_by_turn(&ftl.placement),
                 compares_planes: L::compares_planes(&ftl.placement),
+                sorts_copies: L::sorts_copies(&ftl.placement),
+                table_bytes: L::table_bytes(
+                    &ftl.placement,
+                    geometry.logical_units.into(),
+                    geometry.blocks().into(),
+                ),
             },
             placement,
             gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
@@ -138,6 +154,7 @@ impl<
             flushes_trims: config.power.trim == DurableTrims::Flush,
             counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
+            sorting: CopySorting::default(),
             geometry: geometry.clone(),
             config: ftl,
         }
@@ -173,7 +190,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 wishes.opened(block, self.placement.is_for_host(slot));
             }
         }
-        self.placement.opened(nand, plane, block);
+        self.placement.opened(nand, plane, slot, block);
     }
 
     /// Pages of `plane` were taken, or became free.
@@ -312,7 +329,11 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         access: &Access<'_>,
     ) -> FlashResult<Place> {
-        let (mut turn, slot) = self.placement.host(access);
+        let (mut turn, slot) = if self.standing.goes_by_address {
+            (access.lpn.0 >> self.standing.page_shift, 0)
+        } else {
+            self.ask_placement(access)
+        };
         let gathers = CACHED && self.gathering.is_on();
         let turns = self.standing.order.len();
         for step in 0..if gathers { 2 * turns } else { turns } {
@@ -346,6 +367,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             turn = if turn + 1 == turns { 0 } else { turn + 1 };
         }
         Err(self.full(self.standing.order.at(turn), "host writes"))
+    }
+
+    #[inline(never)]
+    fn ask_placement(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
+        let table = &self.table;
+        self.placement.host(access, |lpn| table.lookup(lpn))
     }
 
     #[inline(always)]
@@ -579,7 +606,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     fn table_bytes(&self) -> u64 {
         self.table.table_bytes()
             + self.blocks.table_bytes()
+            + self.standing.table_bytes
             + self.survivors.capacity() as u64 * 4
+            + self.sorting.table_bytes()
             + self.journal.as_ref().map_or(0, |journal| journal.table_bytes())
     }
 }
@@ -608,6 +637,7 @@ impl<
             flushes_trims: self.flushes_trims,
             counters: self.counters,
             survivors: self.survivors,
+            sorting: self.sorting,
         }
     }
 

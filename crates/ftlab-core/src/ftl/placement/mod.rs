@@ -8,7 +8,7 @@ use crate::access::Access;
 use crate::error::ConfigError;
 use crate::flash::nand::NandArray;
 use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
-use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::scheme::{Scheme, axis};
 
@@ -53,6 +53,18 @@ macro_rules! placements {
             fn host_slots(keys: &PlacementChoice) -> u32 {
                 match keys { $(PlacementChoice::$kind(keys) => $file::$kind::host_slots(keys),)+ }
             }
+            fn copy_slots(keys: &PlacementChoice, apart: bool) -> u32 {
+                match keys { $(PlacementChoice::$kind(keys) => $file::$kind::copy_slots(keys, apart),)+ }
+            }
+            fn sorts_copies(keys: &PlacementChoice) -> bool {
+                match keys { $(PlacementChoice::$kind(keys) => $file::$kind::sorts_copies(keys),)+ }
+            }
+            fn table_bytes(keys: &PlacementChoice, units: u64, blocks: u64) -> u64 {
+                match keys { $(PlacementChoice::$kind(keys) => $file::$kind::table_bytes(keys, units, blocks),)+ }
+            }
+            fn goes_by_address(keys: &PlacementChoice) -> bool {
+                match keys { $(PlacementChoice::$kind(keys) => $file::$kind::goes_by_address(keys),)+ }
+            }
             fn goes_by_turn(keys: &PlacementChoice) -> bool {
                 match keys { $(PlacementChoice::$kind(keys) => $file::$kind::goes_by_turn(keys),)+ }
             }
@@ -74,8 +86,8 @@ macro_rules! placements {
                 match self { $(Placements::$kind(placement) => placement.order(),)+ }
             }
             #[inline(always)]
-            fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
-                match self { $(Placements::$kind(placement) => placement.host(access),)+ }
+            fn host(&mut self, access: &Access<'_>, current: impl Fn(Lpn) -> Option<Ppn>) -> (u32, OpenSlot) {
+                match self { $(Placements::$kind(placement) => placement.host(access, current),)+ }
             }
             fn may_go_on(&self) -> bool {
                 match self { $(Placements::$kind(placement) => placement.may_go_on(),)+ }
@@ -93,8 +105,14 @@ macro_rules! placements {
             fn placed(&mut self, slot: OpenSlot, turn: u32) {
                 match self { $(Placements::$kind(placement) => placement.placed(slot, turn),)+ }
             }
-            fn opened(&mut self, nand: &NandArray, plane: PlaneId, block: BlockId) {
-                match self { $(Placements::$kind(placement) => placement.opened(nand, plane, block),)+ }
+            fn opened(&mut self, nand: &NandArray, plane: PlaneId, slot: OpenSlot, block: BlockId) {
+                match self { $(Placements::$kind(placement) => placement.opened(nand, plane, slot, block),)+ }
+            }
+            fn collected(&mut self, victim: BlockId) {
+                match self { $(Placements::$kind(placement) => placement.collected(victim),)+ }
+            }
+            fn copied(&self, victim: BlockId, lpn: Lpn) -> OpenSlot {
+                match self { $(Placements::$kind(placement) => placement.copied(victim, lpn),)+ }
             }
             fn found(&mut self, nand: &NandArray, plane: PlaneId, block: Option<BlockId>, free: u32) {
                 match self { $(Placements::$kind(placement) => placement.found(nand, plane, block, free),)+ }
@@ -121,6 +139,16 @@ impl PlacementChoice {
         Placements::host_slots(self)
     }
 
+    /// Open blocks of each plane for copies alone. `apart`: whether the drive wants any.
+    pub fn copy_slots(&self, apart: bool) -> u32 {
+        Placements::copy_slots(self, apart)
+    }
+
+    /// Bytes of its tables on a drive of so many logical units and blocks.
+    pub fn table_bytes(&self, units: u64, blocks: u64) -> u64 {
+        Placements::table_bytes(self, units, blocks)
+    }
+
     /// Whether pages go to the plane whose turn it is, and not where their address says.
     pub fn goes_by_turn(&self) -> bool {
         Placements::goes_by_turn(self)
@@ -136,4 +164,5 @@ impl PlacementChoice {
 placements! {
     stripe::Stripe;
     rsftl::Rsftl;
+    sepbit::Sepbit;
 }

@@ -3,7 +3,7 @@
 use crate::access::Access;
 use crate::error::ConfigError;
 use crate::flash::nand::NandArray;
-use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::{AllocationOrder, PlaneOrder};
 use crate::scheme::Scheme;
 
@@ -22,7 +22,8 @@ pub struct Setting {
 /// Decides which plane and which of its open blocks takes a page.
 ///
 /// Order of calls for a page of the host: [`host`](Self::host), then [`plane`](Self::plane) for the planes that come in
-/// question, then [`placed`](Self::placed) for the one that takes it. [`opened`](Self::opened) and
+/// question, then [`placed`](Self::placed) for the one that takes it. For a block that is collected:
+/// [`collected`](Self::collected), then [`copied`](Self::copied) for each unit that moves. [`opened`](Self::opened) and
 /// [`pages_taken`](Self::pages_taken) say what became of blocks. A placement keeps its own tables and changes nothing else.
 /// Its order of planes, and where copies go, are asked for once. Some calls are left out where it says that it has no use for
 /// them. Required: all methods without a default.
@@ -41,6 +42,30 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
 
     /// Open blocks of each plane for the host. Blocks for copies come beside them, or share the first.
     fn host_slots(keys: &Self::Keys) -> u32;
+
+    /// Open blocks of each plane for copies alone. `apart`: whether the drive wants any.
+    fn copy_slots(keys: &Self::Keys, apart: bool) -> u32 {
+        let _ = keys;
+        u32::from(apart)
+    }
+
+    /// Whether it tells apart what is copied out of a block: [`copied`](Self::copied) is asked then.
+    fn sorts_copies(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
+
+    /// Bytes of its tables on a drive of so many logical units and blocks, what is the same for every drive left out.
+    fn table_bytes(keys: &Self::Keys, units: u64, blocks: u64) -> u64 {
+        let _ = (keys, units, blocks);
+        0
+    }
+
+    /// Whether each page takes the turn of its address, and the first open block: nobody asks [`host`](Self::host) then.
+    fn goes_by_address(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
 
     /// Whether pages go to the plane whose turn it is, and not where their address says. Then it hears what was
     /// [`placed`](Self::placed).
@@ -62,14 +87,15 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
     /// Whether an open block was opened for the host, and not for copies alone.
     fn is_for_host(&self, slot: OpenSlot) -> bool;
 
-    /// The open block that takes what is copied out of a block.
+    /// The open block that takes what is copied out of a block. With [`sorts_copies`](Self::sorts_copies), that is what
+    /// wear levelling and mounts copy.
     fn copy_slot(&self) -> OpenSlot;
 
     /// The order in which planes take turns.
     fn order(&self) -> &PlaneOrder;
 
-    /// The turn, and the open block, for what a layer above writes.
-    fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot);
+    /// The turn, and the open block, for what a layer above writes. `current` says where a unit is, if anywhere.
+    fn host(&mut self, access: &Access<'_>, current: impl Fn(Lpn) -> Option<Ppn>) -> (u32, OpenSlot);
 
     /// Whether the next plane may take what this one cannot: where addresses decide, none can.
     fn may_go_on(&self) -> bool;
@@ -80,8 +106,19 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
     /// A page was placed in `slot` at `turn`.
     fn placed(&mut self, slot: OpenSlot, turn: u32);
 
-    /// `block` of `plane` was opened.
-    fn opened(&mut self, nand: &NandArray, plane: PlaneId, block: BlockId);
+    /// `block` of `plane` was opened in `slot`, which may be one that is none of its own.
+    fn opened(&mut self, nand: &NandArray, plane: PlaneId, slot: OpenSlot, block: BlockId);
+
+    /// `victim` is being collected: its live units are copied, and it is erased.
+    fn collected(&mut self, victim: BlockId) {
+        let _ = victim;
+    }
+
+    /// The open block, one for copies alone, that takes the unit `lpn` out of `victim`.
+    fn copied(&self, victim: BlockId, lpn: Lpn) -> OpenSlot {
+        let _ = (victim, lpn);
+        self.copy_slot()
+    }
 
     /// A mount has found `plane` with `free` free blocks, and `block` open in the first slot.
     fn found(&mut self, nand: &NandArray, plane: PlaneId, block: Option<BlockId>, free: u32);

@@ -11,7 +11,7 @@ use super::policy::{OpenSlot, Placement, Setting};
 use crate::access::Access;
 use crate::error::{ConfigError, refuse};
 use crate::flash::nand::NandArray;
-use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::quantity;
 use crate::scheme::{Contrast, Scheme};
@@ -111,7 +111,7 @@ impl Placement for Rsftl {
     }
 
     #[inline(never)]
-    fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
+    fn host(&mut self, access: &Access<'_>, _: impl Fn(Lpn) -> Option<Ppn>) -> (u32, OpenSlot) {
         let is_new = std::mem::replace(&mut self.request, access.group.id) != access.group.id;
         if u64::from(access.group.units) > self.small_units {
             return (self.large_turn, self.group_blocks as usize);
@@ -142,7 +142,7 @@ impl Placement for Rsftl {
         }
     }
 
-    fn opened(&mut self, _: &NandArray, _: PlaneId, _: BlockId) {}
+    fn opened(&mut self, _: &NandArray, _: PlaneId, _: OpenSlot, _: BlockId) {}
 
     fn found(&mut self, _: &NandArray, _: PlaneId, _: Option<BlockId>, _: u32) {}
 

@@ -8,7 +8,7 @@ use super::policy::{OpenSlot, Placement, Setting};
 use crate::access::Access;
 use crate::error::{ConfigError, refuse};
 use crate::flash::nand::NandArray;
-use crate::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::scheme::{Contrast, Scheme};
 
@@ -103,6 +103,10 @@ impl Placement for Stripe {
         keys.streams
     }
 
+    fn goes_by_address(keys: &StripeKeys) -> bool {
+        keys.striping == Striping::Static && keys.streams == 1
+    }
+
     fn goes_by_turn(keys: &StripeKeys) -> bool {
         keys.striping == Striping::Dynamic
     }
@@ -130,7 +134,7 @@ impl Placement for Stripe {
     }
 
     #[inline(always)]
-    fn host(&mut self, access: &Access<'_>) -> (u32, OpenSlot) {
+    fn host(&mut self, access: &Access<'_>, _: impl Fn(Lpn) -> Option<Ppn>) -> (u32, OpenSlot) {
         let slot = if self.streams == 1 { 0 } else { usize::from(access.stream) % self.streams as usize };
         let turn = match self.striping {
             Striping::Static => access.lpn.0 >> self.slot_shift,
@@ -158,7 +162,7 @@ impl Placement for Stripe {
         }
     }
 
-    fn opened(&mut self, nand: &NandArray, plane: PlaneId, block: BlockId) {
+    fn opened(&mut self, nand: &NandArray, plane: PlaneId, _: OpenSlot, block: BlockId) {
         if let Some(most_free) = &mut self.most_free {
             most_free.opened(nand, plane, block);
         }
