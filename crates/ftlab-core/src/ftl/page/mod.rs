@@ -40,14 +40,15 @@ mod commit;
 mod fetches;
 mod gather;
 mod mount;
+mod retained;
 mod sorting;
 mod stale;
 mod table;
 mod translate;
 
 pub use collect::GcCounts;
-use commit::Retained;
 use gather::BlockGathering;
+use retained::Retained;
 use sorting::CopySorting;
 use table::PageTable;
 
