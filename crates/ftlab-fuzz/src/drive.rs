@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::clock;
 
-/// Most physical mapping units of a drive: what is tried must be tried often.
-const MOST_UNITS: u64 = 12_000;
+/// Most physical mapping units of a drive: what is tried must be tried often. One in [`LARGE`] has up to the larger number.
+const MOST_UNITS: [u64; 2] = [1_500, 12_000];
+const LARGE: u64 = 16;
 
 /// Draws of a random generator.
 pub struct Dice(Rng);
@@ -46,7 +47,7 @@ pub fn random(seed: u64) -> DeviceConfig {
 fn accepted(dice: &mut Dice) -> Option<DeviceConfig> {
     let mut value = draw(dice);
     let physical = physical_units(&value);
-    if physical > MOST_UNITS {
+    if physical > MOST_UNITS[usize::from(dice.once_in(LARGE))] {
         return None;
     }
     let with = |value: &mut Value, logical: u64| {
