@@ -40,15 +40,14 @@ mod commit;
 mod fetches;
 mod gather;
 mod mount;
-mod sorting;
 mod stale;
 mod table;
 mod translate;
 
+use collect::CopySorting;
 pub use collect::GcCounts;
 use commit::Retained;
 use gather::BlockGathering;
-use sorting::CopySorting;
 use table::PageTable;
 
 /// Counted since the last reset.
