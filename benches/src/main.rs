@@ -2,12 +2,13 @@
 //!
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
-//! `--only reference`, `--only session` or `--only mapping` does one part.
+//! `--only reference`, `--only session`, `--only mapping`, `--only cuts` or `--only backups` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod limit;
 #[path = "../../crates/ftlab-core/tests/common/nothing.rs"]
 mod nothing;
+mod power;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -52,6 +53,12 @@ fn main() {
     }
     if wanted("mapping") {
         mapping_caches(&scale);
+    }
+    if wanted("cuts") {
+        power::cuts(&scale);
+    }
+    if wanted("backups") {
+        power::backups(&scale);
     }
 }
 
@@ -137,7 +144,10 @@ fn best(scale: &Scale, mut once: impl FnMut() -> (f64, RunOutcome)) -> (f64, Run
 
 /// FNV-1a over the summary document without its wall time.
 fn hash(outcome: &RunOutcome) -> u64 {
-    let text = serde_json::to_string(&outcome.summary).unwrap_or_default();
+    fnv(&serde_json::to_string(&outcome.summary).unwrap_or_default())
+}
+
+fn fnv(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -4,6 +4,7 @@ use ftlab_core::config::{Atomic, DeviceConfig};
 use ftlab_core::crash::{CrashOptions, Cut, CutAt, Examined, Recording, record};
 use ftlab_core::device::{RunControl, RunOptions};
 use ftlab_core::ftl::page::capacity::most_units_at_once;
+use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -94,6 +95,106 @@ fn what_a_flush_has_promised_to_be_trimmed_stays_so() {
     let back: Vec<u64> = cuts.iter().map(|one| one.cut.untrimmed_sectors).collect();
     assert_eq!(back, [0, 0, 8, 0, 8, 0]);
     assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// Areas of the journal that are full again and again: a snapshot in the other one, and an erase, each of which is cut.
+#[test]
+fn a_journal_goes_from_area_to_area() {
+    let of = |op, page: u64| request(0.0, op, 8 * page, if op == Op::Flush { 0 } else { 8 });
+    let requests: Vec<Request> = (0..60)
+        .flat_map(|at| {
+            [of(Op::Write, at * 7 % 30), of(Op::Trim, at * 7 % 30), of(Op::Write, at % 9), of(Op::Flush, 0)]
+        })
+        .collect();
+    for atomic in ["unit", "request"] {
+        let config = device(merged(small(), json!({ "power": { "trim": "flush", "atomic": atomic } })));
+        let recording = recorded(&config, &requests, &CrashOptions { nested: 3, ..CrashOptions::default() });
+        let summary = serde_json::to_value(recording.summary()).unwrap();
+        let count = |name: &str| summary["journal"][name].as_u64().unwrap();
+        assert!(count("snapshots") >= 3 && count("erases") == count("snapshots"), "{}", summary["journal"]);
+        let cuts = examined(&recording, 0..recording.points());
+        assert!(cuts.iter().any(|one| one.cut.nested_at.is_some()));
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+    }
+}
+
+/// `lsb-backup`, P5: without the exemption of what the same request has written, backups cost more, and save the same.
+#[test]
+fn pages_of_the_same_request_need_no_backup() {
+    let requests: Vec<Request> =
+        (0..40).map(|at| request(0.0, Op::Write, 8 * (at * 5 % 23), 8 * (1 + at as u32 % 5))).collect();
+    let [with, without] = [true, false].map(|exempt| {
+        let config = backed_up("mlc", "shadow_pairs", 16, &json!({ "exempt_same_request": exempt }));
+        let recording = recorded(&config, &requests, &CrashOptions { nested: 2, ..CrashOptions::default() });
+        let cuts = examined(&recording, 0..recording.points());
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+        serde_json::to_value(recording.summary()).unwrap()["lsb_backup"]["pages"].as_u64().unwrap()
+    });
+    assert!(with < without, "{with} and {without} backups");
+}
+
+/// A million distinct cuts in the long tests, a third of them at instants with several dies at work. None loses what was
+/// promised, whatever is promised.
+#[test]
+fn a_million_cuts_lose_nothing() {
+    let wanted = if std::env::var_os("FTLAB_LONG").is_some() { 1_000_000 } else { 6_000 };
+    let cells = [
+        json!({ "cell": { "kind": "slc" } }),
+        json!({ "cell": { "kind": "mlc", "page_order": "tiles" }, "lsb_backup": { "kind": "copy" } }),
+        json!({ "cell": { "kind": "tlc", "page_order": "tlc_pairs" }, "lsb_backup": { "kind": "copy", "area": "slc" } }),
+    ];
+    let drive = |round: u64| {
+        let placements: Vec<&str> = PlacementKind::ALL.iter().map(|kind| kind.name()).collect();
+        let [by_cell, by_power] = [3, 4].map(|kinds| (round / 2 % kinds) as usize);
+        let by_placement = (round as usize / 6) % placements.len();
+        let promise =
+            [("unit", "volatile"), ("unit", "flush"), ("request", "volatile"), ("request", "flush")]
+                [by_power];
+        let ways = if round.is_multiple_of(2) { 1 } else { 4 };
+        device(merged(
+            json!({
+                "geometry": { "channels": 1, "ways": ways, "blocks_per_plane": 96 / ways + 24, "pages_per_block": 24,
+                    "page_bytes": 4096 },
+                "timing": { "read_us": 25, "program_us": 200, "erase_us": 1500, "bus_mb_per_s": 100 },
+                "ftl": { "logical_pages": 900, "placement": placements[by_placement] },
+                "power": { "atomic": promise.0, "trim": promise.1 },
+                "host": { "arrival": "closed", "queue_depth": 8 },
+            }),
+            cells[by_cell].clone(),
+        ))
+    };
+    let (mut cuts, mut with_several, mut round) = (0, 0, 0);
+    while cuts < wanted || with_several < wanted / 3 {
+        let config = drive(round);
+        let mut state = 1 + round;
+        let mut next = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % bound
+        };
+        let count = if wanted > 100_000 { 4000 } else { 300 };
+        let requests: Vec<Request> = (0..count)
+            .map(|_| {
+                let op =
+                    [Op::Write, Op::Write, Op::Write, Op::Write, Op::Write, Op::Write, Op::Trim, Op::Flush];
+                let op = op[next(8) as usize];
+                let sectors = if op == Op::Flush { 0 } else { 8 * (1 + next(6) as u32) };
+                request(0.0, op, 8 * next(890), sectors)
+            })
+            .collect();
+        let at = if round.is_multiple_of(2) { CutAt::Command } else { CutAt::Time };
+        let options = CrashOptions { seed: round, at, ..CrashOptions::default() };
+        let recording = recorded(&config, &requests, &options);
+        let control = RunControl::default();
+        let most = if wanted > 100_000 { recording.points() } else { 500 };
+        let mut look = |one: Examined| {
+            assert!(one.cut.is_survived(), "round {round}: {one:?}");
+            cuts += 1;
+            with_several += u64::from(at == CutAt::Time && one.cut.torn > 1);
+        };
+        recording.examine(recording.spread(most.min(recording.points())), &control, &mut look).unwrap();
+        round += 1;
+    }
+    println!("{cuts} cuts in {round} runs, {with_several} of them with several dies at work");
 }
 
 /// A request of several pages is there as a whole or not at all, with all its old data.

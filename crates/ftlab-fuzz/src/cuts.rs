@@ -9,14 +9,11 @@ use ftlab_core::device::RunError;
 use ftlab_core::host::request::{Request, VecSource};
 use ftlab_core::run::RunControl;
 
-/// Cuts of a case, at commands and at instants.
-const POINTS: u64 = 8;
-
-/// Hold the requests of a case against power cuts; returns how many were made.
+/// Hold the requests of a case against power cuts at `points` commands and as many instants; returns how many were made.
 ///
 /// # Errors
 /// The first cut that was not survived.
-pub fn check(config: &DeviceConfig, requests: &[Request], seed: u64) -> Result<u64, String> {
+pub fn check(config: &DeviceConfig, requests: &[Request], seed: u64, points: u64) -> Result<u64, String> {
     let is_safe = config.cell.kind.kind().bits() == 1 || config.lsb_backup.copies().is_some();
     let mut made = 0;
     for (at, nested) in [(CutAt::Command, 1), (CutAt::Time, 0)] {
@@ -29,7 +26,7 @@ pub fn check(config: &DeviceConfig, requests: &[Request], seed: u64) -> Result<u
             Err(RunError::Config(_)) => return Ok(0),
             Err(error) => return Err(format!("recording: {error}")),
         };
-        let points = recording.spread(recording.points().min(POINTS));
+        let points = recording.spread(recording.points().min(points));
         let mut bad: Option<Examined> = None;
         let examined = recording.examine(points, &control, &mut |examined| {
             made += 1;
@@ -55,7 +52,7 @@ mod tests {
     fn cases_have_cuts_of_both_kinds() {
         let made = |seed| {
             let config = crate::clock::dressed(drive::random(seed), seed);
-            check(&config, &workload::random(&config, seed)[..20], seed).unwrap()
+            check(&config, &workload::random(&config, seed)[..20], seed, 8).unwrap()
         };
         assert!((1..10).map(made).sum::<u64>() > 100);
     }

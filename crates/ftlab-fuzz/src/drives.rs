@@ -68,7 +68,7 @@ impl Target for Drives {
         let cached = config.map_cache.kind.is_cache();
         if cached { &mut seen.cached_share } else { &mut seen.share }.see(share, seed);
         seen.cuts += u64::from(lived.cuts) + shown.cuts;
-        seen.cut_short += u64::from(lived.cut_short);
+        seen.cut_short += u64::from(lived.cut_short || shown.is_cut_short);
         seen.requests += shown.requests;
         seen.commands += shown.commands;
     }

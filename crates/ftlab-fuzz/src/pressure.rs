@@ -16,7 +16,7 @@ use ftlab_core::layer::{Ftl, Layer};
 use crate::drive::Dice;
 
 /// Flash commands after which a drive has been written enough, or has lost its power often enough.
-const MOST_COMMANDS: u64 = 3_000_000;
+const MOST_COMMANDS: u64 = 400_000;
 
 /// Times that the power goes, at most.
 const CUTS: u32 = 20;

@@ -131,3 +131,42 @@ impl<P: FlashPort> Flash<P> {
         Ok(done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::port::CountingPort;
+    use crate::geometry::Lpn;
+
+    #[test]
+    fn a_block_in_slc_mode_takes_lsb_pages_and_one_role_only() {
+        let device = serde_json::json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 40, "pages_per_block": 8, "page_bytes": 4096 },
+            "cell": { "kind": "mlc", "page_order": "tiles" },
+            "ftl": { "over_provisioning": 0.5 },
+            "power": { "trim": "flush" },
+        });
+        let config: DeviceConfig = serde_json::from_value(device).unwrap();
+        let geometry = config.to_geometry();
+        let mut flash = Flash::new(&config, &geometry, true, CountingPort);
+        let block = geometry.journal_blocks(crate::geometry::PlaneId(0)).next().unwrap();
+        let page = |index| PageAt { block, index };
+        let program = |flash: &mut Flash<CountingPort>, index| {
+            flash.program_journal(page(index), &[1, 2], Cause::Metadata, ())
+        };
+        program(&mut flash, 1).unwrap();
+        assert_eq!((flash.nand.role(block), flash.nand.is_lsb_only(block)), (Some(Role::Journal), true));
+        let error = program(&mut flash, 2).unwrap_err().to_string();
+        assert!(error.contains("the block is in SLC mode"), "{error}");
+        program(&mut flash, 4).unwrap();
+        let data = BlockId(0);
+        flash.nand.open(data, Role::Data);
+        flash.program(PageAt { block: data, index: 0 }, &[Lpn(3)], Cause::Host, ()).unwrap();
+        let into_data = flash.program_journal(PageAt { block: data, index: 1 }, &[], Cause::Metadata, ());
+        let error = into_data.unwrap_err().to_string();
+        assert!(error.contains("the block is for data, not for journal"), "{error}");
+        // An erase takes the role away.
+        flash.erase(block, Cause::Metadata, ()).unwrap();
+        assert_eq!((flash.nand.role(block), flash.nand.is_lsb_only(block)), (None, false));
+    }
+}

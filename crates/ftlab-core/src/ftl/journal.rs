@@ -57,8 +57,8 @@ pub struct Journal<T> {
     marked: Vec<u64>,
     /// Whether anything was trimmed since the last flush.
     has_trims: bool,
-    /// When what the last flush has promised is durable; `None` where that has passed.
-    flushed: Option<T>,
+    /// When all that was trimmed and written, or written again meanwhile, is durable; `None` where that has passed.
+    settled: Option<T>,
     /// When all that was written is durable; `None` where that has passed.
     last: Option<T>,
     page: Vec<u32>,
@@ -95,7 +95,7 @@ impl<T: Ticket> Journal<T> {
             pending: Vec::with_capacity(words / 2 + 1),
             marked: vec![0; (geometry.blocks() as usize).div_ceil(64)],
             has_trims: false,
-            flushed: None,
+            settled: None,
             last: None,
             page: Vec::with_capacity(words + JOURNAL_HEADER_WORDS as usize),
             counts: JournalCounts::default(),
@@ -115,7 +115,7 @@ impl<T: Ticket> Journal<T> {
             pending: self.pending,
             marked: self.marked,
             has_trims: self.has_trims,
-            flushed: None,
+            settled: None,
             last: None,
             page: self.page,
             counts: self.counts,
@@ -139,15 +139,14 @@ impl<T: Ticket> Journal<T> {
         self.has_trims
     }
 
-    /// A flush promises what was trimmed, from `done` on.
-    pub fn promise(&mut self, done: T) {
+    /// A flush promises what was trimmed.
+    pub fn promise(&mut self) {
         self.has_trims = false;
-        self.flushed = Some(done);
     }
 
-    /// When what the last flush has promised is durable.
-    pub fn flushed(&self) -> Option<T> {
-        self.flushed
+    /// When all that was trimmed and written, or written again meanwhile, is durable.
+    pub fn settled(&self) -> Option<T> {
+        self.settled
     }
 
     /// Whether as much waits as a page holds.
@@ -179,7 +178,8 @@ impl<T: Ticket> Journal<T> {
             + self.page.capacity() * 4) as u64
     }
 
-    /// Write what waits. `is_empty` says which units hold nothing, after `since` programs. Returns when all of it is durable.
+    /// Write what waits. `is_empty` says which units hold nothing, after `since` programs. Returns when all of it is durable, and
+    /// what was written again after its trim: that is not in the journal.
     ///
     /// # Errors
     /// When the power was cut.
@@ -213,7 +213,11 @@ impl<T: Ticket> Journal<T> {
         pending.clear();
         self.pending = pending;
         self.marked.fill(0);
-        result.map(|()| self.last.unwrap_or_else(|| flash.port.ready()))
+        result?;
+        let all = flash.all_written();
+        let settled = self.last.map_or(all, |last| flash.port.join(last, all));
+        self.settled = Some(settled);
+        Ok(settled)
     }
 
     fn begin_page(&mut self, kind: u32, since: u32) {
@@ -270,6 +274,9 @@ impl<T: Ticket> Journal<T> {
         since: u32,
         is_empty: &impl Fn(u32) -> bool,
     ) -> FlashResult<()> {
+        // It says nothing of units that were written again after their trims: those data must be there before it is.
+        let all = flash.all_written();
+        self.last = Some(self.last.map_or(all, |last| flash.port.join(last, all)));
         (self.area, self.used) = (1 - self.area, 0);
         self.number += 1;
         self.counts.snapshots += 1;
@@ -291,15 +298,14 @@ impl<T: Ticket> Journal<T> {
         self.erase(flash, 1 - self.area, Cause::Metadata)
     }
 
-    /// Erase an area whose statements are not needed any more, or will not be when everything so far is durable.
+    /// Erase an area whose statements are not needed any more, or will not be when the snapshot is durable.
     fn erase<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         area: usize,
         cause: Cause,
     ) -> FlashResult<()> {
-        let all = flash.all_written();
-        let after = self.last.map_or(all, |last| flash.port.join(last, all));
+        let after = self.last.unwrap_or_else(|| flash.port.ready());
         let mut before = None;
         for at in 0..self.areas[area].len() {
             let block = self.areas[area][at].block;

@@ -1,60 +1,14 @@
 //! What `power` promises beyond single units: requests as a whole, and trims that do not come back.
 
+use super::PageFtl;
 use super::table::UNMAPPED;
-use super::{PageFtl, capacity};
 use crate::access::Access;
-use crate::config::{Atomic, DeviceConfig};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::Placement;
 use crate::geometry::{BlockId, Lpn, Ppn};
-
-/// The old versions of what the request under way has overwritten: live until its last page has been written.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Retained {
-    /// Whether requests survive as a whole.
-    pub(super) is_on: bool,
-    /// Most units that a request of several pages may write.
-    most: u64,
-    /// Units, and where their old versions are; `None` for those that held nothing.
-    units: Vec<(Lpn, Option<Ppn>)>,
-}
-
-impl Retained {
-    pub(super) fn new(config: &DeviceConfig) -> Self {
-        let is_on = config.power.atomic == Atomic::Request;
-        let most = if is_on { capacity::most_units_at_once(config) } else { 0 };
-        Self { is_on, most, units: Vec::new() }
-    }
-
-    /// Whether there are none.
-    #[inline(always)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.units.is_empty()
-    }
-
-    /// Whether an access is not all of its request: what it overwrites stays live.
-    #[inline(always)]
-    pub(super) fn keeps(&self, access: &Access<'_>) -> bool {
-        self.is_on && access.group.units > access.units
-    }
-
-    /// How many old versions are live.
-    pub(super) fn live(&self) -> u64 {
-        self.units.iter().filter(|(_, old)| old.is_some()).count() as u64
-    }
-
-    /// What was at `old` was copied, to `first` and the units that follow.
-    pub(super) fn moved(&mut self, old: &[Option<Ppn>], first: Ppn) {
-        for (new, old) in (first.0..).map(Ppn).zip(old) {
-            if let Some(retained) = self.units.iter_mut().find(|(_, place)| *place == *old && old.is_some()) {
-                retained.1 = Some(new);
-            }
-        }
-    }
-}
 
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     /// The first access of a request comes: what was written before is complete.
@@ -78,7 +32,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         Ok(())
     }
 
-    /// `units` of `access` have been written, which were at `old`. Those stay live until the whole request has been written.
+    /// `units` of `access` have been written, which were at `old`. Those stay live until the whole request has been written, and
+    /// in flash until that is durable: what comes after it may be dropped.
     #[cold]
     #[inline(never)]
     pub(super) fn retain<P: FlashPort<Ticket = T>>(
@@ -88,6 +43,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         units: &[Lpn],
         old: &[Option<Ppn>],
     ) -> FlashResult<()> {
+        if !self.retained.keeps(access) {
+            for old in old.iter().flatten() {
+                flash.guard(self.geometry.block_of(*old));
+            }
+            return Ok(());
+        }
         self.retained.units.extend(units.iter().copied().zip(old.iter().copied()));
         if access.rest == 0 { self.commit(flash) } else { Ok(()) }
     }
@@ -139,16 +100,11 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     /// Make trims durable. Returns when they are.
     pub(super) fn flush_trims<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<T> {
         if self.journal.as_ref().is_some_and(|journal| journal.has_trims()) {
-            let written = self.write_journal(flash)?;
-            // What was written again after its trim is not in the journal: it has to be there instead.
-            let all = flash.all_written();
-            let done = flash.port.join(written, all);
-            if let Some(journal) = &mut self.journal {
-                journal.promise(done);
-            }
+            self.write_journal(flash)?;
         }
-        let flushed = self.journal.as_ref().and_then(|journal| journal.flushed());
-        Ok(flushed.unwrap_or_else(|| flash.port.ready()))
+        let Some(journal) = &mut self.journal else { return Ok(flash.port.ready()) };
+        journal.promise();
+        Ok(journal.settled().unwrap_or_else(|| flash.port.ready()))
     }
 
     /// Write into the journal what was trimmed. Returns when that is durable.
@@ -176,12 +132,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     ) -> FlashResult<T> {
         let superseded = flash.superseded(victim, &self.table.map);
         let copied = flash.port.join(copied, superseded);
-        if !self.journal.as_ref().is_some_and(|journal| journal.marks(victim)) {
-            return Ok(copied);
+        if self.journal.as_ref().is_some_and(|journal| journal.marks(victim)) {
+            self.write_journal(flash)?;
         }
-        let written = self.write_journal(flash)?;
-        let all = flash.all_written();
-        let copied = flash.port.join(copied, written);
-        Ok(flash.port.join(copied, all))
+        let settled = self.journal.as_ref().and_then(|journal| journal.settled());
+        Ok(settled.map_or(copied, |settled| flash.port.join(copied, settled)))
     }
 }

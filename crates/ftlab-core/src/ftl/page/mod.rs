@@ -40,14 +40,16 @@ mod commit;
 mod fetches;
 mod gather;
 mod mount;
+mod retained;
+mod sorting;
 mod stale;
 mod table;
 mod translate;
 
-use collect::CopySorting;
 pub use collect::GcCounts;
-use commit::Retained;
 use gather::BlockGathering;
+use retained::Retained;
+use sorting::CopySorting;
 use table::PageTable;
 
 /// Counted since the last reset.
@@ -256,7 +258,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
             }
         })?;
-        if keeps_old {
+        if self.retained.is_on {
             self.retain(flash, access, units, old)?;
         }
         Ok(done)
