@@ -121,7 +121,7 @@ def test_requests_survive_as_a_whole_where_the_drive_says_so() -> None:
             assert (result.survived, result.summary["torn_writes"]) == (True, 0)
     # What cannot be kept is refused, with what could be.
     large = {"op": ["write"], "lba": [0], "sectors": [512]}
-    with pytest.raises(ftlab.InputError, match='can keep the old data of .* at most, as power.atomic = "request" asks'):
+    with pytest.raises(ftlab.InputError, match=r"can keep the old data of \d+ at most, as power\.atomic"):
         ftlab.crash(whole, large)
 
 
@@ -308,8 +308,8 @@ def test_the_document(home: Path) -> None:
     kinds = {
         "device": str, "workload": str, "seed": int, "at": str, "requests": int, "commands": int, "points": int,
         "cuts": int, "nested": int, "nested_cuts": int, "lost_cuts": int, "failed_cuts": int, "lost_pages": int,
-        "lost_sectors": int, "torn_writes": int, "returned_sectors": int, "untrimmed_sectors": int, "untrimmed_older_sectors": int, "guarantees": list,
-        "mount": dict, "partial": bool, "violations": list,
+        "lost_sectors": int, "torn_writes": int, "returned_sectors": int, "untrimmed_sectors": int,
+        "untrimmed_older_sectors": int, "guarantees": list, "mount": dict, "partial": bool, "violations": list,
     }  # fmt: skip
     assert {name: type(value) for name, value in document.items()} == kinds
     assert set(document["mount"]) == {"mean_ns", "max_ns", "timed", "commands"}

@@ -332,31 +332,31 @@ def test_conversion_keeps_fua(tmp_path: Path) -> None:
     ]
     reading = ["--format", "blkparse:Q"]
     for target in ("a.csv", "a.parquet", "b.csv.zst", "b.blkparse", "c.csv"):
-        ran = ftlab("trace", "convert", source, tmp_path / target, *reading, "--transform", "shift_time later_us=0")
+        ran = inside("trace", "convert", source, tmp_path / target, *reading, "--transform", "shift_time later_us=0")
         assert (ran.status, ran.err) == (0, ""), target
         source, reading = tmp_path / target, []
     assert source.read_text(encoding="utf-8").splitlines() == expected
-    assert "fua" in ftlab("trace", "head", source).out
-    assert [row["fua"] for row in ftlab("trace", "head", source, "--json").json] == [False, True, False, False, True]
+    assert "fua" in inside("trace", "head", source).out
+    assert [row["fua"] for row in inside("trace", "head", source, "--json").json] == [False, True, False, False, True]
     parts = ftlab_package.split(source, tmp_path / "parts", "csv")
     ftlab_package.merge(list(parts.traces.values()), tmp_path / "whole.csv", keep_streams=True)
     assert (tmp_path / "whole.csv").read_text(encoding="utf-8").splitlines() == expected
-    ran = ftlab("trace", "convert", source, tmp_path / "d.iolog")
+    ran = inside("trace", "convert", source, tmp_path / "d.iolog")
     assert "FUA is left out of 2 writes: fio_iolog has no place for it" in ran.err
-    ftlab("trace", "convert", tmp_path / "d.iolog", tmp_path / "d.csv")
+    inside("trace", "convert", tmp_path / "d.iolog", tmp_path / "d.csv")
     assert "fua" not in (tmp_path / "d.csv").read_text(encoding="utf-8")
-    assert "fua" not in ftlab("trace", "head", tmp_path / "d.csv").out
+    assert "fua" not in inside("trace", "head", tmp_path / "d.csv").out
 
 
 @pytest.mark.parametrize("bad", ["2", "durable", "-1", ""])
 def test_fua_is_0_or_1(tmp_path: Path, bad: str) -> None:
     source = tmp_path / "t.csv"
     source.write_text(f"arrival_ns,op,lba,sectors,fua\n1,write,0,8,1\n2,write,0,8,{bad}\n", encoding="utf-8")
-    ran = ftlab("trace", "head", source)
+    ran = inside("trace", "head", source)
     assert ran.status == 2
     found = f'"{bad}"' if bad else "end of line"
     assert f"{source}:3:13: found {found}, expected 0 or 1 in column fua" in ran.err.replace('"end of line"', found)
-    assert ftlab("trace", "head", source, "--skip-bad", "1", "--json").json[0]["fua"] is True
+    assert inside("trace", "head", source, "--skip-bad", "1", "--json").json[0]["fua"] is True
 
 
 def test_statistics_of_traces_and_workloads(tmp_path: Path, spc: Path) -> None:

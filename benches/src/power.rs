@@ -61,7 +61,7 @@ pub(super) fn cuts(scale: &Scale) {
 pub(super) fn backups(scale: &Scale) {
     let requests = scale.requests / 10;
     for (clock, timing) in [("without a clock", false), ("with a clock", true)] {
-        let mut rate = |kind: &str| {
+        let rate = |kind: &str| {
             let device = load(
                 "ideal-page",
                 &settings(&[

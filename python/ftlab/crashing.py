@@ -167,8 +167,8 @@ class CrashResult:
 
         ``at`` is the number of the command, or nanoseconds; ``nested_at`` a command of the mount. ``torn`` counts
         commands under way. ``foreign_sectors`` are those of ``lost_sectors`` that hold data of others, ``lost_pages``
-        mapping units. ``returned_sectors`` had been trimmed, and a flush had promised that. ``torn_writes`` are there in
-        part only. ``mount_reads``, ``mount_programs`` and ``mount_erases`` are the commands of the mount.
+        mapping units. ``returned_sectors`` had been trimmed, and a flush had promised that. ``torn_writes`` are there
+        in part only. ``mount_reads``, ``mount_programs`` and ``mount_erases`` are the commands of the mount.
         """
         import polars as pl
 

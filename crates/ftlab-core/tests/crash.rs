@@ -194,7 +194,7 @@ fn a_million_cuts_lose_nothing() {
         recording.examine(recording.spread(most.min(recording.points())), &control, &mut look).unwrap();
         round += 1;
     }
-    println!("{cuts} cuts in {round} runs, {with_several} of them with several dies at work");
+    eprintln!("{cuts} cuts in {round} runs, {with_several} of them with several dies at work");
 }
 
 /// A request of several pages is there as a whole or not at all, with all its old data.

@@ -98,12 +98,12 @@ impl<'r> Promises<'r> {
                 break;
             }
             self.begun += 1;
-            if !asked.is_trim {
-                self.under_way.push(*at);
-            } else {
+            if asked.is_trim {
                 for trimmed in &mut self.trimmed[asked.sectors.start as usize..asked.sectors.end as usize] {
                     *trimmed = (*trimmed).max(asked.version);
                 }
+            } else {
+                self.under_way.push(*at);
             }
         }
         self.end_until(moment);

@@ -186,10 +186,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     }
 
     fn block_opened(&mut self, nand: &NandArray, plane: PlaneId, slot: OpenSlot, block: BlockId) {
-        if CACHED {
-            if let Some(wishes) = self.table.wishes_mut() {
-                wishes.opened(block, self.placement.is_for_host(slot));
-            }
+        if CACHED && let Some(wishes) = self.table.wishes_mut() {
+            wishes.opened(block, self.placement.is_for_host(slot));
         }
         self.placement.opened(nand, plane, slot, block);
     }
