@@ -6,15 +6,38 @@ use crate::access::Access;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::Place;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::Placement;
 use crate::geometry::{BlockId, Lpn, Ppn};
 
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
-    /// The first access of a request comes: what was written before is complete.
+    /// Append what an access writes, and keep what its request overwrites until all of it has been written.
     #[cold]
     #[inline(never)]
-    pub(super) fn begin_request<P: FlashPort<Ticket = T>>(
+    pub(super) fn append_retaining<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        place: Place,
+        access: &Access<'_>,
+        units: &[Lpn],
+        old: &[Option<Ppn>],
+        after: T,
+    ) -> FlashResult<T> {
+        if access.rest + access.units >= access.group.units {
+            self.begin_request(flash, access)?;
+        }
+        let keeps_old = self.retained.keeps(access);
+        if keeps_old && self.retained.is_empty() {
+            flash.begin_marks();
+        }
+        let done = self.append_plain(flash, place, access, units, (old, keeps_old), after)?;
+        self.retain(flash, access, units, old)?;
+        Ok(done)
+    }
+
+    /// The first access of a request comes: what was written before is complete.
+    fn begin_request<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         access: &Access<'_>,
@@ -34,9 +57,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
 
     /// `units` of `access` have been written, which were at `old`. Those stay live until the whole request has been written, and
     /// in flash until that is durable: what comes after it may be dropped.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn retain<P: FlashPort<Ticket = T>>(
+    fn retain<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         access: &Access<'_>,

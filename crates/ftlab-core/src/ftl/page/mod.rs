@@ -244,22 +244,31 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         old: &[Option<Ppn>],
         after: T,
     ) -> FlashResult<T> {
-        let keeps_old = self.retained.keeps(access);
-        if keeps_old && self.retained.is_empty() {
-            flash.begin_marks();
+        if self.retained.is_on {
+            return self.append_retaining(flash, place, access, units, old, after);
         }
+        self.append_plain(flash, place, access, units, (old, false), after)
+    }
+
+    /// Append what an access writes; the old places stay live where they are kept.
+    #[inline(always)]
+    fn append_plain<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        place: Place,
+        access: &Access<'_>,
+        units: &[Lpn],
+        (old, keeps_old): (&[Option<Ppn>], bool),
+        after: T,
+    ) -> FlashResult<T> {
         let append =
             Append { place, units, old, keeps_old, data: Data::Written(access), cause: access.cause };
         let PageTable { map, translation, .. } = &mut self.table;
-        let done = self.blocks.append(flash, &append, map, after, |map, lpn, old| {
+        self.blocks.append(flash, &append, map, after, |map, lpn, old| {
             if CACHED {
                 PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
             }
-        })?;
-        if self.retained.is_on {
-            self.retain(flash, access, units, old)?;
-        }
-        Ok(done)
+        })
     }
 
     /// Write an access to a page of several units; the slots that it does not fill stay empty.
@@ -495,9 +504,6 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         flash.begin_group(access.group.id);
-        if self.retained.is_on && access.rest + access.units >= access.group.units {
-            self.begin_request(flash, access)?;
-        }
         if self.geometry.slots_per_page == 1 {
             self.write_one(flash, access, after)
         } else {
