@@ -100,10 +100,7 @@ static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 #[test]
 fn nothing_is_allocated_per_request_once_warm() {
     let _alone = ALONE.lock().unwrap();
-    // Where units move from die to die, each erase lists the blocks that it waits for.
-    let stays = |placement: &&PlacementKind| **placement != PlacementKind::Rsftl;
-    let placements =
-        PlacementKind::ALL.iter().filter(stays).map(|placement| (VictimKind::ALL[0], *placement));
+    let placements = PlacementKind::ALL.iter().map(|placement| (VictimKind::ALL[0], *placement));
     let policies = VictimKind::ALL.iter().map(|kind| (*kind, PlacementKind::ALL[0]));
     for (kind, placement) in policies.chain(placements.skip(1)) {
         for (timing, verify, copyback) in [(true, false, false), (true, true, true), (false, false, true)] {

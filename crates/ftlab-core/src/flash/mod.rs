@@ -49,6 +49,8 @@ pub struct Flash<P: FlashPort> {
     spare_per_sector: u32,
     /// Where units move between lanes, and the port listens: the end of the last program of each block.
     last_programs: Vec<P::Ticket>,
+    /// For [`superseded`](Self::superseded), which comes often.
+    homes: Vec<BlockId>,
     moves_between_lanes: bool,
     /// Whether somebody wants to know when programs end: those that move between lanes, LSB backup, or groups.
     listens_to_programs: bool,
@@ -74,6 +76,7 @@ impl<P: FlashPort> Flash<P> {
         let moves_between_lanes = config.moves_between_lanes();
         Self {
             last_programs: last_programs(moves_between_lanes, &nand, &port),
+            homes: Vec::new(),
             moves_between_lanes,
             listens_to_programs: moves_between_lanes
                 || config.lsb_backup.copies().is_some()
@@ -99,6 +102,7 @@ impl<P: FlashPort> Flash<P> {
     pub fn with_port<Q: FlashPort>(self, port: Q) -> Flash<Q> {
         Flash {
             last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
+            homes: self.homes,
             moves_between_lanes: self.moves_between_lanes,
             listens_to_programs: self.listens_to_programs,
             pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
@@ -410,9 +414,10 @@ impl<P: FlashPort> Flash<P> {
         if self.last_programs.is_empty() {
             return done;
         }
+        let mut seen = std::mem::take(&mut self.homes);
+        seen.clear();
         let geometry = self.nand.geometry();
         let lane = |block: BlockId| self.lane_of(block);
-        let mut seen = Vec::new();
         let first = geometry.first_unit(block).0;
         for ppn in (first..first + geometry.units_per_block()).map(Ppn) {
             let now =
@@ -422,9 +427,10 @@ impl<P: FlashPort> Flash<P> {
                 seen.push(home);
             }
         }
-        for home in seen {
+        for home in &seen {
             done = self.port.join(done, self.last_programs[home.index()]);
         }
+        self.homes = seen;
         done
     }
 
