@@ -219,9 +219,16 @@ impl<'a> Witness<'a> {
     fn see_page(&mut self, command: Command, cause: Cause, block: usize, index: u32) -> Result<(), String> {
         let pages = self.config.geometry.pages_per_block;
         let Block { least, most, erases } = &mut self.blocks[block];
-        if self.geometry.is_for_backups(BlockId(block as u32)) {
-            // They take only backups, on some of their pages or all, and are erased without being emptied.
-            hold!(cause == Cause::LsbBackup, "block {block} is for backups");
+        let id = BlockId(block as u32);
+        let is_reserved = self.geometry.row_of(id) >= self.geometry.data_blocks_per_plane();
+        if is_reserved {
+            // Backups and the journal take some of their pages or all, and are erased without being emptied.
+            let (own, what) = if self.geometry.is_for_backups(id) {
+                (Cause::LsbBackup, "backups")
+            } else {
+                (Cause::Metadata, "the journal")
+            };
+            hold!(cause == own, "block {block} is for {what}");
             match command {
                 Command::Program => {
                     hold!(*least <= index && index < pages, "block {block} has pages up to {least}");
@@ -229,22 +236,7 @@ impl<'a> Witness<'a> {
                 }
                 Command::Erase => (*least, *most, *erases) = (0, 0, *erases + 1),
                 Command::Read | Command::Copyback => {
-                    hold!(false, "backups are read after a power cut only");
-                }
-            }
-            return Ok(());
-        }
-        let journal = self.geometry.data_blocks_per_plane();
-        if self.geometry.row_of(BlockId(block as u32)) >= journal {
-            hold!(cause == Cause::Metadata, "block {block} is for the journal");
-            match command {
-                Command::Program => {
-                    hold!(*least <= index && index < pages, "block {block} has pages up to {least}");
-                    (*least, *most) = (index + 1, index + 1);
-                }
-                Command::Erase => (*least, *most, *erases) = (0, 0, *erases + 1),
-                Command::Read | Command::Copyback => {
-                    hold!(false, "the journal is read after a power cut only");
+                    hold!(false, "{what} are read after a power cut only");
                 }
             }
             return Ok(());
