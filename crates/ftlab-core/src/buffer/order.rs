@@ -1,0 +1,96 @@
+//! The contract of a buffer order: which page or block leaves the buffer next.
+
+use crate::error::ConfigError;
+use crate::geometry::Lpn;
+use crate::scheme::Scheme;
+
+/// A frame of the buffer, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub u32);
+
+/// A buffered page: a mapping unit and the frame that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffered {
+    /// The frame.
+    pub frame: FrameId,
+    /// The page.
+    pub lpn: Lpn,
+}
+
+/// What leaves together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VictimUnit {
+    /// One page.
+    Page,
+    /// All buffered pages of a logical block.
+    Block,
+}
+
+/// The buffer that an order works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Frames, each for one mapping unit.
+    pub frames: u32,
+    /// Mapping units that the host sees.
+    pub logical_units: u32,
+    /// Mapping units of a logical block: block-level orders think in these. Block of a page: `lpn / units_per_block`.
+    pub units_per_block: u32,
+    /// Log blocks of the translation layer below; 0 when it has none.
+    pub log_blocks: u32,
+}
+
+/// Chooses what leaves a buffer that is full.
+///
+/// An order says *who* leaves and knows nothing of how many leave at a time, of flash or of time. Order of calls for a
+/// page: `on_insert` once, then `on_hit` and `on_clean` any number of times; then it leaves by `victim`, `take` or
+/// `on_leave`, and may come back. The page or block that `protect` belongs to is never a victim: it is being served.
+/// Every step but `candidates` is O(1) amortised, and allocates nothing once warm. Required: all but `check_keys`, `pads`.
+pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
+    /// What its victims are.
+    const UNIT: VictimUnit;
+
+    /// An order of an empty buffer.
+    fn new(keys: &Self::Keys, shape: &Shape) -> Self;
+
+    /// Check the limits of its keys; keys in errors are without their section.
+    ///
+    /// # Errors
+    /// The first value beyond them.
+    fn check_keys(keys: &Self::Keys) -> Result<(), ConfigError> {
+        let _ = keys;
+        Ok(())
+    }
+
+    /// Whether pages that a read missed are kept, clean.
+    fn keeps_reads(keys: &Self::Keys) -> bool;
+
+    /// `page` came into the buffer, by a write (dirty) or by a read that missed (clean).
+    fn on_insert(&mut self, page: Buffered, dirty: bool);
+
+    /// `page` was accessed where it is; a write makes it dirty.
+    fn on_hit(&mut self, page: Buffered, write: bool);
+
+    /// `page` was written to flash and stays, clean. Its place in the order is as before.
+    fn on_clean(&mut self, page: Buffered);
+
+    /// `page` leaves by itself: it was trimmed.
+    fn on_leave(&mut self, page: Buffered);
+
+    /// Choose the next victim and forget it: its frames are appended to `frames`, in any order. False: there is none.
+    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool;
+
+    /// A page of each of the next `depth` victims at most, in their order, without changing anything.
+    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>);
+
+    /// As `victim`, for the one that `page` (of `candidates`) belongs to.
+    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>);
+
+    /// Whether a victim block with `held` of its `of` pages is filled up with pages read from flash, and written whole.
+    fn pads(&self, held: u32, of: u32) -> bool {
+        let _ = (held, of);
+        false
+    }
+
+    /// Bytes of the tables.
+    fn table_bytes(&self) -> u64;
+}
