@@ -2,6 +2,8 @@
 
 use crate::config::{DeviceConfig, Model};
 use crate::error::{ConfigError, refuse};
+use crate::ftl::block_mapped::capacity as block_capacity;
+use crate::ftl::kinds::FtlKind;
 use crate::ftl::page::capacity;
 use crate::mapcache::alone;
 use crate::mapcache::scheme::PageSizes;
@@ -26,7 +28,9 @@ impl DeviceConfig {
             let expected = "compares the one open block of each plane: needs ftl.streams = 1, ftl.gc_open_block = \"shared\" and map_cache.kind = \"ideal\"";
             return refuse("ftl.plane_choice", "\"most_free\"", expected);
         }
+        self.ftl.kind.check()?;
         match self.model {
+            _ if self.ftl.kind.kind() != FtlKind::Page => block_capacity::check(self)?,
             Model::Drive => capacity::check(self)?,
             Model::MappingCache => capacity::check_size(self)?,
         }

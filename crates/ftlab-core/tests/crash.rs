@@ -9,7 +9,7 @@ use ftlab_core::host::request::{Op, Request, VecSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::common::drives::{cases, drives, requests_of};
+use super::common::drives::{cases, drives, page_drives, requests_of};
 use super::common::{device, merged, of_chosen, request, run, run_with, small};
 
 fn recorded(config: &DeviceConfig, requests: &[Request], options: &CrashOptions) -> Recording {
@@ -472,7 +472,7 @@ fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
 
 /// What the drive promises for whole requests and for trims, with room for the journal that this may take.
 fn promising(value: &mut Value, (atomic, trim): (&str, &str)) {
-    if (atomic, trim) != ("unit", "volatile") {
+    if (atomic, trim) != ("unit", "volatile") && value["ftl"]["kind"] == "page" {
         value["power"] = json!({ "atomic": atomic, "trim": trim });
         let blocks = value["geometry"]["blocks_per_plane"].as_u64().unwrap();
         value["geometry"]["blocks_per_plane"] = json!(blocks + 6);
@@ -550,7 +550,7 @@ proptest! {
     /// Nor do others with a backup, at commands and at instants.
     #[test]
     fn with_a_backup_so_do_cells_of_several_bits(
-        value in drives(),
+        value in page_drives(),
         requests in requests_of(1..60),
         cell in proptest::sample::select(vec![
             ("mlc", "tiles"), ("mlc", "shadow"), ("mlc", "shadow_pairs"), ("mlc", "adjacent"),

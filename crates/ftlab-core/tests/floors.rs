@@ -23,6 +23,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rng", &[]),
     ("quantity", &[]),
     ("table", &["interrupt"]),
+    ("recency", &[]),
     ("scheme", &[]),
     ("geometry", &[]),
     ("access", &["cause", "geometry"]),
@@ -48,9 +49,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("metrics", &["cause", "time", "host/request"]),
     ("run", &["error", "interrupt", "metrics"]),
-    ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order"]),
+    ("mapcache", &["error", "quantity", "scheme", "geometry", "recency", "plane_order"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),
-    ("ftl/kinds", &["scheme"]),
+    ("buffer", &["error", "scheme", "geometry"]),
+    ("ftl/hybrid", &["error", "quantity", "scheme", "geometry", "access", "recency", "metrics"]),
+    ("ftl/kinds", &["ftl/hybrid"]),
     (
         "ftl/placement",
         &["error", "quantity", "table", "scheme", "geometry", "access", "plane_order", "flash/nand"],
@@ -88,6 +91,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ftl/page/capacity", &["error", "mapcache", "config"]),
+    ("ftl/block_mapped/capacity", &["error", "scheme", "mapcache", "ftl/hybrid", "config"]),
     ("mapcache/translation", &["time", "geometry", "metrics", "mapcache", "config"]),
     (
         "mapcache/alone",
@@ -110,11 +114,13 @@ const ROOMS: &[(&str, &[&str])] = &[
             "metrics",
             "mapcache",
             "ftl/gc",
+            "ftl/hybrid",
             "ftl/kinds",
             "ftl/placement",
             "config",
             "flash",
             "ftl/page/capacity",
+            "ftl/block_mapped/capacity",
             "mapcache/translation",
             "layer",
         ],
@@ -123,7 +129,18 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("memory", &["geometry", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
     ("summary_schema", &["metrics", "flash", "mapcache/translation", "ftl"]),
     ("schemes", &["scheme", "flash/cell", "mapcache", "ftl/gc", "ftl/kinds", "ftl/placement", "config"]),
-    ("validate", &["error", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
+    (
+        "validate",
+        &[
+            "error",
+            "mapcache",
+            "ftl/kinds",
+            "config",
+            "ftl/page/capacity",
+            "ftl/block_mapped/capacity",
+            "mapcache/alone",
+        ],
+    ),
     (
         "host",
         &[
@@ -396,6 +413,11 @@ fn files_and_functions_are_short() {
                 || words.starts_with("pub(super) fn ")
                 || words.starts_with("const fn "))
             {
+                continue;
+            }
+            // A method that a trait asks for has no body.
+            let signature = lines[start..].iter().find(|line| line.ends_with(['{', ';', '}']));
+            if signature.is_some_and(|line| line.ends_with(';')) {
                 continue;
             }
             let end = lines[start..].iter().position(|line| *line == format!("{}}}", " ".repeat(indent)));

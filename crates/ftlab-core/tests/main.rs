@@ -4,6 +4,7 @@ mod common;
 mod crash;
 mod ends;
 mod floors;
+mod hybrid;
 mod map_accounts;
 mod mapcache;
 mod model;

@@ -166,7 +166,7 @@ fn an_erase_waits_for_every_copy_out_of_its_block() {
             // Copies since the erase before are those out of this block: one victim is emptied at a time.
             let start = commands[..index].iter().rposition(|(other, _)| other.command() == Command::Erase);
             let copies = (start.map_or(0, |at| at + 1)..index).filter(|at| {
-                commands[*at].0.cause() == Cause::Gc && commands[*at].0.command() != Command::Read
+                commands[*at].0.cause() != Cause::Host && commands[*at].0.command() != Command::Read
             });
             for copy in copies {
                 assert!(waits.contains(&copy), "{kind}: erase {index} does not wait for copy {copy}");
@@ -176,7 +176,7 @@ fn an_erase_waits_for_every_copy_out_of_its_block() {
         if !copyback {
             // And each copied page is programmed after it was read.
             let programs =
-                commands.iter().filter(|(c, _)| c.command() == Command::Program && c.cause() == Cause::Gc);
+                commands.iter().filter(|(c, _)| c.command() == Command::Program && c.cause() != Cause::Host);
             assert!(
                 programs
                     .into_iter()
@@ -256,9 +256,10 @@ fn tables_agree_after_every_step() {
     for kind in ftl_kinds() {
         for gc in VictimKind::ALL {
             for open_block in ["separate", "shared"] {
+                let wear = if kind == "page" { "static" } else { "dynamic" };
                 let changes = json!({ "ftl": { "kind": kind, "gc": gc.name(), "gc_open_block": open_block,
-                    "wear_leveling": "static", "wear_leveling_threshold": 2 } });
-                let config = device(merged(small(), changes));
+                    "wear_leveling": wear, "wear_leveling_threshold": 2 } });
+                let config = device(of_chosen(merged(small(), changes)));
                 ftl::build(&config, &config.to_geometry(), 1, false, Recount(&config));
             }
         }

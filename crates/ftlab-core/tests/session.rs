@@ -1,7 +1,7 @@
 //! Sessions: a drive that is fed request by request is the drive of a run.
 
 use crate::common::drives::{cases, drives, requests_of};
-use crate::common::{Log, device, ftl_kinds, merged, of_chosen, small};
+use crate::common::{Log, device, merged, of_chosen, small};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::{Op, Request, VecSource};
@@ -132,17 +132,15 @@ proptest! {
         sent in any::<bool>(),
     ) {
         let requests = bounded(&drive, requests);
-        for kind in ftl_kinds() {
-            let drive = merged(drive.clone(), json!({ "ftl": { "kind": kind } }));
-            for depth in [1, 4, 32] {
-                let config = with_host(&drive, &json!({ "arrival": "open", "outstanding": depth }));
-                let expected = run(&config, &requests);
-                same(&format!("{kind}, {depth}, {feeding:?}"), &feed(&config, &requests, feeding), &expected);
-                let config = with_host(&drive, &json!({ "arrival": "closed", "queue_depth": depth }));
-                let expected = run(&config, &requests);
-                let fed = if sent { send(&config, &requests) } else { feed_closed(&config, &requests) };
-                same(&format!("{kind}, closed, {depth}, sent: {sent}"), &fed, &expected);
-            }
+        let kind = drive["ftl"]["kind"].as_str().unwrap_or_default().to_owned();
+        for depth in [1, 4, 32] {
+            let config = with_host(&drive, &json!({ "arrival": "open", "outstanding": depth }));
+            let expected = run(&config, &requests);
+            same(&format!("{kind}, {depth}, {feeding:?}"), &feed(&config, &requests, feeding), &expected);
+            let config = with_host(&drive, &json!({ "arrival": "closed", "queue_depth": depth }));
+            let expected = run(&config, &requests);
+            let fed = if sent { send(&config, &requests) } else { feed_closed(&config, &requests) };
+            same(&format!("{kind}, closed, {depth}, sent: {sent}"), &fed, &expected);
         }
     }
 }
@@ -153,34 +151,32 @@ proptest! {
     #[test]
     fn forks_go_on_alike_and_apart(drive in drives(), requests in requests_of(120), half in 0..120_usize) {
         let requests = bounded(&drive, requests);
-        for kind in ftl_kinds() {
-            let drive = merged(drive.clone(), json!({ "ftl": { "kind": kind } }));
-            let config = with_host(&drive, &json!({ "arrival": "open", "outstanding": 4 }));
-            let mut original = session(&config);
-            let mut told = Vec::new();
-            for request in &requests[..half] {
-                told.extend(original.advance(Time::from_ns(request.arrival_ns)).unwrap());
-                original.submit(*request, Time::from_ns(request.arrival_ns)).unwrap();
-            }
-            let mut forks = [original.fork().unwrap(), original.fork().unwrap()];
-            // What happens to the original is nothing to its forks.
-            for request in requests[half..].iter().rev() {
-                original.submit_now(*request).unwrap();
-            }
-            original.close().unwrap();
-            let mut ends = forks.iter_mut().map(|fork| {
-                let mut records = told.clone();
-                for request in &requests[half..] {
-                    records.extend(fork.advance(Time::from_ns(request.arrival_ns)).unwrap());
-                    fork.submit(*request, Time::from_ns(request.arrival_ns)).unwrap();
-                }
-                finish(fork, &mut records);
-                (records, fork.close().unwrap())
-            });
-            let expected = run(&config, &requests);
-            same(kind, &ends.next().unwrap(), &expected);
-            same(kind, &ends.next().unwrap(), &expected);
+        let kind = drive["ftl"]["kind"].as_str().unwrap_or_default();
+        let config = with_host(&drive, &json!({ "arrival": "open", "outstanding": 4 }));
+        let mut original = session(&config);
+        let mut told = Vec::new();
+        for request in &requests[..half] {
+            told.extend(original.advance(Time::from_ns(request.arrival_ns)).unwrap());
+            original.submit(*request, Time::from_ns(request.arrival_ns)).unwrap();
         }
+        let mut forks = [original.fork().unwrap(), original.fork().unwrap()];
+        // What happens to the original is nothing to its forks.
+        for request in requests[half..].iter().rev() {
+            original.submit_now(*request).unwrap();
+        }
+        original.close().unwrap();
+        let mut ends = forks.iter_mut().map(|fork| {
+            let mut records = told.clone();
+            for request in &requests[half..] {
+                records.extend(fork.advance(Time::from_ns(request.arrival_ns)).unwrap());
+                fork.submit(*request, Time::from_ns(request.arrival_ns)).unwrap();
+            }
+            finish(fork, &mut records);
+            (records, fork.close().unwrap())
+        });
+        let expected = run(&config, &requests);
+        same(kind, &ends.next().unwrap(), &expected);
+        same(kind, &ends.next().unwrap(), &expected);
     }
 }
 

@@ -212,6 +212,9 @@ impl DeviceConfig {
     /// Whether a unit may be written to another lane (a die, or a plane where planes work independently) than the last time.
     pub(crate) fn moves_between_lanes(&self) -> bool {
         let (g, placement) = (&self.geometry, &self.ftl.placement);
+        if let Some(layout) = self.ftl.kind.layout(g.all_planes() as u32) {
+            return layout.pages_move && g.all_planes() > 1;
+        }
         let one_die = g.all_planes() == u64::from(g.planes);
         let by_turn = placement.goes_by_turn() || self.map_cache.kind.block_units() > 0;
         if self.timing.independent_planes {

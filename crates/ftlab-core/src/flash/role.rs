@@ -14,10 +14,15 @@ pub enum Role {
     Journal = 4,
     /// Backups of pages that a program endangers.
     Backup = 5,
+    /// Updates of pages, in the order in which they came.
+    Log = 6,
+    /// Updates of one logical block from its first page on.
+    Sequential = 7,
 }
 
 impl Role {
-    const ALL: [Role; 5] = [Role::Data, Role::Copies, Role::Map, Role::Journal, Role::Backup];
+    const ALL: [Role; 7] =
+        [Role::Data, Role::Copies, Role::Map, Role::Journal, Role::Backup, Role::Log, Role::Sequential];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -27,6 +32,8 @@ impl Role {
             Role::Map => "map",
             Role::Journal => "journal",
             Role::Backup => "backup",
+            Role::Log => "log",
+            Role::Sequential => "sequential",
         }
     }
 }

@@ -1,11 +1,3 @@
-//! The translation layers that a device file can name.
+//! The translation layers that a device file can name: page mapping, and the list of block-mapped ones.
 
-use crate::scheme::{NoKeys, axis};
-
-axis! {
-    /// The kind of flash translation layer.
-    "kind" in "ftl": FtlKind, FtlChoice {
-        /// Page mapping: any logical page may be anywhere. `map_cache.kind` says where the table is.
-        "page" Page(NoKeys), "A. Ban, US patent 5,404,485 (1995), with page granularity";
-    }
-}
+pub use crate::ftl::hybrid::{FtlChoice, FtlKind};

@@ -4,14 +4,17 @@
 
 use crate::config::DeviceConfig;
 use crate::flash::port::CountingPort;
+use crate::ftl::block_mapped::BlockFtl;
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::placement::Placements;
 use crate::geometry::Geometry;
 use crate::interrupt::Interrupt;
 use crate::layer::Ftl;
 
+pub mod block_mapped;
 pub mod blocks;
 pub mod gc;
+pub mod hybrid;
 pub mod journal;
 pub mod kinds;
 pub mod page;
@@ -48,5 +51,6 @@ pub fn build<V: FtlVisitor>(
             visitor.visit(Page::<false>::new(config, geometry, seed, verify, &interrupt))
         }
         (FtlKind::Page, true) => visitor.visit(Page::<true>::new(config, geometry, seed, verify, &interrupt)),
+        _ => visitor.visit(BlockFtl::new(config, geometry)),
     }
 }

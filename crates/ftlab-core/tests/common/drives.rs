@@ -15,9 +15,20 @@ use super::{device, of_chosen};
 
 /// A drive of any shape that validation accepts: small, and with enough spare space for every policy.
 pub fn drives() -> impl Strategy<Value = Value> {
+    let all = FtlKind::ALL.iter().map(|kind| kind.name());
+    // As many of page mapping, with all that goes with it, as of all others together.
+    let layers = all.clone().chain(all.map(|_| "page").skip(2));
+    drives_with(layers.collect())
+}
+
+/// As [`drives`], with page mapping.
+pub fn page_drives() -> impl Strategy<Value = Value> {
+    drives_with(vec!["page"])
+}
+
+fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
     let orders: Vec<String> = AllocationOrder::all().iter().map(ToString::to_string).collect();
     let policies: Vec<&str> = VictimKind::ALL.iter().map(|kind| kind.name()).collect();
-    let layers: Vec<&str> = FtlKind::ALL.iter().map(|kind| kind.name()).collect();
     let placements: Vec<&str> = PlacementKind::ALL.iter().map(|kind| kind.name()).collect();
     let kinds = (proptest::sample::select(layers), proptest::sample::select(placements));
     let shape = (1..4_u32, 1..3_u32, 1..3_u32, 1..4_u32, 12..20_u32, 2..7_u32, 0..3_u32, any::<bool>());
@@ -55,6 +66,13 @@ pub fn drives() -> impl Strategy<Value = Value> {
         // space, and blocks of more than a few pages.
         let pages = if slot_shift == 0 { pages } else { pages + 2 };
         let mut open_block = open_block;
+        let (slot_shift, summary, wear, map_cache) = if kind == "page" {
+            (slot_shift, summary, wear, map_cache)
+        } else {
+            // Block-mapped layers map whole pages, in memory.
+            let wear = if wear == "static" { "dynamic" } else { wear };
+            (0, false, wear, json!({ "kind": "ideal" }))
+        };
         let cached = map_cache["kind"] != "ideal";
         let plane_choice = if cached { "ordered" } else { plane_choice };
         if plane_choice == "most_free" {
@@ -79,6 +97,9 @@ pub fn drives() -> impl Strategy<Value = Value> {
             "precondition": { "kind": precondition, "max_drive_writes": 8,
                 "layout": if blocks_layout && streams == 1 && slot_shift == 0 && placement == "stripe" { "blocks" } else { "written" } },
         });
+        if kind != "page" {
+            put_logs(&mut value["ftl"], channels * ways * dies * planes, high, tie, streams);
+        }
         if cached {
             // Many translation pages on a small drive: pages of 512 bytes, and blocks for what they take.
             value["geometry"]["page_bytes"] = json!(512 << slot_shift);
@@ -96,6 +117,18 @@ pub fn drives() -> impl Strategy<Value = Value> {
         value["host"][if arrival == "open" { "outstanding" } else { "queue_depth" }] = json!(depth);
         of_chosen(value)
     })
+}
+
+/// Few log blocks, or as many as there is room for, and other keys of block-mapped layers.
+fn put_logs(ftl: &mut Value, memories: u32, is_dynamic: bool, number: u32, other: u32) {
+    ftl["log_blocks"] = json!([0, memories * 3, memories * 4][number as usize]);
+    ftl["allocator"] = json!(if is_dynamic { "dynamic" } else { "static" });
+    ftl["log_always"] = json!(other > 1);
+    ftl["partial_row"] = json!(if is_dynamic { "fill" } else { "pad" });
+    ftl["sequential_bytes"] = json!([512, 4096, 8192][number as usize]);
+    ftl["sequential_share"] = json!(0.25 * f64::from(other));
+    let divisors: Vec<u32> = (1..=memories).filter(|width| memories % width == 0).collect();
+    ftl["cluster_memories"] = json!(divisors[(number + other) as usize % divisors.len()]);
 }
 
 /// Every mapping cache, most with little memory.

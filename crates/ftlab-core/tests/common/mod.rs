@@ -58,6 +58,21 @@ pub fn ftl_kinds() -> Vec<&'static str> {
     FtlKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
+/// Keys of `[ftl]` with which a block-mapped layer is tried, on four memories at least.
+pub fn block_mapped(kind: &str) -> Vec<Value> {
+    let all = [
+        json!({}),
+        json!({ "log_blocks": 12 }),
+        json!({ "log_blocks": 16, "allocator": "dynamic", "cluster_memories": 2, "wear_leveling": "dynamic" }),
+        json!({ "log_blocks": 12, "partial_row": "fill", "cluster_memories": 4, "log_always": true }),
+    ];
+    let with_kind =
+        |keys: Value| of_chosen(json!({ "ftl": merged(json!({ "kind": kind }), keys) }))["ftl"].take();
+    let mut variants: Vec<Value> = all.into_iter().map(with_kind).collect();
+    variants.dedup();
+    variants
+}
+
 /// A request of `sectors` at `lba` that arrives at `us`.
 pub fn request(us: f64, op: Op, lba: u64, sectors: u32) -> Request {
     Request { arrival_ns: (us * 1000.0).round() as u64, lba, sectors, op, stream: 0, fua: false }

@@ -13,7 +13,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::OpenSlot;
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 
-mod free_blocks;
+pub(crate) mod free_blocks;
 
 use free_blocks::FreeBlocks;
 

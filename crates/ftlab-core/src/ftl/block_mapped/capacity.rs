@@ -1,0 +1,145 @@
+//! How many logical blocks, log blocks and free blocks a block-mapped drive has room for.
+
+use crate::config::{Atomic, DeviceConfig, DurableTrims, MAX_UNITS, Model, WearLevelingChoice};
+use crate::error::{ConfigError, refuse};
+use crate::ftl::hybrid::scheme::{Layout, Shape};
+use crate::scheme::Choice;
+
+/// Units of a cluster that are kept free for merges.
+const SPARE_UNITS: u32 = 1;
+
+/// How the layer of a validated configuration cuts up its drive.
+///
+/// # Panics
+/// When the layer is page mapping.
+pub fn shape(config: &DeviceConfig) -> Shape {
+    let mut layout = layout(config).expect("the layer is block-mapped");
+    let clusters = memories(config) / layout.width;
+    let mut shape = Shape {
+        layout,
+        clusters,
+        pages: config.geometry.pages_per_block * layout.width,
+        units_per_cluster: config.geometry.blocks_per_plane,
+        logical_pages: config.logical_pages() as u32,
+        page_bytes: config.geometry.page_bytes as u32,
+    };
+    if layout.log_units == 0 {
+        let left = logs_left(&shape);
+        layout.log_units = if layout.has_logs_in_each { left } else { left * clusters };
+        shape.layout = layout;
+    }
+    shape
+}
+
+fn memories(config: &DeviceConfig) -> u32 {
+    config.geometry.all_planes() as u32
+}
+
+fn layout(config: &DeviceConfig) -> Option<Layout> {
+    config.ftl.kind.layout(memories(config))
+}
+
+/// Log units that each cluster has room for, beside its data and a free unit.
+fn logs_left(shape: &Shape) -> u32 {
+    let data = shape.logical_blocks().div_ceil(shape.clusters);
+    shape.units_per_cluster.saturating_sub(data).saturating_sub(SPARE_UNITS)
+}
+
+/// Most flash commands that one access takes: the merges that make room for it. A log block that many share asks for a merge
+/// for each of its pages, and after a cut there may be more log blocks than usual.
+pub fn most_commands_of_access(config: &DeviceConfig) -> u64 {
+    let shape = shape(config);
+    let (pages, width) = (u64::from(shape.pages), u64::from(shape.layout.width));
+    // Each page read and programmed, and both units erased.
+    let merge = 2 * pages + 2 * width + 2;
+    let blocks = if shape.layout.shares_logs { 2 * pages } else { 1 };
+    let logs = u64::from(shape.layout.log_units) + u64::from(shape.clusters) + 2;
+    logs * (blocks * merge + 2 * pages + width) + 2 * width + 2
+}
+
+/// Check that the drive is one that a block-mapped layer works on, and that all of it fits.
+///
+/// # Errors
+/// The key that asks for too much, and what would fit.
+pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
+    check_parts(config)?;
+    let (g, f) = (&config.geometry, &config.ftl);
+    let Some(layout) = layout(config) else { return Ok(()) };
+    let memories = memories(config);
+    if layout.width == 0 || !memories.is_multiple_of(layout.width) {
+        let expected = format!("must divide the {memories} memories (planes) of the drive");
+        return refuse("ftl.cluster_memories", layout.width, expected);
+    }
+    let logical = config.logical_pages();
+    if logical == 0 {
+        return refuse(f.size_key(), logical, "the drive would have no logical page");
+    }
+    let per_block = u64::from(g.pages_per_block) * u64::from(layout.width);
+    let clusters = u64::from(memories / layout.width);
+    let most_data = u64::from(g.blocks_per_plane).saturating_sub(u64::from(SPARE_UNITS + layout.least_logs));
+    let most_logical = (most_data * clusters * per_block).min(MAX_UNITS);
+    if logical > most_logical {
+        let expected = format!(
+            "at most {most_logical}: of the {} blocks of each memory, {SPARE_UNITS} stays free for merges and {} {} for logs",
+            g.blocks_per_plane,
+            layout.least_logs,
+            if layout.least_logs == 1 { "is" } else { "are" },
+        );
+        return refuse(f.size_key(), format!("{logical} logical pages"), expected);
+    }
+    let shape = shape(config);
+    let left = logs_left(&shape);
+    let each = if layout.has_logs_in_each {
+        shape.layout.log_units
+    } else {
+        shape.layout.log_units.div_ceil(shape.clusters)
+    };
+    if each > left {
+        let most = u64::from(left) * clusters * u64::from(layout.width);
+        let needed = u64::from(SPARE_UNITS + each);
+        let enough = u64::from(g.blocks_per_plane).saturating_sub(needed) * clusters * per_block;
+        let expected = format!(
+            "over-provisioning leaves room for {most}; so many would need {} of at most {enough} logical pages",
+            f.size_key(),
+        );
+        let asked = u64::from(each) * clusters * u64::from(layout.width);
+        return refuse("ftl.log_blocks", format!("{asked} log blocks"), expected);
+    }
+    Ok(())
+}
+
+/// What block-mapped layers do not go with.
+fn check_parts(config: &DeviceConfig) -> Result<(), ConfigError> {
+    let (g, f) = (&config.geometry, &config.ftl);
+    let kind = f.kind.kind().name();
+    if config.model != Model::Drive {
+        return refuse("model", "\"mapping_cache\"", format!("needs ftl.kind = \"page\", not {kind:?}"));
+    }
+    if g.unit_bytes() != g.page_bytes {
+        let expected = format!("ftl.kind = {kind:?} maps whole pages: must be {}, or left out", g.page_bytes);
+        return refuse("geometry.mapping_unit_bytes", g.unit_bytes(), expected);
+    }
+    if config.map_cache.kind.is_cache() {
+        let name = format!("{:?}", crate::mapcache::MapCacheChoice::name(config.map_cache.kind.kind()));
+        let expected = format!("the table of ftl.kind = {kind:?} is in memory: must be \"ideal\"");
+        return refuse("map_cache.kind", name, expected);
+    }
+    if config.lsb_backup.copies().is_some() {
+        let expected =
+            format!("does not go with ftl.kind = {kind:?} yet: must be \"none\", or ftl.kind \"page\"");
+        return refuse("lsb_backup.kind", "\"copy\"", expected);
+    }
+    if config.power.atomic == Atomic::Request {
+        let expected = format!("needs ftl.kind = \"page\", not {kind:?}: must be \"unit\"");
+        return refuse("power.atomic", "\"request\"", expected);
+    }
+    if config.power.trim == DurableTrims::Flush {
+        let expected = format!("needs ftl.kind = \"page\", not {kind:?}: must be \"volatile\"");
+        return refuse("power.trim", "\"flush\"", expected);
+    }
+    if let WearLevelingChoice::Static(_) = f.wear_leveling {
+        let expected = format!("ftl.kind = {kind:?} moves no cold data: must be \"none\" or \"dynamic\"");
+        return refuse("ftl.wear_leveling", "\"static\"", expected);
+    }
+    Ok(())
+}

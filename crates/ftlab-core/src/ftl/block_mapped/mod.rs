@@ -1,0 +1,203 @@
+//! Block-mapped translation layers over flash: the paths of the host, and what all of them share.
+//!
+//! A layer of `ftl/hybrid` decides. `store.rs` does it, `capacity.rs` says what fits, `mount.rs` finds everything again.
+
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::config::DeviceConfig;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
+use crate::flash::port::FlashPort;
+use crate::ftl::blocks::free_blocks::FreeBlocks;
+use crate::ftl::hybrid::BlockLayer;
+use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::layer::{Ftl, Layer};
+use crate::metrics::report::Report;
+use crate::table;
+
+pub mod capacity;
+mod mount;
+mod store;
+
+use store::{OnFlash, Seen, UNMAPPED, Units};
+
+/// A drive whose translation layer maps blocks.
+#[derive(Debug, Clone)]
+pub struct BlockFtl {
+    units: Units,
+    layer: BlockLayer,
+    unmapped_reads: u64,
+}
+
+impl BlockFtl {
+    /// An empty drive of a validated configuration.
+    ///
+    /// # Panics
+    /// When the layer is page mapping.
+    pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+        let units = Units::new(config, geometry);
+        let layer = BlockLayer::new(&config.ftl.kind, &units.shape).expect("the layer is block-mapped");
+        Self { units, layer, unmapped_reads: 0 }
+    }
+
+    fn free_units(&self) -> impl Iterator<Item = u32> + '_ {
+        self.units.free.iter().map(FreeBlocks::len)
+    }
+}
+
+impl<P: FlashPort> Layer<P> for BlockFtl {
+    fn read(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        found: &mut Vec<u32>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let place = self.units.lookup(access.lpn);
+        let done = match place {
+            Some(ppn) => {
+                let page = self.units.geometry.page_of(ppn);
+                flash.read(page, access.sectors, access.cause, after)?
+            }
+            None => {
+                self.unmapped_reads += 1;
+                after
+            }
+        };
+        flash.load(place, access, 0, found);
+        Ok(done)
+    }
+
+    fn write(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let mut store = OnFlash { units: &mut self.units, flash };
+        self.layer.write(&mut store, access, after)
+    }
+
+    fn trim(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let mut store = OnFlash { units: &mut self.units, flash };
+        let done = self.layer.end_group(&mut store, after)?;
+        if access.sectors_of(0, store.units.geometry.sectors_per_unit) < store.units.geometry.sectors_per_unit
+        {
+            return Ok(done);
+        }
+        if let Some(was) = store.forget(access.lpn)? {
+            self.layer.trimmed(&mut store, access.lpn, was)?;
+        }
+        Ok(done)
+    }
+
+    /// Nothing is buffered: what was acknowledged is in flash, but for trims.
+    fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        self.layer.end_group(&mut OnFlash { units: &mut self.units, flash }, after)
+    }
+
+    #[inline]
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            table::prefetch(&self.units.table, lpn.index());
+        } else if let Some(ppn) = self.units.lookup(lpn) {
+            nand.prefetch(ppn);
+        }
+    }
+
+    fn report(&self, report: &mut Report) {
+        report.unmapped_reads += self.unmapped_reads;
+        report.read_modify_writes += self.units.read_modify_writes;
+        report.add(&self.layer.counts());
+    }
+
+    fn reset_counters(&mut self) {
+        self.unmapped_reads = 0;
+        self.units.read_modify_writes = 0;
+        self.layer.reset_counts();
+    }
+
+    fn free_blocks(&self) -> u64 {
+        let width = u64::from(self.units.shape.layout.width);
+        self.free_units().map(|units| u64::from(units) * width).sum()
+    }
+
+    fn verify(&self, nand: &NandArray) -> Result<(), String> {
+        nand.verify()?;
+        let mut mapped = 0;
+        for (lpn, entry) in (0..).map(Lpn).zip(&self.units.table) {
+            let ppn = Ppn(*entry);
+            if ppn.0 == UNMAPPED {
+                continue;
+            }
+            mapped += 1;
+            if !nand.is_valid(ppn) || nand.lpn(ppn) != Some(lpn) {
+                return Err(format!("logical page {} is mapped to {}, which does not hold it", lpn.0, ppn.0));
+            }
+        }
+        let blocks = (0..self.units.geometry.blocks()).map(BlockId);
+        let live: u64 = blocks.map(|block| u64::from(nand.valid_units(block))).sum();
+        if live != mapped {
+            return Err(format!("{mapped} logical pages are mapped, but {live} physical ones are live"));
+        }
+        let seen = Seen { units: &self.units, nand };
+        let mut claims = vec![0_u32; self.units.shape.units() as usize];
+        self.layer.verify(&seen, &mut |unit| claims[unit.0 as usize] += 1)?;
+        for unit in self.units.all() {
+            let is_used = self.units.blocks(unit).any(|block| nand.next_page(block) > 0);
+            match claims[unit.0 as usize] {
+                0 if is_used => return Err(format!("erase unit {} holds pages and serves nothing", unit.0)),
+                0 | 1 => {}
+                more => return Err(format!("erase unit {} serves {more} purposes", unit.0)),
+            }
+        }
+        let claimed: u64 = claims.iter().map(|claims| u64::from(*claims)).sum();
+        let free: u64 = self.free_units().map(u64::from).sum();
+        if claimed + free != u64::from(self.units.shape.units()) {
+            return Err(format!("{claimed} erase units are in use and {free} are free, which is not all"));
+        }
+        Ok(())
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.units.table_bytes() + self.layer.table_bytes()
+    }
+}
+
+impl<P: FlashPort> Ftl<P> for BlockFtl {
+    type On<Q: FlashPort> = BlockFtl;
+
+    fn with_port<Q: FlashPort>(self, _: &Q) -> BlockFtl {
+        self
+    }
+
+    fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()> {
+        let (pages, logical) = (self.units.shape.pages, self.units.shape.logical_pages);
+        for block in 0..self.units.shape.logical_blocks() {
+            flash.check_interrupt()?;
+            let mut store = OnFlash { units: &mut self.units, flash };
+            let unit = self.layer.data_unit(&mut store, block)?;
+            let first = block * pages;
+            store.fill(unit, (Lpn(first), pages.min(logical - first)), versions, cause)?;
+        }
+        Ok(())
+    }
+
+    fn mount(config: &DeviceConfig, _: u64, flash: &mut Flash<P>) -> FlashResult<Self> {
+        Self::mounted(config, flash)
+    }
+
+    fn most_free_blocks(&self) -> u32 {
+        self.free_units().max().unwrap_or(0)
+    }
+
+    fn most_commands_of_access(config: &DeviceConfig) -> u64 {
+        capacity::most_commands_of_access(config)
+    }
+}

@@ -1,0 +1,219 @@
+//! After a power cut: what a block-mapped drive finds out from its flash.
+
+use std::collections::BTreeMap;
+
+use super::BlockFtl;
+use super::store::{OnFlash, Seen, UNMAPPED};
+use crate::cause::Cause;
+use crate::config::DeviceConfig;
+use crate::error::{FlashResult, RunError};
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
+use crate::flash::port::FlashPort;
+use crate::flash::role::Role;
+use crate::ftl::hybrid::scheme::{EraseUnit, Found, Place, Purpose, Store, View};
+use crate::geometry::{Lpn, PageAt, Ppn};
+
+/// A page that was found.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    lpn: Lpn,
+    ppn: Ppn,
+    /// When its data were written, and when they came here.
+    age: (u32, u32),
+}
+
+/// A unit with pages, as a scan finds it.
+#[derive(Debug)]
+struct Scanned {
+    unit: EraseUnit,
+    /// `None` when nothing of it can be read, or nobody can have written it.
+    purpose: Option<Purpose>,
+    /// When it was opened.
+    opened: u32,
+    /// The one logical block of its pages.
+    block: Option<u32>,
+    pages: Vec<Page>,
+}
+
+impl BlockFtl {
+    /// Start again after a power cut, from what flash holds.
+    ///
+    /// Every programmed page is read, with cause `recovery`. A block that a merge was writing is given up, unless it has all
+    /// that its sources have, or has passed it over: these are erased after the last copy. Of several places of a page, the one has its data that
+    /// was written last; of copies, the latest. Units without live data are erased. Trims are gone: what was trimmed may come
+    /// back.
+    ///
+    /// # Errors
+    /// When flash does not keep its past, and as a write.
+    pub(super) fn mounted<P: FlashPort>(config: &DeviceConfig, flash: &mut Flash<P>) -> FlashResult<Self> {
+        if !flash.nand.keeps_past() {
+            let text = "a mount needs the order in which pages were programmed, which flash keeps when it was asked to";
+            return Err(Box::new(RunError::Rule(text.into())));
+        }
+        flash.forget(config);
+        let geometry = flash.geometry().clone();
+        let mut new = Self::new(config, &geometry);
+        new.units.cause = Cause::Recovery;
+        flash.nand.forget_validity();
+        let mut scanned = new.scan(flash)?;
+        scanned.sort_by_key(|found| found.opened);
+        let dropped = new.dropped(&flash.nand, &scanned);
+        new.find_pages(flash, scanned.iter().filter(|found| !dropped.contains(&found.unit)));
+        let mut kept = new.erase_dead(flash, scanned)?;
+        kept.sort_by_key(|found| (found.unit.0 / new.units.shape.units_per_cluster, found.opened));
+        let found: Vec<Found> = kept.iter().map(|scanned| new.describe(flash, scanned)).collect();
+        new.layer.found(&mut OnFlash { units: &mut new.units, flash }, &found)?;
+        new.units.cause = Cause::Merge;
+        new.layer.reset_counts();
+        Ok(new)
+    }
+
+    /// Read every page that was programmed. Erased units become free.
+    fn scan<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<Vec<Scanned>> {
+        for free in &mut self.units.free {
+            while free.take().is_some() {}
+        }
+        let ready = flash.port.ready();
+        let mut scanned = Vec::new();
+        let pages_per_unit = self.units.shape.pages;
+        for unit in self.units.all() {
+            flash.check_interrupt()?;
+            let blocks: Vec<_> = self.units.blocks(unit).collect();
+            if blocks.iter().all(|block| flash.nand.next_page(*block) == 0) {
+                let (cluster, row) = (
+                    unit.0 / self.units.shape.units_per_cluster,
+                    unit.0 % self.units.shape.units_per_cluster,
+                );
+                self.units.free[cluster as usize].give(row, flash.nand.erases(blocks[0]));
+                continue;
+            }
+            let mut found = Scanned { unit, purpose: None, opened: 0, block: None, pages: Vec::new() };
+            for block in blocks {
+                for index in 0..flash.nand.next_page(block) {
+                    let page = PageAt { block, index };
+                    if flash.nand.is_skipped(page) {
+                        continue;
+                    }
+                    flash.read(page, 0, Cause::Recovery, ready)?;
+                    let ppn = self.units.geometry.unit(page);
+                    let Some(lpn) = flash.nand.lpn(ppn) else { continue };
+                    found.pages.push(Page { lpn, ppn, age: flash.nand.age(ppn) });
+                    found.opened = found.opened.max(flash.nand.sequence(block));
+                    found.purpose = match flash.nand.role(block) {
+                        Some(Role::Data) => Some(Purpose::Data),
+                        Some(Role::Log) => Some(Purpose::Log),
+                        Some(Role::Sequential) => Some(Purpose::Sequential),
+                        _ => None,
+                    };
+                }
+            }
+            let of = |page: &Page| page.lpn.0 / pages_per_unit;
+            found.block = found.pages.first().map(of);
+            if found.pages.iter().any(|page| Some(of(page)) != found.block) {
+                found.block = None;
+            }
+            scanned.push(found);
+        }
+        Ok(scanned)
+    }
+
+    /// Units that say nothing. The last data unit of a logical block, if a merge was writing it: earlier units of that block
+    /// have what it has not. Otherwise those earlier units, which were to be erased.
+    fn dropped(&self, nand: &NandArray, scanned: &[Scanned]) -> Vec<EraseUnit> {
+        let shares_logs = self.units.shape.layout.shares_logs;
+        let mut by_block: BTreeMap<u32, Vec<&Scanned>> = BTreeMap::new();
+        for found in scanned {
+            let is_of_one = match found.purpose {
+                Some(Purpose::Data | Purpose::Sequential) => true,
+                Some(Purpose::Log) => !shares_logs,
+                None => false,
+            };
+            if let Some(block) = found.block.filter(|_| is_of_one) {
+                by_block.entry(block).or_default().push(found);
+            }
+        }
+        let mut dropped = Vec::new();
+        for units in by_block.values() {
+            let Some((last, earlier)) = units.split_last() else { continue };
+            if last.purpose != Some(Purpose::Data) {
+                continue;
+            }
+            let written: BTreeMap<Lpn, u32> = last.pages.iter().map(|page| (page.lpn, page.age.0)).collect();
+            let seen = Seen { units: &self.units, nand };
+            let has = |page: &Page| {
+                let home = Place { unit: last.unit, page: page.lpn.0 % self.units.shape.pages };
+                // What was passed over had been trimmed.
+                let is_passed = !seen.is_free(home) && !nand.is_torn(self.units.page(home));
+                written.get(&page.lpn).map_or(is_passed, |age| *age >= page.age.0)
+            };
+            if earlier.iter().flat_map(|unit| &unit.pages).all(has) {
+                dropped.extend(earlier.iter().map(|unit| unit.unit));
+            } else {
+                dropped.push(last.unit);
+            }
+        }
+        dropped
+    }
+
+    /// Where the newest version of each page is.
+    fn find_pages<'a, P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        scanned: impl Iterator<Item = &'a Scanned>,
+    ) {
+        let mut ages = vec![(0, 0); self.units.table.len()];
+        for page in scanned.flat_map(|found| &found.pages) {
+            let known = self.units.table[page.lpn.index()] != UNMAPPED;
+            if !known || ages[page.lpn.index()] < page.age {
+                self.units.table[page.lpn.index()] = page.ppn.0;
+                ages[page.lpn.index()] = page.age;
+            }
+        }
+        for entry in self.units.table.iter().filter(|entry| **entry != UNMAPPED) {
+            flash.nand.revive(Ppn(*entry));
+        }
+    }
+
+    /// Erase the units in which nothing is live.
+    fn erase_dead<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        scanned: Vec<Scanned>,
+    ) -> FlashResult<Vec<Scanned>> {
+        let mut kept = Vec::new();
+        let ready = flash.port.ready();
+        for found in scanned {
+            let mut store = OnFlash { units: &mut self.units, flash };
+            if store.live(found.unit) > 0 {
+                kept.push(found);
+            } else {
+                store.erase(found.unit, ready)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    fn describe<P: FlashPort>(&self, flash: &Flash<P>, scanned: &Scanned) -> Found {
+        let seen = Seen { units: &self.units, nand: &flash.nand };
+        let width = self.units.shape.layout.width;
+        // Rows of clustered blocks are begun together.
+        let filled = seen.next_page(scanned.unit).next_multiple_of(width);
+        let lpn = |page| scanned.block.map(|block| Lpn(block * self.units.shape.pages + page));
+        let held = |page| seen.page_at(Place { unit: scanned.unit, page });
+        let is_at_home = |page: u32| held(page).is_none_or(|held| lpn(page) == Some(held));
+        let is_nowhere_else = |page: u32| {
+            let has_none = |lpn: Lpn| lpn.0 >= self.units.shape.logical_pages || seen.place(lpn).is_none();
+            held(page).is_some() || lpn(page).is_none_or(has_none)
+        };
+        let is_all_at_home = scanned.block.is_some() && (0..filled).all(is_at_home);
+        Found {
+            unit: scanned.unit,
+            purpose: scanned.purpose.unwrap_or(Purpose::Log),
+            block: scanned.block,
+            filled,
+            is_at_home: is_all_at_home,
+            is_in_order: is_all_at_home && (0..filled).all(is_nowhere_else),
+        }
+    }
+}
