@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use ftlab_core::config::{DeviceConfig, KEYS_OF_MAPPING_CACHE, Model, takes};
+use ftlab_core::config::{DeviceConfig, KEYS_OF_MAPPING_CACHE, Model, serves_page_mapping, takes};
+use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::scheme::AxisInfo;
 use ftlab_core::schemes::axes;
 use serde_json::Value as Json;
@@ -52,7 +53,20 @@ pub(crate) fn lay_over(base: &mut Table, mut over: Table) {
             }
         }
     }
+    if is_block_mapped(&over)
+        && let Some(Entry { node: Node { value: Value::Table(keys), .. }, .. }) = base.get_mut("ftl")
+    {
+        keys.retain(|key, _| !serves_page_mapping(key));
+    }
     merge(base, over);
+}
+
+/// Whether `root` chooses a block-mapped translation layer.
+fn is_block_mapped(root: &Table) -> bool {
+    let Some(Entry { node: Node { value: Value::Table(keys), .. }, .. }) = root.get("ftl") else {
+        return false;
+    };
+    text_of(keys, "kind").is_some_and(|kind| FtlKind::ALL.iter().skip(1).any(|layer| layer.name() == kind))
 }
 
 /// A scheme with its keys as one value, `gc = { kind = "d_choices", gc_choices = 4 }`, says what the keys beside it would.
@@ -117,6 +131,16 @@ pub(crate) fn check(root: &mut Table) -> Vec<Problem> {
         for key in idle {
             let expected = format!("has no effect with model = {:?}", model.name());
             problems.extend(refuse(section, name, &key, expected));
+        }
+    }
+    if is_block_mapped(root)
+        && let Some(Entry { node: Node { value: Value::Table(section), .. }, .. }) = root.get_mut("ftl")
+    {
+        let kind = text_of(section, "kind").unwrap_or_default().to_owned();
+        let idle: Vec<String> = section.keys().filter(|key| serves_page_mapping(key)).cloned().collect();
+        for key in idle {
+            let expected = format!("has no effect with ftl.kind = {kind:?}: it is about page mapping");
+            problems.extend(refuse(section, "ftl", &key, expected));
         }
     }
     for axis in axes().iter().filter(|axis| !axis.section.is_empty()) {

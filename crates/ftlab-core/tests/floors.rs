@@ -127,7 +127,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("verify", &["metrics"]),
     ("memory", &["geometry", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
-    ("summary_schema", &["metrics", "flash", "mapcache/translation", "ftl"]),
+    ("summary_schema", &["metrics", "flash", "mapcache/translation", "ftl/hybrid", "ftl"]),
     ("schemes", &["scheme", "flash/cell", "mapcache", "ftl/gc", "ftl/kinds", "ftl/placement", "config"]),
     (
         "validate",

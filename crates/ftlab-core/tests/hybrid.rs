@@ -1,6 +1,6 @@
 //! Block-mapped layers: merges by hand, closed forms, and what must be equal.
 
-use crate::common::{device, merged, run_with};
+use crate::common::{device, merged, of_chosen, run_with};
 use ftlab_core::device::RunOptions;
 use ftlab_core::ftl::hybrid::merge::MergeCounts;
 use ftlab_core::host::request::{Op, Request};
@@ -91,4 +91,194 @@ fn a_uniform_stream_to_the_last_digit() {
     let of = |kind| counts(&json!({ "kind": kind, "log_blocks": 16 }), 256, 64, &stream);
     assert_eq!(of("bast"), (0, 662, 46_177, 2_997_033, 93_016));
     assert_eq!(of("fast"), (0, 764, 10_025, 689_570, 11_541));
+}
+
+/// As many requests as pages, one after the other, from page 0 on, `rounds` times.
+fn in_order(pages: u32, rounds: u32) -> Vec<Request> {
+    writes((0..rounds).flat_map(|_| 0..pages))
+}
+
+fn random(pages: u32, count: u32) -> Vec<Request> {
+    let mut state = 7_u64;
+    writes((0..count).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32 % pages
+    }))
+}
+
+fn amplification(summary: &Summary, requests: usize) -> f64 {
+    (summary.flash.programs.total + summary.flash.copybacks.total) as f64 / requests as f64
+}
+
+#[test]
+fn a_drive_that_is_overwritten_in_order_switches_alone() {
+    for kind in ["bast", "fast", "mcsplit", "subgroup"] {
+        for memories in [1, 4] {
+            let requests = in_order(64 * 16, 3);
+            if kind == "mcsplit" && memories > 1 {
+                continue;
+            }
+            let layer = json!({ "kind": kind, "log_blocks": 8 * memories });
+            let (summary, merges) = run(drive(layer, 64, 16, memories), &requests, true);
+            assert_eq!(amplification(&summary, requests.len()), 1.0, "{kind} on {memories}");
+            assert!(merges.switch > 0, "{kind}");
+            assert_eq!((merges.partial, merges.full), (0, 0), "{kind} on {memories}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_written_whole_are_not_filled_up() {
+    // Four pages a request, on four memories.
+    let rows: Vec<Request> =
+        in_order(64 * 16, 3).into_iter().step_by(4).map(|row| Request { sectors: 32, ..row }).collect();
+    let layer = json!({ "kind": "mcsplit", "log_blocks": 32 });
+    let (summary, merges) = run(drive(layer, 64, 16, 4), &rows, true);
+    assert_eq!((amplification(&summary, rows.len()), merges.pages_padded), (4.0, 0));
+    assert!(merges.switch > 0);
+    // One by one, each page takes a row of its own.
+    let pages = in_order(64 * 16, 1);
+    let layer = json!({ "kind": "mcsplit", "log_blocks": 32 });
+    let (summary, merges) = run(drive(layer, 64, 16, 4), &pages, true);
+    assert!(merges.pages_padded >= 3 * 64 * 16 - 3 * 64, "{merges:?}");
+    assert!(amplification(&summary, pages.len()) > 4.0 && merges.full > 0);
+}
+
+#[test]
+fn bast_with_a_log_for_every_block_doubles_random_writes() {
+    // A block is copied each time its log is full.
+    let requests = random(24 * 64, 150_000);
+    let (summary, _) =
+        run(drive(json!({ "kind": "bast", "log_blocks": 23 }), 23, 64, 1), &random(23 * 64, 150_000), false);
+    let done = amplification(&summary, requests.len());
+    assert!((done - 2.0).abs() < 0.02, "{done}");
+}
+
+/// What a run does to flash, and its merges.
+fn deeds(layer: Value, memories: u32, requests: &[Request]) -> (String, MergeCounts) {
+    let (summary, merges) = run(drive(layer, 64, 16, memories), requests, true);
+    (format!("{:?}", summary.flash), merges)
+}
+
+#[test]
+fn clusters_of_one_are_bast_and_of_all_are_mcsplit() {
+    let (few, many) = (random(64 * 16, 3000), in_order(64 * 16, 2));
+    for requests in [&few, &many] {
+        let group = |width| json!({ "kind": "subgroup", "log_blocks": 16, "cluster_memories": width });
+        let of = |layer| deeds(layer, 4, requests);
+        assert_eq!(of(group(1)), of(json!({ "kind": "bast", "log_blocks": 16 })));
+        assert_eq!(of(group(4)), of(json!({ "kind": "mcsplit", "log_blocks": 16 })));
+        assert_ne!(of(group(2)), of(group(4)));
+    }
+}
+
+#[test]
+fn layers_fill_a_drive_alike() {
+    let fill = in_order(64 * 16, 1);
+    let of = |kind: &str| {
+        let empty = json!({ "precondition": { "kind": "none" } });
+        let (summary, merges) = run(merged(drive(json!({ "kind": kind }), 64, 16, 4), empty), &fill, true);
+        (format!("{:?}", summary.flash), merges)
+    };
+    let block = of("block");
+    for kind in ["bast", "fast", "last"] {
+        assert_eq!(of(kind), block, "{kind}");
+    }
+}
+
+#[test]
+fn the_allocator_changes_no_merge() {
+    let requests = random(64 * 16, 4000);
+    for kind in ["bast", "fast", "last"] {
+        let of = |allocator: &str| {
+            deeds(json!({ "kind": kind, "log_blocks": 24, "allocator": allocator }), 4, &requests).1
+        };
+        assert_eq!(of("static"), of("dynamic"), "{kind}");
+    }
+}
+
+#[test]
+fn all_blocks_of_a_logical_block_are_in_one_memory() {
+    let requests = random(64 * 16, 2000);
+    for kind in ["block", "bast", "fast", "last"] {
+        let config = device(merged(
+            drive(json!({ "kind": kind }), 64, 16, 4),
+            json!({ "timing": { "copyback": true } }),
+        ));
+        let (outcome, log) =
+            run_with(&config, &requests, &RunOptions { verify: true, ..RunOptions::default() });
+        assert_eq!(outcome.error, None);
+        // Every merge is done by copies inside planes.
+        let merges = &outcome.summary.flash;
+        assert!(merges.copybacks.merge > 0, "{kind}");
+        assert_eq!((merges.reads.merge, merges.programs.merge), (0, 0), "{kind}");
+        assert!(log.commands.len() as u64 >= merges.copybacks.merge);
+    }
+}
+
+/// Logs that all blocks share cost less than logs of one block each, when writes are small and random.
+#[test]
+fn fast_merges_less_than_bast_under_random_writes() {
+    let requests = random(256 * 16, 20_000);
+    let of = |kind: &str| {
+        let (summary, _) =
+            run(drive(json!({ "kind": kind, "log_blocks": 16 }), 256, 16, 1), &requests, false);
+        amplification(&summary, requests.len())
+    };
+    let (bast, fast) = (of("bast"), of("fast"));
+    assert!(fast < 0.6 * bast, "{fast} {bast}");
+}
+
+/// Long sequences beside hot single pages: LAST keeps them apart.
+#[test]
+fn last_merges_less_than_fast_on_a_mix() {
+    let (pages, hot) = (256 * 16_u64, 24);
+    let mut requests = Vec::new();
+    let mut draws = random(hot, 40_000).into_iter();
+    for round in 0..400_u32 {
+        // A whole block, and pages of a few others that come back again and again.
+        let block = 8 + round * 7 % 240;
+        let mut whole = writes([block * 16]);
+        whole[0].sectors = 16 * 8;
+        requests.extend(whole);
+        requests.extend(draws.by_ref().take(40).map(|row| Request { lba: row.lba * 21, ..row }));
+    }
+    assert!(requests.iter().all(|row| row.lba / 8 < pages));
+    let of = |layer: Value| {
+        let (summary, _) = run(drive(layer, 256, 16, 1), &requests, false);
+        summary.flash.programs.merge + summary.flash.copybacks.merge
+    };
+    let fast = of(json!({ "kind": "fast", "log_blocks": 16 }));
+    let last = of(json!({ "kind": "last", "log_blocks": 16, "sequential_bytes": "16KiB" }));
+    assert!((last as f64) < 0.8 * fast as f64, "{last} {fast}");
+}
+
+#[test]
+fn what_does_not_go_with_them_is_refused() {
+    let refused = |changes: Value| {
+        let value = of_chosen(merged(drive(json!({ "kind": "bast" }), 64, 16, 4), changes));
+        let config: ftlab_core::config::DeviceConfig = serde_json::from_value(value).unwrap();
+        let error = config.validate().unwrap_err();
+        (error.key.to_owned(), error.to_string())
+    };
+    for (changes, key, says) in [
+        (json!({ "ftl": { "log_blocks": 200 } }), "ftl.log_blocks", "leaves room for 92"),
+        (json!({ "ftl": { "logical_pages": 4 * 39 * 16 } }), "ftl.logical_pages", "at most 2432"),
+        (
+            json!({ "ftl": { "kind": "subgroup", "cluster_memories": 3 } }),
+            "ftl.cluster_memories",
+            "divide the 4",
+        ),
+        (json!({ "ftl": { "kind": "fast", "log_blocks": 1 } }), "ftl.log_blocks", "at least 2"),
+        (json!({ "ftl": { "kind": "last", "sequential_share": 1.5 } }), "ftl.sequential_share", "below 1"),
+        (json!({ "ftl": { "kind": "last", "sequential_bytes": 0 } }), "ftl.sequential_bytes", "at least"),
+        (json!({ "map_cache": { "kind": "dftl", "bytes": 4096 } }), "map_cache.kind", "in memory"),
+        (json!({ "geometry": { "mapping_unit_bytes": 2048 } }), "geometry.mapping_unit_bytes", "whole pages"),
+        (json!({ "power": { "atomic": "request" } }), "power.atomic", "page"),
+        (json!({ "power": { "trim": "flush" } }), "power.trim", "page"),
+        (json!({ "ftl": { "wear_leveling": "static" } }), "ftl.wear_leveling", "dynamic"),
+    ] {
+        let (found, text) = refused(changes);
+        assert!(found == key && text.contains(says), "{key}: {text}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::ftl::kinds::FtlChoice;
 use crate::ftl::placement::PlacementChoice;
 use crate::plane_order::AllocationOrder;
 use crate::quantity;
-use crate::scheme::{NoKeys, axis};
+use crate::scheme::{Choice, NoKeys, axis};
 
 /// Where pages that garbage collection copies are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +117,17 @@ pub struct FtlConfig {
     /// How erases are spread.
     #[serde(flatten)]
     pub wear_leveling: WearLevelingChoice,
+}
+
+/// Keys of `[ftl]` that serve page mapping alone, beside those that choose a victim policy and a placement.
+const KEYS_OF_PAGE_MAPPING: &[&str] =
+    &["gc_low_free_blocks", "gc_high_free_blocks", "gc_open_block", "gc_when", "summary_page"];
+
+/// Whether a key of `[ftl]` means nothing to block-mapped layers: it is about collection, or about where pages go.
+pub fn serves_page_mapping(key: &str) -> bool {
+    KEYS_OF_PAGE_MAPPING.contains(&key)
+        || VictimChoice::fields().contains(&key)
+        || PlacementChoice::fields().contains(&key)
 }
 
 impl FtlConfig {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::ftl::kinds::FtlKind;
 use crate::geometry::{Geometry, GeometryNumbers};
 
 mod buffers;
@@ -27,7 +28,7 @@ pub use buffers::{BufferConfig, BufferKind, NvmConfig, NvmKind};
 pub use cell::CellConfig;
 pub use ftl::{
     FreeBlockChoice, FreeBlockKeys, FtlConfig, GcOpenBlock, GcWhen, StaticKeys, WearLeveling,
-    WearLevelingChoice,
+    WearLevelingChoice, serves_page_mapping,
 };
 pub use geometry::{GeometryConfig, MAX_UNITS};
 pub use host::{
@@ -103,7 +104,7 @@ impl Serialize for DeviceConfig {
         map.serialize_entry("geometry", &self.geometry)?;
         self.put(&mut map, "timing", &self.timing)?;
         self.put(&mut map, "cell", &self.cell)?;
-        self.put(&mut map, "ftl", &self.ftl)?;
+        self.put_ftl(&mut map)?;
         self.put(&mut map, "map_cache", &self.map_cache)?;
         self.put(&mut map, "lsb_backup", &self.lsb_backup)?;
         self.put(&mut map, "power", &self.power)?;
@@ -119,6 +120,17 @@ impl Serialize for DeviceConfig {
 pub const DEFAULT_OVER_PROVISIONING: f64 = 0.07;
 
 impl DeviceConfig {
+    fn put_ftl<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        if self.ftl.kind.kind() == FtlKind::Page {
+            return self.put(map, "ftl", &self.ftl);
+        }
+        let mut keys = serde_json::to_value(&self.ftl).map_err(M::Error::custom)?;
+        if let Some(keys) = keys.as_object_mut() {
+            keys.retain(|key, _| !serves_page_mapping(key));
+        }
+        map.serialize_entry("ftl", &keys)
+    }
+
     fn put<M: SerializeMap>(
         &self,
         map: &mut M,
