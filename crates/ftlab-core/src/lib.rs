@@ -17,6 +17,7 @@ pub mod memory;
 pub mod metrics;
 pub mod plane_order;
 pub mod quantity;
+mod recency;
 pub mod rng;
 pub mod run;
 pub mod scheme;

@@ -27,6 +27,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("geometry", &[]),
     ("access", &["cause", "geometry"]),
     ("plane_order", &["geometry"]),
+    ("recency", &["table"]),
     ("host/request", &["error", "geometry"]),
     ("flash/cell", &["scheme"]),
     ("flash/role", &[]),
@@ -48,7 +49,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("metrics", &["cause", "time", "host/request"]),
     ("run", &["error", "interrupt", "metrics"]),
-    ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order"]),
+    ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order", "recency"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),
     ("ftl/kinds", &["scheme"]),
     (

@@ -13,7 +13,7 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::mapcache::lru::{NONE, Recent};
+use crate::recency::{NONE, Recent};
 use crate::mapcache::runs::{Runs, Window, check_forward, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::scheme::{Contrast, Scheme};

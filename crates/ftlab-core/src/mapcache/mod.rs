@@ -18,7 +18,6 @@ use crate::scheme::{NoKeys, Scheme, axis};
 pub mod alone;
 pub mod cache;
 pub mod layout;
-mod lru;
 mod runs;
 pub mod scheme;
 mod segments;

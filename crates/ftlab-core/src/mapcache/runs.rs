@@ -6,8 +6,8 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::mapcache::lru::{Links, NONE, RankedList};
 use crate::mapcache::scheme::{PageSizes, TableBytes};
+use crate::recency::{Links, NONE, RankedList};
 
 /// What a miss fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::mapcache::lru::{Links, List, NONE};
+use crate::recency::{Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, TableBytes};
 use crate::scheme::{Contrast, Scheme};
 

@@ -1,44 +1,51 @@
 //! Orders of recency: doubly linked lists over numbered nodes, every step O(1).
 
+use crate::table;
+
 /// No node.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// The neighbours of every node. Several lists may share them: a node is in one list at a time.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Links {
+pub(crate) struct Links {
     /// Towards the most recent, towards the least recent.
     of: Vec<(u32, u32)>,
 }
 
 impl Links {
+    /// Room for `nodes` nodes.
+    pub(crate) fn new(nodes: u32) -> Self {
+        Self { of: table::zeros(nodes as usize) }
+    }
+
     /// Make room for nodes up to `node`.
-    pub(super) fn reach(&mut self, node: u32) {
+    pub(crate) fn reach(&mut self, node: u32) {
         if self.of.len() <= node as usize {
             self.of.resize(node as usize + 1, (NONE, NONE));
         }
     }
 
-    pub(super) fn table_bytes(&self) -> u64 {
+    pub(crate) fn table_bytes(&self) -> u64 {
         self.of.capacity() as u64 * 8
     }
 }
 
 /// Nodes from the most to the least recent.
 #[derive(Debug, Clone)]
-pub(super) struct List {
-    pub(super) newest: u32,
-    pub(super) oldest: u32,
-    pub(super) len: u32,
+pub(crate) struct List {
+    pub(crate) newest: u32,
+    pub(crate) oldest: u32,
+    pub(crate) len: u32,
 }
 
 impl List {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { newest: NONE, oldest: NONE, len: 0 }
     }
 
     /// Enter `node`, which is in no list, as the most recent.
     #[inline]
-    pub(super) fn enter(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn enter(&mut self, links: &mut Links, node: u32) {
         links.of[node as usize] = (NONE, self.newest);
         match self.newest {
             NONE => self.oldest = node,
@@ -48,9 +55,30 @@ impl List {
         self.len += 1;
     }
 
+    /// Enter `node`, which is in no list, as the least recent.
+    #[inline]
+    pub(crate) fn enter_oldest(&mut self, links: &mut Links, node: u32) {
+        self.enter_below(links, node, self.oldest);
+    }
+
+    /// Enter `node`, which is in no list, as the next less recent than `newer`: as the most recent where that is `NONE`.
+    #[inline]
+    pub(crate) fn enter_below(&mut self, links: &mut Links, node: u32, newer: u32) {
+        if newer == NONE {
+            return self.enter(links, node);
+        }
+        let older = std::mem::replace(&mut links.of[newer as usize].1, node);
+        links.of[node as usize] = (newer, older);
+        match older {
+            NONE => self.oldest = node,
+            older => links.of[older as usize].0 = node,
+        }
+        self.len += 1;
+    }
+
     /// Take `node` out.
     #[inline]
-    pub(super) fn remove(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn remove(&mut self, links: &mut Links, node: u32) {
         let (newer, older) = links.of[node as usize];
         match newer {
             NONE => self.newest = older,
@@ -65,7 +93,7 @@ impl List {
 
     /// Make `node` the most recent.
     #[inline]
-    pub(super) fn touch(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn touch(&mut self, links: &mut Links, node: u32) {
         if self.newest != node {
             self.remove(links, node);
             self.enter(links, node);
@@ -73,7 +101,7 @@ impl List {
     }
 
     /// From the most to the least recent.
-    pub(super) fn iter(&self, links: &Links) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self, links: &Links) -> impl Iterator<Item = u32> {
         let mut at = self.newest;
         std::iter::from_fn(move || {
             let node = at;
@@ -84,45 +112,57 @@ impl List {
         })
     }
 
+    /// From the least to the most recent.
+    pub(crate) fn iter_oldest(&self, links: &Links) -> impl Iterator<Item = u32> {
+        let mut at = self.oldest;
+        std::iter::from_fn(move || {
+            let node = at;
+            (node != NONE).then(|| {
+                at = links.of[node as usize].0;
+                node
+            })
+        })
+    }
+
     /// The one before `node`, more recent.
     #[inline]
-    pub(super) fn newer(links: &Links, node: u32) -> u32 {
+    pub(crate) fn newer(links: &Links, node: u32) -> u32 {
         links.of[node as usize].0
     }
 
     /// The one after `node`, less recent.
     #[inline]
-    pub(super) fn older(links: &Links, node: u32) -> u32 {
+    pub(crate) fn older(links: &Links, node: u32) -> u32 {
         links.of[node as usize].1
     }
 }
 
 /// Nodes by the group that each is in, in no order: such as the changed entries of each translation page.
 #[derive(Debug, Clone)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     first: Vec<u32>,
     links: Links,
 }
 
 impl Groups {
-    pub(super) fn new(groups: u32) -> Self {
+    pub(crate) fn new(groups: u32) -> Self {
         Self { first: vec![NONE; groups as usize], links: Links::default() }
     }
 
     /// Make room for nodes up to `node`.
-    pub(super) fn reach(&mut self, node: u32) {
+    pub(crate) fn reach(&mut self, node: u32) {
         self.links.reach(node);
     }
 
     /// One of a group, or `NONE`.
     #[inline]
-    pub(super) fn first(&self, group: u32) -> u32 {
+    pub(crate) fn first(&self, group: u32) -> u32 {
         self.first[group as usize]
     }
 
     /// Enter `node`, which is in no group.
     #[inline]
-    pub(super) fn enter(&mut self, group: u32, node: u32) {
+    pub(crate) fn enter(&mut self, group: u32, node: u32) {
         let after = std::mem::replace(&mut self.first[group as usize], node);
         self.links.of[node as usize] = (NONE, after);
         if after != NONE {
@@ -132,7 +172,7 @@ impl Groups {
 
     /// Take `node` out of its group.
     #[inline]
-    pub(super) fn leave(&mut self, group: u32, node: u32) {
+    pub(crate) fn leave(&mut self, group: u32, node: u32) {
         let (before, after) = self.links.of[node as usize];
         match before {
             NONE => self.first[group as usize] = after,
@@ -145,19 +185,19 @@ impl Groups {
 
     /// The one after `node` in its group, or `NONE`.
     #[inline]
-    pub(super) fn next(&self, node: u32) -> u32 {
+    pub(crate) fn next(&self, node: u32) -> u32 {
         self.links.of[node as usize].1
     }
 
-    pub(super) fn table_bytes(&self) -> u64 {
+    pub(crate) fn table_bytes(&self) -> u64 {
         self.first.capacity() as u64 * 4 + self.links.table_bytes()
     }
 }
 
 /// A list that knows for each node between which of a few fixed ranks it stands.
 #[derive(Debug, Clone)]
-pub(super) struct RankedList {
-    pub(super) list: List,
+pub(crate) struct RankedList {
+    pub(crate) list: List,
     /// Ascending, each at least 1.
     ranks: Vec<u32>,
     /// The last node with a rank below `ranks[i]`, when the list is long enough to have others.
@@ -167,13 +207,13 @@ pub(super) struct RankedList {
 }
 
 impl RankedList {
-    pub(super) fn new(mut ranks: Vec<u32>) -> Self {
+    pub(crate) fn new(mut ranks: Vec<u32>) -> Self {
         ranks.sort_unstable();
         let last = vec![NONE; ranks.len()];
         Self { list: List::new(), ranks, last, segment: Vec::new() }
     }
 
-    pub(super) fn reach(&mut self, node: u32) {
+    pub(crate) fn reach(&mut self, node: u32) {
         if self.segment.len() <= node as usize {
             self.segment.resize(node as usize + 1, 0);
         }
@@ -181,12 +221,12 @@ impl RankedList {
 
     /// Whether `node` has a rank below `rank`, one of those given at the start.
     #[inline]
-    pub(super) fn is_below(&self, node: u32, rank: u32) -> bool {
+    pub(crate) fn is_below(&self, node: u32, rank: u32) -> bool {
         let segment = usize::from(self.segment[node as usize]);
         segment == 0 || self.ranks[segment - 1] < rank
     }
 
-    pub(super) fn enter(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn enter(&mut self, links: &mut Links, node: u32) {
         self.list.enter(links, node);
         self.segment[node as usize] = 0;
         for at in 0..self.ranks.len() {
@@ -203,7 +243,7 @@ impl RankedList {
         }
     }
 
-    pub(super) fn remove(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn remove(&mut self, links: &mut Links, node: u32) {
         let segment = usize::from(self.segment[node as usize]);
         for at in segment..self.ranks.len() {
             if self.list.len < self.ranks[at] {
@@ -222,7 +262,7 @@ impl RankedList {
     }
 
     #[inline]
-    pub(super) fn touch(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn touch(&mut self, links: &mut Links, node: u32) {
         if self.list.newest == node {
             return;
         }
@@ -245,7 +285,7 @@ impl RankedList {
     }
 
     /// Recount every node's place.
-    pub(super) fn check(&self, links: &Links) -> Result<(), String> {
+    pub(crate) fn check(&self, links: &Links) -> Result<(), String> {
         for (rank, node) in (0..).zip(self.list.iter(links)) {
             let right = self.ranks.iter().filter(|bound| **bound <= rank).count();
             let told = usize::from(self.segment[node as usize]);
@@ -259,7 +299,7 @@ impl RankedList {
 
 /// A list that knows which nodes are its last few: what would leave if it had to be shorter by that number.
 #[derive(Debug, Clone)]
-pub(super) struct TailedList {
+pub(crate) struct TailedList {
     first: List,
     last: List,
     /// The most nodes of `last`; with fewer than that in all, every node is there.
@@ -268,36 +308,36 @@ pub(super) struct TailedList {
 }
 
 impl TailedList {
-    pub(super) const fn new(tail: u32) -> Self {
+    pub(crate) const fn new(tail: u32) -> Self {
         Self { first: List::new(), last: List::new(), tail, in_last: Vec::new() }
     }
 
-    pub(super) fn reach(&mut self, node: u32) {
+    pub(crate) fn reach(&mut self, node: u32) {
         if self.in_last.len() <= node as usize {
             self.in_last.resize(node as usize + 1, false);
         }
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.first.len + self.last.len
     }
 
     /// The least recent node, or `NONE`.
     #[inline]
-    pub(super) fn oldest(&self) -> u32 {
+    pub(crate) fn oldest(&self) -> u32 {
         self.last.oldest
     }
 
     /// Enter `node`, which is in no list, as the most recent.
     #[inline]
-    pub(super) fn enter(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn enter(&mut self, links: &mut Links, node: u32) {
         self.first.enter(links, node);
         self.fill_tail(links);
     }
 
     /// Take `node` out.
     #[inline]
-    pub(super) fn remove(&mut self, links: &mut Links, node: u32) {
+    pub(crate) fn remove(&mut self, links: &mut Links, node: u32) {
         if std::mem::take(&mut self.in_last[node as usize]) {
             self.last.remove(links, node);
             self.fill_tail(links);
@@ -308,7 +348,7 @@ impl TailedList {
 
     /// Make `node` the most recent. True when it was among the last few.
     #[inline]
-    pub(super) fn touch(&mut self, links: &mut Links, node: u32) -> bool {
+    pub(crate) fn touch(&mut self, links: &mut Links, node: u32) -> bool {
         let was_last = std::mem::take(&mut self.in_last[node as usize]);
         if was_last {
             self.last.remove(links, node);
@@ -330,18 +370,18 @@ impl TailedList {
     }
 
     /// From the most to the least recent.
-    pub(super) fn iter(&self, links: &Links) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self, links: &Links) -> impl Iterator<Item = u32> {
         self.first.iter(links).chain(self.last.iter(links))
     }
 
-    pub(super) fn table_bytes(&self) -> u64 {
+    pub(crate) fn table_bytes(&self) -> u64 {
         self.in_last.capacity() as u64
     }
 }
 
 /// The most recent keys, up to a number of them.
 #[derive(Debug, Clone)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     capacity: u32,
     links: Links,
     list: List,
@@ -352,7 +392,7 @@ pub(super) struct Recent {
 
 impl Recent {
     /// `capacity` of the keys 0 to `keys` - 1.
-    pub(super) fn new(capacity: u32, keys: u32) -> Self {
+    pub(crate) fn new(capacity: u32, keys: u32) -> Self {
         let capacity = capacity.min(keys).max(1);
         let mut links = Links::default();
         links.reach(capacity - 1);
@@ -366,12 +406,12 @@ impl Recent {
     }
 
     #[inline]
-    pub(super) fn has(&self, key: u32) -> bool {
+    pub(crate) fn has(&self, key: u32) -> bool {
         self.node_of[key as usize] != 0
     }
 
     #[inline]
-    pub(super) fn touch(&mut self, key: u32) {
+    pub(crate) fn touch(&mut self, key: u32) {
         match self.node_of[key as usize] {
             0 if self.list.len < self.capacity => {
                 let node = self.list.len;
@@ -390,7 +430,7 @@ impl Recent {
         }
     }
 
-    pub(super) fn table_bytes(&self) -> u64 {
+    pub(crate) fn table_bytes(&self) -> u64 {
         self.links.table_bytes() + (self.key_of.capacity() + self.node_of.capacity()) as u64 * 4
     }
 }
@@ -399,6 +439,20 @@ impl Recent {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+
+    #[test]
+    fn nodes_enter_where_they_are_told_to() {
+        let (mut links, mut list) = (Links::default(), List::new());
+        links.reach(4);
+        list.enter_oldest(&mut links, 0);
+        list.enter_below(&mut links, 1, NONE);
+        list.enter_below(&mut links, 2, 1);
+        list.enter_below(&mut links, 3, 0);
+        list.enter_oldest(&mut links, 4);
+        assert_eq!(list.iter(&links).collect::<Vec<_>>(), [1, 2, 0, 3, 4]);
+        list.remove(&mut links, 4);
+        assert_eq!(list.iter_oldest(&links).collect::<Vec<_>>(), [3, 0, 2, 1]);
+    }
 
     #[test]
     fn ranks_agree_with_a_walk_after_any_steps() {
