@@ -50,6 +50,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("metrics", &["cause", "time", "host/request"]),
     ("run", &["error", "interrupt", "metrics"]),
     ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order", "recency"]),
+    ("buffer", &["error", "table", "scheme", "geometry", "recency"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),
     ("ftl/kinds", &["scheme"]),
     (
