@@ -107,4 +107,5 @@ macro_rules! buffer_orders {
 // In the order in which they are listed everywhere; the first is the default.
 buffer_orders! {
     lru::Lru;
+    cflru::Cflru;
 }
