@@ -108,4 +108,5 @@ macro_rules! buffer_orders {
 buffer_orders! {
     lru::Lru;
     cflru::Cflru;
+    lru_wsr::LruWsr;
 }
