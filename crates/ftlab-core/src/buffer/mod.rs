@@ -9,6 +9,7 @@ use crate::error::ConfigError;
 use crate::geometry::Lpn;
 use crate::scheme::{Scheme, axis};
 
+mod block_chains;
 pub mod order;
 
 /// The name of a file whose name Rust keeps for itself: `r#ref` is `ref`.
@@ -109,4 +110,5 @@ buffer_orders! {
     lru::Lru;
     cflru::Cflru;
     lru_wsr::LruWsr;
+    bplru::Bplru;
 }
