@@ -11,6 +11,7 @@ use crate::scheme::{Scheme, axis};
 
 mod block_chains;
 pub mod order;
+mod size_lists;
 
 /// The name of a file whose name Rust keeps for itself: `r#ref` is `ref`.
 const fn plain_name(file: &'static str) -> &'static str {
@@ -111,4 +112,5 @@ buffer_orders! {
     cflru::Cflru;
     lru_wsr::LruWsr;
     bplru::Bplru;
+    fab::Fab;
 }
