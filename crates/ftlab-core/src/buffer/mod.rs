@@ -113,4 +113,5 @@ buffer_orders! {
     lru_wsr::LruWsr;
     bplru::Bplru;
     fab::Fab;
+    r#ref::Ref;
 }
