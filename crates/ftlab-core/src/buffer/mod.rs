@@ -114,4 +114,5 @@ buffer_orders! {
     bplru::Bplru;
     fab::Fab;
     r#ref::Ref;
+    clc::Clc;
 }
