@@ -7,6 +7,7 @@ mod floors;
 mod map_accounts;
 mod mapcache;
 mod model;
+mod orders;
 mod pitfalls;
 mod ports;
 mod power_cuts;
