@@ -1,6 +1,7 @@
 //! The model of a solid-state drive. No files, no wall clock, no printing, no text formats: those are above.
 
 pub mod access;
+pub mod buffer;
 pub mod cause;
 pub mod config;
 pub mod crash;
@@ -17,7 +18,7 @@ pub mod memory;
 pub mod metrics;
 pub mod plane_order;
 pub mod quantity;
-pub(crate) mod recency;
+mod recency;
 pub mod rng;
 pub mod run;
 pub mod scheme;

@@ -1,5 +1,7 @@
 //! Orders of recency: doubly linked lists over numbered nodes, every step O(1).
 
+use crate::table;
+
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -11,6 +13,11 @@ pub(crate) struct Links {
 }
 
 impl Links {
+    /// Room for `nodes` nodes.
+    pub(crate) fn new(nodes: u32) -> Self {
+        Self { of: table::zeros(nodes as usize) }
+    }
+
     /// Make room for nodes up to `node`.
     pub(crate) fn reach(&mut self, node: u32) {
         if self.of.len() <= node as usize {
@@ -48,6 +55,27 @@ impl List {
         self.len += 1;
     }
 
+    /// Enter `node`, which is in no list, as the least recent.
+    #[inline]
+    pub(crate) fn enter_oldest(&mut self, links: &mut Links, node: u32) {
+        self.enter_below(links, node, self.oldest);
+    }
+
+    /// Enter `node`, which is in no list, as the next less recent than `newer`: as the most recent where that is `NONE`.
+    #[inline]
+    pub(crate) fn enter_below(&mut self, links: &mut Links, node: u32, newer: u32) {
+        if newer == NONE {
+            return self.enter(links, node);
+        }
+        let older = std::mem::replace(&mut links.of[newer as usize].1, node);
+        links.of[node as usize] = (newer, older);
+        match older {
+            NONE => self.oldest = node,
+            older => links.of[older as usize].0 = node,
+        }
+        self.len += 1;
+    }
+
     /// Take `node` out.
     #[inline]
     pub(crate) fn remove(&mut self, links: &mut Links, node: u32) {
@@ -79,6 +107,18 @@ impl List {
             let node = at;
             (node != NONE).then(|| {
                 at = links.of[node as usize].1;
+                node
+            })
+        })
+    }
+
+    /// From the least to the most recent.
+    pub(crate) fn iter_oldest(&self, links: &Links) -> impl Iterator<Item = u32> {
+        let mut at = self.oldest;
+        std::iter::from_fn(move || {
+            let node = at;
+            (node != NONE).then(|| {
+                at = links.of[node as usize].0;
                 node
             })
         })
@@ -399,6 +439,20 @@ impl Recent {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+
+    #[test]
+    fn nodes_enter_where_they_are_told_to() {
+        let (mut links, mut list) = (Links::default(), List::new());
+        links.reach(4);
+        list.enter_oldest(&mut links, 0);
+        list.enter_below(&mut links, 1, NONE);
+        list.enter_below(&mut links, 2, 1);
+        list.enter_below(&mut links, 3, 0);
+        list.enter_oldest(&mut links, 4);
+        assert_eq!(list.iter(&links).collect::<Vec<_>>(), [1, 2, 0, 3, 4]);
+        list.remove(&mut links, 4);
+        assert_eq!(list.iter_oldest(&links).collect::<Vec<_>>(), [3, 0, 2, 1]);
+    }
 
     #[test]
     fn ranks_agree_with_a_walk_after_any_steps() {

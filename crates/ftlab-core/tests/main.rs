@@ -8,6 +8,7 @@ mod hybrid;
 mod map_accounts;
 mod mapcache;
 mod model;
+mod orders;
 mod pitfalls;
 mod ports;
 mod power_cuts;

@@ -1,0 +1,140 @@
+//! FAB: the block with the most buffered pages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::block_chains::BlockChains;
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::size_lists::SizeLists;
+use crate::geometry::Lpn;
+use crate::recency::{List, NONE};
+use crate::scheme::{Contrast, Scheme};
+
+/// The block with the most buffered pages leaves with all of them: it needs the fewest copies, and frees the most frames.
+/// What a read missed is not kept. A block is accessed by every write and by every read that hits.
+///
+/// Ours to say: of a block that lost a page to a trim, the trim is an access too.
+#[derive(Debug, Clone)]
+pub struct Fab {
+    chains: BlockChains,
+    sizes: SizeLists,
+    tie: BlockTie,
+}
+
+/// Which of the blocks with the most buffered pages leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockTie {
+    /// The least recently accessed one.
+    #[default]
+    LeastRecent,
+    /// The most recently accessed one, as in the public code.
+    MostRecent,
+}
+
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FabKeys {
+    /// Which of the blocks with the most buffered pages leaves.
+    pub tie: BlockTie,
+}
+
+impl Fab {
+    #[inline]
+    fn head_of(&self, page: Buffered) -> u32 {
+        self.chains.head(self.chains.block_of(page.lpn))
+    }
+
+    fn remove(&mut self, head: u32, frames: &mut Vec<FrameId>) {
+        self.sizes.remove(&mut self.chains, head);
+        self.chains.forget(head, |frame| frames.push(FrameId(frame)));
+    }
+
+    /// The victims to come.
+    fn heads(&self, protect: Lpn) -> impl Iterator<Item = u32> {
+        let served = self.chains.block_of(protect);
+        let links = &self.chains.links;
+        let in_list = move |list: &List| {
+            let mut next = if self.tie == BlockTie::LeastRecent { list.oldest } else { list.newest };
+            std::iter::from_fn(move || {
+                let head = next;
+                (head != NONE).then(|| {
+                    let is_upward = self.tie == BlockTie::LeastRecent;
+                    next = if is_upward { List::newer(links, head) } else { List::older(links, head) };
+                    head
+                })
+            })
+        };
+        let heads = self.sizes.largest_first().flat_map(in_list);
+        heads.filter(move |head| self.chains.block_of(self.chains.lpn(*head)) != served)
+    }
+}
+
+impl Scheme for Fab {
+    const SUMMARY: &'static str = "The block with the most buffered pages; ties by `tie`. Buffers writes only.";
+    const SOURCE: &'static str = "H. Jo et al., IEEE Transactions on Consumer Electronics 52(2), 2006";
+    const CONTRASTS: &'static [Contrast] = &[Contrast { key: "tie", value: "\"most_recent\"", with: &[] }];
+    type Keys = FabKeys;
+}
+
+impl BufferOrder for Fab {
+    const UNIT: VictimUnit = VictimUnit::Block;
+
+    fn new(keys: &FabKeys, shape: &Shape) -> Self {
+        let sizes = SizeLists::new(shape.units_per_block.min(shape.frames));
+        Self { chains: BlockChains::new(shape, shape.frames), sizes, tie: keys.tie }
+    }
+
+    fn keeps_reads(_: &FabKeys) -> bool {
+        false
+    }
+
+    #[inline]
+    fn on_insert(&mut self, page: Buffered, _: bool) {
+        let (head, frame) = (self.head_of(page), page.frame.0);
+        if head == NONE {
+            self.chains.enter_first(frame, page.lpn);
+            return self.sizes.enter(&mut self.chains, frame);
+        }
+        self.sizes.remove(&mut self.chains, head);
+        self.chains.enter(frame, page.lpn, head);
+        self.sizes.enter(&mut self.chains, head);
+    }
+
+    #[inline]
+    fn on_hit(&mut self, page: Buffered, _: bool) {
+        let head = self.head_of(page);
+        self.sizes.touch(&mut self.chains, head);
+    }
+
+    fn on_clean(&mut self, _: Buffered) {}
+
+    fn on_leave(&mut self, page: Buffered) {
+        let head = self.head_of(page);
+        self.sizes.remove(&mut self.chains, head);
+        let head = self.chains.leave(page.frame.0, head);
+        if head != NONE {
+            self.sizes.enter(&mut self.chains, head);
+        }
+    }
+
+    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
+        let Some(head) = self.heads(protect).next() else { return false };
+        self.remove(head, frames);
+        true
+    }
+
+    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
+        let page = |head: u32| Buffered { frame: FrameId(head), lpn: self.chains.lpn(head) };
+        pages.extend(self.heads(protect).map(page).take(depth));
+    }
+
+    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
+        self.remove(self.head_of(page), frames);
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.chains.table_bytes() + self.sizes.table_bytes()
+    }
+}

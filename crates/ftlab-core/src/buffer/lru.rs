@@ -1,0 +1,87 @@
+//! LRU: the page that was not accessed for longest.
+
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::geometry::Lpn;
+use crate::recency::{Links, List, NONE};
+use crate::scheme::{NoKeys, Scheme};
+use crate::table;
+
+/// Reads and writes count alike, and clean pages are kept with dirty ones. By inclusion its hit ratio is what a pass over
+/// the reuse distances of a workload says (Mattson et al., 1970).
+#[derive(Debug, Clone)]
+pub struct Lru {
+    lpn: Vec<u32>,
+    links: Links,
+    list: List,
+}
+
+impl Lru {
+    #[inline]
+    fn remove(&mut self, frame: u32, frames: &mut Vec<FrameId>) {
+        self.list.remove(&mut self.links, frame);
+        frames.push(FrameId(frame));
+    }
+}
+
+impl Scheme for Lru {
+    const SUMMARY: &'static str = "The page that was accessed least recently; keeps what was read.";
+    const SOURCE: &'static str = "R. L. Mattson et al., IBM Systems Journal 9(2), 1970";
+    type Keys = NoKeys;
+}
+
+impl BufferOrder for Lru {
+    const UNIT: VictimUnit = VictimUnit::Page;
+
+    fn new(_: &NoKeys, shape: &Shape) -> Self {
+        let links = Links::new(shape.frames);
+        Self { lpn: table::zeros(shape.frames as usize), links, list: List::new() }
+    }
+
+    fn keeps_reads(_: &NoKeys) -> bool {
+        true
+    }
+
+    #[inline]
+    fn on_insert(&mut self, page: Buffered, _: bool) {
+        self.lpn[page.frame.0 as usize] = page.lpn.0;
+        self.list.enter(&mut self.links, page.frame.0);
+    }
+
+    #[inline]
+    fn on_hit(&mut self, page: Buffered, _: bool) {
+        self.list.touch(&mut self.links, page.frame.0);
+    }
+
+    fn on_clean(&mut self, _: Buffered) {}
+
+    fn on_leave(&mut self, page: Buffered) {
+        self.list.remove(&mut self.links, page.frame.0);
+    }
+
+    #[inline]
+    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
+        let mut frame = self.list.oldest;
+        if frame != NONE && self.lpn[frame as usize] == protect.0 {
+            frame = List::newer(&self.links, frame);
+        }
+        if frame == NONE {
+            return false;
+        }
+        self.remove(frame, frames);
+        true
+    }
+
+    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
+        let page = |frame: u32| Buffered { frame: FrameId(frame), lpn: Lpn(self.lpn[frame as usize]) };
+        let all = self.list.iter_oldest(&self.links).map(page);
+        pages.extend(all.filter(|page| page.lpn != protect).take(depth));
+    }
+
+    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
+        self.remove(page.frame.0, frames);
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.links.table_bytes() + self.lpn.capacity() as u64 * 4
+    }
+}

@@ -1,0 +1,440 @@
+//! REF: pages of the blocks that pages left for already, so that few log blocks are written to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::block_chains::BlockChains;
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::size_lists::SizeLists;
+use crate::error::{ConfigError, refuse};
+use crate::geometry::Lpn;
+use crate::recency::{Links, List, NONE};
+use crate::scheme::{Contrast, Scheme};
+use crate::table;
+
+/// One list of pages by recency, of which the last are the *victim window*. A few blocks are those of recent victims. The
+/// least recent page of the window that is of such a block leaves. Where there is none, the blocks with most pages in the
+/// window become the recent ones. About as many as log blocks, they keep log blocks from being merged for a page or two.
+/// What a read missed is not kept: log blocks are about writes.
+///
+/// The abstract tells the idea; what follows is ours to say. Once chosen, the least recent page of the new blocks leaves;
+/// if that is served just now, the least recent page of all. Of blocks with as many pages in the window, those come first
+/// that have had this number for longest. A block stays chosen while it has no page in the window, and a page of it that
+/// comes into the window is a victim to come. Hits of reads count as those of writes.
+///
+/// `candidates` end where the recent blocks would have to be chosen anew, or where only pages are left that are not in the
+/// window yet.
+///
+/// Pages that come to be of recent blocks are sorted by age once: the logarithm of their number is the cost of a choice
+/// for each of them. Its tables take 16 bytes a frame, and up to 38 for each frame of the window.
+#[derive(Debug, Clone)]
+pub struct Ref {
+    lpn: Vec<u32>,
+    /// The slot of a frame in the window, or `NONE`.
+    slot_of: Vec<u32>,
+    links: Links,
+    /// Pages above the window.
+    young: List,
+    /// Pages of the window that are of no recent block, and those that are.
+    window: List,
+    chosen: List,
+    slots: Slots,
+    recent: BlockSet,
+    /// Pages that are sorted: when each came into the window, and its slot. In one number they sort without a look elsewhere.
+    sorted: Vec<u64>,
+}
+
+/// The pages of the window, and their blocks. The mark of a block says whether it is `CHOSEN`.
+#[derive(Debug, Clone)]
+struct Slots {
+    /// For each slot its frame; of a free one the next that is free.
+    frame: Vec<u32>,
+    /// For each slot when its page came into the window.
+    since: Vec<u32>,
+    now: u32,
+    free: u32,
+    chains: BlockChains,
+    sizes: SizeLists,
+}
+
+const CHOSEN: u32 = 1;
+
+/// Recent blocks where `recent_blocks` is 0 and the layer below has no log blocks.
+const RECENT_BLOCKS: u32 = 16;
+
+/// Its keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RefKeys {
+    /// Share of the frames that the victim window has, above 0 and up to 1.
+    pub window: f64,
+    /// Recent blocks at most; 0 for as many as the layer below has log blocks, or 16 where it has none.
+    pub recent_blocks: u32,
+}
+
+impl Default for RefKeys {
+    fn default() -> Self {
+        Self { window: 0.25, recent_blocks: 0 }
+    }
+}
+
+impl Slots {
+    fn new(shape: &Shape, window: u32) -> Self {
+        Self {
+            frame: (1..window).chain([NONE]).collect(),
+            since: table::zeros(window as usize),
+            now: 0,
+            free: 0,
+            chains: BlockChains::new(shape, window),
+            sizes: SizeLists::new(shape.units_per_block.min(window)),
+        }
+    }
+
+    /// A slot for the page in `frame`, and whether its block is chosen.
+    #[inline]
+    fn enter(&mut self, frame: u32, lpn: Lpn, recent: &BlockSet) -> (u32, bool) {
+        let slot = self.free;
+        self.free = std::mem::replace(&mut self.frame[slot as usize], frame);
+        self.since[slot as usize] = self.now;
+        self.now += 1;
+        let block = self.chains.block_of(lpn);
+        let mut head = self.chains.head(block);
+        if head == NONE {
+            head = slot;
+            self.chains.enter_first(slot, lpn);
+            self.chains.set_mark(slot, if recent.has(block) { CHOSEN } else { 0 });
+        } else {
+            self.sizes.remove(&mut self.chains, head);
+            self.chains.enter(slot, lpn, head);
+        }
+        self.sizes.enter(&mut self.chains, head);
+        (slot, self.chains.mark(head) == CHOSEN)
+    }
+
+    /// Free a slot; whether its block is chosen.
+    #[inline]
+    fn leave(&mut self, slot: u32) -> bool {
+        let head = self.chains.head(self.chains.block_of(self.chains.lpn(slot)));
+        let mark = self.chains.mark(head);
+        self.sizes.remove(&mut self.chains, head);
+        let head = self.chains.leave(slot, head);
+        if head != NONE {
+            self.sizes.enter(&mut self.chains, head);
+        }
+        self.frame[slot as usize] = std::mem::replace(&mut self.free, slot);
+        mark == CHOSEN
+    }
+
+    fn is_chosen(&self, slot: u32) -> bool {
+        self.chains.mark(self.chains.head(self.chains.block_of(self.chains.lpn(slot)))) == CHOSEN
+    }
+
+    /// The heads of the blocks with most pages.
+    fn heads(&self) -> impl Iterator<Item = u32> {
+        self.sizes.largest_first().flat_map(|list| list.iter_oldest(&self.chains.links))
+    }
+}
+
+impl Ref {
+    /// The next page moves down into the window where it has room.
+    #[inline]
+    fn fill_window(&mut self) {
+        if self.slots.free == NONE || self.young.len == 0 {
+            return;
+        }
+        if self.slots.now == u32::MAX {
+            self.renumber();
+        }
+        let frame = self.young.oldest;
+        self.young.remove(&mut self.links, frame);
+        let lpn = Lpn(self.lpn[frame as usize]);
+        let (slot, is_chosen) = self.slots.enter(frame, lpn, &self.recent);
+        self.slot_of[frame as usize] = slot;
+        let list = if is_chosen { &mut self.chosen } else { &mut self.window };
+        list.enter(&mut self.links, frame);
+    }
+
+    #[inline]
+    fn enter(&mut self, frame: u32) {
+        self.slot_of[frame as usize] = NONE;
+        self.young.enter(&mut self.links, frame);
+        self.fill_window();
+    }
+
+    #[inline]
+    fn remove(&mut self, frame: u32) {
+        let slot = self.slot_of[frame as usize];
+        if slot == NONE {
+            return self.young.remove(&mut self.links, frame);
+        }
+        let list = if self.slots.leave(slot) { &mut self.chosen } else { &mut self.window };
+        list.remove(&mut self.links, frame);
+        self.fill_window();
+    }
+
+    #[inline]
+    fn since(&self, frame: u32) -> u32 {
+        self.slots.since[self.slot_of[frame as usize] as usize]
+    }
+
+    /// Give the pages of the window small times, in the same order.
+    #[cold]
+    fn renumber(&mut self) {
+        let lists = self.window.iter(&self.links).chain(self.chosen.iter(&self.links));
+        let mut frames: Vec<u32> = lists.collect();
+        frames.sort_unstable_by_key(|frame| self.since(*frame));
+        self.slots.now = frames.len() as u32;
+        for (since, frame) in (0..).zip(frames) {
+            self.slots.since[self.slot_of[frame as usize] as usize] = since;
+        }
+    }
+
+    /// Choose the recent blocks: those with most pages in the window.
+    fn choose(&mut self) {
+        // What is left of the old ones, at most the page that is served, goes back to its place.
+        let mut newer = NONE;
+        while self.chosen.newest != NONE {
+            let frame = self.chosen.newest;
+            self.chosen.remove(&mut self.links, frame);
+            let mut older = if newer == NONE { self.window.newest } else { List::older(&self.links, newer) };
+            while older != NONE && self.since(older) > self.since(frame) {
+                (newer, older) = (older, List::older(&self.links, older));
+            }
+            self.window.enter_below(&mut self.links, frame, newer);
+            newer = frame;
+        }
+        let slots = &mut self.slots;
+        for block in self.recent.blocks() {
+            match slots.chains.head(block) {
+                NONE => {}
+                head => slots.chains.set_mark(head, 0),
+            }
+        }
+        self.recent.clear();
+        self.sorted.clear();
+        let heads = slots.sizes.largest_first().flat_map(|list| list.iter_oldest(&slots.chains.links));
+        for head in heads.take(self.recent.most) {
+            self.recent.enter(slots.chains.block_of(slots.chains.lpn(head)));
+            let age = |slot: u32| u64::from(slots.since[slot as usize]) << 32 | u64::from(slot);
+            self.sorted.extend(slots.chains.nodes_of(head).map(age));
+        }
+        for block in self.recent.blocks() {
+            slots.chains.set_mark(slots.chains.head(block), CHOSEN);
+        }
+        self.sorted.sort_unstable();
+        for slot in &self.sorted {
+            let frame = slots.frame[*slot as u32 as usize];
+            self.window.remove(&mut self.links, frame);
+            self.chosen.enter(&mut self.links, frame);
+        }
+    }
+
+    /// The least recent of a list that is not `protect`.
+    #[inline]
+    fn oldest(&self, list: &List, protect: Lpn) -> u32 {
+        let frame = list.oldest;
+        if frame != NONE && self.lpn[frame as usize] == protect.0 {
+            List::newer(&self.links, frame)
+        } else {
+            frame
+        }
+    }
+
+    /// The least recent page but `protect`, where no page is of a recent block but that.
+    fn least_recent(&self, protect: Lpn) -> u32 {
+        let frame = self.oldest(&self.window, protect);
+        if frame == NONE { self.oldest(&self.young, protect) } else { frame }
+    }
+}
+
+impl Scheme for Ref {
+    const SUMMARY: &'static str = "The least recent page of the blocks of recent victims within the `window` share of the \
+        buffer; without one, blocks with most pages there become the recent ones. Buffers writes only.";
+    const SOURCE: &'static str = "D. Seo and D. Shin, IEEE Transactions on Consumer Electronics 54(3), 2008";
+    const CONTRASTS: &'static [Contrast] = &[
+        Contrast { key: "window", value: "1.0", with: &[] },
+        Contrast { key: "recent_blocks", value: "1", with: &[] },
+    ];
+    type Keys = RefKeys;
+}
+
+impl BufferOrder for Ref {
+    const UNIT: VictimUnit = VictimUnit::Page;
+
+    fn new(keys: &RefKeys, shape: &Shape) -> Self {
+        let frames = shape.frames;
+        let window = ((keys.window * f64::from(frames)).round() as u32).clamp(1, frames.max(1));
+        let most = match (keys.recent_blocks, shape.log_blocks) {
+            (0, 0) => RECENT_BLOCKS,
+            (0, log_blocks) => log_blocks,
+            (blocks, _) => blocks,
+        };
+        Self {
+            lpn: table::zeros(frames as usize),
+            slot_of: table::zeros(frames as usize),
+            links: Links::new(frames),
+            young: List::new(),
+            window: List::new(),
+            chosen: List::new(),
+            slots: Slots::new(shape, window),
+            recent: BlockSet::new(most.min(window)),
+            sorted: Vec::new(),
+        }
+    }
+
+    fn check_keys(keys: &RefKeys) -> Result<(), ConfigError> {
+        if !(keys.window > 0.0 && keys.window <= 1.0) {
+            return refuse("window", keys.window, "must be above 0 and at most 1: a share of the frames");
+        }
+        Ok(())
+    }
+
+    fn keeps_reads(_: &RefKeys) -> bool {
+        false
+    }
+
+    #[inline]
+    fn on_insert(&mut self, page: Buffered, _: bool) {
+        self.lpn[page.frame.0 as usize] = page.lpn.0;
+        self.enter(page.frame.0);
+    }
+
+    #[inline]
+    fn on_hit(&mut self, page: Buffered, _: bool) {
+        self.remove(page.frame.0);
+        self.enter(page.frame.0);
+    }
+
+    fn on_clean(&mut self, _: Buffered) {}
+
+    fn on_leave(&mut self, page: Buffered) {
+        self.remove(page.frame.0);
+    }
+
+    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
+        let mut frame = self.oldest(&self.chosen, protect);
+        if frame == NONE {
+            if self.least_recent(protect) == NONE {
+                return false;
+            }
+            self.choose();
+            frame = self.oldest(&self.chosen, protect);
+        }
+        if frame == NONE {
+            frame = self.least_recent(protect);
+        }
+        self.remove(frame);
+        frames.push(FrameId(frame));
+        true
+    }
+
+    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
+        let page = |frame: u32| Buffered { frame: FrameId(frame), lpn: Lpn(self.lpn[frame as usize]) };
+        let start = pages.len();
+        if self.oldest(&self.chosen, protect) == NONE {
+            // As `choose` would.
+            for head in self.slots.heads().take(self.recent.most) {
+                let slots = self.slots.chains.nodes_of(head);
+                pages.extend(slots.map(|slot| page(self.slots.frame[slot as usize])));
+            }
+            pages[start..].sort_unstable_by_key(|page| self.since(page.frame.0));
+        } else {
+            pages.extend(self.chosen.iter_oldest(&self.links).take(depth + 1).map(page));
+        }
+        if let Some(at) = pages[start..].iter().position(|page| page.lpn == protect) {
+            pages.remove(start + at);
+        }
+        pages.truncate(start + depth);
+        let least_recent = self.least_recent(protect);
+        if pages.len() == start && depth > 0 && least_recent != NONE {
+            pages.push(page(least_recent));
+        }
+    }
+
+    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
+        let slot = self.slot_of[page.frame.0 as usize];
+        if slot == NONE || !self.slots.is_chosen(slot) {
+            self.choose();
+        }
+        self.remove(page.frame.0);
+        frames.push(page.frame);
+    }
+
+    fn table_bytes(&self) -> u64 {
+        let slots = &self.slots;
+        let words = self.lpn.capacity() + self.slot_of.capacity() + slots.frame.capacity() + slots.since.capacity();
+        let words = words + self.sorted.capacity() * 2 + self.recent.blocks.capacity() + self.recent.table.capacity();
+        self.links.table_bytes() + slots.chains.table_bytes() + slots.sizes.table_bytes() + words as u64 * 4
+    }
+}
+
+/// A few blocks.
+#[derive(Debug, Clone)]
+struct BlockSet {
+    most: usize,
+    blocks: Vec<u32>,
+    /// Each block at the first free place from its hash on.
+    table: Vec<u32>,
+}
+
+impl BlockSet {
+    fn new(most: u32) -> Self {
+        let places = (2 * most as usize).next_power_of_two();
+        Self { most: most as usize, blocks: Vec::with_capacity(most as usize), table: vec![NONE; places] }
+    }
+
+    /// The place of a block, or the one where it would be.
+    #[inline]
+    fn place(&self, block: u32) -> usize {
+        let mut place = (block.wrapping_mul(0x9E37_79B1) >> 8) as usize & (self.table.len() - 1);
+        while self.table[place] != NONE && self.table[place] != block {
+            place = (place + 1) & (self.table.len() - 1);
+        }
+        place
+    }
+
+    #[inline]
+    fn has(&self, block: u32) -> bool {
+        self.table[self.place(block)] == block
+    }
+
+    /// Enter a block that is not there.
+    fn enter(&mut self, block: u32) {
+        let place = self.place(block);
+        self.table[place] = block;
+        self.blocks.push(block);
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = u32> {
+        self.blocks.iter().copied()
+    }
+
+    fn clear(&mut self) {
+        // The last one first: no other was put behind it.
+        while let Some(block) = self.blocks.pop() {
+            let place = self.place(block);
+            self.table[place] = NONE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_keep_their_order_where_their_numbers_end() {
+        let shape = Shape { frames: 6, logical_units: 64, units_per_block: 4, log_blocks: 0 };
+        let victims = |now| {
+            let mut order = Ref::new(&RefKeys { window: 0.5, recent_blocks: 2 }, &shape);
+            order.slots.now = now;
+            let mut frames = Vec::new();
+            for (frame, lpn) in (0..6).zip([0, 8, 1, 9, 4, 5]) {
+                order.on_insert(Buffered { frame: FrameId(frame), lpn: Lpn(lpn) }, true);
+            }
+            while order.victim(Lpn(60), &mut frames) {}
+            frames
+        };
+        assert_eq!(victims(u32::MAX - 2), victims(0));
+    }
+}

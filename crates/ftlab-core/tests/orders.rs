@@ -1,0 +1,739 @@
+//! Orders of the write buffer: examples by hand, and every order against lists that are searched from end to end.
+//!
+//! The lists here are written from the descriptions, not from the code: pages and blocks in vectors, nothing kept up to
+//! date but what the text speaks of. Same victims in the same order is what they must agree on.
+
+use std::collections::BTreeMap;
+
+use ftlab_core::buffer::bplru::{BplruKeys, Padding};
+use ftlab_core::buffer::cflru::CflruKeys;
+use ftlab_core::buffer::clc::ClcKeys;
+use ftlab_core::buffer::fab::{BlockTie, FabKeys};
+use ftlab_core::buffer::order::{Buffered, FrameId, Shape, VictimUnit};
+use ftlab_core::buffer::r#ref::RefKeys;
+use ftlab_core::buffer::{OrderChoice, OrderKind, Orders};
+use ftlab_core::geometry::Lpn;
+use ftlab_core::rng::Rng;
+use ftlab_core::scheme::{NoKeys, Scheme};
+use proptest::prelude::*;
+
+use crate::common::drives::cases;
+
+/// An order as its text has it. Victims are the pages that leave, ascending; none where nothing can leave.
+trait Naive {
+    fn insert(&mut self, lpn: u32, dirty: bool);
+    fn hit(&mut self, lpn: u32, write: bool);
+    fn clean(&mut self, _: u32) {}
+    fn leave(&mut self, lpn: u32);
+    fn victim(&mut self, protect: u32) -> Vec<u32>;
+    fn take(&mut self, lpn: u32) -> Vec<u32>;
+    fn copy(&self) -> Box<dyn Naive>;
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum PageRule {
+    Lru,
+    /// With the pages of the clean-first region.
+    Cflru(usize),
+    Wsr,
+}
+
+#[derive(Clone, Copy)]
+struct Page {
+    lpn: u32,
+    dirty: bool,
+    cold: bool,
+}
+
+/// From the least to the most recent.
+#[derive(Clone)]
+struct Pages {
+    rule: PageRule,
+    list: Vec<Page>,
+}
+
+impl Pages {
+    fn at(&self, lpn: u32) -> usize {
+        self.list.iter().position(|page| page.lpn == lpn).unwrap()
+    }
+
+    /// Give a second chance to the page at `at`, if it is to have one.
+    fn second_chance(&mut self, at: usize) -> bool {
+        let page = self.list[at];
+        let is_hot = page.dirty && !page.cold;
+        if is_hot {
+            self.list.remove(at);
+            self.list.push(Page { cold: true, ..page });
+        }
+        is_hot
+    }
+}
+
+impl Naive for Pages {
+    fn insert(&mut self, lpn: u32, dirty: bool) {
+        self.list.push(Page { lpn, dirty, cold: false });
+    }
+    fn hit(&mut self, lpn: u32, write: bool) {
+        let page = self.list.remove(self.at(lpn));
+        self.list.push(Page { lpn, dirty: page.dirty || write, cold: false });
+    }
+    fn clean(&mut self, lpn: u32) {
+        let at = self.at(lpn);
+        self.list[at].dirty = false;
+    }
+    fn leave(&mut self, lpn: u32) {
+        self.list.remove(self.at(lpn));
+    }
+    fn victim(&mut self, protect: u32) -> Vec<u32> {
+        let may_leave = |page: &Page| page.lpn != protect;
+        let first = self.list.iter().position(may_leave);
+        let at = match self.rule {
+            PageRule::Lru => first,
+            PageRule::Cflru(region) => {
+                let region = region.min(self.list.len());
+                self.list[..region].iter().position(|page| may_leave(page) && !page.dirty).or(first)
+            }
+            PageRule::Wsr => {
+                let mut at = 0;
+                while at < self.list.len() && (self.second_chance(at) || !may_leave(&self.list[at])) {
+                    // After a second chance the next one stands here.
+                    let stays = self.list.get(at).is_some_and(|page| !may_leave(page));
+                    let is_cold = self.list.get(at).is_some_and(|page| !page.dirty || page.cold);
+                    at += usize::from(stays && is_cold);
+                }
+                (at < self.list.len()).then_some(at)
+            }
+        };
+        at.map(|at| vec![self.list.remove(at).lpn]).unwrap_or_default()
+    }
+    fn take(&mut self, lpn: u32) -> Vec<u32> {
+        while self.rule == PageRule::Wsr && self.second_chance(0) {}
+        self.leave(lpn);
+        vec![lpn]
+    }
+    fn copy(&self) -> Box<dyn Naive> {
+        Box::new(self.clone())
+    }
+}
+
+#[derive(Clone)]
+struct Block {
+    number: u32,
+    pages: Vec<u32>,
+    /// Places that were written, since the last trim.
+    writes: Vec<u32>,
+    is_recent: bool,
+}
+
+#[derive(Clone, Copy)]
+enum BlockRule {
+    /// With compensation or without.
+    Bplru(bool),
+    Fab(BlockTie),
+    /// With the share of recent clusters in thousandths.
+    Clc(usize),
+}
+
+/// From the least to the most recent; with CLC the cold ones from the first that came, then the recent ones.
+#[derive(Clone)]
+struct Blocks {
+    rule: BlockRule,
+    pages_of_block: u32,
+    list: Vec<Block>,
+}
+
+impl Blocks {
+    fn at(&self, lpn: u32) -> Option<usize> {
+        self.list.iter().position(|block| block.number == lpn / self.pages_of_block)
+    }
+
+    fn access(&mut self, lpn: u32, write: bool) {
+        let number = lpn / self.pages_of_block;
+        if matches!(self.rule, BlockRule::Bplru(_)) && !write {
+            return;
+        }
+        let fresh = Block { number, pages: Vec::new(), writes: Vec::new(), is_recent: false };
+        let mut block = self.at(lpn).map_or(fresh, |at| self.list.remove(at));
+        if !block.pages.contains(&lpn) {
+            block.pages.push(lpn);
+        }
+        block.writes.push(lpn % self.pages_of_block);
+        block.is_recent = true;
+        let in_sequence = block.writes.ends_with(&(0..self.pages_of_block).collect::<Vec<_>>());
+        match self.rule {
+            BlockRule::Bplru(true) if in_sequence => self.list.insert(0, block),
+            BlockRule::Bplru(_) | BlockRule::Fab(_) => self.list.push(block),
+            BlockRule::Clc(share) => {
+                self.list.push(block);
+                let most = (self.list.len() * share).div_ceil(1000);
+                // The oldest of the recent ones stand behind all cold ones.
+                while self.list.iter().filter(|block| block.is_recent).count() > most {
+                    self.list.iter_mut().find(|block| block.is_recent).unwrap().is_recent = false;
+                }
+            }
+        }
+    }
+}
+
+impl Naive for Blocks {
+    fn insert(&mut self, lpn: u32, _: bool) {
+        self.access(lpn, true);
+    }
+    fn hit(&mut self, lpn: u32, write: bool) {
+        self.access(lpn, write);
+    }
+    fn leave(&mut self, lpn: u32) {
+        let at = self.at(lpn).unwrap();
+        let block = &mut self.list[at];
+        block.pages.retain(|page| *page != lpn);
+        block.writes.clear();
+        let (is_gone, is_recent) = (block.pages.is_empty(), block.is_recent);
+        let moved = match self.rule {
+            _ if is_gone => None,
+            BlockRule::Fab(_) => Some(self.list.len() - 1),
+            BlockRule::Clc(_) if !is_recent => {
+                Some(self.list.iter().filter(|block| !block.is_recent).count() - 1)
+            }
+            _ => return,
+        };
+        let block = self.list.remove(at);
+        if let Some(to) = moved {
+            self.list.insert(to, block);
+        }
+    }
+    fn victim(&mut self, protect: u32) -> Vec<u32> {
+        let served = protect / self.pages_of_block;
+        let mut at: Vec<usize> = (0..self.list.len()).filter(|at| self.list[*at].number != served).collect();
+        // Sorting is stable: of equals the first stays first.
+        match self.rule {
+            BlockRule::Bplru(_) => {}
+            BlockRule::Fab(tie) => {
+                if tie == BlockTie::MostRecent {
+                    at.reverse();
+                }
+                at.sort_by_key(|at| std::cmp::Reverse(self.list[*at].pages.len()));
+            }
+            BlockRule::Clc(_) => at.sort_by_key(|at| {
+                let block = &self.list[*at];
+                (block.is_recent, std::cmp::Reverse(if block.is_recent { 0 } else { block.pages.len() }))
+            }),
+        }
+        match at.first() {
+            None => Vec::new(),
+            Some(at) => self.take(self.list[*at].pages[0]),
+        }
+    }
+    fn take(&mut self, lpn: u32) -> Vec<u32> {
+        let mut pages = self.list.remove(self.at(lpn).unwrap()).pages;
+        pages.sort_unstable();
+        pages
+    }
+    fn copy(&self) -> Box<dyn Naive> {
+        Box::new(self.clone())
+    }
+}
+
+/// REF. Pages from the least to the most recent, in the window and above it.
+#[derive(Clone)]
+struct Recent {
+    pages_of_block: u32,
+    frames_of_window: usize,
+    most_blocks: usize,
+    window: Vec<u32>,
+    above: Vec<u32>,
+    recent: Vec<u32>,
+    /// When each block got the number of pages in the window that it has.
+    since: BTreeMap<u32, u64>,
+    clock: u64,
+}
+
+impl Recent {
+    fn block(&self, lpn: u32) -> u32 {
+        lpn / self.pages_of_block
+    }
+
+    fn changed(&mut self, lpn: u32) {
+        self.clock += 1;
+        self.since.insert(self.block(lpn), self.clock);
+    }
+
+    fn fill(&mut self) {
+        if self.window.len() < self.frames_of_window && !self.above.is_empty() {
+            let lpn = self.above.remove(0);
+            self.window.push(lpn);
+            self.changed(lpn);
+        }
+    }
+
+    fn choose(&mut self) {
+        let mut pages: BTreeMap<u32, i64> = BTreeMap::new();
+        for lpn in &self.window {
+            *pages.entry(self.block(*lpn)).or_default() += 1;
+        }
+        let mut blocks: Vec<u32> = pages.keys().copied().collect();
+        blocks.sort_by_key(|block| (-pages[block], self.since[block]));
+        blocks.truncate(self.most_blocks);
+        self.recent = blocks;
+    }
+
+    fn of_recent(&self, protect: u32) -> Option<u32> {
+        let may_leave = |lpn: &&u32| **lpn != protect && self.recent.contains(&self.block(**lpn));
+        self.window.iter().find(may_leave).copied()
+    }
+}
+
+impl Naive for Recent {
+    fn insert(&mut self, lpn: u32, _: bool) {
+        self.above.push(lpn);
+        self.fill();
+    }
+    fn hit(&mut self, lpn: u32, _: bool) {
+        self.leave(lpn);
+        self.insert(lpn, true);
+    }
+    fn leave(&mut self, lpn: u32) {
+        if let Some(at) = self.window.iter().position(|page| *page == lpn) {
+            self.window.remove(at);
+            self.changed(lpn);
+            self.fill();
+        } else {
+            self.above.retain(|page| *page != lpn);
+        }
+    }
+    fn victim(&mut self, protect: u32) -> Vec<u32> {
+        let all = || self.window.iter().chain(&self.above);
+        let Some(least_recent) = all().copied().find(|page| *page != protect) else { return Vec::new() };
+        if self.of_recent(protect).is_none() {
+            self.choose();
+        }
+        let lpn = self.of_recent(protect).unwrap_or(least_recent);
+        self.leave(lpn);
+        vec![lpn]
+    }
+    fn take(&mut self, lpn: u32) -> Vec<u32> {
+        if !self.window.contains(&lpn) || !self.recent.contains(&self.block(lpn)) {
+            self.choose();
+        }
+        self.leave(lpn);
+        vec![lpn]
+    }
+    fn copy(&self) -> Box<dyn Naive> {
+        Box::new(self.clone())
+    }
+}
+
+fn naive(choice: &OrderChoice, shape: &Shape) -> Box<dyn Naive> {
+    let pages = |rule| Box::new(Pages { rule, list: Vec::new() });
+    let blocks = |rule| Box::new(Blocks { rule, pages_of_block: shape.units_per_block, list: Vec::new() });
+    let share = |share: f64| (share * f64::from(shape.frames)).round() as usize;
+    match choice {
+        OrderChoice::Lru(_) => pages(PageRule::Lru),
+        OrderChoice::Cflru(keys) => pages(PageRule::Cflru(share(keys.clean_first))),
+        OrderChoice::LruWsr(_) => pages(PageRule::Wsr),
+        OrderChoice::Bplru(keys) => blocks(BlockRule::Bplru(keys.compensation)),
+        OrderChoice::Fab(keys) => blocks(BlockRule::Fab(keys.tie)),
+        OrderChoice::Clc(keys) => blocks(BlockRule::Clc((keys.recent * 1000.0).round() as usize)),
+        OrderChoice::Ref(keys) => Box::new(Recent {
+            pages_of_block: shape.units_per_block,
+            frames_of_window: share(keys.window).max(1),
+            most_blocks: match (keys.recent_blocks, shape.log_blocks) {
+                (0, 0) => 16,
+                (0, blocks) | (blocks, _) => blocks as usize,
+            },
+            window: Vec::new(),
+            above: Vec::new(),
+            recent: Vec::new(),
+            since: BTreeMap::new(),
+            clock: 0,
+        }),
+    }
+}
+
+/// What is tried of an order: the default first.
+fn variants(kind: OrderKind) -> Vec<OrderChoice> {
+    let more: Vec<OrderChoice> = match kind {
+        OrderKind::Lru | OrderKind::LruWsr => Vec::new(),
+        OrderKind::Cflru => {
+            let region = |clean_first| OrderChoice::Cflru(CflruKeys { clean_first });
+            [0.0, 0.1, 1.0].map(region).to_vec()
+        }
+        OrderKind::Bplru => {
+            let keys = BplruKeys { padding: Padding::Never, compensation: false };
+            vec![OrderChoice::Bplru(keys)]
+        }
+        OrderKind::Fab => vec![OrderChoice::Fab(FabKeys { tie: BlockTie::MostRecent })],
+        OrderKind::Ref => {
+            let keys = |(window, recent_blocks)| OrderChoice::Ref(RefKeys { window, recent_blocks });
+            [(0.01, 1), (0.5, 1), (1.0, 1), (1.0, 2), (0.7, 3), (1.0, 1000)].map(keys).to_vec()
+        }
+        OrderKind::Clc => [0.0, 0.5, 1.0].map(|recent| OrderChoice::Clc(ClcKeys { recent })).to_vec(),
+    };
+    [vec![OrderChoice::from(kind)], more].concat()
+}
+
+fn all() -> impl Iterator<Item = OrderChoice> {
+    OrderKind::ALL.iter().flat_map(|kind| variants(*kind))
+}
+
+/// An order beside its lists: a buffer that holds nothing.
+struct Pair {
+    choice: OrderChoice,
+    shape: Shape,
+    order: Orders,
+    naive: Box<dyn Naive>,
+    frame_of: BTreeMap<u32, u32>,
+    lpn_of: Vec<u32>,
+    free: Vec<u32>,
+    frames: Vec<FrameId>,
+}
+
+impl Pair {
+    fn new(choice: OrderChoice, shape: Shape) -> Self {
+        Self {
+            order: Orders::new(&choice, &shape),
+            naive: naive(&choice, &shape),
+            choice,
+            shape,
+            frame_of: BTreeMap::new(),
+            lpn_of: vec![0; shape.frames as usize],
+            free: (0..shape.frames).rev().collect(),
+            frames: Vec::new(),
+        }
+    }
+
+    fn page(&self, lpn: u32) -> Buffered {
+        Buffered { frame: FrameId(self.frame_of[&lpn]), lpn: Lpn(lpn) }
+    }
+
+    /// One that is buffered, if there are any.
+    fn some(&self, nth: usize) -> Option<u32> {
+        let at = nth % self.frame_of.len().max(1);
+        self.frame_of.keys().nth(at).copied()
+    }
+
+    /// What was told as the victim must be what the lists say.
+    fn left(&mut self, right: &[u32]) {
+        let mut lpns: Vec<u32> = self.frames.iter().map(|frame| self.lpn_of[frame.0 as usize]).collect();
+        lpns.sort_unstable();
+        assert_eq!(lpns, right, "victim of {:?}", self.choice);
+        for lpn in right {
+            self.free.push(self.frame_of.remove(lpn).unwrap());
+        }
+        self.frames.clear();
+    }
+
+    fn victim(&mut self, protect: u32) -> Vec<u32> {
+        let right = self.naive.victim(protect);
+        assert_eq!(self.order.victim(Lpn(protect), &mut self.frames), !right.is_empty());
+        self.left(&right);
+        right
+    }
+
+    /// The pages that left for this one.
+    fn access(&mut self, lpn: u32, write: bool) -> Vec<u32> {
+        if self.frame_of.contains_key(&lpn) {
+            self.order.on_hit(self.page(lpn), write);
+            self.naive.hit(lpn, write);
+            return Vec::new();
+        }
+        if !write && !Orders::keeps_reads(&self.choice) {
+            return Vec::new();
+        }
+        let left = if self.free.is_empty() { self.victim(lpn) } else { Vec::new() };
+        if let Some(frame) = self.free.pop() {
+            self.frame_of.insert(lpn, frame);
+            self.lpn_of[frame as usize] = lpn;
+            self.order.on_insert(self.page(lpn), write);
+            self.naive.insert(lpn, write);
+        }
+        left
+    }
+
+    fn candidates(&mut self, protect: u32, depth: usize) -> Vec<Buffered> {
+        let mut pages = Vec::new();
+        self.order.candidates(Lpn(protect), depth, &mut pages);
+        let mut naive = self.naive.copy();
+        let right: Vec<Vec<u32>> =
+            (0..depth).map(|_| naive.victim(protect)).take_while(|victim| !victim.is_empty()).collect();
+        if matches!(self.choice, OrderChoice::Ref(_)) {
+            // They end where blocks are chosen anew.
+            assert!(pages.len() <= right.len() && pages.is_empty() == right.is_empty());
+        } else {
+            assert_eq!(pages.len(), right.len(), "{:?}", self.choice);
+        }
+        for (page, victim) in pages.iter().zip(&right) {
+            assert!(victim.contains(&page.lpn.0), "{page:?} for {victim:?} of {:?}", self.choice);
+            assert_eq!(*page, self.page(page.lpn.0));
+        }
+        pages
+    }
+
+    fn step(&mut self, kind: u8, page: u32, number: u8) {
+        let lpn = page % self.shape.logical_units;
+        let number = usize::from(number);
+        // The page that is served is often buffered.
+        let protect = if kind.is_multiple_of(2) { lpn } else { self.some(page as usize).unwrap_or(lpn) };
+        match kind {
+            0..24 => {
+                self.access(lpn, kind < 15);
+            }
+            24..26 => {
+                if let Some(lpn) = self.some(page as usize) {
+                    self.order.on_clean(self.page(lpn));
+                    self.naive.clean(lpn);
+                }
+            }
+            26..28 => {
+                if let Some(lpn) = self.some(page as usize) {
+                    self.order.on_leave(self.page(lpn));
+                    self.naive.leave(lpn);
+                    self.free.push(self.frame_of.remove(&lpn).unwrap());
+                }
+            }
+            28..30 => {
+                self.victim(protect);
+            }
+            _ => {
+                let pages = self.candidates(protect, number % 7);
+                if !pages.is_empty() {
+                    let page = pages[number / 7 % pages.len()];
+                    let right = self.naive.take(page.lpn.0);
+                    self.order.take(page, &mut self.frames);
+                    self.left(&right);
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        let nothing = 1_000_000;
+        self.candidates(nothing, self.shape.frames as usize);
+        while !self.victim(nothing).is_empty() {}
+        assert!(self.frame_of.is_empty());
+    }
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let units = proptest::sample::select(vec![1_u32, 2, 4, 5, 8, 70]);
+    (1_u32..24, 2_u32..90, units, 0_u32..4).prop_map(
+        |(frames, logical_units, units_per_block, log_blocks)| Shape {
+            frames,
+            logical_units,
+            units_per_block,
+            log_blocks,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn every_order_agrees_with_lists(
+        shape in shapes(),
+        steps in proptest::collection::vec((0_u8..32, any::<u16>(), any::<u8>()), 1..300),
+    ) {
+        for choice in all() {
+            let mut pair = Pair::new(choice, shape);
+            for (kind, page, number) in &steps {
+                pair.step(*kind, u32::from(*page), *number);
+            }
+            pair.drain();
+        }
+    }
+}
+
+#[test]
+fn every_order_agrees_with_lists_in_a_larger_buffer() {
+    let shape = Shape { frames: 300, logical_units: 3000, units_per_block: 64, log_blocks: 3 };
+    for choice in all() {
+        let (mut pair, mut rng) = (Pair::new(choice, shape), Rng::new(11, "orders"));
+        let mut runs = 0;
+        for _ in 0..6000 {
+            // Runs make blocks of many pages, and some in sequence.
+            if rng.below(10) == 0 {
+                runs = rng.below(3000 / 64) as u32 * 64;
+                (0..rng.below(80) as u32).for_each(|page| drop(pair.access((runs + page) % 3000, true)));
+            }
+            let near = rng.below(2) * u64::from(runs) + rng.below(64);
+            let page = if rng.below(3) == 0 { rng.below(3000) } else { near };
+            pair.step(rng.below(32) as u8, page as u32, rng.below(256) as u8);
+        }
+        pair.drain();
+    }
+}
+
+/// The pages that leave a buffer, for accesses such as `1w 2r`.
+fn by_hand(choice: OrderChoice, frames: u32, recent_of: u32, accesses: &str) -> Vec<Vec<u32>> {
+    let shape = Shape { frames, logical_units: 100, units_per_block: recent_of, log_blocks: 0 };
+    let mut pair = Pair::new(choice, shape);
+    let access = |access: &str| {
+        let (lpn, op) = access.split_at(access.len() - 1);
+        pair.access(lpn.parse().unwrap(), op == "w")
+    };
+    accesses.split(' ').map(access).filter(|left| !left.is_empty()).collect()
+}
+
+#[test]
+fn page_orders_by_hand() {
+    let accesses = "1w 2r 3w 4r 5w 6r 7w 1r";
+    let lru = by_hand(OrderChoice::Lru(NoKeys {}), 4, 1, accesses);
+    assert_eq!(lru, [[1], [2], [3], [4]]);
+    let cflru = by_hand(OrderChoice::from(OrderKind::Cflru), 4, 1, accesses);
+    assert_eq!(cflru, [[2], [1], [4], [3]]);
+    // 1 becomes cold and 2 leaves; 3 becomes cold and 1 leaves; the hit takes the coldness of 3, so that 4 becomes cold,
+    // and 5, and 3 as well before 4 leaves.
+    let wsr = by_hand(OrderChoice::LruWsr(NoKeys {}), 3, 1, "1w 2r 3w 4w 5w 3r 6w");
+    assert_eq!(wsr, [[2], [1], [4]]);
+    // Window 0 4 1 5: block 0 has had two pages for longest, then block 1. LRU would give up 0 4 1 5.
+    let keys = RefKeys { window: 0.5, recent_blocks: 1 };
+    let recent = by_hand(OrderChoice::Ref(keys), 8, 4, "0w 4w 1w 5w 8w 12w 16w 20w 24w 28w 32w 36w");
+    assert_eq!(recent, [[0], [1], [4], [5]]);
+}
+
+#[test]
+fn block_orders_by_hand() {
+    let accesses = "0w 8w 9w 4w 5w 6w 7w 12w";
+    let bplru = |compensation| {
+        let keys = BplruKeys { compensation, ..BplruKeys::default() };
+        by_hand(OrderChoice::Bplru(keys), 7, 4, accesses)
+    };
+    assert_eq!(bplru(true), [[4, 5, 6, 7]]);
+    assert_eq!(bplru(false), [[0]]);
+    assert_eq!(by_hand(OrderChoice::from(OrderKind::Fab), 7, 4, accesses), [[4, 5, 6, 7]]);
+    // Reads do not move a block of BPLRU, and those of FAB and CLC.
+    let read = "0w 4w 0r 8w";
+    assert_eq!(by_hand(OrderChoice::from(OrderKind::Bplru), 2, 4, read), [[0]]);
+    assert_eq!(by_hand(OrderChoice::from(OrderKind::Fab), 2, 4, read), [[4]]);
+    assert_eq!(by_hand(OrderChoice::from(OrderKind::Clc), 2, 4, read), [[4]]);
+    // Two blocks of two pages.
+    let equals = "0w 1w 4w 5w 8w";
+    let most_recent = OrderChoice::Fab(FabKeys { tie: BlockTie::MostRecent });
+    assert_eq!(by_hand(OrderChoice::from(OrderKind::Fab), 4, 4, equals), [[0, 1]]);
+    assert_eq!(by_hand(most_recent, 4, 4, equals), [[4, 5]]);
+    // Block 2 is the recent one. Of the others blocks 0 and 1 have two pages, and block 0 became cold first.
+    let clc = by_hand(OrderChoice::from(OrderKind::Clc), 6, 4, "0w 1w 4w 8w 5w 9w 12w");
+    assert_eq!(clc, [[0, 1]]);
+}
+
+#[test]
+fn padding_is_as_the_key_says() {
+    let shape = Shape { frames: 8, logical_units: 64, units_per_block: 4, log_blocks: 0 };
+    for (padding, right) in [
+        (Padding::Always, [true; 4]),
+        (Padding::Half, [false, true, true, true]),
+        (Padding::Never, [false; 4]),
+    ] {
+        let choice = OrderChoice::Bplru(BplruKeys { padding, ..BplruKeys::default() });
+        let order = Orders::new(&choice, &shape);
+        assert_eq!([1, 2, 3, 4].map(|held| order.pads(held, 4)), right);
+    }
+    for kind in OrderKind::ALL.iter().filter(|kind| **kind != OrderKind::Bplru) {
+        assert!(!Orders::new(&OrderChoice::from(*kind), &shape).pads(3, 4));
+    }
+}
+
+#[test]
+fn shares_beyond_the_whole_are_refused() {
+    let wrong = [
+        OrderChoice::Cflru(CflruKeys { clean_first: 1.01 }),
+        OrderChoice::Cflru(CflruKeys { clean_first: -0.1 }),
+        OrderChoice::Cflru(CflruKeys { clean_first: f64::NAN }),
+        OrderChoice::Ref(RefKeys { window: 0.0, ..RefKeys::default() }),
+        OrderChoice::Ref(RefKeys { window: 1.5, ..RefKeys::default() }),
+        OrderChoice::Clc(ClcKeys { recent: 2.0 }),
+    ];
+    for choice in &wrong {
+        let error = Orders::check_keys(choice).unwrap_err();
+        assert!(error.expected.contains("share of"), "{error}");
+    }
+    all().for_each(|choice| Orders::check_keys(&choice).unwrap());
+}
+
+#[test]
+fn names_are_those_of_device_files() {
+    let names: Vec<&str> = OrderKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names, ["lru", "cflru", "lru_wsr", "bplru", "fab", "ref", "clc"]);
+    for kind in OrderKind::ALL {
+        let file = serde_json::to_value(OrderChoice::from(*kind)).unwrap();
+        assert_eq!(file["kind"], kind.name());
+        assert_eq!(serde_json::from_value::<OrderChoice>(file).unwrap(), OrderChoice::from(*kind));
+    }
+    assert!(!ftlab_core::buffer::r#ref::Ref::SUMMARY.contains("  "));
+}
+
+/// Accesses with a table of frames beside the order, as a buffer has one.
+fn run(choice: &OrderChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
+    let mut order = Orders::new(choice, shape);
+    let mut frame_of = vec![u32::MAX; shape.logical_units as usize];
+    let mut lpn_of = vec![0_u32; shape.frames as usize];
+    let mut free: Vec<FrameId> = (0..shape.frames).map(FrameId).collect();
+    let (mut rng, mut left) = (Rng::new(1, "accesses"), Vec::new());
+    let mut victims = 0;
+    for _ in 0..accesses {
+        // Half of the accesses to an eighth of the pages.
+        let word = rng.next_u64();
+        let reach = if word & 1 == 0 { shape.logical_units / 8 } else { shape.logical_units };
+        let lpn = (((word >> 32) * u64::from(reach)) >> 32) as u32;
+        let write = word & 6 != 0;
+        let frame = frame_of[lpn as usize];
+        if frame != u32::MAX {
+            order.on_hit(Buffered { frame: FrameId(frame), lpn: Lpn(lpn) }, write);
+        } else if write || Orders::keeps_reads(choice) {
+            if free.is_empty() {
+                assert!(order.victim(Lpn(lpn), &mut left));
+                victims += left.len() as u64;
+                for frame in &left {
+                    frame_of[lpn_of[frame.0 as usize] as usize] = u32::MAX;
+                }
+                free.append(&mut left);
+            }
+            let frame = free.pop().unwrap();
+            frame_of[lpn as usize] = frame.0;
+            lpn_of[frame.0 as usize] = lpn;
+            order.on_insert(Buffered { frame, lpn: Lpn(lpn) }, write);
+        }
+    }
+    (order, victims)
+}
+
+#[test]
+fn tables_are_small() {
+    let shape = Shape { frames: 1 << 14, logical_units: 1 << 22, units_per_block: 256, log_blocks: 512 };
+    for kind in OrderKind::ALL {
+        let (order, _) = run(&OrderChoice::from(*kind), &shape, 100_000);
+        let bytes = order.table_bytes() as f64 / f64::from(shape.frames);
+        assert!(bytes <= 26.0, "{} takes {bytes:.1} bytes a frame", kind.name());
+        let is_page = matches!(order.unit(), VictimUnit::Page);
+        assert_eq!(is_page, !matches!(kind, OrderKind::Bplru | OrderKind::Fab | OrderKind::Clc));
+    }
+}
+
+/// Time of this processor, where the system tells it: other work does not count.
+fn seconds(start: std::time::Instant) -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns = told.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+    ns.map_or_else(|| start.elapsed().as_secs_f64(), |ns| ns / 1e9)
+}
+
+#[test]
+#[ignore = "measures: a release build tells"]
+#[allow(clippy::print_stdout, reason = "what it is for")]
+fn accesses_a_second() {
+    for logical_units in [1 << 20, 1 << 24] {
+        let shape = Shape { frames: 1 << 18, logical_units, units_per_block: 256, log_blocks: 512 };
+        for kind in OrderKind::ALL {
+            let choice = OrderChoice::from(*kind);
+            let accesses = 20_000_000;
+            let start = std::time::Instant::now();
+            let before = seconds(start);
+            let (order, victims) = run(&choice, &shape, accesses);
+            let million = f64::from(accesses) / 1e6 / (seconds(start) - before);
+            let bytes = order.table_bytes() as f64 / f64::from(shape.frames);
+            let name = kind.name();
+            println!(
+                "{name:8} of {logical_units} pages: {million:5.1} million/s, {victims} left, {bytes:.1} bytes a frame"
+            );
+        }
+    }
+}
