@@ -2,10 +2,11 @@
 //!
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
-//! `--only reference`, `--only session`, `--only mapping`, `--only cuts` or `--only backups` does one part.
+//! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups` or `--only merges` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod limit;
+mod merges;
 #[path = "../../crates/ftlab-core/tests/common/nothing.rs"]
 mod nothing;
 mod power;
@@ -59,6 +60,9 @@ fn main() {
     }
     if wanted("backups") {
         power::backups(&scale);
+    }
+    if wanted("merges") {
+        merges::merges(&scale);
     }
 }
 

@@ -23,7 +23,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rng", &[]),
     ("quantity", &[]),
     ("table", &["interrupt"]),
-    ("recency", &["table"]),
     ("scheme", &[]),
     ("geometry", &[]),
     ("access", &["cause", "geometry"]),
