@@ -152,15 +152,19 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         for unit in self.units.all() {
             let is_used = self.units.blocks(unit).any(|block| nand.next_page(block) > 0);
             match claims[unit.0 as usize] {
-                0 if is_used => return Err(format!("erase unit {} holds pages and serves nothing", unit.0)),
+                0 if is_used => {
+                    return Err(format!("clustered block {} holds pages and serves nothing", unit.0));
+                }
                 0 | 1 => {}
-                more => return Err(format!("erase unit {} serves {more} purposes", unit.0)),
+                more => return Err(format!("clustered block {} serves {more} purposes", unit.0)),
             }
         }
         let claimed: u64 = claims.iter().map(|claims| u64::from(*claims)).sum();
         let free: u64 = self.free_units().map(u64::from).sum();
         if claimed + free != u64::from(self.units.shape.units()) {
-            return Err(format!("{claimed} erase units are in use and {free} are free, which is not all"));
+            return Err(format!(
+                "{claimed} clustered blocks are in use and {free} are free, which is not all"
+            ));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
-use crate::ftl::hybrid::scheme::{EraseUnit, Found, Place, Purpose, Store, View};
+use crate::ftl::hybrid::scheme::{ClusteredBlock, Found, Place, Purpose, Store, View};
 use crate::geometry::{Lpn, PageAt, Ppn};
 
 /// A page that was found.
@@ -26,7 +26,7 @@ struct Page {
 /// A unit with pages, as a scan finds it.
 #[derive(Debug)]
 struct Scanned {
-    unit: EraseUnit,
+    unit: ClusteredBlock,
     /// `None` when nothing of it can be read, or nobody can have written it.
     purpose: Option<Purpose>,
     /// When it was opened.
@@ -120,7 +120,7 @@ impl BlockFtl {
 
     /// Units that say nothing. The last data unit of a logical block, if a merge was writing it: earlier units of that block
     /// have what it has not. Otherwise those earlier units, which were to be erased.
-    fn dropped(&self, nand: &NandArray, scanned: &[Scanned]) -> Vec<EraseUnit> {
+    fn dropped(&self, nand: &NandArray, scanned: &[Scanned]) -> Vec<ClusteredBlock> {
         let shares_logs = self.units.shape.layout.shares_logs;
         let mut by_block: BTreeMap<u32, Vec<&Scanned>> = BTreeMap::new();
         for found in scanned {

@@ -1,4 +1,4 @@
-//! Erase units in flash: what a block-mapped layer asks for, done.
+//! clustered blocks in flash: what a block-mapped layer asks for, done.
 
 use crate::access::Access;
 use crate::cause::Cause;
@@ -10,7 +10,7 @@ use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
 use crate::ftl::block_mapped::capacity;
 use crate::ftl::blocks::free_blocks::FreeBlocks;
-use crate::ftl::hybrid::scheme::{EraseUnit, Place, Purpose, Shape, Store, View};
+use crate::ftl::hybrid::scheme::{ClusteredBlock, Place, Purpose, Shape, Store, View};
 use crate::geometry::{BlockId, Divider, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 
@@ -67,12 +67,12 @@ impl Units {
     }
 
     /// The blocks of a unit.
-    pub(super) fn blocks(&self, unit: EraseUnit) -> impl Iterator<Item = BlockId> + use<'_> {
+    pub(super) fn blocks(&self, unit: ClusteredBlock) -> impl Iterator<Item = BlockId> + use<'_> {
         (0..self.shape.layout.width).map(move |column| self.block(unit, column))
     }
 
     #[inline]
-    fn block(&self, unit: EraseUnit, column: u32) -> BlockId {
+    fn block(&self, unit: ClusteredBlock, column: u32) -> BlockId {
         let cluster = self.rows.quotient(unit.0);
         let plane = self.planes[(cluster * self.shape.layout.width + column) as usize];
         self.geometry.block(plane, self.rows.remainder(unit.0))
@@ -90,7 +90,7 @@ impl Units {
         let stands = self.stands[self.geometry.plane_of(page.block).index()];
         let (cluster, column) = (self.width.quotient(stands), self.width.remainder(stands));
         Place {
-            unit: EraseUnit(cluster * self.shape.units_per_cluster + self.geometry.row_of(page.block)),
+            unit: ClusteredBlock(cluster * self.shape.units_per_cluster + self.geometry.row_of(page.block)),
             page: page.index * self.shape.layout.width + column,
         }
     }
@@ -101,8 +101,8 @@ impl Units {
     }
 
     /// All units.
-    pub(super) fn all(&self) -> impl Iterator<Item = EraseUnit> + use<> {
-        (0..self.shape.units()).map(EraseUnit)
+    pub(super) fn all(&self) -> impl Iterator<Item = ClusteredBlock> + use<> {
+        (0..self.shape.units()).map(ClusteredBlock)
     }
 
     pub(super) fn table_bytes(&self) -> u64 {
@@ -137,7 +137,7 @@ impl View for Seen<'_> {
         self.nand.lpn(self.units.geometry.unit(page))
     }
 
-    fn live(&self, unit: EraseUnit) -> u32 {
+    fn live(&self, unit: ClusteredBlock) -> u32 {
         self.units.blocks(unit).map(|block| self.nand.valid_units(block)).sum()
     }
 
@@ -147,7 +147,7 @@ impl View for Seen<'_> {
         page.index >= self.nand.next_page(page.block)
     }
 
-    fn next_page(&self, unit: EraseUnit) -> u32 {
+    fn next_page(&self, unit: ClusteredBlock) -> u32 {
         let width = self.units.shape.layout.width;
         let filled = (0..).zip(self.units.blocks(unit)).map(|(column, block)| {
             let pages = self.nand.next_page(block);
@@ -225,7 +225,7 @@ impl<P: FlashPort> View for OnFlash<'_, P> {
         self.seen().page_at(place)
     }
 
-    fn live(&self, unit: EraseUnit) -> u32 {
+    fn live(&self, unit: ClusteredBlock) -> u32 {
         self.seen().live(unit)
     }
 
@@ -234,7 +234,7 @@ impl<P: FlashPort> View for OnFlash<'_, P> {
         self.seen().is_free(place)
     }
 
-    fn next_page(&self, unit: EraseUnit) -> u32 {
+    fn next_page(&self, unit: ClusteredBlock) -> u32 {
         self.seen().next_page(unit)
     }
 
@@ -254,11 +254,11 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
         self.flash.port.join(first, second)
     }
 
-    fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<EraseUnit> {
+    fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<ClusteredBlock> {
         let Some(row) = self.units.free[cluster as usize].take() else {
             return Err(self.full(cluster));
         };
-        let unit = EraseUnit(cluster * self.units.shape.units_per_cluster + row);
+        let unit = ClusteredBlock(cluster * self.units.shape.units_per_cluster + row);
         let role = match purpose {
             Purpose::Data => Role::Data,
             Purpose::Log => Role::Log,
@@ -303,7 +303,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
         self.flash.program(self.units.page(place), &[], self.units.cause, ready)
     }
 
-    fn erase(&mut self, unit: EraseUnit, after: P::Ticket) -> FlashResult<P::Ticket> {
+    fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
         let mut start = after;
         for column in 0..self.units.shape.layout.width {
             let block = self.units.block(unit, column);
@@ -327,7 +327,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
     /// Program whole pages of `unit`, from its first on: the `count` first ones of a logical block that has no data yet.
     pub(super) fn fill(
         &mut self,
-        unit: EraseUnit,
+        unit: ClusteredBlock,
         (first, count): (Lpn, u32),
         versions: &[u32],
         cause: Cause,

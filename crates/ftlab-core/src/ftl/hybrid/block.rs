@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::error::FlashResult;
 use crate::ftl::hybrid::merge::{DataBlocks, MergeCounts, NONE};
 use crate::ftl::hybrid::scheme::{
-    BlockMapped, EraseUnit, Found, Homes, Layout, Place, Purpose, Shape, Store, View,
+    BlockMapped, ClusteredBlock, Found, Homes, Layout, Place, Purpose, Shape, Store, View,
 };
 use crate::geometry::Lpn;
 use crate::scheme::{NoKeys, Scheme};
@@ -13,7 +13,7 @@ use crate::scheme::{NoKeys, Scheme};
 #[derive(Debug, Clone, Copy)]
 struct Moving {
     block: u32,
-    to: EraseUnit,
+    to: ClusteredBlock,
     /// The next page of the new place.
     next: u32,
     group: u32,
@@ -114,7 +114,7 @@ impl BlockMapped for Block {
         Ok(())
     }
 
-    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<EraseUnit> {
+    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<ClusteredBlock> {
         self.data.data_unit(store, block)
     }
 
@@ -122,7 +122,7 @@ impl BlockMapped for Block {
         self.data.known_cluster(self.data.split(lpn).0)
     }
 
-    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(EraseUnit)) -> Result<(), String> {
+    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(ClusteredBlock)) -> Result<(), String> {
         debug_assert!(self.moving.is_none_or(|moving| moving.to.0 != NONE));
         self.data.verify(store, claims)
     }

@@ -11,7 +11,7 @@ use crate::error::FlashResult;
 use crate::ftl::hybrid::logs::LogBlocks;
 use crate::ftl::hybrid::merge::{DataBlocks, MergeCounts};
 use crate::ftl::hybrid::scheme::{
-    BlockMapped, EraseUnit, Found, Homes, Layout, Place, Purpose, Shape, Store, View,
+    BlockMapped, ClusteredBlock, Found, Homes, Layout, Place, Purpose, Shape, Store, View,
 };
 use crate::geometry::Lpn;
 use crate::scheme::{Contrast, Scheme};
@@ -142,7 +142,7 @@ impl<R: Exclusive> WithExclusiveLogs<R> {
             if self.row.is_written[column as usize] || lpn.0 >= logical || store.place(lpn).is_none() {
                 continue;
             }
-            let to = Place { unit: EraseUnit(self.row.unit), page: self.row.at + column };
+            let to = Place { unit: ClusteredBlock(self.row.unit), page: self.row.at + column };
             let padded = store.pad(access, lpn, to, ready)?;
             self.data.counts.pages_padded += 1;
             done = store.join(done, padded);
@@ -169,7 +169,7 @@ impl<R: Exclusive> WithExclusiveLogs<R> {
             self.row = Row { is_open: true, block, unit: unit.0, at, offset: row, group, is_written };
         }
         self.row.is_written[column as usize] = true;
-        let to = Place { unit: EraseUnit(self.row.unit), page: self.row.at + column };
+        let to = Place { unit: ClusteredBlock(self.row.unit), page: self.row.at + column };
         store.write(access, to, after)
     }
 }
@@ -275,7 +275,7 @@ impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
                 }
                 // What was to be erased has pages again that were trimmed.
                 others => {
-                    let logs: Vec<EraseUnit> = others.iter().map(|found| found.unit).collect();
+                    let logs: Vec<ClusteredBlock> = others.iter().map(|found| found.unit).collect();
                     let ready = store.ready();
                     self.data.rewrite(store, block, &logs, (None, ready))?;
                 }
@@ -284,7 +284,7 @@ impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
         Ok(())
     }
 
-    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<EraseUnit> {
+    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<ClusteredBlock> {
         self.data.data_unit(store, block)
     }
 
@@ -292,7 +292,7 @@ impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
         self.data.known_cluster(self.data.split(lpn).0)
     }
 
-    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(EraseUnit)) -> Result<(), String> {
+    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(ClusteredBlock)) -> Result<(), String> {
         self.data.verify(store, claims)?;
         self.logs.verify(store, claims)
     }

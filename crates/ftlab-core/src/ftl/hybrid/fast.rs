@@ -9,7 +9,9 @@ use crate::access::Access;
 use crate::error::{ConfigError, FlashResult, refuse};
 use crate::ftl::hybrid::bast::Allocator;
 use crate::ftl::hybrid::merge::{DataBlocks, MergeCounts};
-use crate::ftl::hybrid::scheme::{BlockMapped, EraseUnit, Found, Layout, Place, Purpose, Shape, Store, View};
+use crate::ftl::hybrid::scheme::{
+    BlockMapped, ClusteredBlock, Found, Layout, Place, Purpose, Shape, Store, View,
+};
 use crate::ftl::hybrid::shared::{SharedLogs, logs_of_each};
 use crate::geometry::Lpn;
 use crate::scheme::{Contrast, Scheme};
@@ -32,7 +34,7 @@ pub struct FastKeys {
 #[derive(Debug, Clone, Copy)]
 struct Sequence {
     block: u32,
-    unit: EraseUnit,
+    unit: ClusteredBlock,
     /// Its next page, which is also its length.
     next: u32,
 }
@@ -42,7 +44,7 @@ struct Sequence {
 struct Logs {
     sequence: Option<Sequence>,
     /// Log blocks for pages of any logical block; the last is being filled.
-    random: VecDeque<EraseUnit>,
+    random: VecDeque<ClusteredBlock>,
 }
 
 /// Each memory has a log block for a sequence, which begins with the first page of a logical block. All other pages share
@@ -102,7 +104,7 @@ impl Fast {
         &mut self,
         store: &mut S,
         cluster: u32,
-    ) -> FlashResult<(EraseUnit, u32, S::Ticket)> {
+    ) -> FlashResult<(ClusteredBlock, u32, S::Ticket)> {
         let done = store.ready();
         if let Some(unit) = self.logs[cluster as usize].random.back() {
             let next = store.next_page(*unit);
@@ -126,7 +128,7 @@ impl Fast {
         &mut self,
         store: &mut S,
         cluster: u32,
-        victim: EraseUnit,
+        victim: ClusteredBlock,
     ) -> FlashResult<S::Ticket> {
         let blocks = self.shared.blocks_of(store, &self.data, victim);
         self.data.counts.give_up(blocks.len() as u32);
@@ -239,7 +241,7 @@ impl BlockMapped for Fast {
         })
     }
 
-    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<EraseUnit> {
+    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<ClusteredBlock> {
         self.data.data_unit(store, block)
     }
 
@@ -247,7 +249,7 @@ impl BlockMapped for Fast {
         self.data.known_cluster(self.data.split(lpn).0)
     }
 
-    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(EraseUnit)) -> Result<(), String> {
+    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(ClusteredBlock)) -> Result<(), String> {
         self.data.verify(store, claims)?;
         for logs in &self.logs {
             logs.random.iter().for_each(|unit| claims(*unit));

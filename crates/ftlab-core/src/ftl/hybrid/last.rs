@@ -10,7 +10,9 @@ use crate::error::{ConfigError, FlashResult, refuse};
 use crate::ftl::hybrid::bast::Allocator;
 use crate::ftl::hybrid::logs::LogBlocks;
 use crate::ftl::hybrid::merge::{DataBlocks, MergeCounts};
-use crate::ftl::hybrid::scheme::{BlockMapped, EraseUnit, Found, Layout, Place, Purpose, Shape, Store, View};
+use crate::ftl::hybrid::scheme::{
+    BlockMapped, ClusteredBlock, Found, Layout, Place, Purpose, Shape, Store, View,
+};
 use crate::ftl::hybrid::shared::{SharedLogs, logs_of_each};
 use crate::geometry::Lpn;
 use crate::quantity;
@@ -48,8 +50,8 @@ impl Default for LastKeys {
 /// The random log blocks of one memory, by the partition they are in; the last of each is being filled.
 #[derive(Debug, Clone)]
 struct Logs {
-    hot: VecDeque<EraseUnit>,
-    cold: VecDeque<EraseUnit>,
+    hot: VecDeque<ClusteredBlock>,
+    cold: VecDeque<ClusteredBlock>,
     /// Log blocks that the hot partition may have.
     most_hot: u32,
     /// Log blocks for sequences in use.
@@ -103,7 +105,7 @@ enum Partition {
 }
 
 impl Logs {
-    fn of(&mut self, partition: Partition) -> &mut VecDeque<EraseUnit> {
+    fn of(&mut self, partition: Partition) -> &mut VecDeque<ClusteredBlock> {
         match partition {
             Partition::Hot => &mut self.hot,
             Partition::Cold => &mut self.cold,
@@ -127,7 +129,7 @@ impl Last {
         store: &S,
         cluster: u32,
         partition: Partition,
-    ) -> Option<(EraseUnit, u32)> {
+    ) -> Option<(ClusteredBlock, u32)> {
         let unit = *self.logs[cluster as usize].of(partition).back()?;
         Some((unit, store.next_page(unit))).filter(|(_, next)| *next < self.pages)
     }
@@ -138,7 +140,7 @@ impl Last {
         store: &mut S,
         cluster: u32,
         partition: Partition,
-    ) -> FlashResult<(EraseUnit, u32, S::Ticket)> {
+    ) -> FlashResult<(ClusteredBlock, u32, S::Ticket)> {
         let mut done = store.ready();
         loop {
             if let Some((unit, next)) = self.with_room(store, cluster, partition) {
@@ -218,7 +220,7 @@ impl Last {
         &mut self,
         store: &mut S,
         cluster: u32,
-        victim: EraseUnit,
+        victim: ClusteredBlock,
     ) -> FlashResult<S::Ticket> {
         let blocks = self.shared.blocks_of(store, &self.data, victim);
         self.data.counts.give_up(blocks.len() as u32);
@@ -385,7 +387,7 @@ impl BlockMapped for Last {
         })
     }
 
-    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<EraseUnit> {
+    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<ClusteredBlock> {
         self.data.data_unit(store, block)
     }
 
@@ -393,7 +395,7 @@ impl BlockMapped for Last {
         self.data.known_cluster(self.data.split(lpn).0)
     }
 
-    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(EraseUnit)) -> Result<(), String> {
+    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(ClusteredBlock)) -> Result<(), String> {
         self.data.verify(store, claims)?;
         self.sequential.verify(store, claims)?;
         for unit in self.logs.iter().flat_map(|logs| logs.hot.iter().chain(&logs.cold)) {

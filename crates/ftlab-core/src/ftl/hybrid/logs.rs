@@ -3,14 +3,14 @@
 use crate::access::Access;
 use crate::error::FlashResult;
 use crate::ftl::hybrid::merge::{DataBlocks, NONE};
-use crate::ftl::hybrid::scheme::{EraseUnit, Found, Place, Purpose, Shape, Store, View};
+use crate::ftl::hybrid::scheme::{ClusteredBlock, Found, Place, Purpose, Shape, Store, View};
 use crate::geometry::Lpn;
 use crate::recency::{Links, List};
 
 #[derive(Debug, Clone, Copy)]
 struct Log {
     block: u32,
-    unit: EraseUnit,
+    unit: ClusteredBlock,
     /// Its next page.
     next: u32,
     /// Whether it holds the first pages of its block, each once and at its offset.
@@ -59,7 +59,7 @@ impl LogBlocks {
     }
 
     /// The log unit of `block`, with its next page.
-    pub(super) fn unit(&self, block: u32) -> Option<(EraseUnit, u32)> {
+    pub(super) fn unit(&self, block: u32) -> Option<(ClusteredBlock, u32)> {
         let log = self.logs.get(self.of[block as usize] as usize)?;
         Some((log.unit, log.next))
     }
@@ -176,7 +176,11 @@ impl LogBlocks {
     }
 
     /// Check that each log holds pages of its own block alone.
-    pub(super) fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(EraseUnit)) -> Result<(), String> {
+    pub(super) fn verify<S: View>(
+        &self,
+        store: &S,
+        claims: &mut dyn FnMut(ClusteredBlock),
+    ) -> Result<(), String> {
         for (block, _) in (0..).zip(&self.of) {
             let Some((unit, next)) = self.unit(block) else { continue };
             claims(unit);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::error::FlashResult;
-use crate::ftl::hybrid::scheme::{EraseUnit, Homes, Place, Purpose, Shape, Store, View};
+use crate::ftl::hybrid::scheme::{ClusteredBlock, Homes, Place, Purpose, Shape, Store, View};
 use crate::geometry::Lpn;
 use crate::metrics::report::Counts;
 
@@ -96,11 +96,11 @@ impl DataBlocks {
 
     /// The data block, if there is one.
     #[inline]
-    pub(super) fn of(&self, block: u32) -> Option<EraseUnit> {
-        Some(EraseUnit(self.units[block as usize])).filter(|unit| unit.0 != NONE)
+    pub(super) fn of(&self, block: u32) -> Option<ClusteredBlock> {
+        Some(ClusteredBlock(self.units[block as usize])).filter(|unit| unit.0 != NONE)
     }
 
-    pub(super) fn set(&mut self, block: u32, unit: Option<EraseUnit>) {
+    pub(super) fn set(&mut self, block: u32, unit: Option<ClusteredBlock>) {
         self.units[block as usize] = unit.map_or(NONE, |unit| unit.0);
     }
 
@@ -157,7 +157,7 @@ impl DataBlocks {
         store: &mut S,
         block: u32,
         offsets: std::ops::Range<u32>,
-        to: EraseUnit,
+        to: ClusteredBlock,
     ) -> FlashResult<S::Ticket> {
         let mut done = store.ready();
         let ready = done;
@@ -178,7 +178,7 @@ impl DataBlocks {
         store: &mut S,
         block: u32,
         from: u32,
-        to: EraseUnit,
+        to: ClusteredBlock,
         (included, after): (Included<'_, '_>, S::Ticket),
     ) -> FlashResult<S::Ticket> {
         let Some((access, offset)) = included else {
@@ -196,7 +196,7 @@ impl DataBlocks {
         &mut self,
         store: &mut S,
         block: u32,
-        (unit, filled): (EraseUnit, u32),
+        (unit, filled): (ClusteredBlock, u32),
         included: (Included<'_, '_>, S::Ticket),
     ) -> FlashResult<S::Ticket> {
         let old = self.of(block);
@@ -219,7 +219,7 @@ impl DataBlocks {
         &mut self,
         store: &mut S,
         block: u32,
-        logs: &[EraseUnit],
+        logs: &[ClusteredBlock],
         included: (Included<'_, '_>, S::Ticket),
     ) -> FlashResult<S::Ticket> {
         self.counts.full += 1;
@@ -234,8 +234,8 @@ impl DataBlocks {
         &mut self,
         store: &mut S,
         block: u32,
-        new: EraseUnit,
-        logs: &[EraseUnit],
+        new: ClusteredBlock,
+        logs: &[ClusteredBlock],
         copied: S::Ticket,
     ) -> FlashResult<S::Ticket> {
         let old = self.of(block);
@@ -253,7 +253,12 @@ impl DataBlocks {
 
     /// Let a mount see that `new` is complete: of what `source` holds, it has everything up to its own end. Trimmed pages
     /// above that end would look as if they were still to be copied.
-    fn mark_end<S: Store>(&self, store: &mut S, new: EraseUnit, source: EraseUnit) -> FlashResult<S::Ticket> {
+    fn mark_end<S: Store>(
+        &self,
+        store: &mut S,
+        new: ClusteredBlock,
+        source: ClusteredBlock,
+    ) -> FlashResult<S::Ticket> {
         let mut done = store.ready();
         let pages = self.shape.pages;
         // The highest one of each memory will do: those below are passed over.
@@ -282,7 +287,7 @@ impl DataBlocks {
     }
 
     /// The data block of `block`, opened if there is none.
-    pub(super) fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<EraseUnit> {
+    pub(super) fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<ClusteredBlock> {
         if let Some(unit) = self.of(block) {
             return Ok(unit);
         }
@@ -293,7 +298,11 @@ impl DataBlocks {
     }
 
     /// Check that each data block is its own, and holds pages of its logical block at their offsets.
-    pub(super) fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(EraseUnit)) -> Result<(), String> {
+    pub(super) fn verify<S: View>(
+        &self,
+        store: &S,
+        claims: &mut dyn FnMut(ClusteredBlock),
+    ) -> Result<(), String> {
         for (block, _) in (0..).zip(&self.units) {
             let Some(unit) = self.of(block) else { continue };
             claims(unit);

@@ -7,7 +7,7 @@
 use crate::access::Access;
 use crate::error::{ConfigError, FlashResult};
 use crate::ftl::hybrid::merge::MergeCounts;
-use crate::ftl::hybrid::scheme::{BlockMapped, EraseUnit, Found, Layout, Place, Shape, Store, View};
+use crate::ftl::hybrid::scheme::{BlockMapped, ClusteredBlock, Found, Layout, Place, Shape, Store, View};
 use crate::geometry::Lpn;
 use crate::scheme::{NoKeys, Scheme, axis};
 
@@ -70,7 +70,7 @@ macro_rules! block_mapped {
                 match self { $(BlockLayer::$kind(layer) => layer.found(store, units),)+ }
             }
 
-            pub(crate) fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<EraseUnit> {
+            pub(crate) fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<ClusteredBlock> {
                 match self { $(BlockLayer::$kind(layer) => layer.data_unit(store, block),)+ }
             }
 
@@ -81,7 +81,7 @@ macro_rules! block_mapped {
             pub(crate) fn verify<S: View>(
                 &self,
                 store: &S,
-                claims: &mut dyn FnMut(EraseUnit),
+                claims: &mut dyn FnMut(ClusteredBlock),
             ) -> Result<(), String> {
                 match self { $(BlockLayer::$kind(layer) => layer.verify(store, claims),)+ }
             }

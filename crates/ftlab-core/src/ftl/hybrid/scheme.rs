@@ -6,20 +6,20 @@ use crate::ftl::hybrid::merge::MergeCounts;
 use crate::geometry::Lpn;
 use crate::scheme::Scheme;
 
-/// What is written and erased as one: a block of one memory, or a clustered block: one of each memory of a cluster.
+/// What is written and erased as one, a *unit* of the layer: a block of one memory, or one of each memory of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EraseUnit(pub u32);
+pub struct ClusteredBlock(pub u32);
 
-/// A page of an erase unit. Pages are counted over its memories first: page `n` is in memory `n mod width`.
+/// A page of a clustered block. Pages are counted over its memories first: page `n` is in memory `n mod width`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The erase unit.
-    pub unit: EraseUnit,
+    /// The clustered block.
+    pub unit: ClusteredBlock,
     /// The page within it, from 0.
     pub page: u32,
 }
 
-/// What an erase unit is opened for: flash remembers it.
+/// What a clustered block is opened for: flash remembers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Data, each page at its own offset.
@@ -65,9 +65,9 @@ pub struct Shape {
     pub layout: Layout,
     /// Clusters.
     pub clusters: u32,
-    /// Pages of an erase unit, which are also those of a logical block.
+    /// Pages of a clustered block, which are also those of a logical block.
     pub pages: u32,
-    /// Erase units of a cluster.
+    /// clustered blocks of a cluster.
     pub units_per_cluster: u32,
     /// Pages that the host sees.
     pub logical_pages: u32,
@@ -81,7 +81,7 @@ impl Shape {
         self.logical_pages.div_ceil(self.pages)
     }
 
-    /// Erase units of the drive.
+    /// clustered blocks of the drive.
     pub const fn units(&self) -> u32 {
         self.clusters * self.units_per_cluster
     }
@@ -99,13 +99,13 @@ pub trait View {
     fn page_at(&self, place: Place) -> Option<Lpn>;
 
     /// Pages of a unit whose data are live.
-    fn live(&self, unit: EraseUnit) -> u32;
+    fn live(&self, unit: ClusteredBlock) -> u32;
 
     /// Whether `place` may be programmed: nothing is there, and nothing above it in its memory.
     fn is_free(&self, place: Place) -> bool;
 
     /// The first page of `unit` above all that is programmed.
-    fn next_page(&self, unit: EraseUnit) -> u32;
+    fn next_page(&self, unit: ClusteredBlock) -> u32;
 
     /// Free units of a cluster.
     fn free_units(&self, cluster: u32) -> u32;
@@ -126,7 +126,7 @@ pub trait Store: View {
     ///
     /// # Errors
     /// When there is none.
-    fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<EraseUnit>;
+    fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<ClusteredBlock>;
 
     /// Program what `access` writes to `to`. The old version is stale then; of a page written in part the rest is read first.
     ///
@@ -162,14 +162,14 @@ pub trait Store: View {
     ///
     /// # Errors
     /// As `write`.
-    fn erase(&mut self, unit: EraseUnit, after: Self::Ticket) -> FlashResult<Self::Ticket>;
+    fn erase(&mut self, unit: ClusteredBlock, after: Self::Ticket) -> FlashResult<Self::Ticket>;
 }
 
-/// An erase unit that a mount has found.
+/// A clustered block that a mount has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The unit.
-    pub unit: EraseUnit,
+    pub unit: ClusteredBlock,
     /// What it was opened for.
     pub purpose: Purpose,
     /// The one logical block of all its pages, if it has one.
@@ -242,7 +242,7 @@ pub trait BlockMapped: Scheme + Clone + Send + Sized + 'static {
     ///
     /// # Errors
     /// As those of the store.
-    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<EraseUnit>;
+    fn data_unit<S: Store>(&mut self, store: &mut S, block: u32) -> FlashResult<ClusteredBlock>;
 
     /// The cluster that the address of a page decides, if it does before the page is written.
     fn cluster_of(&self, lpn: Lpn) -> Option<u32>;
@@ -251,7 +251,7 @@ pub trait BlockMapped: Scheme + Clone + Send + Sized + 'static {
     ///
     /// # Errors
     /// The first disagreement.
-    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(EraseUnit)) -> Result<(), String>;
+    fn verify<S: View>(&self, store: &S, claims: &mut dyn FnMut(ClusteredBlock)) -> Result<(), String>;
 
     /// Merges since the last reset.
     fn counts(&self) -> MergeCounts;

@@ -2,7 +2,7 @@
 
 use crate::error::FlashResult;
 use crate::ftl::hybrid::merge::DataBlocks;
-use crate::ftl::hybrid::scheme::{EraseUnit, Found, Place, Purpose, Shape, Store, View};
+use crate::ftl::hybrid::scheme::{ClusteredBlock, Found, Place, Purpose, Shape, Store, View};
 
 /// The log units of each memory, for layers with logs of their own in each.
 pub(super) fn logs_of_each(log_blocks: u32, memories: u32, least: u32) -> u32 {
@@ -23,7 +23,12 @@ impl SharedLogs {
     }
 
     /// Logical blocks with live pages in `unit`, in the order of their first ones. To be given back.
-    pub(super) fn blocks_of<S: View>(&mut self, store: &S, data: &DataBlocks, unit: EraseUnit) -> Vec<u32> {
+    pub(super) fn blocks_of<S: View>(
+        &mut self,
+        store: &S,
+        data: &DataBlocks,
+        unit: ClusteredBlock,
+    ) -> Vec<u32> {
         let mut list = std::mem::take(&mut self.list);
         list.clear();
         for page in 0..self.pages {
@@ -45,7 +50,7 @@ impl SharedLogs {
         &self,
         store: &S,
         data: &DataBlocks,
-        unit: EraseUnit,
+        unit: ClusteredBlock,
         block: u32,
     ) -> bool {
         (0..self.pages).any(|page| live_block(store, data, Place { unit, page }) == Some(block))
