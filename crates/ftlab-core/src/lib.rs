@@ -1,6 +1,7 @@
 //! The model of a solid-state drive. No files, no wall clock, no printing, no text formats: those are above.
 
 pub mod access;
+pub mod buffer;
 pub mod cause;
 pub mod config;
 pub mod crash;

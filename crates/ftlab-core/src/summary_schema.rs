@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
+use crate::buffer::front::BufferCounts;
 use crate::flash::pairs::BackupCounts;
 use crate::ftl::journal::JournalCounts;
 use crate::ftl::page::GcCounts;
@@ -14,8 +15,13 @@ use crate::metrics::summary::Summary;
 type Part = (&'static str, fn(&mut SchemaGenerator) -> Value);
 
 /// Every object that a part of a drive can add.
-const PARTS: &[Part] =
-    &[part::<BackupCounts>(), part::<GcCounts>(), part::<JournalCounts>(), part::<MapCacheSummary>()];
+const PARTS: &[Part] = &[
+    part::<BackupCounts>(),
+    part::<BufferCounts>(),
+    part::<GcCounts>(),
+    part::<JournalCounts>(),
+    part::<MapCacheSummary>(),
+];
 
 const fn part<T: Counts>() -> Part {
     (T::NAME, |generator| generator.subschema_for::<T>().to_value())

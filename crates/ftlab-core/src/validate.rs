@@ -1,6 +1,6 @@
 //! What makes no physical sense is refused: each section by itself, and then the sections together.
 
-use crate::config::{DeviceConfig, Model};
+use crate::config::{Atomic, BufferSetting, DeviceConfig, Model};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::page::capacity;
 use crate::mapcache::alone;
@@ -30,9 +30,27 @@ impl DeviceConfig {
             Model::Drive => capacity::check(self)?,
             Model::MappingCache => capacity::check_size(self)?,
         }
+        self.check_buffer()?;
         self.host.check()?;
         let plain = self.ftl.placement.host_slots() == 1 && g.unit_bytes() == g.page_bytes;
         self.precondition.check(self.ftl.gc_high(), plain)
+    }
+
+    /// The write buffer, and what is promised of it.
+    fn check_buffer(&self) -> Result<(), ConfigError> {
+        let g = &self.geometry;
+        self.buffer.check(BufferSetting {
+            page_bytes: g.page_bytes,
+            unit_bytes: g.unit_bytes(),
+            block_units: (u64::from(g.pages_per_block) * g.slots_per_page()) as u32,
+            lanes: self.lanes(),
+            addresses_decide: self.ftl.placement.goes_by_address(),
+        })?;
+        if self.power.atomic == Atomic::Request && self.buffer.writes_back() && !self.power.capacitor {
+            let expected = "needs power.capacitor = true or buffer.write = \"through\": requests leave a volatile buffer in parts";
+            return refuse("power.atomic", "\"request\"", expected);
+        }
+        Ok(())
     }
 
     /// The mapping cache, and where its table lives.

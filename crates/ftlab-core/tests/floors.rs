@@ -51,6 +51,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),
     ("ftl/kinds", &["scheme"]),
+    ("buffer", &["error", "quantity", "scheme", "geometry"]),
     (
         "ftl/placement",
         &["error", "quantity", "table", "scheme", "geometry", "access", "plane_order", "flash/nand"],
@@ -67,6 +68,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "mapcache",
             "ftl/gc",
             "ftl/kinds",
+            "buffer",
             "ftl/placement",
         ],
     ),
@@ -95,6 +97,22 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("layer", &["error", "cause", "geometry", "access", "flash/nand", "metrics", "config", "flash"]),
     (
+        "buffer/front",
+        &[
+            "error",
+            "cause",
+            "time",
+            "geometry",
+            "access",
+            "flash/nand",
+            "metrics",
+            "buffer",
+            "config",
+            "flash",
+            "layer",
+        ],
+    ),
+    (
         "ftl",
         &[
             "error",
@@ -121,8 +139,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("verify", &["metrics"]),
     ("memory", &["geometry", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
-    ("summary_schema", &["metrics", "flash", "mapcache/translation", "ftl"]),
-    ("schemes", &["scheme", "flash/cell", "mapcache", "ftl/gc", "ftl/kinds", "ftl/placement", "config"]),
+    ("summary_schema", &["metrics", "flash", "mapcache/translation", "buffer/front", "ftl"]),
+    (
+        "schemes",
+        &["scheme", "flash/cell", "mapcache", "ftl/gc", "ftl/kinds", "buffer", "ftl/placement", "config"],
+    ),
     ("validate", &["error", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
     (
         "host",
@@ -142,6 +163,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "mapcache",
             "mapcache/alone",
             "layer",
+            "buffer/front",
             "ftl",
             "verify",
         ],

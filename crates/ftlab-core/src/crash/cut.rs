@@ -529,7 +529,8 @@ mod tests {
             all.iter().map(|cut| (cut.torn_writes, cut.returned_sectors)).collect::<Vec<_>>()
         };
         assert_eq!(cuts(&recording), vec![(0, 0); 10]);
-        recording.promised = PowerConfig { atomic: Atomic::Request, trim: DurableTrims::Flush };
+        recording.promised =
+            PowerConfig { atomic: Atomic::Request, trim: DurableTrims::Flush, ..PowerConfig::default() };
         // Both writes are torn unless they are cut in their first page. The trim comes after the eighth command, and so
         // does the flush.
         let torn = [0, 1, 1, 1, 0, 1, 1, 1, 0, 0];

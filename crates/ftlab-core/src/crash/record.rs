@@ -180,7 +180,7 @@ impl FtlVisitor for Record<'_> {
             CutAt::Command => {
                 let port = NumberingPort::default();
                 heard.number = Some(port.commands.clone());
-                let mut drive = drive.behind(&Bare, port);
+                let mut drive = drive.behind(config, &Bare, port);
                 let (observer, counts) = (&mut heard, &mut metrics);
                 let result =
                     untimed::run(config, &mut drive, &splitter, &mut admission, counts, control, observer);
@@ -188,7 +188,7 @@ impl FtlVisitor for Record<'_> {
                 (outcome, Some(drive.flash.port.changes), drive.flash.nand, drive.shadow)
             }
             CutAt::Time => {
-                let drive = drive.behind(&Bare, EventPort::new(config, geometry, true));
+                let drive = drive.behind(config, &Bare, EventPort::new(config, geometry, true));
                 let run = RunOptions { seed: options.seed, verify: true, ..RunOptions::default() };
                 let (mut model, result) =
                     timed::run(config, drive, admission, metrics, &run, control, &mut heard);

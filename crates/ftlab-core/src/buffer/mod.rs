@@ -1,0 +1,131 @@
+//! The write buffer of a drive: which page or block leaves it next.
+//!
+//! An order is one file with one type that implements [`BufferOrder`](order::BufferOrder) and
+//! [`Scheme`](crate::scheme::Scheme), and one line in the list at the end of this file. From that line come its module, its
+//! name and keys in device files, its row in `ftlab schemes`, and its place in every test that loops over the list.
+//!
+//! How much leaves, and when, is no business of an order: that is the buffer's own, in `front`.
+
+use crate::buffer::keys::{BufferKeys, CommonKeys};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::error::ConfigError;
+use crate::geometry::Lpn;
+use crate::scheme::{NoKeys, Scheme, axis};
+
+pub mod front;
+pub mod keys;
+pub mod order;
+
+macro_rules! buffer_orders {
+    ($($file:ident :: $kind:ident;)+) => {
+        $(pub mod $file;)+
+
+        axis! { @
+            ["The orders in which a write buffer can give up what it holds."]
+            "kind" in "buffer": BufferKind, BufferChoice {
+                ["No buffer: a write is acknowledged when its pages are programmed."] "none", None(NoKeys),
+                    "No buffer: a write is acknowledged when its pages are programmed.", "", &[];
+                $(["See the file of this name."] stringify!($file),
+                    $kind(BufferKeys<<$file::$kind as Scheme>::Keys>),
+                    $file::$kind::SUMMARY, $file::$kind::SOURCE, $file::$kind::CONTRASTS;)+
+            }
+        }
+
+        impl BufferChoice {
+            /// The keys that every order shares; `None` for `none`.
+            pub const fn common(&self) -> Option<&CommonKeys> {
+                match self {
+                    BufferChoice::None(_) => None,
+                    $(BufferChoice::$kind(keys) => Some(&keys.common),)+
+                }
+            }
+
+            /// What victims are.
+            pub const fn victim_unit(&self) -> VictimUnit {
+                match self {
+                    BufferChoice::None(_) => VictimUnit::Page,
+                    $(BufferChoice::$kind(_) => <$file::$kind as BufferOrder>::UNIT,)+
+                }
+            }
+
+            /// Whether pages that a read missed are kept.
+            pub fn keeps_reads(&self) -> bool {
+                match self {
+                    BufferChoice::None(_) => false,
+                    $(BufferChoice::$kind(keys) => $file::$kind::keeps_reads(&keys.own),)+
+                }
+            }
+
+            /// Check the limits of the keys that an order has of its own.
+            ///
+            /// # Errors
+            /// The first value beyond them.
+            pub(crate) fn check_own(&self) -> Result<(), ConfigError> {
+                match self {
+                    BufferChoice::None(_) => Ok(()),
+                    $(BufferChoice::$kind(keys) => $file::$kind::check_keys(&keys.own),)+
+                }
+                .map_err(|error| error.within("buffer"))
+            }
+
+            /// The order of an empty buffer; `None` for `none`.
+            pub fn build(&self, shape: &Shape) -> Option<Orders> {
+                match self {
+                    BufferChoice::None(_) => None,
+                    $(BufferChoice::$kind(keys) => {
+                        Some(Orders::$kind(<$file::$kind as BufferOrder>::new(&keys.own, shape)))
+                    })+
+                }
+            }
+        }
+
+        /// The order that a device file names: chosen once, at the edge.
+        #[derive(Debug, Clone)]
+        #[allow(clippy::large_enum_variant, reason = "one exists per drive")]
+        pub enum Orders {
+            $(#[doc = "See the file of this name."] $kind($file::$kind),)+
+        }
+
+        /// See [`BufferOrder`], whose methods these are.
+        #[allow(missing_docs, reason = "those of the contract")]
+        impl Orders {
+            #[inline]
+            pub fn on_insert(&mut self, page: Buffered, dirty: bool) {
+                match self { $(Orders::$kind(order) => order.on_insert(page, dirty),)+ }
+            }
+            #[inline]
+            pub fn on_hit(&mut self, page: Buffered, write: bool) {
+                match self { $(Orders::$kind(order) => order.on_hit(page, write),)+ }
+            }
+            #[inline]
+            pub fn on_clean(&mut self, page: Buffered) {
+                match self { $(Orders::$kind(order) => order.on_clean(page),)+ }
+            }
+            #[inline]
+            pub fn on_leave(&mut self, page: Buffered) {
+                match self { $(Orders::$kind(order) => order.on_leave(page),)+ }
+            }
+            #[inline]
+            pub fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
+                match self { $(Orders::$kind(order) => order.victim(protect, frames),)+ }
+            }
+            pub fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
+                match self { $(Orders::$kind(order) => order.candidates(protect, depth, pages),)+ }
+            }
+            pub fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
+                match self { $(Orders::$kind(order) => order.take(page, frames),)+ }
+            }
+            pub fn pads(&self, held: u32, of: u32) -> bool {
+                match self { $(Orders::$kind(order) => order.pads(held, of),)+ }
+            }
+            pub fn table_bytes(&self) -> u64 {
+                match self { $(Orders::$kind(order) => order.table_bytes(),)+ }
+            }
+        }
+    };
+}
+
+// In the order in which they are listed everywhere.
+buffer_orders! {
+    lru::Lru;
+}
