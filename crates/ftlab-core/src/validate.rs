@@ -46,8 +46,8 @@ impl DeviceConfig {
             lanes: self.lanes(),
             addresses_decide: self.ftl.placement.goes_by_address(),
         })?;
-        if self.power.atomic == Atomic::Request && self.buffer.writes_back() && !self.power.capacitor {
-            let expected = "needs power.capacitor = true or buffer.write = \"through\": requests leave a volatile buffer in parts";
+        if self.power.atomic == Atomic::Request && self.buffer.writes_back() {
+            let expected = "needs buffer.write = \"through\" or no buffer: requests leave a buffer in parts, whether or not it has a capacitor";
             return refuse("power.atomic", "\"request\"", expected);
         }
         Ok(())

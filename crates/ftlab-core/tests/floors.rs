@@ -204,6 +204,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "config",
             "flash",
             "layer",
+            "buffer/front",
             "ftl",
             "verify",
             "host",

@@ -63,7 +63,7 @@ impl Lru {
     }
 
     /// From the oldest on, without `protect`.
-    fn from_oldest(&self, protect: Lpn) -> impl Iterator<Item = Buffered> {
+    fn oldest_first(&self, protect: Lpn) -> impl Iterator<Item = Buffered> {
         let mut at = self.oldest;
         let all = std::iter::from_fn(move || {
             let frame = at;
@@ -117,13 +117,13 @@ impl BufferOrder for Lru {
     }
 
     fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
-        let Some(page) = self.from_oldest(protect).next() else { return false };
+        let Some(page) = self.oldest_first(protect).next() else { return false };
         self.take(page, frames);
         true
     }
 
     fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
-        pages.extend(self.from_oldest(protect).take(depth));
+        pages.extend(self.oldest_first(protect).take(depth));
     }
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {

@@ -1,6 +1,6 @@
 //! What goes from the buffer to flash: evictions, flushes, and the rest at the end of a run.
 
-use super::{NOBODY, WriteBuffer, add_parts, bits};
+use super::{Happened, NOBODY, WriteBuffer, add_parts, bits};
 use crate::access::{Access, Group, Part};
 use crate::buffer::front::select::{DEPTH, keep_distinct};
 use crate::buffer::keys::{Select, Wait};
@@ -31,7 +31,9 @@ impl<T: Ticket> WriteBuffer<T> {
             let is_page = self.victim_unit == VictimUnit::Page;
             if is_page {
                 // All of them first: none may fill up the page of another.
-                chosen.iter().for_each(|page| self.order.take(*page, &mut self.scratch.leaving));
+                for page in &chosen {
+                    self.order.take(*page, &mut self.scratch.leaving);
+                }
                 self.scratch.leaving.clear();
             }
             for page in chosen.drain(..) {
@@ -114,11 +116,16 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         self.counts.victims += 1;
         let mut leaving = std::mem::take(&mut self.scratch.leaving);
+        let before = flash.nand.changes();
         let done = self.write_frames(flash, below, &mut leaving, after)?;
         for frame in leaving.drain(..) {
-            if self.frames.dirty(frame) == 0 {
+            let dirty = self.frames.dirty(frame);
+            if dirty == 0 {
                 self.counts.clean_evicted += 1;
             } else {
+                self.note(self.frames.page(frame).lpn, dirty, || {
+                    Happened::Left(before..flash.nand.changes())
+                });
                 self.frames.set_dirty(frame, 0);
                 self.frames.set_ready(frame, done);
             }
@@ -205,7 +212,8 @@ impl<T: Ticket> WriteBuffer<T> {
             after = flash.port.join(after, self.frames.ready(*frame));
             add_parts(self.frames.page(*frame).lpn, dirty, &mut parts);
             let held = self.frames.versions(*frame).iter().enumerate();
-            versions.extend(held.filter(|(sector, _)| dirty >> sector & 1 == 1).map(|(_, version)| *version));
+            versions
+                .extend(held.filter(|(sector, _)| (dirty >> sector) & 1 == 1).map(|(_, version)| *version));
         }
         let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
         let access = Access::gathered(&parts, &versions, &context);
@@ -299,10 +307,9 @@ impl<T: Ticket> WriteBuffer<T> {
             let frame = frames.next_if(|frame| self.frames.page(**frame).lpn.0 == lpn);
             let held = frame.map_or(0, |frame| self.frames.held(*frame));
             let known = frame.map_or(&[][..], |frame| self.frames.versions(*frame));
-            for sector in 0..self.per_unit as usize {
-                let version = if held >> sector & 1 == 1 { known[sector] } else { found.next().unwrap_or(0) };
-                versions.push(version);
-            }
+            versions.extend((0..self.per_unit as usize).map(|sector| {
+                if (held >> sector) & 1 == 1 { known[sector] } else { found.next().unwrap_or(0) }
+            }));
         }
     }
 

@@ -35,7 +35,7 @@ impl Masks {
     #[inline]
     fn get(&self, frame: FrameId) -> u64 {
         let (word, bit) = self.place(frame);
-        self.words[word] >> bit & self.full()
+        (self.words[word] >> bit) & self.full()
     }
 
     #[inline]
@@ -43,7 +43,7 @@ impl Masks {
         let (word, bit) = self.place(frame);
         let full = self.full();
         let word = &mut self.words[word];
-        *word = *word & !(full << bit) | mask << bit;
+        *word = (*word & !(full << bit)) | (mask << bit);
     }
 }
 
@@ -103,7 +103,7 @@ impl<T: Copy> Frames<T> {
     #[inline]
     fn home(&self, lpn: u32) -> usize {
         let hash = u64::from(lpn.wrapping_mul(0x9E37_79B1));
-        (hash * self.directory.len() as u64 >> 32) as usize
+        ((hash * self.directory.len() as u64) >> 32) as usize
     }
 
     #[inline]

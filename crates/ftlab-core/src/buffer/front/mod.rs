@@ -9,6 +9,7 @@
 mod counts;
 mod evict;
 mod frames;
+mod notes;
 mod rate;
 mod select;
 mod serve;
@@ -33,6 +34,7 @@ use crate::metrics::series::{Reading, Readings};
 use crate::time::Time;
 
 pub use counts::BufferCounts;
+pub(crate) use notes::{Happened, Note};
 
 /// No page: nothing is protected from being a victim.
 const NOBODY: Lpn = Lpn(u32::MAX);
@@ -54,6 +56,18 @@ impl<L, T: Ticket> Front<L, T> {
     {
         let buffer = WriteBuffer::new(config, &below, flash).map(Box::new);
         Self { below, buffer }
+    }
+
+    /// Keep notes from now on, if there is a buffer.
+    pub(crate) fn keep_notes(&mut self) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.notes = Some(Vec::new());
+        }
+    }
+
+    /// What was noted.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        self.buffer.as_mut().and_then(|buffer| buffer.notes.take()).unwrap_or_default()
     }
 }
 
@@ -201,6 +215,9 @@ struct WriteBuffer<T> {
     /// The number of the next group of evicted pages. Counts down, so that no request has it.
     group: u32,
     counts: BufferCounts,
+    /// The request that is served, and what happened, for those who want to know.
+    serving: u32,
+    notes: Option<Vec<Note>>,
     scratch: Scratch,
 }
 
@@ -270,6 +287,8 @@ impl<T: Ticket> WriteBuffer<T> {
             reads_until: u64::MAX,
             group: u32::MAX,
             counts: BufferCounts { frames: frames.into(), ..BufferCounts::default() },
+            serving: 0,
+            notes: None,
             scratch: Scratch {
                 leaving: list(block),
                 freed: list(block * rate.count as usize),
@@ -299,6 +318,13 @@ impl<T: Ticket> WriteBuffer<T> {
 
     fn verify(&self) -> Result<(), String> {
         self.frames.verify(self.free.len()).map_err(|text| format!("write buffer: {text}"))
+    }
+
+    #[inline]
+    fn note(&mut self, lpn: Lpn, mask: u64, happened: impl FnOnce() -> Happened) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(Note { group: self.serving, lpn, mask, happened: happened() });
+        }
     }
 
     /// `frame` has no page any more; from its moment on it may be written.

@@ -1,6 +1,6 @@
 //! What the host asks of the buffer: writes, reads and trims.
 
-use super::{WriteBuffer, add_parts, bits};
+use super::{Happened, WriteBuffer, add_parts, bits};
 use crate::access::{Access, Part, UnitAccess};
 use crate::buffer::order::FrameId;
 use crate::error::FlashResult;
@@ -46,6 +46,7 @@ impl<T: Ticket> WriteBuffer<T> {
         access: &Access<'_>,
         after: T,
     ) -> FlashResult<T> {
+        self.serving = access.group.id;
         if let Some(past) = self.goes_past(access) {
             return self.write_past(flash, below, access, past, after);
         }
@@ -88,6 +89,7 @@ impl<T: Ticket> WriteBuffer<T> {
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.frames.set_dirty(frame, self.frames.dirty(frame) | mask);
         self.put_versions(frame, mask, unit.versions);
+        self.note(lpn, mask, || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
         Ok(done)
     }
 
@@ -150,6 +152,7 @@ impl<T: Ticket> WriteBuffer<T> {
         if past != Past::Through {
             self.counts.bypassed_pages += u64::from(access.units);
         }
+        let before = flash.nand.changes();
         let done = if past == Past::Durable && self.has_older(access) {
             self.write_with_older(flash, below, access, after)?
         } else {
@@ -157,6 +160,8 @@ impl<T: Ticket> WriteBuffer<T> {
         };
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
+            self.note(lpn, mask_of(&unit), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
+            self.note(lpn, mask_of(&unit), || Happened::Left(before..flash.nand.changes()));
             match past {
                 Past::Through => self.keep_copy(flash, below, lpn, &unit, after)?,
                 Past::Durable => self.made_durable(lpn, &unit, done),
@@ -200,7 +205,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 let mut written = unit.versions.iter().copied();
                 let older = frame.map_or(&[][..], |frame| self.frames.versions(frame));
                 versions.extend(sectors_of(mask).map(|sector| {
-                    if new >> sector & 1 == 1 { written.next().unwrap_or(0) } else { older[sector] }
+                    if (new >> sector) & 1 == 1 { written.next().unwrap_or(0) } else { older[sector] }
                 }));
             }
         }
@@ -285,10 +290,14 @@ impl<T: Ticket> WriteBuffer<T> {
     }
 
     pub(super) fn trim(&mut self, access: &Access<'_>) {
+        self.serving = access.group.id;
         for index in 0..access.units {
-            if access.sectors_of(index, self.per_unit) == self.per_unit
-                && let Some(frame) = self.frames.find(access.lpn_at(index))
-            {
+            if access.sectors_of(index, self.per_unit) != self.per_unit {
+                continue;
+            }
+            let lpn = access.lpn_at(index);
+            self.note(lpn, u64::MAX, || Happened::Trimmed);
+            if let Some(frame) = self.frames.find(lpn) {
                 self.order.on_leave(self.frames.page(frame));
                 self.set_free(frame);
             }
@@ -369,7 +378,7 @@ impl<T: Ticket> WriteBuffer<T> {
             let frame = self.frames.find(access.lpn_at(index));
             let held = frame.map_or(0, |frame| self.frames.held(frame));
             for sector in unit.ranges().flatten() {
-                let known = frame.filter(|_| held >> sector & 1 == 1);
+                let known = frame.filter(|_| (held >> sector) & 1 == 1);
                 let version = known.map(|frame| self.frames.versions(frame)[sector as usize]);
                 found.extend(version.or_else(|| brought.next()));
             }
