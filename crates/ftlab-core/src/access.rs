@@ -58,6 +58,8 @@ pub struct Access<'a> {
     pub stream: u16,
     /// Why it is done.
     pub cause: Cause,
+    /// Whether a write must be durable before it is acknowledged.
+    pub fua: bool,
     /// What is touched of each unit; empty for a span.
     pub parts: &'a [Part],
     /// With verification, the version of each sector written, in the order of the access; otherwise empty.
@@ -76,6 +78,7 @@ impl<'a> Access<'a> {
             group: Group { id: 0, units },
             stream: 0,
             cause: Cause::Host,
+            fua: false,
             parts: &[],
             versions: &[],
         }
@@ -94,6 +97,7 @@ impl<'a> Access<'a> {
             group: context.group,
             stream: context.stream,
             cause: context.cause,
+            fua: context.fua,
             parts,
             versions,
         }

@@ -128,7 +128,7 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let mut metrics = RunMetrics::new(options.series);
         let log = observer.wants_commands();
         let mut outcome = if !options.timing {
-            let mut drive = drive.behind(layering, CountingPort);
+            let mut drive = drive.behind(config, layering, CountingPort);
             let result =
                 untimed::run(config, &mut drive, &splitter, &mut admission, &mut metrics, control, observer);
             let error = result.err();
@@ -137,10 +137,10 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
             && config.host.stop() == Stop::Drained
             && !options.event_by_event
         {
-            let drive = drive.behind(layering, ReservationPort::new(config, geometry, log));
+            let drive = drive.behind(config, layering, ReservationPort::new(config, geometry, log));
             run_timed(config, drive, admission, metrics, options, control, observer)
         } else {
-            let drive = drive.behind(layering, EventPort::new(config, geometry, log));
+            let drive = drive.behind(config, layering, EventPort::new(config, geometry, log));
             run_timed(config, drive, admission, metrics, options, control, observer)
         };
         outcome.summary.seed = options.seed;

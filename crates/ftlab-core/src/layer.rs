@@ -26,7 +26,8 @@ use crate::metrics::series::Readings;
 /// verification, an access that writes has one version for each of its sectors. A read appends one version for each of
 /// its sectors to `found`, in the order of the access. Without verification, both stay empty.
 ///
-/// Only the translation layer changes the array. Required: all methods but `prefetch` and `sample`.
+/// Only the translation layer changes the array. Required: all methods but `drain`, `prefetch`, `home`, `natural_block`,
+/// `log_blocks` and `sample`.
 pub trait Layer<P: FlashPort> {
     /// Read what an access touches. What holds nothing costs nothing.
     ///
@@ -63,6 +64,32 @@ pub trait Layer<P: FlashPort> {
     /// # Errors
     /// As `write`.
     fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket>;
+
+    /// The run has ended, and the host has gone: write what is held back.
+    ///
+    /// # Errors
+    /// As `write`.
+    fn drain(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+        let _ = flash;
+        Ok(())
+    }
+
+    /// The unit that runs commands (a die, or a plane where planes work independently) to which the address of a page
+    /// alone sends it; `None` where something else decides.
+    fn home(&self, lpn: Lpn) -> Option<u32> {
+        let _ = lpn;
+        None
+    }
+
+    /// Mapping units of the block that a layer above should think in.
+    fn natural_block(&self) -> u32 {
+        1
+    }
+
+    /// Log blocks; 0 when there are none.
+    fn log_blocks(&self) -> u32 {
+        0
+    }
 
     /// `lpn` will be accessed in a few requests: ask the processor for what that will touch, each `stage` for what the
     /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.

@@ -31,6 +31,16 @@ fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
         + (64 << 10)
 }
 
+/// A frame of a write buffer, with its place in the order. `tests/allocations.rs` holds it.
+const BYTES_PER_FRAME: u64 = 64;
+
+fn buffer_bytes(config: &DeviceConfig, verify: bool) -> u64 {
+    let Some(keys) = config.buffer.keys() else { return 0 };
+    let frames = (keys.bytes / config.unit_bytes()).min(config.logical_pages());
+    let versions = if verify { 4 * config.unit_bytes() / u64::from(SECTOR_BYTES) } else { 0 };
+    frames * (BYTES_PER_FRAME + versions) + (4 << 10)
+}
+
 /// Bytes that the tables of a drive take at most. Call after [`DeviceConfig::validate`].
 pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
     if config.model == Model::MappingCache {
@@ -44,4 +54,5 @@ pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
         + config.ftl.placement.table_bytes(config.logical_pages(), blocks)
         + if verify { verifying } else { 0 }
         + cache_bytes(config, translation_layout(config))
+        + buffer_bytes(config, verify)
 }

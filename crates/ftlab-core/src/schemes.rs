@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::buffer::BufferChoice;
 use crate::config::{ArrivalChoice, LsbBackupChoice, Model, PreconditionChoice, WearLevelingChoice};
 use crate::flash::cell::CellChoice;
 use crate::ftl::gc::VictimChoice;
@@ -20,6 +21,7 @@ static AXES: LazyLock<Vec<AxisInfo>> = LazyLock::new(|| {
         AxisInfo::of::<WearLevelingChoice>(),
         AxisInfo::of::<CellChoice>(),
         AxisInfo::of::<LsbBackupChoice>(),
+        AxisInfo::of::<BufferChoice>(),
         AxisInfo::of::<ArrivalChoice>(),
         AxisInfo::of::<PreconditionChoice>(),
     ]

@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
+use crate::buffer::front::BufferCounts;
 use crate::flash::pairs::BackupCounts;
 use crate::ftl::hybrid::merge::MergeCounts;
 use crate::ftl::journal::JournalCounts;
@@ -17,6 +18,7 @@ type Part = (&'static str, fn(&mut SchemaGenerator) -> Value);
 /// Every object that a part of a drive can add.
 const PARTS: &[Part] = &[
     part::<BackupCounts>(),
+    part::<BufferCounts>(),
     part::<GcCounts>(),
     part::<JournalCounts>(),
     part::<MapCacheSummary>(),

@@ -1,8 +1,9 @@
 //! What makes no physical sense is refused: each section by itself, and then the sections together.
 
-use crate::config::{DeviceConfig, Model};
+use crate::config::{Atomic, BufferSetting, DeviceConfig, Model};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::block_mapped::capacity as block_capacity;
+use crate::ftl::hybrid::scheme::Homes;
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::page::capacity;
 use crate::mapcache::alone;
@@ -34,9 +35,34 @@ impl DeviceConfig {
             Model::Drive => capacity::check(self)?,
             Model::MappingCache => capacity::check_size(self)?,
         }
+        self.check_buffer()?;
         self.host.check()?;
         let plain = self.ftl.placement.host_slots() == 1 && g.unit_bytes() == g.page_bytes;
         self.precondition.check(self.ftl.gc_high(), plain)
+    }
+
+    /// The write buffer, and what is promised of it.
+    fn check_buffer(&self) -> Result<(), ConfigError> {
+        let g = &self.geometry;
+        let layout = self.ftl.kind.layout(g.all_planes() as u32);
+        self.buffer.check(BufferSetting {
+            page_bytes: g.page_bytes,
+            unit_bytes: g.unit_bytes(),
+            block_units: match layout {
+                Some(layout) => g.pages_per_block * layout.width,
+                None => (u64::from(g.pages_per_block) * g.slots_per_page()) as u32,
+            },
+            lanes: self.lanes(),
+            addresses_decide: match layout {
+                Some(layout) => layout.width == 1 && layout.homes == Homes::Static,
+                None => self.ftl.placement.goes_by_address(),
+            },
+        })?;
+        if self.power.atomic == Atomic::Request && self.buffer.writes_back() {
+            let expected = "needs buffer.write = \"through\" or no buffer: requests leave a buffer in parts, whether or not it has a capacitor";
+            return refuse("power.atomic", "\"request\"", expected);
+        }
+        Ok(())
     }
 
     /// The mapping cache, and where its table lives.

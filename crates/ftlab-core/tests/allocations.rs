@@ -4,6 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ftlab_core::buffer::BufferKind;
+use ftlab_core::buffer::front::BufferCounts;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::ftl::gc::VictimKind;
@@ -126,6 +128,39 @@ fn nothing_is_allocated_per_request_once_warm() {
             let growths = if timing { 3 } else { 0 };
             assert!(count <= growths, "{count} allocations for 30,000 requests: {case}");
         }
+    }
+}
+
+/// Every order of a write buffer, which holds less than is asked for, and what a frame takes.
+#[test]
+fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
+    let _alone = ALONE.lock().unwrap();
+    let orders = BufferKind::ALL.iter().map(|kind| kind.name()).filter(|name| *name != "none");
+    for (kind, timing, slots) in orders.flat_map(|kind| [(kind, true, 1), (kind, false, 1), (kind, false, 4)])
+    {
+        let text = json!({
+            "geometry": { "channels": 2, "ways": 1, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 32 / slots,
+                "page_bytes": 4096 * slots, "mapping_unit_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.5 },
+            "host": { "arrival": "closed", "queue_depth": 8 },
+            "buffer": { "kind": kind, "bytes": 1 << 20, "rate": "cave", "access_us": 1 },
+        });
+        let config: DeviceConfig = serde_json::from_value(text).unwrap();
+        config.validate().unwrap();
+        let options = RunOptions { timing, ..RunOptions::default() };
+        let outcome = simulate(&config, &Factory, &options, &RunControl::default(), &mut ()).unwrap();
+        assert_eq!(outcome.error, None);
+        let count = SEEN_AT_END.load(Ordering::Relaxed) - SEEN_AT_HALF.load(Ordering::Relaxed);
+        let growths = if timing { 3 } else { 0 };
+        assert!(
+            count <= growths,
+            "{count} allocations for 30,000 requests: {kind}, clock: {timing}, {slots} units a page"
+        );
+        let counts = outcome.summary.parts.get::<BufferCounts>().unwrap();
+        let of_frame = counts.table_bytes as f64 / counts.frames as f64;
+        println!("{kind}, clock: {timing}: {of_frame:.1} bytes a frame");
+        assert!(of_frame <= 48.0, "{kind}: {of_frame} bytes a frame");
+        assert!(outcome.summary.memory.table_bytes <= bytes_at_most(&config, false) + (64 << 10));
     }
 }
 

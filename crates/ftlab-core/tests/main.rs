@@ -1,5 +1,6 @@
 //! The tests of the model from outside, as one program: a new file is one line here.
 
+mod buffer;
 mod common;
 mod crash;
 mod ends;

@@ -9,9 +9,10 @@ use ftlab_core::buffer::bplru::{BplruKeys, Padding};
 use ftlab_core::buffer::cflru::CflruKeys;
 use ftlab_core::buffer::clc::ClcKeys;
 use ftlab_core::buffer::fab::{BlockTie, FabKeys};
+use ftlab_core::buffer::keys::{BufferKeys, CommonKeys};
 use ftlab_core::buffer::order::{Buffered, FrameId, Shape, VictimUnit};
 use ftlab_core::buffer::r#ref::RefKeys;
-use ftlab_core::buffer::{OrderChoice, OrderKind, Orders};
+use ftlab_core::buffer::{BufferChoice, BufferKind, Orders};
 use ftlab_core::geometry::Lpn;
 use ftlab_core::rng::Rng;
 use ftlab_core::scheme::{NoKeys, Scheme};
@@ -322,21 +323,22 @@ impl Naive for Recent {
     }
 }
 
-fn naive(choice: &OrderChoice, shape: &Shape) -> Box<dyn Naive> {
+fn naive(choice: &BufferChoice, shape: &Shape) -> Box<dyn Naive> {
     let pages = |rule| Box::new(Pages { rule, list: Vec::new() });
     let blocks = |rule| Box::new(Blocks { rule, pages_of_block: shape.units_per_block, list: Vec::new() });
     let share = |share: f64| (share * f64::from(shape.frames)).round() as usize;
     match choice {
-        OrderChoice::Lru(_) => pages(PageRule::Lru),
-        OrderChoice::Cflru(keys) => pages(PageRule::Cflru(share(keys.clean_first))),
-        OrderChoice::LruWsr(_) => pages(PageRule::Wsr),
-        OrderChoice::Bplru(keys) => blocks(BlockRule::Bplru(keys.compensation)),
-        OrderChoice::Fab(keys) => blocks(BlockRule::Fab(keys.tie)),
-        OrderChoice::Clc(keys) => blocks(BlockRule::Clc((keys.recent * 1000.0).round() as usize)),
-        OrderChoice::Ref(keys) => Box::new(Recent {
+        BufferChoice::None(_) => unreachable!("no order"),
+        BufferChoice::Lru(_) => pages(PageRule::Lru),
+        BufferChoice::Cflru(keys) => pages(PageRule::Cflru(share(keys.own.clean_first))),
+        BufferChoice::LruWsr(_) => pages(PageRule::Wsr),
+        BufferChoice::Bplru(keys) => blocks(BlockRule::Bplru(keys.own.compensation)),
+        BufferChoice::Fab(keys) => blocks(BlockRule::Fab(keys.own.tie)),
+        BufferChoice::Clc(keys) => blocks(BlockRule::Clc((keys.own.recent * 1000.0).round() as usize)),
+        BufferChoice::Ref(keys) => Box::new(Recent {
             pages_of_block: shape.units_per_block,
-            frames_of_window: share(keys.window).max(1),
-            most_blocks: match (keys.recent_blocks, shape.log_blocks) {
+            frames_of_window: share(keys.own.window).max(1),
+            most_blocks: match (keys.own.recent_blocks, shape.log_blocks) {
                 (0, 0) => 16,
                 (0, blocks) | (blocks, _) => blocks as usize,
             },
@@ -349,35 +351,40 @@ fn naive(choice: &OrderChoice, shape: &Shape) -> Box<dyn Naive> {
     }
 }
 
-/// What is tried of an order: the default first.
-fn variants(kind: OrderKind) -> Vec<OrderChoice> {
-    let more: Vec<OrderChoice> = match kind {
-        OrderKind::Lru | OrderKind::LruWsr => Vec::new(),
-        OrderKind::Cflru => {
-            let region = |clean_first| OrderChoice::Cflru(CflruKeys { clean_first });
-            [0.0, 0.1, 1.0].map(region).to_vec()
-        }
-        OrderKind::Bplru => {
-            let keys = BplruKeys { padding: Padding::Never, compensation: false };
-            vec![OrderChoice::Bplru(keys)]
-        }
-        OrderKind::Fab => vec![OrderChoice::Fab(FabKeys { tie: BlockTie::MostRecent })],
-        OrderKind::Ref => {
-            let keys = |(window, recent_blocks)| OrderChoice::Ref(RefKeys { window, recent_blocks });
-            [(0.01, 1), (0.5, 1), (1.0, 1), (1.0, 2), (0.7, 3), (1.0, 1000)].map(keys).to_vec()
-        }
-        OrderKind::Clc => [0.0, 0.5, 1.0].map(|recent| OrderChoice::Clc(ClcKeys { recent })).to_vec(),
-    };
-    [vec![OrderChoice::from(kind)], more].concat()
+/// The keys of an order, in a buffer with those that all share.
+fn with<K>(own: K) -> BufferKeys<K> {
+    BufferKeys { own, common: CommonKeys::default() }
 }
 
-fn all() -> impl Iterator<Item = OrderChoice> {
-    OrderKind::ALL.iter().flat_map(|kind| variants(*kind))
+/// What is tried of an order: the default first.
+fn variants(kind: BufferKind) -> Vec<BufferChoice> {
+    let more: Vec<BufferChoice> = match kind {
+        BufferKind::None | BufferKind::Lru | BufferKind::LruWsr => Vec::new(),
+        BufferKind::Cflru => {
+            let region = |clean_first| BufferChoice::Cflru(with(CflruKeys { clean_first }));
+            [0.0, 0.1, 1.0].map(region).to_vec()
+        }
+        BufferKind::Bplru => {
+            let keys = BplruKeys { padding: Padding::Never, compensation: false };
+            vec![BufferChoice::Bplru(with(keys))]
+        }
+        BufferKind::Fab => vec![BufferChoice::Fab(with(FabKeys { tie: BlockTie::MostRecent }))],
+        BufferKind::Ref => {
+            let keys = |(window, recent_blocks)| BufferChoice::Ref(with(RefKeys { window, recent_blocks }));
+            [(0.01, 1), (0.5, 1), (1.0, 1), (1.0, 2), (0.7, 3), (1.0, 1000)].map(keys).to_vec()
+        }
+        BufferKind::Clc => [0.0, 0.5, 1.0].map(|recent| BufferChoice::Clc(with(ClcKeys { recent }))).to_vec(),
+    };
+    [vec![BufferChoice::from(kind)], more].concat()
+}
+
+fn all() -> impl Iterator<Item = BufferChoice> {
+    BufferKind::ALL.iter().skip(1).flat_map(|kind| variants(*kind))
 }
 
 /// An order beside its lists: a buffer that holds nothing.
 struct Pair {
-    choice: OrderChoice,
+    choice: BufferChoice,
     shape: Shape,
     order: Orders,
     naive: Box<dyn Naive>,
@@ -388,9 +395,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(choice: OrderChoice, shape: Shape) -> Self {
+    fn new(choice: BufferChoice, shape: Shape) -> Self {
         Self {
-            order: Orders::new(&choice, &shape),
+            order: choice.build(&shape).unwrap(),
             naive: naive(&choice, &shape),
             choice,
             shape,
@@ -436,7 +443,7 @@ impl Pair {
             self.naive.hit(lpn, write);
             return Vec::new();
         }
-        if !write && !Orders::keeps_reads(&self.choice) {
+        if !write && !self.choice.keeps_reads() {
             return Vec::new();
         }
         let left = if self.free.is_empty() { self.victim(lpn) } else { Vec::new() };
@@ -455,7 +462,7 @@ impl Pair {
         let mut naive = self.naive.copy();
         let right: Vec<Vec<u32>> =
             (0..depth).map(|_| naive.victim(protect)).take_while(|victim| !victim.is_empty()).collect();
-        if matches!(self.choice, OrderChoice::Ref(_)) {
+        if matches!(self.choice, BufferChoice::Ref(_)) {
             // They end where blocks are chosen anew.
             assert!(pages.len() <= right.len() && pages.is_empty() == right.is_empty());
         } else {
@@ -564,7 +571,7 @@ fn every_order_agrees_with_lists_in_a_larger_buffer() {
 }
 
 /// The pages that leave a buffer, for accesses such as `1w 2r`.
-fn by_hand(choice: OrderChoice, frames: u32, recent_of: u32, accesses: &str) -> Vec<Vec<u32>> {
+fn by_hand(choice: BufferChoice, frames: u32, recent_of: u32, accesses: &str) -> Vec<Vec<u32>> {
     let shape = Shape { frames, logical_units: 100, units_per_block: recent_of, log_blocks: 0 };
     let mut pair = Pair::new(choice, shape);
     let access = |access: &str| {
@@ -577,17 +584,17 @@ fn by_hand(choice: OrderChoice, frames: u32, recent_of: u32, accesses: &str) -> 
 #[test]
 fn page_orders_by_hand() {
     let accesses = "1w 2r 3w 4r 5w 6r 7w 1r";
-    let lru = by_hand(OrderChoice::Lru(NoKeys {}), 4, 1, accesses);
+    let lru = by_hand(BufferChoice::from(BufferKind::Lru), 4, 1, accesses);
     assert_eq!(lru, [[1], [2], [3], [4]]);
-    let cflru = by_hand(OrderChoice::from(OrderKind::Cflru), 4, 1, accesses);
+    let cflru = by_hand(BufferChoice::from(BufferKind::Cflru), 4, 1, accesses);
     assert_eq!(cflru, [[2], [1], [4], [3]]);
     // 1 becomes cold and 2 leaves; 3 becomes cold and 1 leaves; the hit takes the coldness of 3, so that 4 becomes cold,
     // and 5, and 3 as well before 4 leaves.
-    let wsr = by_hand(OrderChoice::LruWsr(NoKeys {}), 3, 1, "1w 2r 3w 4w 5w 3r 6w");
+    let wsr = by_hand(BufferChoice::from(BufferKind::LruWsr), 3, 1, "1w 2r 3w 4w 5w 3r 6w");
     assert_eq!(wsr, [[2], [1], [4]]);
     // Window 0 4 1 5: block 0 has had two pages for longest, then block 1. LRU would give up 0 4 1 5.
     let keys = RefKeys { window: 0.5, recent_blocks: 1 };
-    let recent = by_hand(OrderChoice::Ref(keys), 8, 4, "0w 4w 1w 5w 8w 12w 16w 20w 24w 28w 32w 36w");
+    let recent = by_hand(BufferChoice::Ref(with(keys)), 8, 4, "0w 4w 1w 5w 8w 12w 16w 20w 24w 28w 32w 36w");
     assert_eq!(recent, [[0], [1], [4], [5]]);
 }
 
@@ -596,23 +603,23 @@ fn block_orders_by_hand() {
     let accesses = "0w 8w 9w 4w 5w 6w 7w 12w";
     let bplru = |compensation| {
         let keys = BplruKeys { compensation, ..BplruKeys::default() };
-        by_hand(OrderChoice::Bplru(keys), 7, 4, accesses)
+        by_hand(BufferChoice::Bplru(with(keys)), 7, 4, accesses)
     };
     assert_eq!(bplru(true), [[4, 5, 6, 7]]);
     assert_eq!(bplru(false), [[0]]);
-    assert_eq!(by_hand(OrderChoice::from(OrderKind::Fab), 7, 4, accesses), [[4, 5, 6, 7]]);
+    assert_eq!(by_hand(BufferChoice::from(BufferKind::Fab), 7, 4, accesses), [[4, 5, 6, 7]]);
     // Reads do not move a block of BPLRU, and those of FAB and CLC.
     let read = "0w 4w 0r 8w";
-    assert_eq!(by_hand(OrderChoice::from(OrderKind::Bplru), 2, 4, read), [[0]]);
-    assert_eq!(by_hand(OrderChoice::from(OrderKind::Fab), 2, 4, read), [[4]]);
-    assert_eq!(by_hand(OrderChoice::from(OrderKind::Clc), 2, 4, read), [[4]]);
+    assert_eq!(by_hand(BufferChoice::from(BufferKind::Bplru), 2, 4, read), [[0]]);
+    assert_eq!(by_hand(BufferChoice::from(BufferKind::Fab), 2, 4, read), [[4]]);
+    assert_eq!(by_hand(BufferChoice::from(BufferKind::Clc), 2, 4, read), [[4]]);
     // Two blocks of two pages.
     let equals = "0w 1w 4w 5w 8w";
-    let most_recent = OrderChoice::Fab(FabKeys { tie: BlockTie::MostRecent });
-    assert_eq!(by_hand(OrderChoice::from(OrderKind::Fab), 4, 4, equals), [[0, 1]]);
+    let most_recent = BufferChoice::Fab(with(FabKeys { tie: BlockTie::MostRecent }));
+    assert_eq!(by_hand(BufferChoice::from(BufferKind::Fab), 4, 4, equals), [[0, 1]]);
     assert_eq!(by_hand(most_recent, 4, 4, equals), [[4, 5]]);
     // Block 2 is the recent one. Of the others blocks 0 and 1 have two pages, and block 0 became cold first.
-    let clc = by_hand(OrderChoice::from(OrderKind::Clc), 6, 4, "0w 1w 4w 8w 5w 9w 12w");
+    let clc = by_hand(BufferChoice::from(BufferKind::Clc), 6, 4, "0w 1w 4w 8w 5w 9w 12w");
     assert_eq!(clc, [[0, 1]]);
 }
 
@@ -624,47 +631,47 @@ fn padding_is_as_the_key_says() {
         (Padding::Half, [false, true, true, true]),
         (Padding::Never, [false; 4]),
     ] {
-        let choice = OrderChoice::Bplru(BplruKeys { padding, ..BplruKeys::default() });
-        let order = Orders::new(&choice, &shape);
+        let choice = BufferChoice::Bplru(with(BplruKeys { padding, ..BplruKeys::default() }));
+        let order = choice.build(&shape).unwrap();
         assert_eq!([1, 2, 3, 4].map(|held| order.pads(held, 4)), right);
     }
-    for kind in OrderKind::ALL.iter().filter(|kind| **kind != OrderKind::Bplru) {
-        assert!(!Orders::new(&OrderChoice::from(*kind), &shape).pads(3, 4));
+    for kind in BufferKind::ALL.iter().skip(1).filter(|kind| **kind != BufferKind::Bplru) {
+        assert!(!BufferChoice::from(*kind).build(&shape).unwrap().pads(3, 4));
     }
 }
 
 #[test]
 fn shares_beyond_the_whole_are_refused() {
     let wrong = [
-        OrderChoice::Cflru(CflruKeys { clean_first: 1.01 }),
-        OrderChoice::Cflru(CflruKeys { clean_first: -0.1 }),
-        OrderChoice::Cflru(CflruKeys { clean_first: f64::NAN }),
-        OrderChoice::Ref(RefKeys { window: 0.0, ..RefKeys::default() }),
-        OrderChoice::Ref(RefKeys { window: 1.5, ..RefKeys::default() }),
-        OrderChoice::Clc(ClcKeys { recent: 2.0 }),
+        BufferChoice::Cflru(with(CflruKeys { clean_first: 1.01 })),
+        BufferChoice::Cflru(with(CflruKeys { clean_first: -0.1 })),
+        BufferChoice::Cflru(with(CflruKeys { clean_first: f64::NAN })),
+        BufferChoice::Ref(with(RefKeys { window: 0.0, ..RefKeys::default() })),
+        BufferChoice::Ref(with(RefKeys { window: 1.5, ..RefKeys::default() })),
+        BufferChoice::Clc(with(ClcKeys { recent: 2.0 })),
     ];
     for choice in &wrong {
-        let error = Orders::check_keys(choice).unwrap_err();
+        let error = choice.check_own().unwrap_err();
         assert!(error.expected.contains("share of"), "{error}");
     }
-    all().for_each(|choice| Orders::check_keys(&choice).unwrap());
+    all().for_each(|choice| choice.check_own().unwrap());
 }
 
 #[test]
 fn names_are_those_of_device_files() {
-    let names: Vec<&str> = OrderKind::ALL.iter().map(|kind| kind.name()).collect();
-    assert_eq!(names, ["lru", "cflru", "lru_wsr", "bplru", "fab", "ref", "clc"]);
-    for kind in OrderKind::ALL {
-        let file = serde_json::to_value(OrderChoice::from(*kind)).unwrap();
+    let names: Vec<&str> = BufferKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names, ["none", "lru", "cflru", "lru_wsr", "bplru", "fab", "ref", "clc"]);
+    for kind in BufferKind::ALL {
+        let file = serde_json::to_value(BufferChoice::from(*kind)).unwrap();
         assert_eq!(file["kind"], kind.name());
-        assert_eq!(serde_json::from_value::<OrderChoice>(file).unwrap(), OrderChoice::from(*kind));
+        assert_eq!(serde_json::from_value::<BufferChoice>(file).unwrap(), BufferChoice::from(*kind));
     }
     assert!(!ftlab_core::buffer::r#ref::Ref::SUMMARY.contains("  "));
 }
 
 /// Accesses with a table of frames beside the order, as a buffer has one.
-fn run(choice: &OrderChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
-    let mut order = Orders::new(choice, shape);
+fn run(choice: &BufferChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
+    let mut order = choice.build(shape).unwrap();
     let mut frame_of = vec![u32::MAX; shape.logical_units as usize];
     let mut lpn_of = vec![0_u32; shape.frames as usize];
     let mut free: Vec<FrameId> = (0..shape.frames).map(FrameId).collect();
@@ -679,7 +686,7 @@ fn run(choice: &OrderChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
         let frame = frame_of[lpn as usize];
         if frame != u32::MAX {
             order.on_hit(Buffered { frame: FrameId(frame), lpn: Lpn(lpn) }, write);
-        } else if write || Orders::keeps_reads(choice) {
+        } else if write || choice.keeps_reads() {
             if free.is_empty() {
                 assert!(order.victim(Lpn(lpn), &mut left));
                 victims += left.len() as u64;
@@ -700,12 +707,12 @@ fn run(choice: &OrderChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
 #[test]
 fn tables_are_small() {
     let shape = Shape { frames: 1 << 14, logical_units: 1 << 22, units_per_block: 256, log_blocks: 512 };
-    for kind in OrderKind::ALL {
-        let (order, _) = run(&OrderChoice::from(*kind), &shape, 100_000);
+    for kind in BufferKind::ALL {
+        let (order, _) = run(&BufferChoice::from(*kind), &shape, 100_000);
         let bytes = order.table_bytes() as f64 / f64::from(shape.frames);
         assert!(bytes <= 26.0, "{} takes {bytes:.1} bytes a frame", kind.name());
         let is_page = matches!(order.unit(), VictimUnit::Page);
-        assert_eq!(is_page, !matches!(kind, OrderKind::Bplru | OrderKind::Fab | OrderKind::Clc));
+        assert_eq!(is_page, !matches!(kind, BufferKind::Bplru | BufferKind::Fab | BufferKind::Clc));
     }
 }
 
@@ -722,8 +729,8 @@ fn seconds(start: std::time::Instant) -> f64 {
 fn accesses_a_second() {
     for logical_units in [1 << 20, 1 << 24] {
         let shape = Shape { frames: 1 << 18, logical_units, units_per_block: 256, log_blocks: 512 };
-        for kind in OrderKind::ALL {
-            let choice = OrderChoice::from(*kind);
+        for kind in BufferKind::ALL {
+            let choice = BufferChoice::from(*kind);
             let accesses = 20_000_000;
             let start = std::time::Instant::now();
             let before = seconds(start);

@@ -90,8 +90,16 @@ impl Scheme for Bplru {
         sequence leaves next with `compensation`. Buffers writes only.";
     const SOURCE: &'static str = "H. Kim and S. Ahn, FAST 2008";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "padding", value: "\"never\"", with: &[] },
-        Contrast { key: "compensation", value: "false", with: &[] },
+        Contrast {
+        key: "padding",
+        value: "\"never\"",
+        with: &["buffer.kind=\"bplru\"", "buffer.bytes=131072"],
+    },
+        Contrast {
+        key: "compensation",
+        value: "false",
+        with: &["buffer.kind=\"bplru\"", "buffer.bytes=131072"],
+    },
     ];
     type Keys = BplruKeys;
 }

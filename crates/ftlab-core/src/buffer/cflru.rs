@@ -132,7 +132,11 @@ impl Scheme for Cflru {
     const SUMMARY: &'static str = "The least recent clean page of the `clean_first` share of the buffer that is least recent; \
         without one the least recent page. Keeps what was read.";
     const SOURCE: &'static str = "S. Park et al., CASES 2006";
-    const CONTRASTS: &'static [Contrast] = &[Contrast { key: "clean_first", value: "0.1", with: &[] }];
+    const CONTRASTS: &'static [Contrast] = &[Contrast {
+        key: "clean_first",
+        value: "0.1",
+        with: &["buffer.kind=\"cflru\"", "buffer.bytes=131072"],
+    }];
     type Keys = CflruKeys;
 }
 

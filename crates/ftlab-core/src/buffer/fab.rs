@@ -74,7 +74,11 @@ impl Fab {
 impl Scheme for Fab {
     const SUMMARY: &'static str = "The block with the most buffered pages; ties by `tie`. Buffers writes only.";
     const SOURCE: &'static str = "H. Jo et al., IEEE Transactions on Consumer Electronics 52(2), 2006";
-    const CONTRASTS: &'static [Contrast] = &[Contrast { key: "tie", value: "\"most_recent\"", with: &[] }];
+    const CONTRASTS: &'static [Contrast] = &[Contrast {
+        key: "tie",
+        value: "\"most_recent\"",
+        with: &["buffer.kind=\"fab\"", "buffer.bytes=131072"],
+    }];
     type Keys = FabKeys;
 }
 

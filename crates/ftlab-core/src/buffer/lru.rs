@@ -1,10 +1,27 @@
 //! LRU: the page that was not accessed for longest.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
 use crate::geometry::Lpn;
 use crate::recency::{Links, List, NONE};
-use crate::scheme::{NoKeys, Scheme};
+use crate::scheme::{Contrast, Scheme};
 use crate::table;
+
+/// Its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LruKeys {
+    /// Whether pages that a read missed are kept, clean. Without them, the buffer holds nothing but writes.
+    pub keep_reads: bool,
+}
+
+impl Default for LruKeys {
+    fn default() -> Self {
+        Self { keep_reads: true }
+    }
+}
 
 /// Reads and writes count alike, and clean pages are kept with dirty ones. By inclusion its hit ratio is what a pass over
 /// the reuse distances of a workload says (Mattson et al., 1970).
@@ -24,21 +41,26 @@ impl Lru {
 }
 
 impl Scheme for Lru {
-    const SUMMARY: &'static str = "The page that was accessed least recently; keeps what was read.";
+    const SUMMARY: &'static str = "The page that was accessed least recently.";
     const SOURCE: &'static str = "R. L. Mattson et al., IBM Systems Journal 9(2), 1970";
-    type Keys = NoKeys;
+    const CONTRASTS: &'static [Contrast] = &[Contrast {
+        key: "keep_reads",
+        value: "false",
+        with: &["buffer.kind=\"lru\"", "buffer.bytes=131072"],
+    }];
+    type Keys = LruKeys;
 }
 
 impl BufferOrder for Lru {
     const UNIT: VictimUnit = VictimUnit::Page;
 
-    fn new(_: &NoKeys, shape: &Shape) -> Self {
+    fn new(_: &LruKeys, shape: &Shape) -> Self {
         let links = Links::new(shape.frames);
         Self { lpn: table::zeros(shape.frames as usize), links, list: List::new() }
     }
 
-    fn keeps_reads(_: &NoKeys) -> bool {
-        true
+    fn keeps_reads(keys: &LruKeys) -> bool {
+        keys.keep_reads
     }
 
     #[inline]

@@ -1,15 +1,20 @@
-//! The write buffer: which page or block leaves it.
+//! The write buffer of a drive: which page or block leaves it next.
 //!
 //! An order is one file with one type that implements [`BufferOrder`](order::BufferOrder) and
 //! [`Scheme`](crate::scheme::Scheme), and one line in the list at the end of this file. From that line come its module, its
-//! name and keys in device files, and its place in every test that loops over the list.
+//! name and keys in device files, its row in `ftlab schemes`, and its place in every test that loops over the list.
+//!
+//! How much leaves, and when, is no business of an order: that is the buffer's own, in `front`.
 
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape};
+use crate::buffer::keys::{BufferKeys, CommonKeys};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
 use crate::error::ConfigError;
 use crate::geometry::Lpn;
-use crate::scheme::{Scheme, axis};
+use crate::scheme::{NoKeys, Scheme, axis};
 
 mod block_chains;
+pub mod front;
+pub mod keys;
 pub mod order;
 mod size_lists;
 
@@ -26,10 +31,61 @@ macro_rules! buffer_orders {
         $(pub mod $file;)+
 
         axis! { @
-            ["The orders in which pages leave a buffer, as a device file can name them."]
-            "kind" in "buffer": OrderKind, OrderChoice {
-                $(["See the file of this name."] plain_name(stringify!($file)), $kind(<$file::$kind as Scheme>::Keys),
+            ["The orders in which a write buffer can give up what it holds."]
+            "kind" in "buffer": BufferKind, BufferChoice {
+                ["No buffer: a write is acknowledged when its pages are programmed."] "none", None(NoKeys),
+                    "No buffer: a write is acknowledged when its pages are programmed.", "", &[];
+                $(["See the file of this name."] plain_name(stringify!($file)),
+                    $kind(BufferKeys<<$file::$kind as Scheme>::Keys>),
                     $file::$kind::SUMMARY, $file::$kind::SOURCE, $file::$kind::CONTRASTS;)+
+            }
+        }
+
+        impl BufferChoice {
+            /// The keys that every order shares; `None` for `none`.
+            pub const fn common(&self) -> Option<&CommonKeys> {
+                match self {
+                    BufferChoice::None(_) => None,
+                    $(BufferChoice::$kind(keys) => Some(&keys.common),)+
+                }
+            }
+
+            /// What victims are.
+            pub const fn victim_unit(&self) -> VictimUnit {
+                match self {
+                    BufferChoice::None(_) => VictimUnit::Page,
+                    $(BufferChoice::$kind(_) => <$file::$kind as BufferOrder>::UNIT,)+
+                }
+            }
+
+            /// Whether pages that a read missed are kept.
+            pub fn keeps_reads(&self) -> bool {
+                match self {
+                    BufferChoice::None(_) => false,
+                    $(BufferChoice::$kind(keys) => $file::$kind::keeps_reads(&keys.own),)+
+                }
+            }
+
+            /// Check the limits of the keys that an order has of its own.
+            ///
+            /// # Errors
+            /// The first value beyond them.
+            pub fn check_own(&self) -> Result<(), ConfigError> {
+                match self {
+                    BufferChoice::None(_) => Ok(()),
+                    $(BufferChoice::$kind(keys) => $file::$kind::check_keys(&keys.own),)+
+                }
+                .map_err(|error| error.within("buffer"))
+            }
+
+            /// The order of an empty buffer; `None` for `none`.
+            pub fn build(&self, shape: &Shape) -> Option<Orders> {
+                match self {
+                    BufferChoice::None(_) => None,
+                    $(BufferChoice::$kind(keys) => {
+                        Some(Orders::$kind(<$file::$kind as BufferOrder>::new(&keys.own, shape)))
+                    })+
+                }
             }
         }
 
@@ -40,65 +96,38 @@ macro_rules! buffer_orders {
             $(#[doc = "See the file of this name."] $kind($file::$kind),)+
         }
 
+        /// See [`BufferOrder`], whose methods these are.
+        #[allow(missing_docs, reason = "those of the contract")]
         impl Orders {
-            /// An order of an empty buffer.
-            pub fn new(keys: &OrderChoice, shape: &Shape) -> Self {
-                match keys {
-                    $(OrderChoice::$kind(keys) => Orders::$kind($file::$kind::new(keys, shape)),)+
-                }
-            }
-            /// See [`BufferOrder::UNIT`].
-            pub const fn unit(&self) -> order::VictimUnit {
-                match self { $(Orders::$kind(_) => $file::$kind::UNIT,)+ }
-            }
-            /// See [`BufferOrder::check_keys`].
-            ///
-            /// # Errors
-            /// The first value beyond its limits.
-            pub fn check_keys(keys: &OrderChoice) -> Result<(), ConfigError> {
-                match keys { $(OrderChoice::$kind(keys) => $file::$kind::check_keys(keys),)+ }
-            }
-            /// See [`BufferOrder::keeps_reads`].
-            pub fn keeps_reads(keys: &OrderChoice) -> bool {
-                match keys { $(OrderChoice::$kind(keys) => $file::$kind::keeps_reads(keys),)+ }
-            }
-            /// See [`BufferOrder::on_insert`].
             #[inline]
             pub fn on_insert(&mut self, page: Buffered, dirty: bool) {
                 match self { $(Orders::$kind(order) => order.on_insert(page, dirty),)+ }
             }
-            /// See [`BufferOrder::on_hit`].
             #[inline]
             pub fn on_hit(&mut self, page: Buffered, write: bool) {
                 match self { $(Orders::$kind(order) => order.on_hit(page, write),)+ }
             }
-            /// See [`BufferOrder::on_clean`].
             #[inline]
             pub fn on_clean(&mut self, page: Buffered) {
                 match self { $(Orders::$kind(order) => order.on_clean(page),)+ }
             }
-            /// See [`BufferOrder::on_leave`].
+            #[inline]
             pub fn on_leave(&mut self, page: Buffered) {
                 match self { $(Orders::$kind(order) => order.on_leave(page),)+ }
             }
-            /// See [`BufferOrder::victim`].
             #[inline]
             pub fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
                 match self { $(Orders::$kind(order) => order.victim(protect, frames),)+ }
             }
-            /// See [`BufferOrder::candidates`].
             pub fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
                 match self { $(Orders::$kind(order) => order.candidates(protect, depth, pages),)+ }
             }
-            /// See [`BufferOrder::take`].
             pub fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
                 match self { $(Orders::$kind(order) => order.take(page, frames),)+ }
             }
-            /// See [`BufferOrder::pads`].
             pub fn pads(&self, held: u32, of: u32) -> bool {
                 match self { $(Orders::$kind(order) => order.pads(held, of),)+ }
             }
-            /// See [`BufferOrder::table_bytes`].
             pub fn table_bytes(&self) -> u64 {
                 match self { $(Orders::$kind(order) => order.table_bytes(),)+ }
             }
@@ -106,7 +135,7 @@ macro_rules! buffer_orders {
     };
 }
 
-// In the order in which they are listed everywhere; the first is the default.
+// In the order in which they are listed everywhere.
 buffer_orders! {
     lru::Lru;
     cflru::Cflru;

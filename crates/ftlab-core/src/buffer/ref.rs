@@ -252,8 +252,16 @@ impl Scheme for Ref {
         buffer; without one, blocks with most pages there become the recent ones. Buffers writes only.";
     const SOURCE: &'static str = "D. Seo and D. Shin, IEEE Transactions on Consumer Electronics 54(3), 2008";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "window", value: "1.0", with: &[] },
-        Contrast { key: "recent_blocks", value: "1", with: &[] },
+        Contrast {
+        key: "window",
+        value: "1.0",
+        with: &["buffer.kind=\"ref\"", "buffer.bytes=131072"],
+    },
+        Contrast {
+        key: "recent_blocks",
+        value: "1",
+        with: &["buffer.kind=\"ref\"", "buffer.bytes=131072"],
+    },
     ];
     type Keys = RefKeys;
 }

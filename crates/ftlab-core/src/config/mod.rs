@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::ftl::kinds::FtlKind;
 use crate::geometry::{Geometry, GeometryNumbers};
 
-mod buffers;
+mod buffer;
 mod cell;
 mod ftl;
 mod geometry;
@@ -18,13 +18,16 @@ mod host;
 mod lsb_backup;
 mod map_cache;
 mod model;
+mod nvm;
 mod power;
 mod precondition;
 mod timing;
 
+pub use crate::buffer::{BufferChoice, BufferKind};
 pub use crate::error::ConfigError;
 pub use crate::plane_order::AllocationOrder;
-pub use buffers::{BufferConfig, BufferKind, NvmConfig, NvmKind};
+pub use buffer::BufferConfig;
+pub(crate) use buffer::BufferSetting;
 pub use cell::CellConfig;
 pub use ftl::{
     FreeBlockChoice, FreeBlockKeys, FtlConfig, GcOpenBlock, GcWhen, StaticKeys, WearLeveling,
@@ -37,6 +40,7 @@ pub use host::{
 pub use lsb_backup::{BackupArea, CopyKeys, InvalidateAt, LsbBackup, LsbBackupChoice, LsbBackupConfig};
 pub use map_cache::MapCacheConfig;
 pub use model::{KEYS_OF_MAPPING_CACHE, Model, takes};
+pub use nvm::{NvmConfig, NvmKind};
 pub use power::{Atomic, DurableTrims, PowerConfig};
 pub(crate) use power::{JOURNAL_HEADER_WORDS, JournalShape};
 pub use precondition::{
@@ -221,6 +225,12 @@ impl DeviceConfig {
         blocks.div_ceil(self.geometry.all_planes()).min(u32::MAX.into()) as u32
     }
 
+    /// Units that run commands at the same time: dies, or planes where planes work independently.
+    pub fn lanes(&self) -> u32 {
+        let planes_per_lane = if self.timing.independent_planes { 1 } else { self.geometry.planes };
+        (self.geometry.all_planes() / u64::from(planes_per_lane)) as u32
+    }
+
     /// Whether a unit may be written to another lane (a die, or a plane where planes work independently) than the last time.
     pub(crate) fn moves_between_lanes(&self) -> bool {
         let (g, placement) = (&self.geometry, &self.ftl.placement);
@@ -228,7 +238,9 @@ impl DeviceConfig {
             return layout.pages_move && g.all_planes() > 1;
         }
         let one_die = g.all_planes() == u64::from(g.planes);
-        let by_turn = placement.goes_by_turn() || self.map_cache.kind.block_units() > 0;
+        let by_turn = placement.goes_by_turn()
+            || self.map_cache.kind.block_units() > 0
+            || self.buffer.gathers(g.slots_per_page());
         if self.timing.independent_planes {
             g.all_planes() > 1 && (by_turn || placement.compares_planes())
         } else {

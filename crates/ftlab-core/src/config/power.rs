@@ -33,6 +33,8 @@ pub struct PowerConfig {
     pub atomic: Atomic,
     /// From when on what was trimmed cannot come back after a power cut.
     pub trim: DurableTrims,
+    /// Whether a capacitor saves what is in the write buffer when the power is cut.
+    pub capacitor: bool,
 }
 
 /// Words at the front of a journal page that say what it is.

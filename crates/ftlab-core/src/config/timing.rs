@@ -145,7 +145,6 @@ impl TimingConfig {
     /// The first value beyond them.
     pub(crate) fn check(&self, cell: CellKind, spare_bytes: u64) -> Result<(), ConfigError> {
         let t = self;
-        const HOUR_US: f64 = 3.6e9;
         for (key, times) in [("timing.read_us", &t.read_us), ("timing.program_us", &t.program_us)] {
             for class in cell.classes() {
                 match times.get(*class) {
@@ -173,6 +172,9 @@ impl TimingConfig {
         Ok(())
     }
 }
+
+/// An hour, in microseconds.
+pub(super) const HOUR_US: f64 = 3.6e9;
 
 /// Refuse rates that no bus has.
 pub(super) fn check_rate(key: &str, mb_per_s: f64) -> Result<(), ConfigError> {

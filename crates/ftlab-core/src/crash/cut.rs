@@ -7,6 +7,7 @@ use crate::cause::{Command, CommandCounts};
 use crate::config::{DeviceConfig, DurableTrims};
 use crate::crash::promises::{Promises, Torn, Verdict};
 use crate::crash::record::Recording;
+use crate::crash::saved::Saved;
 use crate::error::RunError;
 use crate::flash::Flash;
 use crate::flash::cell::{WordLines, page_classes};
@@ -224,16 +225,17 @@ impl<I: Iterator<Item = u64>> FtlVisitor for Examine<'_, '_, I> {
             let moment = recording.moments[point as usize];
             let (nand, torn) = moving.cut_at(moment);
             promises.move_to(moment);
+            let saved = Saved::at(recording, moment);
             let at = if recording.is_timed() { moment } else { moment / 2 };
             let cut = Cut { point, at, torn, ..Cut::default() };
             if second != Second::Spread(0) {
                 for (nested_at, nand) in second_cuts::<F>(recording, &nand, &moving.lines, second) {
                     let cut = Cut { nested_at: Some(nested_at), ..cut.clone() };
-                    out(look::<F>(recording, nand, &promises, cut));
+                    out(look::<F>(recording, nand, (&promises, &saved), cut));
                 }
             }
             if matches!(second, Second::Spread(_)) {
-                out(look::<F>(recording, nand, &promises, cut));
+                out(look::<F>(recording, nand, (&promises, &saved), cut));
             }
         }
         Ok(())
@@ -337,11 +339,11 @@ fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     })
 }
 
-/// Mount, read every sector, recount, and go on.
+/// Mount, restore what a capacitor has saved, read every sector, recount, and go on.
 fn look<F: Ftl<CountingPort>>(
     recording: &Recording,
     nand: NandArray,
-    promises: &Promises<'_>,
+    (promises, saved): (&Promises<'_>, &Saved),
     cut: Cut,
 ) -> Examined {
     let mut examined = Examined { cut, losses: Vec::new() };
@@ -350,6 +352,7 @@ fn look<F: Ftl<CountingPort>>(
         let mounted = F::mount(&recording.config, recording.options.seed, &mut flash);
         examined.cut.mount = cost(&flash.counts);
         let mut ftl = mounted.map_err(|error| format!("mount: {error}"))?;
+        saved.restore(&mut ftl, &mut flash).map_err(|error| format!("restoring the buffer: {error}"))?;
         let held = audit(&mut ftl, &mut flash, promises, &mut examined)?;
         ftl.verify(&flash.nand).map_err(|text| format!("after the mount: {text}"))?;
         go_on(recording, ftl, &mut flash, held, examined.cut.point)
@@ -529,12 +532,38 @@ mod tests {
             all.iter().map(|cut| (cut.torn_writes, cut.returned_sectors)).collect::<Vec<_>>()
         };
         assert_eq!(cuts(&recording), vec![(0, 0); 10]);
-        recording.promised = PowerConfig { atomic: Atomic::Request, trim: DurableTrims::Flush };
+        recording.promised =
+            PowerConfig { atomic: Atomic::Request, trim: DurableTrims::Flush, ..PowerConfig::default() };
         // Both writes are torn unless they are cut in their first page. The trim comes after the eighth command, and so
         // does the flush.
         let torn = [0, 1, 1, 1, 0, 1, 1, 1, 0, 0];
         let returned = [0, 0, 0, 0, 0, 0, 0, 0, 16, 16];
         assert_eq!(cuts(&recording), torn.into_iter().zip(returned).collect::<Vec<_>>());
+    }
+
+    /// The same of a write buffer: what is in frames is gone, unless a capacitor saves it.
+    #[test]
+    fn a_volatile_buffer_is_found_to_lose_what_it_holds() {
+        let device = serde_json::json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.33 },
+            "buffer": { "kind": "lru", "bytes": 8192 },
+        });
+        let config: DeviceConfig = serde_json::from_value(device).unwrap();
+        let of = |lba| Request { arrival_ns: 0, lba, sectors: 8, op: Op::Write, stream: 0, fua: false };
+        let requests = (0..4).map(|page| of(8 * page)).collect();
+        let control = RunControl::default();
+        let mut recording =
+            record(&config, &VecSource::new(requests), &CrashOptions::default(), &control).unwrap();
+        let lost = |recording: &Recording| {
+            let mut all = Vec::new();
+            recording.examine(0..recording.points(), &control, &mut |one| all.push(one.cut)).unwrap();
+            all.iter().map(|cut| cut.lost_units).collect::<Vec<_>>()
+        };
+        assert_eq!(lost(&recording), [0; 5]);
+        // Two frames: the first command is the eviction for the third write.
+        recording.promised.capacitor = true;
+        assert_eq!(lost(&recording), [2, 2, 2, 1, 0]);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod cut;
 mod promises;
 mod record;
+mod saved;
 
 use std::ops::Range;
 

@@ -20,7 +20,8 @@ pub(super) enum Verdict {
 
 /// What was promised by a moment that moves forward.
 ///
-/// A completed write is a promise: that version, or a newer one, is found after a cut. A trim is none before a flush makes it
+/// A completed write is a promise: that version, or a newer one, is found after a cut. Behind a volatile write buffer it is
+/// none before a flush, unless it was to be durable at once. A trim is none before a flush makes it
 /// one, on drives that say so: until then, anything that was ever written may be found, or nothing. What was under way is
 /// there as a whole or not at all, by units or by requests.
 pub(super) struct Promises<'r> {
@@ -37,8 +38,10 @@ pub(super) struct Promises<'r> {
     begun: usize,
     ended: usize,
     flushed: usize,
-    /// Writes that have begun and not ended.
+    /// Writes that have begun and are not promised.
     under_way: Vec<u32>,
+    /// Behind a volatile buffer: those that have ended, and that no flush has promised.
+    unflushed: Vec<u32>,
     /// Trims that have ended, and that no flush has promised.
     unpromised: Vec<u32>,
     /// Where in `asked` each write is, by version.
@@ -82,6 +85,7 @@ impl<'r> Promises<'r> {
             ended: 0,
             flushed: 0,
             under_way: Vec::new(),
+            unflushed: Vec::new(),
             unpromised: Vec::new(),
             writes: (0..asked.len() as u32).filter(is_write).collect(),
             has_trims: asked.iter().any(|asked| asked.is_trim),
@@ -120,13 +124,36 @@ impl<'r> Promises<'r> {
             self.ended += 1;
             if asked.is_trim {
                 self.unpromised.push(*at);
+            } else if self.recording.is_volatile() && !self.recording.fua[asked.group as usize] {
+                self.unflushed.push(*at);
             } else {
-                self.under_way.retain(|other| other != at);
-                for floor in &mut self.floor[asked.sectors.start as usize..asked.sectors.end as usize] {
-                    *floor = (*floor).max(asked.version);
-                }
+                self.promise(*at);
             }
         }
+    }
+
+    /// A write must survive from now on.
+    fn promise(&mut self, at: u32) {
+        let asked = &self.recording.asked[at as usize];
+        self.under_way.retain(|other| *other != at);
+        for floor in &mut self.floor[asked.sectors.start as usize..asked.sectors.end as usize] {
+            *floor = (*floor).max(asked.version);
+        }
+    }
+
+    /// A flush promises the writes that had ended before it began.
+    fn promise_writes(&mut self, number: u64, begun: u64) {
+        let Recording { asked, served, .. } = self.recording;
+        let mut unflushed = std::mem::take(&mut self.unflushed);
+        unflushed.retain(|at| {
+            let group = asked[*at as usize].group;
+            let is_promised = u64::from(group) < number && served[group as usize].end <= begun;
+            if is_promised {
+                self.promise(*at);
+            }
+            !is_promised
+        });
+        self.unflushed = unflushed;
     }
 
     /// A flush promises the trims that had ended before it began.
@@ -134,6 +161,7 @@ impl<'r> Promises<'r> {
         let Recording { asked, served, flushes, .. } = self.recording;
         while let Some((number, flush)) = flushes.get(self.flushed).filter(|(_, flush)| flush.end <= moment) {
             self.flushed += 1;
+            self.promise_writes(*number, flush.start);
             if self.gone.is_empty() {
                 continue;
             }

@@ -1,8 +1,10 @@
 //! A run that is recorded: everything that commands change, and everything that the host was told.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::buffer::front::Note;
 use crate::cause::Command;
 use crate::config::{DeviceConfig, Model, PowerConfig};
 use crate::crash::{CrashOptions, CutAt};
@@ -62,6 +64,10 @@ pub struct Recording {
     pub(super) flushes: Vec<(u64, Span)>,
     /// Where the power can be cut.
     pub(super) moments: Vec<u64>,
+    /// Whether each request, by its number, was to be durable before it was acknowledged.
+    pub(super) fua: Vec<bool>,
+    /// What happened in a write buffer whose frames a capacitor saves.
+    pub(super) notes: Vec<Note>,
     pub(super) summary: Summary,
 }
 
@@ -100,6 +106,7 @@ struct Heard {
     /// With a clock: commands that change something, of each lane.
     commands: Vec<Vec<(Change, Span)>>,
     served: Vec<Span>,
+    fua: Vec<bool>,
     flushes: Vec<(u64, Span)>,
     /// Without one: how many commands there were so far.
     number: Option<Arc<AtomicU64>>,
@@ -120,7 +127,9 @@ impl Observer for Heard {
         let at = record.index as usize;
         if self.served.len() <= at {
             self.served.resize(at + 1, Span { start: NEVER, end: NEVER });
+            self.fua.resize(at + 1, false);
         }
+        self.fua[at] = record.request.fua;
         self.served[at] = match &self.number {
             Some(number) => {
                 let end = 2 * number.load(Ordering::Relaxed);
@@ -176,26 +185,34 @@ impl FtlVisitor for Record<'_> {
         let (newest, last_version) = drive.shadow.as_mut().map(ShadowStore::keep_asked).unwrap_or_default();
         let mut metrics = RunMetrics::new(None);
         let mut heard = Heard { pages_per_block: geometry.pages_per_block(), ..Heard::default() };
-        let (outcome, changes, mut nand, shadow) = match options.at {
+        let saves = config.power.capacitor;
+        let (outcome, changes, mut nand, shadow, notes) = match options.at {
             CutAt::Command => {
                 let port = NumberingPort::default();
                 heard.number = Some(port.commands.clone());
-                let mut drive = drive.behind(&Bare, port);
+                let mut drive = drive.behind(config, &Bare, port);
+                if saves {
+                    drive.top.keep_notes();
+                }
                 let (observer, counts) = (&mut heard, &mut metrics);
                 let result =
                     untimed::run(config, &mut drive, &splitter, &mut admission, counts, control, observer);
                 let outcome = audited(config, &drive, admission.counts(), &mut metrics, None, result.err());
-                (outcome, Some(drive.flash.port.changes), drive.flash.nand, drive.shadow)
+                let notes = drive.top.take_notes();
+                (outcome, Some(drive.flash.port.changes), drive.flash.nand, drive.shadow, notes)
             }
             CutAt::Time => {
-                let drive = drive.behind(&Bare, EventPort::new(config, geometry, true));
+                let mut drive = drive.behind(config, &Bare, EventPort::new(config, geometry, true));
+                if saves {
+                    drive.top.keep_notes();
+                }
                 let run = RunOptions { seed: options.seed, verify: true, ..RunOptions::default() };
                 let (mut model, result) =
                     timed::run(config, drive, admission, metrics, &run, control, &mut heard);
                 let counts = model.feeder.admission.counts();
                 let outcome = measured(config, &mut model, counts, result.err());
-                let Drive { flash, shadow, .. } = model.drive;
-                (outcome, None, flash.nand, shadow)
+                let Drive { mut top, flash, shadow, .. } = model.drive;
+                (outcome, None, flash.nand, shadow, top.take_notes())
             }
         };
         if let Some(error) = outcome.error {
@@ -227,10 +244,24 @@ impl FtlVisitor for Record<'_> {
             last_version,
             asked: shadow.map(|mut shadow| shadow.take_asked()).unwrap_or_default(),
             served: heard.served,
+            fua: heard.fua,
+            notes,
             flushes,
             moments,
             summary: outcome.summary,
         })
+    }
+}
+
+impl Recording {
+    /// Whether an acknowledged write may be in memory only, and gone when the power is.
+    pub(super) fn is_volatile(&self) -> bool {
+        self.config.buffer.writes_back() && !self.promised.capacitor
+    }
+
+    /// Whether these changes had ended at `moment`.
+    pub(super) fn have_ended(&self, changes: Range<usize>, moment: u64) -> bool {
+        self.spans[changes].iter().all(|span| span.end <= moment)
     }
 }
 

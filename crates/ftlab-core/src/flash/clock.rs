@@ -1,9 +1,9 @@
 //! Ports that keep time, as the host drives them: its own timers ring among the events of flash.
 
-use crate::cause::{CAUSES, Command, CommandCounts};
+use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 use crate::config::{ClassTimes, DeviceConfig};
 use crate::flash::cell::PageClass;
-use crate::flash::port::{FlashPort, Submission};
+use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::SECTOR_BYTES;
 use crate::metrics::CommandRecord;
 use crate::time::{Rate, Time};
@@ -92,6 +92,8 @@ pub struct Ledger {
     pub channel_busy_ps: Vec<u64>,
     /// Commands that have run since the log was last emptied, if one is kept.
     pub log: Option<Vec<CommandRecord>>,
+    /// What evictions of a buffer have cost.
+    pub events: EventLedger,
 }
 
 impl Ledger {
@@ -100,7 +102,131 @@ impl Ledger {
             busy_ps: vec![[0; CAUSES]; lanes],
             channel_busy_ps: vec![0; channels],
             log: log.then(Vec::new),
+            events: EventLedger::new(lanes, channels),
         }
+    }
+}
+
+/// What evictions have cost: from the decision until all of it has ended.
+///
+/// The time of an eviction is divided between writes and collection as on the lane that worked longest for it
+/// (channel-aware buffer study, section 7).
+#[derive(Debug, Clone, Default)]
+pub struct EventLedger {
+    /// An eviction is being submitted.
+    pub(super) is_open: bool,
+    /// For each lane, what the eviction under way asks of it in picoseconds, and how much of that is collection.
+    work: Vec<(u64, u64)>,
+    /// Lanes and channels that it uses.
+    lanes: Vec<u32>,
+    channels: Vec<u32>,
+    /// Evictions that took flash time.
+    pub events: u64,
+    /// Sum over them of the lanes used.
+    pub lanes_used: u64,
+    /// Sum over them of the channels used.
+    pub channels_used: u64,
+    /// How long they took, in picoseconds.
+    pub elapsed_ps: u64,
+    /// Of that, the share of collections and merges.
+    pub gc_ps: u64,
+    /// How long writes waited for frames, in picoseconds.
+    pub waited_ps: u64,
+}
+
+/// How much of the longest work of an eviction was collection: two numbers of like scale.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    gc: u32,
+    all: u32,
+}
+
+impl Share {
+    pub(super) const fn to_word(self) -> u64 {
+        (self.gc as u64) << 32 | self.all as u64
+    }
+
+    pub(super) const fn of_word(word: u64) -> Self {
+        Self { gc: (word >> 32) as u32, all: word as u32 }
+    }
+}
+
+impl EventLedger {
+    fn new(lanes: usize, channels: usize) -> Self {
+        Self {
+            work: vec![(0, 0); lanes],
+            lanes: Vec::with_capacity(lanes),
+            channels: Vec::with_capacity(channels),
+            ..Self::default()
+        }
+    }
+
+    /// A command of the eviction under way, which takes `span`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note(&mut self, submission: Submission, channel: u32, span: Time) {
+        let lane = submission.lane();
+        let work = &mut self.work[lane as usize];
+        if work.0 == 0 {
+            self.lanes.push(lane);
+            if !self.channels.contains(&channel) {
+                self.channels.push(channel);
+            }
+        }
+        work.0 += span.0;
+        if matches!(submission.cause(), Cause::Gc | Cause::Merge | Cause::WearLevel) {
+            work.1 += span.0;
+        }
+    }
+
+    /// All of the eviction was submitted: how its time is divided. `None` when it takes no flash time.
+    pub(super) fn close(&mut self) -> Option<Share> {
+        self.is_open = false;
+        if self.lanes.is_empty() {
+            return None;
+        }
+        self.events += 1;
+        self.lanes_used += self.lanes.len() as u64;
+        self.channels_used += self.channels.len() as u64;
+        self.channels.clear();
+        let mut longest = (0, 0);
+        for lane in self.lanes.drain(..) {
+            longest = std::mem::take(&mut self.work[lane as usize]).max(longest);
+        }
+        let shift = 32 - u64::leading_zeros(longest.0).min(32);
+        Some(Share { gc: (longest.1 >> shift) as u32, all: (longest.0 >> shift) as u32 })
+    }
+
+    /// An eviction took `elapsed` in all.
+    pub(super) fn ended(&mut self, elapsed: Time, share: Share) {
+        self.elapsed_ps += elapsed.0;
+        let gc = u128::from(elapsed.0) * u128::from(share.gc) / u128::from(share.all.max(1));
+        self.gc_ps += gc as u64;
+    }
+}
+
+/// Memory beside flash: when each is free.
+#[derive(Debug, Clone)]
+pub(super) struct Servers {
+    rates: [Rate; Memory::COUNT],
+    free: [Time; Memory::COUNT],
+}
+
+impl Servers {
+    pub(super) fn new(config: &DeviceConfig) -> Self {
+        let buffer = config.buffer.keys().map_or(0.0, |keys| keys.mb_per_s);
+        Self { rates: [buffer, 0.0, 0.0].map(Rate::from_mb_per_s), free: [Time::ZERO; Memory::COUNT] }
+    }
+
+    /// When `bytes` that come now have been moved; `None` when that takes no time.
+    pub(super) fn serve(&mut self, memory: Memory, bytes: u32, now: Time) -> Option<Time> {
+        let span = self.rates[memory as usize].span(bytes.into());
+        if span == Time::ZERO {
+            return None;
+        }
+        let free = &mut self.free[memory as usize];
+        *free = now.max(*free) + span;
+        Some(*free)
     }
 }
 

@@ -23,16 +23,25 @@
 //! A bus that is used before the array works is free at a time that is known. The end of the array's work is known,
 //! too. There is an event for the first only when somebody waits for the bus.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::cause::{Cause, Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
-use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
-use crate::flash::port::{FlashPort, Submission};
+use crate::flash::clock::{Clock, Ledger, Servers, Share, Spans, Step, TIMERS};
+use crate::flash::event_tree::EventTree;
+use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
 use crate::time::Time;
 
 const NONE: u32 = u32::MAX;
+
+/// In the place of the lane of a node: it ends a time after what it waits for, or adds up a time then.
+const DELAY: u32 = NONE - 1;
+const EVENT: u32 = NONE - 2;
+const WAIT: u32 = NONE - 3;
 
 /// Stands for the end of a command or of several. Once that has happened the number of its node is used again, with
 /// the next generation.
@@ -52,7 +61,7 @@ struct Node {
     waiter: Waiter,
     /// First edge to the others who wait for this one; most nodes have none.
     edges: u32,
-    /// Lane of a command; `NONE` for a join.
+    /// Lane of a command; `NONE` for a join, and `DELAY`, `EVENT` or `WAIT`.
     lane: u32,
     /// Position in the order in which commands were submitted and timers set.
     number: u64,
@@ -205,6 +214,9 @@ pub struct EventPort {
     /// Whether nobody of another lane comes to wait for a command that has begun: commands may be one event then.
     runs_rows: bool,
     spans: Spans,
+    servers: Servers,
+    /// What ends beside flash: when, the number that decides among equal times, and the node.
+    beside: BinaryHeap<Reverse<(Time, u64, u32)>>,
     ledger: Ledger,
 }
 
@@ -263,8 +275,10 @@ impl EventPort {
             number: 0,
             ended: Vec::new(),
             finished: Vec::new(),
-            runs_rows: !config.moves_between_lanes(),
+            runs_rows: !config.moves_between_lanes() && !config.buffer.is_on(),
             spans: Spans::new(config),
+            servers: Servers::new(config),
+            beside: BinaryHeap::with_capacity(if config.buffer.is_on() { 1024 } else { 0 }),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
         }
     }
@@ -384,11 +398,60 @@ impl EventPort {
         if state.pending > 0 {
         } else if state.lane == NONE {
             self.ended.push(node);
+        } else if state.lane >= WAIT {
+            self.begin_beside(node);
         } else {
             let lane = state.lane;
             if self.lanes[lane as usize].phase == Phase::Idle {
                 self.mark(lane);
             }
+        }
+    }
+
+    /// What a node beside flash waits for has ended.
+    #[cold]
+    fn begin_beside(&mut self, node: u32) {
+        let Node { lane, number, submission, .. } = self.nodes[node as usize];
+        let (first, second) = submission.words();
+        if lane == DELAY {
+            self.beside.push(Reverse((self.now + Time(first), number, node)));
+            return;
+        }
+        let elapsed = self.now.since(Time(first));
+        if lane == EVENT {
+            self.ledger.events.ended(elapsed, Share::of_word(second));
+        } else {
+            self.ledger.events.waited_ps += elapsed.0;
+        }
+        self.end(node);
+    }
+
+    /// Whether the next thing that ends does so beside flash, and not as `event`; then when.
+    #[inline(never)]
+    fn next_beside(&self, event: Option<(Time, u64, u32)>) -> Option<Time> {
+        let Reverse((time, number, _)) = self.beside.peek()?;
+        let is_first = event.is_none_or(|(at, other, _)| (*time, *number) < (at, other));
+        is_first.then_some(*time)
+    }
+
+    /// The first of what ends beside flash does so now.
+    fn end_beside(&mut self) {
+        if let Some(Reverse((time, number, node))) = self.beside.pop() {
+            (self.now, self.number) = (time, number);
+            self.end(node);
+        }
+    }
+
+    /// What the host hears of the event that has just happened.
+    #[inline(always)]
+    fn told(&mut self) -> Option<Step> {
+        match self.finished.as_slice() {
+            [] => None,
+            &[watcher] => {
+                self.finished.clear();
+                Some(Step::Ended(watcher))
+            }
+            _ => Some(Step::Several),
         }
     }
 
@@ -693,6 +756,11 @@ impl EventPort {
         if after.node != NONE && self.nodes[after.node as usize].lane != lane {
             self.wait_for(ticket.node, after);
         }
+        if self.ledger.events.is_open {
+            let (bus_in, array, bus_out) = self.spans.parts(submission);
+            let span = Time((bus_in + array + bus_out).0 * u64::from(count));
+            self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
+        }
         let state = &mut self.lanes[lane as usize];
         state.queue.push(ticket.node, &mut self.next_node);
         if state.phase == Phase::Idle {
@@ -742,7 +810,7 @@ impl FlashPort for EventPort {
             return first;
         }
         let (a, b) = (&self.nodes[first.node as usize], &self.nodes[second.node as usize]);
-        if a.lane == b.lane && a.lane != NONE {
+        if a.lane == b.lane && a.lane < WAIT {
             // Lanes run their commands in order: the later one ends last.
             return if b.number > a.number { second } else { first };
         }
@@ -768,6 +836,44 @@ impl FlashPort for EventPort {
             done = self.enqueue(submission.ahead(at), 1, after);
         }
         done
+    }
+
+    fn delay(&mut self, after: Ticket, span: Time) -> Ticket {
+        if span == Time::ZERO {
+            return after;
+        }
+        let ticket = self.new_node(DELAY, 1, Submission::of_words(span.0, 0));
+        self.wait_for(ticket.node, after);
+        if self.nodes[ticket.node as usize].pending == 0 {
+            self.begin_beside(ticket.node);
+        }
+        ticket
+    }
+
+    fn memory(&mut self, memory: Memory, bytes: u32) -> Ticket {
+        let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
+        let ticket = self.new_node(DELAY, 1, Submission::of_words(0, 0));
+        self.beside.push(Reverse((at, self.numbers, ticket.node)));
+        ticket
+    }
+
+    fn begin_event(&mut self) {
+        self.ledger.events.is_open = true;
+    }
+
+    fn end_event(&mut self, done: Ticket) {
+        let Some(share) = self.ledger.events.close() else { return };
+        if !self.has_ended(done) {
+            let ticket = self.new_node(EVENT, 1, Submission::of_words(self.now.0, share.to_word()));
+            self.wait_for(ticket.node, done);
+        }
+    }
+
+    fn count_wait(&mut self, until: Ticket) {
+        if !self.has_ended(until) {
+            let ticket = self.new_node(WAIT, 1, Submission::of_words(self.now.0, 0));
+            self.wait_for(ticket.node, until);
+        }
     }
 }
 
@@ -813,7 +919,20 @@ impl Clock for EventPort {
     fn step_before(&mut self, until: Time) -> Option<Step> {
         loop {
             self.settle();
-            let (time, number, source) = self.events.next()?;
+            let next = self.events.next();
+            if !self.beside.is_empty()
+                && let Some(time) = self.next_beside(next)
+            {
+                if time >= until {
+                    return None;
+                }
+                self.end_beside();
+                if let Some(step) = self.told() {
+                    return Some(step);
+                }
+                continue;
+            }
+            let (time, number, source) = next?;
             if time >= until {
                 return None;
             }
@@ -830,13 +949,8 @@ impl Clock for EventPort {
             } else {
                 self.transfer_done(lane - self.lanes.len() as u32);
             }
-            match self.finished.as_slice() {
-                [] => {}
-                &[watcher] => {
-                    self.finished.clear();
-                    return Some(Step::Ended(watcher));
-                }
-                _ => return Some(Step::Several),
+            if let Some(step) = self.told() {
+                return Some(step);
             }
         }
     }
@@ -882,143 +996,5 @@ impl Clock for EventPort {
     fn table_bytes(&self) -> u64 {
         (self.lanes.len() * (size_of::<Lane>() + 4 + 32 * (size_of::<Node>() + 4))
             + self.channels.len() * size_of::<Channel>()) as u64
-    }
-}
-
-/// The next event of each source, as a tournament. A source has at most one event at a time, so the winner is found and
-/// replaced in log2(sources) steps without moving anything.
-#[derive(Debug, Clone)]
-struct EventTree {
-    /// Earlier than all in the tree, or empty. An event that is the next one when it is scheduled never enters the tree.
-    front: Key,
-    /// `[1]` is the winner, leaves start at `leaves`.
-    keys: Vec<Key>,
-    leaves: usize,
-    /// The source whose event is happening: its key is still in the tree, since it often has the next one at once.
-    happening: u32,
-}
-
-/// When an event comes. Earlier ones win; of equal times, the one with the lower number; of equal numbers, the lane before
-/// its channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Key {
-    time: u64,
-    /// The number, then the source.
-    order: u64,
-}
-
-impl Key {
-    const EMPTY: Key = Key { time: u64::MAX, order: u64::MAX };
-
-    #[inline]
-    fn source(self) -> u32 {
-        self.order as u32 & ((1 << SOURCE_BITS) - 1)
-    }
-
-    #[inline]
-    fn rank(self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.order)
-    }
-}
-
-const SOURCE_BITS: u32 = 20;
-
-impl EventTree {
-    fn new(sources: u32) -> Self {
-        assert!(sources < 1 << SOURCE_BITS, "validated: fewer lanes and channels");
-        let leaves = (sources as usize).next_power_of_two();
-        Self { front: Key::EMPTY, keys: vec![Key::EMPTY; 2 * leaves], leaves, happening: NONE }
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<(Time, u64, u32)> {
-        let event = |key: Key| (Time(key.time), key.order >> SOURCE_BITS, key.source());
-        if self.front.time != u64::MAX {
-            return Some(event(self.front));
-        }
-        if self.happening != NONE {
-            let source = std::mem::replace(&mut self.happening, NONE);
-            self.replay(source, Key::EMPTY);
-        }
-        let first = self.keys[1];
-        (first.time != u64::MAX).then(|| event(first))
-    }
-
-    /// The event of `source`, which is the next, happens now.
-    #[inline]
-    fn consume(&mut self, source: u32) {
-        if self.front.time == u64::MAX {
-            self.happening = source;
-        } else {
-            self.front = Key::EMPTY;
-        }
-    }
-
-    #[inline]
-    fn schedule(&mut self, source: u32, at: Time, number: u64) {
-        let mut key = Key { time: at.0, order: number << SOURCE_BITS | u64::from(source) };
-        if self.happening != NONE {
-            if source == self.happening {
-                self.happening = NONE;
-            }
-        } else if self.front.time != u64::MAX {
-            if key.rank() < self.front.rank() {
-                std::mem::swap(&mut key, &mut self.front);
-            }
-        } else if key.rank() < self.keys[1].rank() {
-            self.front = key;
-            return;
-        }
-        let source = key.source();
-        self.replay(source, key);
-    }
-
-    #[inline]
-    fn replay(&mut self, source: u32, mut winner: Key) {
-        let mut at = self.leaves + source as usize;
-        self.keys[at] = winner;
-        while at > 1 {
-            let other = self.keys[at ^ 1];
-            if other.rank() < winner.rank() {
-                winner = other;
-            }
-            at /= 2;
-            if self.keys[at] == winner {
-                break;
-            }
-            self.keys[at] = winner;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_come_in_order_of_time_and_then_of_numbers() {
-        for sources in [1, 3, 11, 17, 100] {
-            let mut tree = EventTree::new(sources);
-            let mut list: Vec<(u64, u64, u32)> = Vec::new();
-            let mut rng = crate::rng::Rng::new(sources.into(), "events");
-            let (mut now, mut number) = (0, 0);
-            for _ in 0..20_000 {
-                let source = rng.below(sources.into()) as u32;
-                if list.iter().all(|(_, _, other)| *other != source) {
-                    // Numbers need not ascend.
-                    number += 1 + rng.below(3) * 7;
-                    let at = now + rng.below(5);
-                    let number = number ^ rng.below(8);
-                    tree.schedule(source, Time(at), number);
-                    list.push((at, number, source));
-                } else {
-                    let expected = *list.iter().min().unwrap();
-                    assert_eq!(tree.next(), Some((Time(expected.0), expected.1, expected.2)));
-                    tree.consume(expected.2);
-                    now = expected.0;
-                    list.retain(|event| *event != expected);
-                }
-            }
-        }
     }
 }

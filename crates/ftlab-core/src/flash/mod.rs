@@ -4,6 +4,7 @@ pub mod cell;
 pub mod clock;
 mod contents;
 pub mod event_port;
+mod event_tree;
 mod groups;
 pub(crate) mod history;
 pub mod nand;

@@ -511,6 +511,12 @@ impl NandArray {
         }
     }
 
+    /// How many changes the history has; 0 when there is none.
+    pub(crate) fn changes(&self) -> usize {
+        let history = self.contents.as_ref().and_then(|contents| contents.history.as_ref());
+        history.map_or(0, History::len)
+    }
+
     /// Everything that has changed since [`start_history`](Self::start_history).
     pub(crate) fn take_history(&mut self) -> History {
         self.keep_changed();

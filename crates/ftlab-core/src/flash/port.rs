@@ -6,6 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cause::{Cause, Command};
 use crate::flash::cell::PageClass;
 use crate::geometry::PageId;
+use crate::time::Time;
+
+/// Memory beside flash: each is one server, first in first out, with a rate of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// The write buffer.
+    Buffer,
+    /// The non-volatile cache.
+    Nvm,
+    /// The link to a cache that is outside of the drive.
+    Link,
+}
+
+impl Memory {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+}
 
 /// A command on its way to flash. The array has accepted it already.
 ///
@@ -83,6 +100,16 @@ impl Submission {
         PageId(self.how_much as u32)
     }
 
+    /// Two words that are no command, for ports that keep something else in its place.
+    pub(super) const fn of_words(first: u64, second: u64) -> Self {
+        Self { what: first, how_much: second }
+    }
+
+    /// The words of [`of_words`](Self::of_words).
+    pub(super) const fn words(self) -> (u64, u64) {
+        (self.what, self.how_much)
+    }
+
     /// Bytes that cross the bus.
     #[inline]
     pub const fn bytes(self) -> u32 {
@@ -119,7 +146,7 @@ impl<T: Copy + Send + std::fmt::Debug + 'static> Ticket for T {}
 ///
 /// Order of calls: [`admit`](Self::admit) before the array changes, then [`submit`](Self::submit) at once. Commands
 /// of one lane run in the order of submission. A ticket stands for the end of a command; it may be kept for ever
-/// and copied. Required: `ready`, `join` and `submit`.
+/// and copied. What memory beside flash does is no command. Required: `ready`, `join` and `submit`.
 pub trait FlashPort {
     /// Whether submissions do anything: if not, they need not be prepared.
     const LISTENS: bool = true;
@@ -146,6 +173,36 @@ pub trait FlashPort {
             done = self.join(done, one);
         }
         done
+    }
+
+    /// A moment `span` after another. Without time it is the same moment.
+    #[inline(always)]
+    fn delay(&mut self, after: Self::Ticket, span: Time) -> Self::Ticket {
+        let _ = span;
+        after
+    }
+
+    /// Move `bytes` into or out of memory: as soon as it is free, and never waiting for flash.
+    #[inline(always)]
+    fn memory(&mut self, memory: Memory, bytes: u32) -> Self::Ticket {
+        let _ = (memory, bytes);
+        self.ready()
+    }
+
+    /// What is submitted from now on belongs to one eviction, until [`end_event`](Self::end_event).
+    #[inline(always)]
+    fn begin_event(&mut self) {}
+
+    /// All of an eviction has been submitted; it ends at `done`.
+    #[inline(always)]
+    fn end_event(&mut self, done: Self::Ticket) {
+        let _ = done;
+    }
+
+    /// Somebody waits from now on until `until`: ports that keep time add it up.
+    #[inline(always)]
+    fn count_wait(&mut self, until: Self::Ticket) {
+        let _ = until;
     }
 
     /// Whether the next command may still happen: a port that cuts the power refuses, and the array stays as it is.

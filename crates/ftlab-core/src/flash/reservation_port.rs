@@ -7,8 +7,8 @@
 //! lane must not end at one time, so each has to take some.
 
 use crate::config::DeviceConfig;
-use crate::flash::clock::{Clock, Ledger, Spans, Step, TIMERS};
-use crate::flash::port::{FlashPort, Submission};
+use crate::flash::clock::{Clock, Ledger, Servers, Spans, Step, TIMERS};
+use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::Geometry;
 use crate::metrics::CommandRecord;
 use crate::time::Time;
@@ -158,6 +158,7 @@ pub struct ReservationPort {
     /// Number of the event that happens.
     number: u64,
     spans: Spans,
+    servers: Servers,
     ledger: Ledger,
 }
 
@@ -181,6 +182,7 @@ impl ReservationPort {
             numbers: 0,
             number: 0,
             spans: Spans::new(config),
+            servers: Servers::new(config),
             ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
         }
     }
@@ -241,6 +243,9 @@ impl FlashPort for ReservationPort {
         self.ends_at[lane] = end;
         self.ledger.busy_ps[lane][submission.cause_index()] += (end - start).0;
         self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0;
+        if self.ledger.events.is_open {
+            self.ledger.events.note(submission, submission.lane(), end - start);
+        }
         if self.ledger.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
@@ -260,7 +265,38 @@ impl FlashPort for ReservationPort {
         self.ends_at[lane] = end;
         self.ledger.busy_ps[lane][submission.cause_index()] += rest.0;
         self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0 * u64::from(count - 1);
+        if self.ledger.events.is_open {
+            self.ledger.events.note(submission, submission.lane(), rest);
+        }
         End { at: end, number }
+    }
+
+    fn delay(&mut self, after: End, span: Time) -> End {
+        if span == Time::ZERO {
+            return after;
+        }
+        self.numbers += 1;
+        End { at: after.at.max(self.now) + span, number: self.numbers }
+    }
+
+    fn memory(&mut self, memory: Memory, bytes: u32) -> End {
+        let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
+        self.numbers += 1;
+        End { at, number: self.numbers }
+    }
+
+    fn begin_event(&mut self) {
+        self.ledger.events.is_open = true;
+    }
+
+    fn end_event(&mut self, done: End) {
+        if let Some(share) = self.ledger.events.close() {
+            self.ledger.events.ended(done.at.since(self.now), share);
+        }
+    }
+
+    fn count_wait(&mut self, until: End) {
+        self.ledger.events.waited_ps += until.at.since(self.now).0;
     }
 }
 

@@ -12,7 +12,9 @@ pub(crate) mod timed;
 pub(crate) mod untimed;
 
 use crate::access::Access;
+use crate::buffer::front::Front;
 use crate::cause::{Cause, Command};
+use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{CountingPort, FlashPort};
@@ -36,6 +38,9 @@ pub(crate) struct Drive<L, P: FlashPort> {
     /// With verification, the versions of the access under way.
     versions: Vec<u32>,
 }
+
+/// The topmost layer over the translation layer `L`.
+pub(crate) type TopOf<B, L, P> = <B as Layering>::Top<P, Front<L, <P as FlashPort>::Ticket>>;
 
 /// How many requests ahead of an access each stage of [`Ftl::prefetch`] is, at least.
 const AHEAD: [usize; 3] = [24, 16, 8];
@@ -145,15 +150,17 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
 }
 
 impl<F: Ftl<CountingPort>> Drive<F, CountingPort> {
-    /// The preconditioned drive with its layers, behind another port.
+    /// The preconditioned drive with its write buffer and its layers, behind another port.
     pub(crate) fn behind<B: Layering, P: FlashPort>(
         self,
+        config: &DeviceConfig,
         layering: &B,
         port: P,
-    ) -> Drive<B::Top<P, F::On<P>>, P> {
+    ) -> Drive<TopOf<B, F::On<P>, P>, P> {
         let ftl = self.top.with_port(&port);
         let flash = self.flash.with_port(port);
-        Drive::new(layering.build(ftl, &flash), flash, self.shadow)
+        let front = Front::new(config, ftl, &flash);
+        Drive::new(layering.build(front, &flash), flash, self.shadow)
     }
 
     /// Write every logical page once, block after block.

@@ -145,6 +145,8 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     pub(crate) closing: bool,
     /// Commands that had not ended when the run did.
     pub(crate) unfinished: CommandCounts,
+    /// How long it took to write what was held back at the end.
+    pub(crate) drain_time: Time,
     /// What went wrong first.
     pub(crate) error: Option<RunError>,
     /// It was the drive: what is in it and has not begun stays.
@@ -190,6 +192,7 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             stopped: false,
             closing: false,
             unfinished: CommandCounts::default(),
+            drain_time: Time::ZERO,
             error: None,
             broken: false,
             drive,
@@ -218,6 +221,22 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     fn fail(&mut self, error: RunError) {
         self.error.get_or_insert(error);
         self.closing = true;
+    }
+
+    /// The last request has completed and the drive is idle: write what is held back.
+    pub(crate) fn drain(&mut self) {
+        if self.closing || self.stopped {
+            return;
+        }
+        let idle = self.drive.flash.port.idle_from();
+        if idle > self.now() {
+            self.drive.flash.port.move_to(idle);
+        }
+        if let Err(error) = self.drive.top.drain(&mut self.drive.flash) {
+            self.fail(*error);
+        }
+        while self.drive.flash.port.step_before(Time::NEVER).is_some() {}
+        self.drain_time = self.drive.flash.port.idle_from().since(idle);
     }
 
     /// Requests that stay in a drive in which nothing happens any more wait for a time that cannot be counted.

@@ -1,10 +1,11 @@
 //! The metrics of a run: what completed, how long it took, and the series over time.
 
+use crate::buffer::front::BufferCounts;
 use crate::cause::{CAUSES, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::error::RunError;
 use crate::flash::Flash;
-use crate::flash::clock::Clock;
+use crate::flash::clock::{Clock, EventLedger};
 use crate::flash::port::FlashPort;
 use crate::geometry::SECTOR_BYTES;
 use crate::geometry::{BlockId, Geometry};
@@ -17,8 +18,8 @@ use crate::metrics::latency::Latency;
 use crate::metrics::report::Report;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
-    ByCause, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary, ParallelismSummary,
-    SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
+    ByCause, EvictionSummary, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary,
+    ParallelismSummary, SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
 };
 use crate::run::RunOutcome;
 use crate::time::Time;
@@ -34,6 +35,10 @@ pub(crate) struct BusyTimes {
     pub(crate) unfinished: CommandCounts,
     /// When the last command ended: collections may go on after the last completion.
     pub(crate) idle_from: Time,
+    /// What evictions of a write buffer have cost.
+    pub(crate) events: EventLedger,
+    /// How long it took to write what was held back at the end.
+    pub(crate) drain_time: Time,
 }
 
 impl BusyTimes {
@@ -55,7 +60,35 @@ impl BusyTimes {
             span_ns: span.as_ns(),
             channel_busy_ns: rounded(&self.channels_ps),
             die_busy_ns: rounded(&die_busy_ps),
+            evictions: None,
         }
+    }
+
+    /// What evictions have cost, on a drive with a write buffer.
+    fn evictions(&self) -> EvictionSummary {
+        let EventLedger { events, lanes_used, channels_used, elapsed_ps, gc_ps, .. } = self.events;
+        let mean = |sum: u64| if events > 0 { sum as f64 / events as f64 } else { 0.0 };
+        EvictionSummary {
+            events_timed: events,
+            event_dies_mean: mean(lanes_used),
+            event_channels_mean: mean(channels_used),
+            event_ns_mean: mean(elapsed_ps) / 1000.0,
+            execution_ns: Time(elapsed_ps).as_ns(),
+            write_ns: Time(elapsed_ps - gc_ps).as_ns(),
+            gc_ns: Time(gc_ps).as_ns(),
+            gc_share: if elapsed_ps > 0 { gc_ps as f64 / elapsed_ps as f64 } else { 0.0 },
+        }
+    }
+
+    /// The times that a write buffer cannot see.
+    fn add_times(&self, parts: &mut Report) -> Option<EvictionSummary> {
+        let mut counts = parts.get::<BufferCounts>()?;
+        let waits = counts.write_misses;
+        counts.drain_ns = Some(self.drain_time.as_ns());
+        counts.mean_wait_ns =
+            Some(if waits > 0 { self.events.waited_ps as f64 / 1000.0 / waits as f64 } else { 0.0 });
+        parts.add(&counts);
+        Some(self.evictions())
     }
 }
 
@@ -277,7 +310,7 @@ pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
     counts: AdmissionCounts,
     error: Option<RunError>,
 ) -> RunOutcome {
-    let HostModel { drive, metrics, unfinished, .. } = model;
+    let HostModel { drive, metrics, unfinished, drain_time, .. } = model;
     let port = &mut drive.flash.port;
     let (idle_from, port_bytes) = (port.idle_from(), port.table_bytes());
     let ledger = port.ledger();
@@ -287,6 +320,8 @@ pub(crate) fn measured<L: Layer<C>, C: Clock, F: Feeder>(
         port_bytes,
         unfinished: *unfinished,
         idle_from,
+        events: ledger.events.clone(),
+        drain_time: *drain_time,
     };
     audited(config, drive, counts, metrics, Some(&busy), error)
 }
@@ -306,6 +341,7 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
         parts.add(&counts);
     }
     top.report(&mut parts);
+    let evictions = busy.and_then(|busy| busy.add_times(&mut parts));
     let mut summary = metrics.summary(config, parts, counts, busy.is_some());
     let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
     let bytes_per_page = table_bytes as f64 / flash.geometry().physical_units() as f64;
@@ -315,7 +351,7 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
         busy.map(|busy| ByCause::from_counts(busy.by_cause_ps().map(|ps| ((ps + 500) / 1000) as u64)));
     summary.write_amplification = write_amplification(flash, summary.host.write_pages);
     summary.wear = wear(config, flash);
-    summary.parallelism = busy.map(|busy| metrics.parallelism(busy));
+    summary.parallelism = busy.map(|busy| ParallelismSummary { evictions, ..metrics.parallelism(busy) });
     summary.memory = MemorySummary { table_bytes, bytes_per_page };
     if let Some(shadow) = shadow {
         let audit = top.verify(&flash.nand);

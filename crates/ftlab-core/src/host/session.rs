@@ -343,9 +343,9 @@ impl FtlVisitor for Opening<'_> {
         }
         drive.top.reset_counters();
         let core = if ReservationPort::suits(config, geometry) {
-            opened(config, drive.behind(&Bare, ReservationPort::new(config, geometry, false)))
+            opened(config, drive.behind(config, &Bare, ReservationPort::new(config, geometry, false)))
         } else {
-            opened(config, drive.behind(&Bare, EventPort::new(config, geometry, false)))
+            opened(config, drive.behind(config, &Bare, EventPort::new(config, geometry, false)))
         };
         Ok((core, precondition))
     }

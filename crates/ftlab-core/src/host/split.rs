@@ -48,7 +48,7 @@ impl Splitter {
     /// part, and would wait for every cache miss ahead of it.
     #[inline(always)]
     pub fn single(&self, request: &Request, group: u32) -> Access<'static> {
-        let Request { lba, sectors, stream, .. } = *request;
+        let Request { lba, sectors, stream, fua, .. } = *request;
         let unit_mask = (1 << self.unit_shift) - 1;
         let first_sector = lba as u32 & unit_mask;
         let units = (first_sector + sectors + unit_mask) >> self.unit_shift;
@@ -61,6 +61,7 @@ impl Splitter {
             group: Group { id: group, units },
             stream,
             cause: Cause::Host,
+            fua,
             parts: &[],
             versions: &[],
         }
@@ -77,6 +78,7 @@ impl Splitter {
             lba: request.lba,
             left: request.sectors,
             stream: request.stream,
+            fua: request.fua,
             group: Group { id: group, units: units.div_ceil(1 << self.unit_shift) },
         }
     }
@@ -89,6 +91,7 @@ pub struct Pages {
     lba: u64,
     left: u32,
     stream: u16,
+    fua: bool,
     group: Group,
 }
 
@@ -120,6 +123,7 @@ impl Iterator for Pages {
             rest: (self.left - sectors).div_ceil(1 << unit_shift),
             group: self.group,
             cause: Cause::Host,
+            fua: self.fua,
             parts: &[],
             versions: &[],
         };

@@ -84,6 +84,7 @@ pub(crate) fn run<'r, L: Layer<C>, C: Clock>(
     let feeder = WorkloadFeeder { admission, observer, closed, stop: host.stop() };
     let mut model = HostModel::new(host, host.depth(), drive, metrics, options.series.is_some(), feeder);
     run_events(&mut model, control);
+    model.drain();
     model.unfinished = model.drive.flash.port.cut();
     flush_command_log(&mut model, true);
     let result = model.error.take().map_or_else(|| model.check_clock_overflow(), Err);

@@ -25,6 +25,10 @@ pub(crate) trait Driven {
     fn access(&mut self, op: Op, lba: u64, access: &Access<'_>) -> FlashResult<()>;
     /// Do a flush.
     fn flush(&mut self) -> FlashResult<()>;
+    /// The last request has been done: write what is held back.
+    fn drain(&mut self) -> FlashResult<()> {
+        Ok(())
+    }
     /// Add what has come of it until now.
     fn sample(&self, totals: &mut Totals);
 }
@@ -42,6 +46,10 @@ impl<L: Layer<P>, P: FlashPort<Ticket = ()>> Driven for Drive<L, P> {
 
     fn flush(&mut self) -> FlashResult<()> {
         self.top.flush(&mut self.flash, ())
+    }
+
+    fn drain(&mut self) -> FlashResult<()> {
+        self.top.drain(&mut self.flash)
     }
 
     fn sample(&self, totals: &mut Totals) {
@@ -69,7 +77,8 @@ pub(crate) fn run<D: Driven>(
     loop {
         driven.look_ahead(admission, splitter);
         if !admission.take()? || (last_arrival && !admission.has_more()?) {
-            return Ok(());
+            // A run that ends with an arrival leaves everything as it is then.
+            return if last_arrival { Ok(()) } else { driven.drain().map_err(|error| *error) };
         }
         let request = *admission.request();
         let group = admission.index() as u32;

@@ -245,6 +245,31 @@ pub struct ParallelismSummary {
     pub channel_busy_ns: Vec<u64>,
     /// How long each die ran commands, in the order of channel, way, die (then plane, where they work independently).
     pub die_busy_ns: Vec<u64>,
+    /// What evictions of the write buffer have cost. Absent without a buffer.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub evictions: Option<EvictionSummary>,
+}
+
+/// What evictions of the write buffer have cost, from each decision until all of it has ended (channel-aware buffer
+/// study, section 7). The time of an eviction is divided as on the die that worked longest for it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct EvictionSummary {
+    /// Evictions that took flash time; those of clean pages alone take none.
+    pub events_timed: u64,
+    /// Dies (or planes, where they work independently) that one of them used, on average.
+    pub event_dies_mean: f64,
+    /// Channels that one of them used, on average.
+    pub event_channels_mean: f64,
+    /// How long one of them took, on average.
+    pub event_ns_mean: f64,
+    /// How long all of them took, one after the other: write time and collection time.
+    pub execution_ns: u64,
+    /// Of `execution_ns`, programs of evicted pages, with what they read.
+    pub write_ns: u64,
+    /// Of `execution_ns`, collections, merges and wear levelling.
+    pub gc_ns: u64,
+    /// `gc_ns` / `execution_ns`; 0 when nothing was evicted.
+    pub gc_share: f64,
 }
 
 /// What preconditioning did, and how far it got.

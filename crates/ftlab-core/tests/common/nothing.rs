@@ -47,6 +47,10 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Nothing<L> {
         self.0.flush(flash, after)
     }
 
+    fn drain(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+        self.0.drain(flash)
+    }
+
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         self.0.prefetch(nand, lpn, stage);
     }

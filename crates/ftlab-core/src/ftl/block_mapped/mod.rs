@@ -11,6 +11,7 @@ use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::ftl::blocks::free_blocks::FreeBlocks;
 use crate::ftl::hybrid::BlockLayer;
+use crate::ftl::hybrid::scheme::Shape;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::layer::{Ftl, Layer};
 use crate::metrics::report::Report;
@@ -27,6 +28,7 @@ use store::{OnFlash, Seen, UNMAPPED, Units};
 pub struct BlockFtl {
     units: Units,
     layer: BlockLayer,
+    independent_planes: bool,
     unmapped_reads: u64,
 }
 
@@ -38,7 +40,13 @@ impl BlockFtl {
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let units = Units::new(config, geometry);
         let layer = BlockLayer::new(&config.ftl.kind, &units.shape).expect("the layer is block-mapped");
-        Self { units, layer, unmapped_reads: 0 }
+        Self { units, layer, independent_planes: config.timing.independent_planes, unmapped_reads: 0 }
+    }
+
+    /// The unit that runs the commands of a page, if its logical block decides that.
+    fn lane(&self, lpn: Lpn) -> Option<u32> {
+        let [plane] = self.units.planes(self.layer.cluster_of(lpn)?) else { return None };
+        Some(if self.independent_planes { plane.0 } else { self.units.geometry.die_of(*plane).0 })
     }
 
     fn free_units(&self) -> impl Iterator<Item = u32> + '_ {
@@ -100,6 +108,19 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
     /// Nothing is buffered: what was acknowledged is in flash, but for trims.
     fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
         self.layer.end_group(&mut OnFlash { units: &mut self.units, flash }, after)
+    }
+
+    fn home(&self, lpn: Lpn) -> Option<u32> {
+        self.lane(lpn)
+    }
+
+    fn natural_block(&self) -> u32 {
+        self.units.shape.pages
+    }
+
+    fn log_blocks(&self) -> u32 {
+        let Shape { layout, clusters, .. } = self.units.shape;
+        if layout.has_logs_in_each { layout.log_units * clusters } else { layout.log_units }
     }
 
     #[inline]

@@ -100,6 +100,12 @@ impl Units {
         Some(Ppn(self.table[lpn.index()])).filter(|ppn| ppn.0 != UNMAPPED)
     }
 
+    /// The planes of a cluster.
+    pub(super) fn planes(&self, cluster: u32) -> &[PlaneId] {
+        let width = self.shape.layout.width as usize;
+        &self.planes[cluster as usize * width..][..width]
+    }
+
     /// All units.
     pub(super) fn all(&self) -> impl Iterator<Item = ClusteredBlock> + use<> {
         (0..self.shape.units()).map(ClusteredBlock)

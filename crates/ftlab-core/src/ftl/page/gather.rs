@@ -30,6 +30,8 @@ const MOST_PENDING: usize = 64;
 pub(super) struct BlockGathering {
     /// Pages of a logical block; 0 when the mapping cache wants none in order.
     pub(super) pages: u32,
+    /// Whether a write buffer brings units from anywhere to planes that have addresses of their own.
+    pub(super) strays: bool,
     /// Live units up to which a plane takes them.
     limit: u64,
     /// Those that are not in order: found while collecting.
@@ -44,15 +46,19 @@ impl BlockGathering {
     /// For a drive on which `units` can be live, translation pages included.
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, units: u64) -> Self {
         let pages = capacity::ordered_units(config) / geometry.slots_per_page;
+        let strays = config.buffer.gathers(geometry.slots_per_page.into())
+            && config.ftl.placement.goes_by_address()
+            && geometry.planes() > 1;
         Self {
             pages,
+            strays,
             // Half of what a plane has beyond its share.
             limit: units
                 .div_ceil(geometry.planes().into())
                 .midpoint(capacity::usable_units_per_plane(config)),
             pending: Vec::with_capacity(MOST_PENDING),
             contiguous: Vec::new(),
-            live: vec![(0, u32::MAX); if pages > 0 { geometry.planes() as usize } else { 0 }],
+            live: vec![(0, u32::MAX); if pages > 0 || strays { geometry.planes() as usize } else { 0 }],
         }
     }
 

@@ -70,6 +70,8 @@ struct Standing {
     /// Base-2 logarithm of the units of a page.
     page_shift: u32,
     goes_by_address: bool,
+    /// The same, but pages gathered by a write buffer have units of other planes as well.
+    strays: bool,
     goes_by_turn: bool,
     compares_planes: bool,
     sorts_copies: bool,
@@ -83,6 +85,7 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     geometry: Geometry,
     config: FtlConfig,
     copyback: bool,
+    independent_planes: bool,
     table: PageTable<T>,
     blocks: Blocks<V>,
     placement: L,
@@ -130,14 +133,18 @@ impl<
             _ => Role::Copies,
         };
         let roles: Vec<Role> = (0..slots).map(role).collect();
+        let gathering = BlockGathering::new(config, geometry, table.map.len() as u64);
+        let strays = gathering.strays;
         Self {
             copyback: config.timing.copyback,
+            independent_planes: config.timing.independent_planes,
             blocks: Blocks::new(geometry, &ftl, &roles, victims),
             standing: Standing {
                 order: placement.order().clone(),
                 copy_slot: placement.copy_slot(),
                 page_shift: geometry.slots_per_page.trailing_zeros(),
-                goes_by_address: L::goes_by_address(&ftl.placement),
+                goes_by_address: L::goes_by_address(&ftl.placement) && !strays,
+                strays,
                 goes_by_turn: L::goes_by_turn(&ftl.placement),
                 compares_planes: L::compares_planes(&ftl.placement),
                 sorts_copies: L::sorts_copies(&ftl.placement),
@@ -148,7 +155,7 @@ impl<
                 ),
             },
             placement,
-            gathering: BlockGathering::new(config, geometry, table.map.len() as u64),
+            gathering,
             table,
             retained: Retained::new(config),
             journal: Journal::new(config, geometry).map(Box::new),
@@ -342,7 +349,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         } else {
             self.ask_placement(access)
         };
-        let gathers = CACHED && self.gathering.is_on();
+        let gathers =
+            (CACHED && self.gathering.is_on()) || (!self.standing.goes_by_address && self.standing.strays);
         let turns = self.standing.order.len();
         for step in 0..if gathers { 2 * turns } else { turns } {
             let first = self.standing.order.at(turn);
@@ -547,6 +555,18 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         Ok(flash.port.join(after, written))
     }
 
+    fn home(&self, lpn: Lpn) -> Option<u32> {
+        if !(self.standing.goes_by_address || self.standing.strays) {
+            return None;
+        }
+        let plane = self.standing.order.at(lpn.0 >> self.standing.page_shift);
+        Some(if self.independent_planes { plane.0 } else { self.geometry.die_of(plane).0 })
+    }
+
+    fn natural_block(&self) -> u32 {
+        self.geometry.units_per_block()
+    }
+
     #[inline]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         if stage == 0 {
@@ -632,6 +652,7 @@ impl<
             geometry: self.geometry,
             config: self.config,
             copyback: self.copyback,
+            independent_planes: self.independent_planes,
             table: self.table.with_port(port),
             blocks: self.blocks,
             placement: self.placement,

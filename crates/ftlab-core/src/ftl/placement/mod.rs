@@ -154,6 +154,11 @@ impl PlacementChoice {
         Placements::goes_by_turn(self)
     }
 
+    /// Whether the address of a page decides where it goes.
+    pub fn goes_by_address(&self) -> bool {
+        Placements::goes_by_address(self)
+    }
+
     /// Whether it compares the one open block of each plane with those of others.
     pub fn compares_planes(&self) -> bool {
         Placements::compares_planes(self)

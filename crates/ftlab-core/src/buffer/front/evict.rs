@@ -1,0 +1,404 @@
+//! What goes from the buffer to flash: evictions, flushes, and the rest at the end of a run.
+
+use super::{Happened, NOBODY, WriteBuffer, add_parts, bits};
+use crate::access::{Access, Group, Part};
+use crate::buffer::front::select::{DEPTH, keep_distinct};
+use crate::buffer::keys::{Select, Wait};
+use crate::buffer::order::{Buffered, FrameId, VictimUnit};
+use crate::cause::Cause;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::geometry::Lpn;
+use crate::layer::Layer;
+
+impl<T: Ticket> WriteBuffer<T> {
+    /// Make room: as many victims leave as the rate says, none before `after`. The page `protect` is being served. Returns
+    /// when all of them have left.
+    pub(super) fn evict<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        protect: Lpn,
+        after: T,
+    ) -> FlashResult<T> {
+        self.counts.events += 1;
+        flash.port.begin_event();
+        let mut event = flash.port.ready();
+        if self.select == Select::Distinct {
+            let mut chosen = std::mem::take(&mut self.scratch.candidates);
+            self.choose_distinct(below, protect, &mut chosen);
+            let is_page = self.victim_unit == VictimUnit::Page;
+            if is_page {
+                // All of them first: none may fill up the page of another.
+                for page in &chosen {
+                    self.order.take(*page, &mut self.scratch.leaving);
+                }
+                self.scratch.leaving.clear();
+            }
+            for page in chosen.drain(..) {
+                if is_page {
+                    self.scratch.leaving.push(page.frame);
+                    self.fill_page(protect);
+                } else {
+                    self.order.take(page, &mut self.scratch.leaving);
+                }
+                let done = self.write_victim(flash, below, after)?;
+                event = flash.port.join(event, done);
+            }
+            self.scratch.candidates = chosen;
+        } else {
+            let (mut victims, mut frames) = (0, 0);
+            while !self.rate.is_met(victims, frames) && self.next_victim(protect) {
+                victims += 1;
+                frames += self.scratch.leaving.len() as u32;
+                let done = self.write_victim(flash, below, after)?;
+                event = flash.port.join(event, done);
+            }
+        }
+        self.end_event(flash, event);
+        Ok(event)
+    }
+
+    /// All victims of an eviction are on their way: their frames are free.
+    fn end_event<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, event: T) {
+        let mut freed = std::mem::take(&mut self.scratch.freed);
+        for frame in freed.drain(..) {
+            if self.wait == Wait::Event {
+                let moment = flash.port.join(event, self.frames.ready(frame));
+                self.frames.set_ready(frame, moment);
+            }
+            self.set_free(frame);
+        }
+        self.scratch.freed = freed;
+        self.draining = flash.port.join(self.draining, event);
+        flash.port.end_event(event);
+    }
+
+    /// A page of each victim of the next eviction, at most one for each unit that runs commands.
+    fn choose_distinct<P: FlashPort, L: Layer<P>>(
+        &mut self,
+        below: &L,
+        protect: Lpn,
+        chosen: &mut Vec<Buffered>,
+    ) {
+        chosen.clear();
+        let depth = (DEPTH * self.rate.count) as usize;
+        self.order.candidates(protect, depth, chosen);
+        keep_distinct(chosen, self.rate.count, &mut self.scratch.homes, |page| below.home(page.lpn));
+    }
+
+    /// Let the next victim leave: its frames are those `leaving`. False: there is none.
+    fn next_victim(&mut self, protect: Lpn) -> bool {
+        if !self.order.victim(protect, &mut self.scratch.leaving) {
+            return false;
+        }
+        self.fill_page(protect);
+        true
+    }
+
+    /// A victim that is a page takes the next ones with it, as many as a NAND page has slots.
+    fn fill_page(&mut self, protect: Lpn) {
+        if self.victim_unit == VictimUnit::Page {
+            while self.scratch.leaving.len() < self.rate.slots as usize
+                && self.order.victim(protect, &mut self.scratch.leaving)
+            {}
+        }
+    }
+
+    /// Write what is dirty of the frames that are `leaving`; they are free when the eviction ends. Returns when it is in
+    /// flash.
+    fn write_victim<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        after: T,
+    ) -> FlashResult<T> {
+        self.counts.victims += 1;
+        let mut leaving = std::mem::take(&mut self.scratch.leaving);
+        let before = flash.nand.changes();
+        let done = self.write_frames(flash, below, &mut leaving, after)?;
+        for frame in leaving.drain(..) {
+            let dirty = self.frames.dirty(frame);
+            if dirty == 0 {
+                self.counts.clean_evicted += 1;
+            } else {
+                self.note(self.frames.page(frame).lpn, dirty, || {
+                    Happened::Left(before..flash.nand.changes())
+                });
+                self.frames.set_dirty(frame, 0);
+                self.frames.set_ready(frame, done);
+            }
+            self.scratch.freed.push(frame);
+        }
+        self.scratch.leaving = leaving;
+        Ok(done)
+    }
+
+    /// Write what is dirty of `frames` as one group, pages ascending. Returns when it is in flash.
+    fn write_frames<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        frames: &mut [FrameId],
+        after: T,
+    ) -> FlashResult<T> {
+        let dirty = frames.iter().filter(|frame| self.frames.dirty(**frame) != 0).count() as u32;
+        if dirty == 0 {
+            return Ok(flash.port.ready());
+        }
+        self.counts.pages_evicted += u64::from(dirty);
+        if frames.len() > 1 {
+            frames.sort_unstable_by_key(|frame| self.frames.page(*frame).lpn.0);
+        }
+        self.group = self.group.wrapping_sub(1);
+        let id = self.group;
+        if self.victim_unit == VictimUnit::Block {
+            let per_block = self.shape.units_per_block;
+            let start = self.frames.page(frames[0]).lpn.0 / per_block * per_block;
+            let of = per_block.min(self.shape.logical_units - start);
+            if self.order.pads(frames.len() as u32, of) {
+                return self.write_padded(flash, below, frames, start..start + of, after);
+            }
+        }
+        let (mut done, mut rest) = (flash.port.ready(), dirty);
+        let mut at = 0;
+        while rest > 0 {
+            let count = self.frames_of_page(&frames[at..]);
+            let page = &frames[at..at + count];
+            at += count;
+            let units = page.iter().filter(|frame| self.frames.dirty(**frame) != 0).count() as u32;
+            if units == 0 {
+                continue;
+            }
+            rest -= units;
+            let group = Group { id, units: dirty };
+            let written = self.write_page(flash, below, page, (group, rest), after)?;
+            done = flash.port.join(done, written);
+        }
+        Ok(done)
+    }
+
+    /// How many of `frames` go into one NAND page: all of them for a victim that is a page, and those of one aligned group of
+    /// units for a block.
+    fn frames_of_page(&self, frames: &[FrameId]) -> usize {
+        if self.victim_unit == VictimUnit::Page {
+            return frames.len();
+        }
+        let page = |frame: &FrameId| self.frames.page(*frame).lpn.0 >> self.page_shift;
+        let first = page(&frames[0]);
+        frames.iter().take_while(|frame| page(frame) == first).count()
+    }
+
+    /// Write the dirty sectors of `frames` as one access of `group`, of which `rest` units follow.
+    fn write_page<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        frames: &[FrameId],
+        (group, rest): (Group, u32),
+        after: T,
+    ) -> FlashResult<T> {
+        let mut after = after;
+        let (mut parts, mut versions) =
+            (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
+        parts.clear();
+        versions.clear();
+        for frame in frames {
+            let dirty = self.frames.dirty(*frame);
+            if dirty == 0 {
+                continue;
+            }
+            after = flash.port.join(after, self.frames.ready(*frame));
+            add_parts(self.frames.page(*frame).lpn, dirty, &mut parts);
+            let held = self.frames.versions(*frame).iter().enumerate();
+            versions
+                .extend(held.filter(|(sector, _)| (dirty >> sector) & 1 == 1).map(|(_, version)| *version));
+        }
+        let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
+        let access = Access::gathered(&parts, &versions, &context);
+        let access = if self.is_span(&parts) { Access { parts: &[], ..access } } else { access };
+        let done = below.write(flash, &access, after);
+        (self.scratch.parts, self.scratch.versions) = (parts, versions);
+        done
+    }
+
+    /// Whether parts are sectors of one aligned group of units that follow each other.
+    fn is_span(&self, parts: &[Part]) -> bool {
+        let follow = |pair: &[Part]| {
+            let [one, other] = pair else { return true };
+            let ends = one.first_sector + one.sectors == self.per_unit && other.first_sector == 0;
+            ends && one.lpn.0 + 1 == other.lpn.0
+                && other.lpn.0 >> self.page_shift == one.lpn.0 >> self.page_shift
+        };
+        parts.windows(2).all(follow)
+    }
+
+    /// Write the `units` of a block, of which `frames` have some, as a whole and in order. What no frame holds is read
+    /// first.
+    fn write_padded<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        frames: &[FrameId],
+        units: std::ops::Range<u32>,
+        after: T,
+    ) -> FlashResult<T> {
+        let group = Group { id: self.group, units: units.end - units.start };
+        let (full, slots) = (bits(&(0..self.per_unit)), 1 << self.page_shift);
+        let mut done = flash.port.ready();
+        let (mut parts, mut versions) =
+            (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
+        let mut found = std::mem::take(&mut self.scratch.found);
+        let mut at = 0;
+        let mut first = units.start;
+        while first < units.end {
+            let end = ((first / slots + 1) * slots).min(units.end);
+            parts.clear();
+            versions.clear();
+            found.clear();
+            let mut ready = after;
+            let mut page = at;
+            for lpn in (first..end).map(Lpn) {
+                let frame = frames.get(page).filter(|frame| self.frames.page(**frame).lpn == lpn);
+                let held = frame.map_or(0, |frame| self.frames.held(*frame));
+                let dirty = frame.map_or(0, |frame| self.frames.dirty(*frame));
+                if let Some(frame) = frame {
+                    ready = flash.port.join(ready, self.frames.ready(*frame));
+                    page += 1;
+                }
+                self.counts.padding_reads += u64::from(held != full);
+                self.counts.padding_writes += u64::from(dirty == 0);
+                add_parts(lpn, full & !held, &mut parts);
+            }
+            let rest = units.end - end;
+            let context = Access {
+                group,
+                rest,
+                cause: Cause::CacheFlush,
+                ..Access::span(Lpn(first), end - first, 0, 0)
+            };
+            let mut read = ready;
+            if !parts.is_empty() {
+                read = below.read(flash, &Access::gathered(&parts, &[], &context), &mut found, ready)?;
+            }
+            if flash.nand.verifies() {
+                self.merge_versions(&frames[at..page], first..end, &found, &mut versions);
+            }
+            let access = Access { sectors: (end - first) * self.per_unit, versions: &versions, ..context };
+            let written = below.write(flash, &access, read)?;
+            done = flash.port.join(done, written);
+            (at, first) = (page, end);
+        }
+        (self.scratch.parts, self.scratch.versions, self.scratch.found) = (parts, versions, found);
+        Ok(done)
+    }
+
+    /// The versions of all sectors of `units`: those that `frames` hold, and the others as they were `found`.
+    fn merge_versions(
+        &self,
+        frames: &[FrameId],
+        units: std::ops::Range<u32>,
+        found: &[u32],
+        versions: &mut Vec<u32>,
+    ) {
+        let (mut frames, mut found) = (frames.iter().peekable(), found.iter().copied());
+        for lpn in units {
+            let frame = frames.next_if(|frame| self.frames.page(**frame).lpn.0 == lpn);
+            let held = frame.map_or(0, |frame| self.frames.held(*frame));
+            let known = frame.map_or(&[][..], |frame| self.frames.versions(*frame));
+            versions.extend((0..self.per_unit as usize).map(|sector| {
+                if (held >> sector) & 1 == 1 { known[sector] } else { found.next().unwrap_or(0) }
+            }));
+        }
+    }
+
+    /// Everything acknowledged goes to flash. Returns when it is there.
+    pub(super) fn flush<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        after: T,
+    ) -> FlashResult<T> {
+        self.counts.flushes += 1;
+        if self.has_capacitor {
+            return Ok(after);
+        }
+        if self.frames.dirty_frames() > 0 {
+            self.counts.events += 1;
+            flash.port.begin_event();
+            let event = if self.keeps_reads {
+                self.clean_all(flash, below, after)?
+            } else {
+                let mut event = flash.port.ready();
+                while self.next_victim(NOBODY) {
+                    let done = self.write_victim(flash, below, after)?;
+                    event = flash.port.join(event, done);
+                }
+                event
+            };
+            self.end_event(flash, event);
+        }
+        Ok(flash.port.join(after, self.draining))
+    }
+
+    /// Write all that is dirty, in the order in which it would leave, and keep it.
+    fn clean_all<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        after: T,
+    ) -> FlashResult<T> {
+        let mut pages = std::mem::take(&mut self.scratch.candidates);
+        pages.clear();
+        self.order.candidates(NOBODY, self.shape.frames as usize, &mut pages);
+        let mut event = flash.port.ready();
+        let mut pending = pages.drain(..).peekable();
+        let mut chosen = std::mem::take(&mut self.scratch.leaving);
+        while let Some(page) = pending.next() {
+            if self.victim_unit == VictimUnit::Block {
+                let per_block = self.shape.units_per_block;
+                let start = page.lpn.0 / per_block * per_block;
+                let end = (start + per_block).min(self.shape.logical_units);
+                chosen.extend((start..end).filter_map(|lpn| self.frames.find(Lpn(lpn))));
+            } else if self.frames.dirty(page.frame) != 0 {
+                chosen.push(page.frame);
+            }
+            let is_full = self.victim_unit == VictimUnit::Block || chosen.len() == self.rate.slots as usize;
+            if chosen.is_empty() || !(is_full || pending.peek().is_none()) {
+                continue;
+            }
+            self.counts.victims += 1;
+            let done = self.write_frames(flash, below, &mut chosen, after)?;
+            event = flash.port.join(event, done);
+            for frame in chosen.drain(..) {
+                if self.frames.dirty(frame) != 0 {
+                    self.frames.set_dirty(frame, 0);
+                    self.order.on_clean(self.frames.page(frame));
+                }
+            }
+        }
+        drop(pending);
+        (self.scratch.candidates, self.scratch.leaving) = (pages, chosen);
+        Ok(event)
+    }
+
+    /// The run has ended: write what is left, at the same rate, one eviction after the other.
+    pub(super) fn drain<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+    ) -> FlashResult<()> {
+        if !self.drains {
+            return Ok(());
+        }
+        let before = self.counts.pages_evicted;
+        let mut after = flash.port.ready();
+        while self.frames.dirty_frames() > 0 {
+            flash.check_interrupt()?;
+            after = self.evict(flash, below, NOBODY, after)?;
+        }
+        self.counts.drained_pages += self.counts.pages_evicted - before;
+        Ok(())
+    }
+}

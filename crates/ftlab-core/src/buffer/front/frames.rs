@@ -1,0 +1,301 @@
+//! Frames: which page each has, which of its sectors it holds, and which of them are newer than in flash.
+
+use crate::buffer::order::{Buffered, FrameId};
+use crate::geometry::Lpn;
+
+/// No frame, and no page.
+const NONE: u32 = u32::MAX;
+
+/// A set of sectors of a unit, for each frame. Units have at most 64 sectors, and most have 8.
+#[derive(Debug, Clone)]
+struct Masks {
+    words: Vec<u64>,
+    /// Base-2 logarithm of the sectors of a unit.
+    shift: u32,
+}
+
+impl Masks {
+    fn new(frames: u32, shift: u32) -> Self {
+        let bits = u64::from(frames) << shift;
+        Self { words: vec![0; bits.div_ceil(64) as usize], shift }
+    }
+
+    /// The word of a frame, and where in it its bits begin.
+    #[inline]
+    fn place(&self, frame: FrameId) -> (usize, u32) {
+        let bit = u64::from(frame.0) << self.shift;
+        ((bit / 64) as usize, (bit % 64) as u32)
+    }
+
+    #[inline]
+    fn full(&self) -> u64 {
+        u64::MAX >> (64 - (1 << self.shift))
+    }
+
+    #[inline]
+    fn get(&self, frame: FrameId) -> u64 {
+        let (word, bit) = self.place(frame);
+        (self.words[word] >> bit) & self.full()
+    }
+
+    #[inline]
+    fn set(&mut self, frame: FrameId, mask: u64) {
+        let (word, bit) = self.place(frame);
+        let full = self.full();
+        let word = &mut self.words[word];
+        *word = (*word & !(full << bit)) | (mask << bit);
+    }
+}
+
+/// The frames of a buffer. A frame has a page, or is free.
+#[derive(Debug, Clone)]
+pub(super) struct Frames<T> {
+    /// The page of each frame; `NONE` for a free one.
+    lpns: Vec<u32>,
+    held: Masks,
+    dirty: Masks,
+    /// When what a frame holds is there; for a free one, when it may be written.
+    ready: Vec<T>,
+    /// Where the frame of a page is found: a table with open addresses.
+    directory: Vec<u32>,
+    /// With verification, the version of each sector of each frame.
+    versions: Vec<u32>,
+    /// Frames whose dirty sectors are not empty.
+    dirty_frames: u32,
+    /// Frames with a page.
+    used: u32,
+}
+
+impl<T: Copy> Frames<T> {
+    /// All free from `ready` on, for units of `sectors`.
+    pub(super) fn new(frames: u32, sectors: u32, verify: bool, ready: T) -> Self {
+        let shift = sectors.trailing_zeros();
+        let slots = u64::from(frames) * 3 / 2 + 2;
+        Self {
+            lpns: vec![NONE; frames as usize],
+            held: Masks::new(frames, shift),
+            dirty: Masks::new(frames, shift),
+            ready: vec![ready; frames as usize],
+            directory: vec![NONE; slots as usize],
+            versions: vec![0; if verify { frames as usize * sectors as usize } else { 0 }],
+            dirty_frames: 0,
+            used: 0,
+        }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.lpns.len() as u32
+    }
+
+    pub(super) fn dirty_frames(&self) -> u32 {
+        self.dirty_frames
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        (self.lpns.len() * 4
+            + self.held.words.len() * 8
+            + self.dirty.words.len() * 8
+            + self.ready.len() * size_of::<T>()
+            + self.directory.len() * 4) as u64
+    }
+
+    /// Where the search for a page begins.
+    #[inline]
+    fn home(&self, lpn: u32) -> usize {
+        let hash = u64::from(lpn.wrapping_mul(0x9E37_79B1));
+        ((hash * self.directory.len() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn next(&self, at: usize) -> usize {
+        if at + 1 == self.directory.len() { 0 } else { at + 1 }
+    }
+
+    /// The frame of a page.
+    #[inline]
+    pub(super) fn find(&self, lpn: Lpn) -> Option<FrameId> {
+        let mut at = self.home(lpn.0);
+        loop {
+            let frame = self.directory[at];
+            if frame == NONE {
+                return None;
+            }
+            if self.lpns[frame as usize] == lpn.0 {
+                return Some(FrameId(frame));
+            }
+            at = self.next(at);
+        }
+    }
+
+    /// `frame`, which is free, takes a page of which it holds nothing so far.
+    pub(super) fn enter(&mut self, frame: FrameId, lpn: Lpn) {
+        let mut at = self.home(lpn.0);
+        while self.directory[at] != NONE {
+            at = self.next(at);
+        }
+        self.directory[at] = frame.0;
+        self.lpns[frame.0 as usize] = lpn.0;
+        self.used += 1;
+        self.held.set(frame, 0);
+    }
+
+    /// `frame` is free: its page has left.
+    pub(super) fn leave(&mut self, frame: FrameId) {
+        self.set_dirty(frame, 0);
+        let lpn = std::mem::replace(&mut self.lpns[frame.0 as usize], NONE);
+        self.used -= 1;
+        let mut hole = self.home(lpn);
+        while self.directory[hole] != frame.0 {
+            hole = self.next(hole);
+        }
+        // What was put behind it for want of its place moves up.
+        let mut at = hole;
+        loop {
+            at = self.next(at);
+            let other = self.directory[at];
+            if other == NONE {
+                break;
+            }
+            let home = self.home(self.lpns[other as usize]);
+            let stays = if hole <= at { hole < home && home <= at } else { hole < home || home <= at };
+            if !stays {
+                self.directory[hole] = other;
+                hole = at;
+            }
+        }
+        self.directory[hole] = NONE;
+    }
+
+    /// The page of a frame.
+    #[inline]
+    pub(super) fn page(&self, frame: FrameId) -> Buffered {
+        Buffered { frame, lpn: Lpn(self.lpns[frame.0 as usize]) }
+    }
+
+    #[inline]
+    pub(super) fn held(&self, frame: FrameId) -> u64 {
+        self.held.get(frame)
+    }
+
+    #[inline]
+    pub(super) fn set_held(&mut self, frame: FrameId, mask: u64) {
+        self.held.set(frame, mask);
+    }
+
+    #[inline]
+    pub(super) fn dirty(&self, frame: FrameId) -> u64 {
+        self.dirty.get(frame)
+    }
+
+    #[inline]
+    pub(super) fn set_dirty(&mut self, frame: FrameId, mask: u64) {
+        let before = self.dirty.get(frame);
+        self.dirty_frames += u32::from(mask != 0);
+        self.dirty_frames -= u32::from(before != 0);
+        self.dirty.set(frame, mask);
+    }
+
+    #[inline]
+    pub(super) fn ready(&self, frame: FrameId) -> T {
+        self.ready[frame.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn set_ready(&mut self, frame: FrameId, ready: T) {
+        self.ready[frame.0 as usize] = ready;
+    }
+
+    /// The versions of the sectors of a frame; empty without verification.
+    pub(super) fn versions(&self, frame: FrameId) -> &[u32] {
+        let sectors = self.sectors();
+        let start = frame.0 as usize * sectors;
+        self.versions.get(start..start + sectors).unwrap_or_default()
+    }
+
+    /// The same, to be changed.
+    pub(super) fn versions_mut(&mut self, frame: FrameId) -> &mut [u32] {
+        let sectors = self.sectors();
+        let start = frame.0 as usize * sectors;
+        self.versions.get_mut(start..start + sectors).unwrap_or_default()
+    }
+
+    fn sectors(&self) -> usize {
+        1 << self.held.shift
+    }
+
+    /// Recount everything; `free` frames are free.
+    pub(super) fn verify(&self, free: usize) -> Result<(), String> {
+        let (mut used, mut dirty) = (0, 0);
+        for frame in (0..self.count()).map(FrameId) {
+            let Buffered { lpn, .. } = self.page(frame);
+            if lpn.0 == NONE {
+                continue;
+            }
+            used += 1;
+            dirty += u32::from(self.dirty(frame) != 0);
+            if self.find(lpn) != Some(frame) {
+                return Err(format!("frame {} has page {}, which is not found there", frame.0, lpn.0));
+            }
+            if self.dirty(frame) & !self.held(frame) != 0 || self.held(frame) == 0 {
+                return Err(format!(
+                    "frame {} holds {:b}, dirty {:b}",
+                    frame.0,
+                    self.held(frame),
+                    self.dirty(frame)
+                ));
+            }
+        }
+        let entries = self.directory.iter().filter(|entry| **entry != NONE).count();
+        if used != self.used || entries != used as usize || dirty != self.dirty_frames {
+            return Err(format!(
+                "{used} frames have pages, {dirty} of them dirty; {} and {} were counted, {entries} are found",
+                self.used, self.dirty_frames
+            ));
+        }
+        if used as usize + free != self.lpns.len() {
+            return Err(format!("{used} frames have pages and {free} are free, of {}", self.lpns.len()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn every_page_is_found_where_it_is() {
+        for sectors in [1, 8, 64] {
+            let mut frames = Frames::new(50, sectors, true, ());
+            let mut free: Vec<u32> = (0..50).collect();
+            let mut model = std::collections::BTreeMap::new();
+            let mut rng = Rng::new(u64::from(sectors), "frames");
+            for step in 0..20_000_u64 {
+                let lpn = rng.below(120) as u32;
+                match (frames.find(Lpn(lpn)), model.get(&lpn).copied()) {
+                    (Some(frame), Some((known, mask))) => {
+                        assert_eq!((frame.0, frames.held(frame)), (known, mask));
+                        if step % 2 == 0 {
+                            frames.leave(frame);
+                            model.remove(&lpn);
+                            free.push(known);
+                        }
+                    }
+                    (None, None) => {
+                        let Some(frame) = free.pop() else { continue };
+                        let mask = (rng.below(u64::MAX) | 1) & (u64::MAX >> (64 - sectors));
+                        frames.enter(FrameId(frame), Lpn(lpn));
+                        frames.set_held(FrameId(frame), mask);
+                        frames.set_dirty(FrameId(frame), mask);
+                        model.insert(lpn, (frame, mask));
+                    }
+                    other => panic!("page {lpn}: {other:?}"),
+                }
+                if step % 500 == 0 {
+                    frames.verify(free.len()).unwrap();
+                }
+            }
+        }
+    }
+}

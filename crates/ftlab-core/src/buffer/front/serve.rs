@@ -1,0 +1,470 @@
+//! What the host asks of the buffer: writes, reads and trims.
+
+use super::{Happened, WriteBuffer, add_parts, bits};
+use crate::access::{Access, Part, UnitAccess};
+use crate::buffer::order::FrameId;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::port::{FlashPort, Memory, Ticket};
+use crate::geometry::{Lpn, SECTOR_BYTES};
+use crate::layer::Layer;
+
+/// What an access touches of a unit, as a set of sectors.
+#[inline]
+fn mask_of(unit: &UnitAccess<'_>) -> u64 {
+    unit.ranges().fold(0, |mask, range| mask | bits(&range))
+}
+
+/// The sectors of a set, ascending.
+fn sectors_of(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let sector = mask.trailing_zeros() as usize;
+        (mask != 0).then(|| {
+            mask &= mask - 1;
+            sector
+        })
+    })
+}
+
+/// Why a write goes past the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    /// Everything does; frames get copies.
+    Through,
+    /// It must be durable before it is acknowledged.
+    Durable,
+    /// It is long and sequential.
+    Sequential,
+}
+
+impl<T: Ticket> WriteBuffer<T> {
+    #[inline(never)]
+    pub(super) fn write<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        access: &Access<'_>,
+        after: T,
+    ) -> FlashResult<T> {
+        self.serving = access.group.id;
+        if let Some(past) = self.goes_past(access) {
+            return self.write_past(flash, below, access, past, after);
+        }
+        let arrived = flash.port.memory(Memory::Buffer, access.sectors * SECTOR_BYTES);
+        let arrived = flash.port.join(arrived, after);
+        let mut done = arrived;
+        for index in 0..access.units {
+            let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
+            let written = self.write_unit(flash, below, lpn, &unit, arrived)?;
+            done = flash.port.join(done, written);
+        }
+        Ok(done)
+    }
+
+    /// Write what an access touches of a unit, which has `arrived`, into a frame. Returns when it is there.
+    fn write_unit<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        lpn: Lpn,
+        unit: &UnitAccess<'_>,
+        arrived: T,
+    ) -> FlashResult<T> {
+        let mask = mask_of(unit);
+        let frame = if let Some(frame) = self.frames.find(lpn) {
+            self.counts.write_hits += 1;
+            self.order.on_hit(self.frames.page(frame), true);
+            frame
+        } else {
+            self.counts.write_misses += 1;
+            let frame = self.take_frame(flash, below, lpn)?;
+            flash.port.count_wait(self.frames.ready(frame));
+            self.frames.enter(frame, lpn);
+            self.order.on_insert(self.frames.page(frame), true);
+            frame
+        };
+        let moment = flash.port.join(arrived, self.frames.ready(frame));
+        let done = flash.port.delay(moment, self.access);
+        self.frames.set_ready(frame, done);
+        self.frames.set_held(frame, self.frames.held(frame) | mask);
+        self.frames.set_dirty(frame, self.frames.dirty(frame) | mask);
+        self.put_versions(frame, mask, unit.versions);
+        self.note(lpn, mask, || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
+        Ok(done)
+    }
+
+    /// With verification: the sectors `mask` of a frame have `versions`.
+    #[inline]
+    fn put_versions(&mut self, frame: FrameId, mask: u64, versions: &[u32]) {
+        if !versions.is_empty() {
+            let held = self.frames.versions_mut(frame);
+            for (sector, version) in sectors_of(mask).zip(versions) {
+                held[sector] = *version;
+            }
+        }
+    }
+
+    /// A free frame for `lpn`, which has none. Others leave if it must be.
+    fn take_frame<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        lpn: Lpn,
+    ) -> FlashResult<FrameId> {
+        if self.free.is_empty() {
+            let ready = flash.port.ready();
+            self.evict(flash, below, lpn, ready)?;
+        }
+        Ok(self
+            .free
+            .pop_front()
+            .expect("validated: more frames than a block has units, so that others can leave"))
+    }
+
+    /// Whether a write goes past the buffer.
+    fn goes_past(&mut self, access: &Access<'_>) -> Option<Past> {
+        if self.writes_through {
+            return Some(Past::Through);
+        }
+        if access.fua && !self.has_capacitor {
+            return Some(Past::Durable);
+        }
+        if self.bypass_sectors == 0 {
+            return None;
+        }
+        let first = u64::from(access.lpn.0) * u64::from(self.per_unit) + u64::from(access.first_sector);
+        let (until, run) = self.writes_until;
+        let run = if first == until { run } else { 0 } + u64::from(access.sectors);
+        self.writes_until = (first + u64::from(access.sectors), run);
+        let rest = u64::from(access.rest) * u64::from(self.per_unit);
+        (run + rest >= self.bypass_sectors).then_some(Past::Sequential)
+    }
+
+    /// Write to the layer below at once.
+    fn write_past<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        access: &Access<'_>,
+        past: Past,
+        after: T,
+    ) -> FlashResult<T> {
+        if past != Past::Through {
+            self.counts.bypassed_pages += u64::from(access.units);
+        }
+        let before = flash.nand.changes();
+        let done = if past == Past::Durable && self.has_older(access) {
+            self.write_with_older(flash, below, access, after)?
+        } else {
+            below.write(flash, access, after)?
+        };
+        for index in 0..access.units {
+            let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
+            self.note(lpn, mask_of(&unit), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
+            self.note(lpn, mask_of(&unit), || Happened::Left(before..flash.nand.changes()));
+            match past {
+                Past::Through => self.keep_copy(flash, below, lpn, &unit, after)?,
+                Past::Durable => self.made_durable(lpn, &unit, done),
+                Past::Sequential => self.drop_sectors(lpn, mask_of(&unit)),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Whether a page of the access has dirty sectors in the buffer.
+    fn has_older(&self, access: &Access<'_>) -> bool {
+        (0..access.units)
+            .filter_map(|index| self.frames.find(access.lpn_at(index)))
+            .any(|frame| self.frames.dirty(frame) != 0)
+    }
+
+    /// Write an access to the layer below, and with it what is dirty of its pages.
+    fn write_with_older<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        access: &Access<'_>,
+        after: T,
+    ) -> FlashResult<T> {
+        let mut after = after;
+        let (mut parts, mut versions) =
+            (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
+        parts.clear();
+        versions.clear();
+        for index in 0..access.units {
+            let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
+            let new = mask_of(&unit);
+            let mut mask = new;
+            let frame = self.frames.find(lpn);
+            if let Some(frame) = frame {
+                mask |= self.frames.dirty(frame);
+                after = flash.port.join(after, self.frames.ready(frame));
+            }
+            add_parts(lpn, mask, &mut parts);
+            if !access.versions.is_empty() {
+                let mut written = unit.versions.iter().copied();
+                let older = frame.map_or(&[][..], |frame| self.frames.versions(frame));
+                versions.extend(sectors_of(mask).map(|sector| {
+                    if (new >> sector) & 1 == 1 { written.next().unwrap_or(0) } else { older[sector] }
+                }));
+            }
+        }
+        let all = Access::gathered(&parts, &versions, access);
+        let done = below.write(flash, &all, after);
+        (self.scratch.parts, self.scratch.versions) = (parts, versions);
+        done
+    }
+
+    /// What an access has written of a unit is in flash; a copy stays in the buffer.
+    fn keep_copy<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        lpn: Lpn,
+        unit: &UnitAccess<'_>,
+        after: T,
+    ) -> FlashResult<()> {
+        let mask = mask_of(unit);
+        let frame = if let Some(frame) = self.frames.find(lpn) {
+            self.counts.write_hits += 1;
+            self.order.on_hit(self.frames.page(frame), false);
+            frame
+        } else {
+            self.counts.write_misses += 1;
+            let frame = self.take_frame(flash, below, lpn)?;
+            self.frames.enter(frame, lpn);
+            self.order.on_insert(self.frames.page(frame), false);
+            frame
+        };
+        let moment = flash.port.join(after, self.frames.ready(frame));
+        self.frames.set_ready(frame, moment);
+        self.frames.set_held(frame, self.frames.held(frame) | mask);
+        self.put_versions(frame, mask, unit.versions);
+        Ok(())
+    }
+
+    /// A write and all that was dirty of its page are in flash at `done`.
+    fn made_durable(&mut self, lpn: Lpn, unit: &UnitAccess<'_>, done: T) {
+        let Some(frame) = self.frames.find(lpn) else {
+            self.counts.write_misses += 1;
+            return;
+        };
+        self.counts.write_hits += 1;
+        let mask = mask_of(unit);
+        self.order.on_hit(self.frames.page(frame), true);
+        self.frames.set_held(frame, self.frames.held(frame) | mask);
+        self.put_versions(frame, mask, unit.versions);
+        self.frames.set_dirty(frame, 0);
+        if !self.keeps_reads {
+            self.frames.set_ready(frame, done);
+        }
+        self.cleaned(frame);
+    }
+
+    /// The page of a frame is in flash as it is in the frame.
+    fn cleaned(&mut self, frame: FrameId) {
+        if self.keeps_reads {
+            self.order.on_clean(self.frames.page(frame));
+        } else {
+            self.order.on_leave(self.frames.page(frame));
+            self.set_free(frame);
+        }
+    }
+
+    /// Newer data of these sectors of a page are in flash.
+    fn drop_sectors(&mut self, lpn: Lpn, mask: u64) {
+        let Some(frame) = self.frames.find(lpn) else {
+            self.counts.write_misses += 1;
+            return;
+        };
+        self.counts.write_hits += 1;
+        let dirty = self.frames.dirty(frame);
+        self.frames.set_held(frame, self.frames.held(frame) & !mask);
+        self.frames.set_dirty(frame, dirty & !mask);
+        if self.frames.held(frame) == 0 {
+            self.order.on_leave(self.frames.page(frame));
+            self.set_free(frame);
+        } else if dirty != 0 && dirty & !mask == 0 {
+            self.cleaned(frame);
+        }
+    }
+
+    pub(super) fn trim(&mut self, access: &Access<'_>) {
+        self.serving = access.group.id;
+        for index in 0..access.units {
+            if access.sectors_of(index, self.per_unit) != self.per_unit {
+                continue;
+            }
+            let lpn = access.lpn_at(index);
+            self.note(lpn, u64::MAX, || Happened::Trimmed);
+            if let Some(frame) = self.frames.find(lpn) {
+                self.order.on_leave(self.frames.page(frame));
+                self.set_free(frame);
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn read<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        access: &Access<'_>,
+        found: &mut Vec<u32>,
+        after: T,
+    ) -> FlashResult<T> {
+        let mut parts = std::mem::take(&mut self.scratch.missing);
+        let mut brought = std::mem::take(&mut self.scratch.brought);
+        parts.clear();
+        brought.clear();
+        let (moment, from_frames) = self.look_up(flash, access, &mut parts, after);
+        let mut done = after;
+        if from_frames > 0 {
+            let bytes = flash.port.memory(Memory::Buffer, from_frames * SECTOR_BYTES);
+            let moment = flash.port.join(moment, bytes);
+            done = flash.port.delay(moment, self.access);
+        }
+        let mut read = after;
+        if from_frames == 0 {
+            read = below.read(flash, access, &mut brought, after)?;
+        } else if !parts.is_empty() {
+            read = below.read(flash, &Access::gathered(&parts, &[], access), &mut brought, after)?;
+        }
+        if flash.nand.verifies() {
+            self.tell_versions(access, &brought, found);
+        }
+        if self.keeps_reads && !parts.is_empty() {
+            self.keep_reads(flash, below, &parts, &brought, read)?;
+        }
+        (self.scratch.missing, self.scratch.brought) = (parts, brought);
+        self.prefetch(flash, below, access, after)?;
+        Ok(flash.port.join(done, read))
+    }
+
+    /// What of an access is in frames: when it is there, and how many sectors. The rest goes to `parts`.
+    fn look_up<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        parts: &mut Vec<Part>,
+        after: T,
+    ) -> (T, u32) {
+        let (mut moment, mut sectors) = (after, 0);
+        for index in 0..access.units {
+            let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
+            let mask = mask_of(&unit);
+            let mut held = 0;
+            if let Some(frame) = self.frames.find(lpn) {
+                held = self.frames.held(frame) & mask;
+                self.order.on_hit(self.frames.page(frame), false);
+                moment = if held == 0 { moment } else { flash.port.join(moment, self.frames.ready(frame)) };
+            }
+            sectors += held.count_ones();
+            add_parts(lpn, mask & !held, parts);
+            if held == mask {
+                self.counts.read_hits += 1;
+            } else {
+                self.counts.read_misses += 1;
+            }
+        }
+        (moment, sectors)
+    }
+
+    /// With verification: the versions of all sectors of an access, of which those that no frame holds were `brought`.
+    fn tell_versions(&self, access: &Access<'_>, brought: &[u32], found: &mut Vec<u32>) {
+        let mut brought = brought.iter().copied();
+        for index in 0..access.units {
+            let unit = access.unit(index, self.per_unit);
+            let frame = self.frames.find(access.lpn_at(index));
+            let held = frame.map_or(0, |frame| self.frames.held(frame));
+            for sector in unit.ranges().flatten() {
+                let known = frame.filter(|_| (held >> sector) & 1 == 1);
+                let version = known.map(|frame| self.frames.versions(frame)[sector as usize]);
+                found.extend(version.or_else(|| brought.next()));
+            }
+        }
+    }
+
+    /// Keep the sectors `parts`, which were `brought` from flash and are there at `read`.
+    fn keep_reads<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        parts: &[Part],
+        brought: &[u32],
+        read: T,
+    ) -> FlashResult<()> {
+        let mut at = 0;
+        for unit in parts.chunk_by(|one, other| one.lpn == other.lpn) {
+            let mask = unit.iter().fold(0, |mask, part| mask | bits(&part.range()));
+            let count = mask.count_ones() as usize;
+            let versions = brought.get(at..at + count).unwrap_or_default();
+            at += count;
+            self.keep_unit(flash, below, unit[0].lpn, mask, versions, read)?;
+        }
+        Ok(())
+    }
+
+    /// Keep sectors of a page, which were read from flash.
+    fn keep_unit<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        lpn: Lpn,
+        mask: u64,
+        versions: &[u32],
+        read: T,
+    ) -> FlashResult<()> {
+        let frame = if let Some(frame) = self.frames.find(lpn) {
+            frame
+        } else {
+            let frame = self.take_frame(flash, below, lpn)?;
+            self.frames.enter(frame, lpn);
+            self.order.on_insert(self.frames.page(frame), false);
+            frame
+        };
+        let moment = flash.port.join(read, self.frames.ready(frame));
+        self.frames.set_ready(frame, moment);
+        self.frames.set_held(frame, self.frames.held(frame) | mask);
+        self.put_versions(frame, mask, versions);
+        Ok(())
+    }
+
+    /// Read ahead of reads that follow each other.
+    fn prefetch<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        access: &Access<'_>,
+        after: T,
+    ) -> FlashResult<()> {
+        if self.prefetch_units == 0 || !access.parts.is_empty() {
+            return Ok(());
+        }
+        let first = u64::from(access.lpn.0) * u64::from(self.per_unit) + u64::from(access.first_sector);
+        let follows = first == self.reads_until;
+        self.reads_until = first + u64::from(access.sectors);
+        if !follows || access.rest > 0 {
+            return Ok(());
+        }
+        let start = access.lpn.0 + access.units;
+        let end = start.saturating_add(self.prefetch_units).min(self.shape.logical_units);
+        for lpn in (start..end).map(Lpn) {
+            if self.frames.find(lpn).is_some() {
+                continue;
+            }
+            let mut brought = std::mem::take(&mut self.scratch.brought);
+            brought.clear();
+            let ahead = Access {
+                stream: access.stream,
+                group: access.group,
+                ..Access::span(lpn, 1, 0, self.per_unit)
+            };
+            let read = below.read(flash, &ahead, &mut brought, after)?;
+            self.counts.prefetched_pages += 1;
+            self.keep_unit(flash, below, lpn, bits(&(0..self.per_unit)), &brought, read)?;
+            self.scratch.brought = brought;
+        }
+        Ok(())
+    }
+}

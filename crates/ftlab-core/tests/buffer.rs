@@ -1,0 +1,425 @@
+//! Write buffers: every order, rate and shape of drive against a naive model, and what must be equal.
+
+use crate::common::drives::{cases, drives, requests, requests_of};
+use crate::common::{device, latencies, merged, request, run, run_with, small};
+use ftlab_core::buffer::BufferKind;
+use ftlab_core::buffer::front::BufferCounts;
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::crash::{CrashOptions, Cut, CutAt, record};
+use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome};
+use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::rng::Rng;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Every order of the list.
+fn orders() -> Vec<&'static str> {
+    BufferKind::ALL.iter().map(|kind| kind.name()).filter(|name| *name != "none").collect()
+}
+
+fn counts(outcome: &RunOutcome) -> BufferCounts {
+    outcome.summary.parts.get().expect("the drive has a buffer")
+}
+
+/// `drive` with a buffer of `keys`, as large as its order needs at least; `None` when the drive cannot have it.
+fn buffered(mut drive: Value, keys: Value) -> Option<DeviceConfig> {
+    drive["buffer"] = keys;
+    let config: DeviceConfig = serde_json::from_value(drive).unwrap();
+    config.validate().is_ok().then_some(config)
+}
+
+/// The keys of a buffer of any kind, small against the drives of these tests.
+fn buffers() -> impl Strategy<Value = Value> {
+    let rate = prop_oneof![Just(json!("one")), Just(json!("cave")), (1..6_u32).prop_map(|rate| json!(rate))];
+    let kind = proptest::sample::select(orders());
+    let write = prop_oneof![6 => Just("back"), 1 => Just("through")];
+    let select = prop_oneof![3 => Just("order"), 1 => Just("distinct")];
+    let names = (kind, write, select, proptest::sample::select(vec!["victims", "pages"]), any::<bool>());
+    let sizes = (1..40_u64, prop_oneof![3 => Just(0_u64), 1 => 1..64_u64], 0..3_u32, 0..3_u32, any::<bool>());
+    (rate, names, sizes).prop_map(|(rate, names, sizes)| {
+        let (kind, write, select, unit, by_event) = names;
+        let (frames, bypass, access, prefetch, drains) = sizes;
+        json!({ "kind": kind, "bytes": frames * 4096, "write": write, "rate": rate, "rate_unit": unit,
+            "select": select, "wait": if by_event { "event" } else { "frame" }, "access_us": f64::from(access) * 0.7,
+            "mb_per_s": if access > 1 { 800 } else { 0 }, "drain_at_end": drains, "bypass_bytes": bypass * 1024,
+            "prefetch_pages": prefetch })
+    })
+}
+
+/// `requests` that fit the drive, some of them FUA.
+fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
+    let sectors = config.logical_pages() * config.unit_bytes() / 512;
+    let fit = |(at, request): (usize, Request)| Request {
+        sectors: request.sectors.min(sectors as u32),
+        fua: request.op == Op::Write && at % 7 == 0,
+        ..request
+    };
+    requests.into_iter().enumerate().map(fit).collect()
+}
+
+/// What a run has counted, without the times that only a clock knows.
+fn without_times(outcome: &RunOutcome) -> String {
+    let mut parts = serde_json::to_value(&outcome.summary.parts).unwrap();
+    for key in ["drain_ns", "mean_wait_ns"] {
+        if let Some(buffer) = parts["buffer"].as_object_mut() {
+            buffer.remove(key);
+            buffer.remove("table_bytes");
+        }
+    }
+    parts.to_string()
+}
+
+/// The first number in which two documents differ.
+fn difference(one: &Value, other: &Value) -> Option<String> {
+    if let (Value::Object(one), Value::Object(other)) = (one, other) {
+        let keys = one.keys().chain(other.keys());
+        let inside = |key: &String| {
+            let (one, other) = (one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null));
+            difference(one, other).map(|text| format!("{key}.{text}"))
+        };
+        return keys.filter_map(|key| inside(key)).next();
+    }
+    (one != other).then(|| format!(": {one} and {other}"))
+}
+
+/// A run with verification, after which everything holds together.
+fn checked(
+    config: &DeviceConfig,
+    requests: &[Request],
+    options: &RunOptions,
+) -> Result<RunOutcome, TestCaseError> {
+    let (outcome, _) = run_with(config, requests, options);
+    prop_assert_eq!(&outcome.error, &None::<RunError>);
+    let verify = outcome.summary.verify.as_ref().unwrap();
+    prop_assert!(verify.tables_agree && verify.mismatches == 0);
+    Ok(outcome)
+}
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    #[test]
+    fn reads_return_the_last_write_through_every_buffer(drive in drives(), keys in buffers(), asked in requests()) {
+        let Some(config) = buffered(drive, keys) else { return Ok(()) };
+        let requests = fitting(&config, asked);
+        let timed = RunOptions { verify: true, ..RunOptions::default() };
+        let outcome = checked(&config, &requests, &timed)?;
+        let counts = counts(&outcome);
+        let host = &outcome.summary.host;
+        prop_assert_eq!(counts.read_hits + counts.read_misses, host.read_pages);
+        prop_assert_eq!(counts.write_hits + counts.write_misses, host.write_pages);
+
+        // Order and time are two things: the same commands without a clock, and whatever a write waits for.
+        let untimed = checked(&config, &requests, &RunOptions { timing: false, ..timed.clone() })?;
+        prop_assert_eq!(&untimed.summary.flash, &outcome.summary.flash);
+        prop_assert_eq!(without_times(&untimed), without_times(&outcome));
+
+        let mut other = serde_json::to_value(&config).unwrap();
+        other["buffer"]["wait"] = json!(if other["buffer"]["wait"] == "event" { "frame" } else { "event" });
+        let other = checked(&serde_json::from_value(other).unwrap(), &requests, &timed)?;
+        prop_assert_eq!(&other.summary.flash, &outcome.summary.flash);
+
+        // Both ports that keep time tell the same.
+        let events = checked(&config, &requests, &RunOptions { event_by_event: true, ..timed })?;
+        let text = |outcome: &RunOutcome| {
+            let mut summary = serde_json::to_value(&outcome.summary).unwrap();
+            summary["memory"] = Value::Null;
+            summary["buffer"]["table_bytes"] = Value::Null;
+            summary
+        };
+        prop_assert_eq!(difference(&text(&events), &text(&outcome)), None);
+    }
+}
+
+/// Channels and ways of one die and one plane; pages of 2 KiB: 51.2 us on the bus, 200 us in the array.
+fn chips(channels: u32, ways: u32, buffer: Value) -> DeviceConfig {
+    device(json!({
+        "geometry": { "channels": channels, "ways": ways, "dies": 1, "planes": 1, "blocks_per_plane": 16,
+            "pages_per_block": 64, "page_bytes": 2048 },
+        "timing": { "read_us": { "lsb": 25 }, "program_us": { "lsb": 200 }, "erase_us": 1500, "bus_mb_per_s": 40 },
+        "cell": { "kind": "slc" },
+        "ftl": { "over_provisioning": 0.5 },
+        "buffer": buffer,
+    }))
+}
+
+/// Fill the buffer with `pages`, and write another page: how long that waits, and the whole run.
+fn event_of(config: &DeviceConfig, pages: &[u64]) -> (f64, RunOutcome) {
+    let write = |(at, page): (usize, &u64)| request(at as f64, Op::Write, 4 * page, 4);
+    let mut requests: Vec<Request> = pages.iter().enumerate().map(write).collect();
+    requests.push(request(1000.0, Op::Write, 4 * 1000, 4));
+    let (outcome, log) = run(config, &requests);
+    let times = latencies(&log);
+    assert!(
+        times[1..pages.len()].iter().all(|us| *us == times[0]),
+        "what finds a free frame waits for nothing"
+    );
+    (times[pages.len()], outcome)
+}
+
+/// `channel-aware-buffer`, section 10.
+#[test]
+fn events_by_hand() {
+    let buffer =
+        |frames: u32| json!({ "kind": "lru", "bytes": frames * 2048, "rate": "cave", "drain_at_end": false });
+    let eight = chips(4, 2, buffer(8));
+    let (spread, outcome) = event_of(&eight, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    assert!((spread - 302.4).abs() < 1e-6, "{spread}");
+    let told = outcome.summary.parallelism.unwrap().evictions.unwrap();
+    assert_eq!((told.events_timed, told.event_dies_mean, told.event_channels_mean), (1, 8.0, 4.0));
+    assert_eq!((told.execution_ns, told.write_ns, told.gc_ns), (302_400, 302_400, 0));
+    let (one_chip, _) = event_of(&eight, &[0, 8, 16, 24, 32, 40, 48, 56]);
+    assert!((one_chip - 2009.6).abs() < 1e-6, "{one_chip}");
+    let (one_channel, _) = event_of(&eight, &[0, 8, 16, 24, 4, 12, 20, 28]);
+    assert!((one_channel - 1056.0).abs() < 1e-6, "{one_channel}");
+    let (all, _) = event_of(&chips(8, 4, buffer(32)), &(0..32).collect::<Vec<_>>());
+    assert!((all - 404.8).abs() < 1e-6, "{all}");
+}
+
+/// A write waits for all that leaves, or for what was in its frame; the paper's rate is one victim for each chip.
+#[test]
+fn rates_and_waits_by_hand() {
+    let with = |keys: Value| {
+        let keys = merged(json!({ "kind": "lru", "bytes": 8 * 2048, "drain_at_end": false }), keys);
+        let (us, outcome) = event_of(&chips(4, 2, keys), &[0, 8, 16, 24, 32, 40, 48, 56]);
+        ((us * 10.0).round() / 10.0, counts(&outcome))
+    };
+    let (us, one) = with(json!({}));
+    assert_eq!((us, one.events, one.victims, one.pages_evicted), (251.2, 1, 1, 1));
+    let (us, frame) = with(json!({ "rate": "cave", "wait": "frame" }));
+    assert_eq!((us, frame.victims, frame.victims_per_event), (251.2, 8, 8.0));
+    let (us, distinct) = with(json!({ "rate": "cave", "select": "distinct" }));
+    assert_eq!((us, distinct.victims), (251.2, 1), "all are on one chip");
+    let (us, memory) = with(json!({ "rate": "cave", "access_us": 3 }));
+    assert_eq!((us, memory.write_misses), (2012.6, 9));
+    // Nine misses, of which the last one waited.
+    assert!((memory.mean_wait_ns.unwrap() - 2_009_600.0 / 9.0).abs() < 1e-6);
+}
+
+/// Clean victims cost no flash time; what was read is found again.
+#[test]
+fn clean_pages_leave_for_nothing() {
+    let config = chips(1, 1, json!({ "kind": "lru", "bytes": 4 * 2048 }));
+    let read = |at: u64, page: u64| request(at as f64 * 1000.0, Op::Read, 4 * page, 4);
+    let pages = [0, 1, 2, 3, 0, 4, 1, 0];
+    let requests: Vec<Request> = (0..).zip(pages).map(|(at, page)| read(at, page)).collect();
+    let (outcome, _) = run(&config, &requests);
+    let counts = counts(&outcome);
+    assert_eq!((counts.read_hits, counts.read_misses), (2, 6));
+    assert_eq!((counts.clean_evicted, counts.pages_evicted), (2, 0));
+    assert_eq!(outcome.summary.flash.programs.total, 0);
+    assert_eq!(outcome.summary.parallelism.unwrap().evictions.unwrap().execution_ns, 0);
+}
+
+/// The closed form of section 10: 1 - R / sum over n of 1 / (1 - n / U).
+#[test]
+fn hit_ratio_under_a_rate() {
+    let (frames, pages) = (512_u32, 4096_u32);
+    let mut config = json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 80, "pages_per_block": 64, "page_bytes": 2048 },
+        "ftl": { "over_provisioning": 0.2 },
+    });
+    let mut rng = Rng::new(5, "uniform");
+    let mut access = || request(0.0, Op::Read, 4 * rng.below(pages.into()), 4);
+    let requests: Vec<Request> = (0..1_000_000).map(|_| access()).collect();
+    for rate in [1, 32] {
+        config["buffer"] = json!({ "kind": "lru", "bytes": frames * 2048, "rate": rate });
+        let options = RunOptions { timing: false, ..RunOptions::default() };
+        let (outcome, _) = run_with(&device(config.clone()), &requests, &options);
+        let sum: f64 =
+            (frames - rate + 1..=frames).map(|n| 1.0 / (1.0 - f64::from(n) / f64::from(pages))).sum();
+        let (due, ratio) = (1.0 - f64::from(rate) / sum, counts(&outcome).hit_ratio);
+        assert!((due - if rate == 1 { 0.125 } else { 0.12122 }).abs() < 5e-6);
+        assert!((ratio - due).abs() < 0.001, "{ratio} instead of {due} at rate {rate}");
+    }
+}
+
+/// Random writes of single pages: the drive, and what was asked.
+fn writes_of(count: u64, pages: u64) -> Vec<Request> {
+    let mut rng = Rng::new(9, "writes");
+    (0..count).map(|at| request(at as f64 * 10.0, Op::Write, 8 * rng.below(pages), 8)).collect()
+}
+
+#[test]
+fn what_must_be_equal() {
+    let of = |keys: Value| run(&device(merged(small(), json!({ "buffer": keys }))), &writes_of(3000, 100)).0;
+    let bare = of(json!({ "kind": "none" }));
+    for kind in orders() {
+        let text = |outcome: &RunOutcome| serde_json::to_string(&outcome.summary).unwrap();
+        assert_eq!(text(&of(json!({ "kind": kind, "bytes": 0 }))), text(&bare), "no memory, no buffer");
+        let (one, also) =
+            (json!({ "kind": kind, "bytes": 131_072 }), json!({ "kind": kind, "bytes": 131_072, "rate": 1 }));
+        assert_eq!(text(&of(one)), text(&of(also)), "a rate of 1 is the conventional one");
+        let whole = of(json!({ "kind": kind, "bytes": 1 << 20 }));
+        assert_eq!(whole.summary.flash.programs.total, 100, "each page once");
+        assert_eq!(counts(&whole).drained_pages, 100);
+        assert!(counts(&whole).drain_ns.unwrap() > 0 && counts(&whole).events > 0);
+        let left = of(json!({ "kind": kind, "bytes": 1 << 20, "drain_at_end": false }));
+        assert_eq!(left.summary.flash.programs.total, 0);
+    }
+    let through = of(json!({ "kind": "lru", "bytes": 131_072, "write": "through" }));
+    assert_eq!(
+        through.summary.flash, bare.summary.flash,
+        "what is written through is written as without a buffer"
+    );
+    assert!(counts(&through).write_hits > 0);
+}
+
+/// Single units from anywhere share a page of four: the host's share of write amplification falls from 4 to 1.
+#[test]
+fn single_units_are_gathered() {
+    let config = |buffer: Value| {
+        device(json!({
+            "geometry": { "channels": 2, "ways": 1, "planes": 2, "blocks_per_plane": 64, "pages_per_block": 16,
+                "page_bytes": 16384, "mapping_unit_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.5 },
+            "buffer": buffer,
+        }))
+    };
+    let requests = writes_of(8000, 4000);
+    let (bare, _) = run(&config(json!({})), &requests);
+    let (gathered, _) = run(&config(json!({ "kind": "lru", "bytes": "64KiB" })), &requests);
+    assert!((bare.summary.write_amplification.unwrap().host - 4.0).abs() < 1e-9);
+    let share = gathered.summary.write_amplification.unwrap().cache_flush;
+    assert!((0.95..=1.0).contains(&share), "{share}");
+}
+
+/// Long sequential writes go past the buffer, and reads that follow each other are read ahead.
+#[test]
+fn sequences_go_past_and_are_read_ahead() {
+    let config = device(merged(
+        small(),
+        json!({ "buffer": { "kind": "lru", "bytes": 65536, "bypass_bytes": "16KiB", "prefetch_pages": 2 } }),
+    ));
+    let write = |at: f64, lba, sectors| request(at, Op::Write, lba, sectors);
+    let read = |at: f64, page: u64| request(at, Op::Read, 8 * page, 8);
+    let requests = [
+        write(0.0, 800, 8),
+        write(1.0, 0, 64),
+        read(50_000.0, 0),
+        read(60_000.0, 1),
+        read(70_000.0, 2),
+        read(80_000.0, 3),
+    ];
+    let (outcome, _) = run(&config, &requests);
+    let counts = counts(&outcome);
+    assert_eq!((counts.bypassed_pages, outcome.summary.flash.programs.host), (8, 8));
+    assert_eq!((counts.read_misses, counts.read_hits), (2, 2));
+    assert_eq!(counts.prefetched_pages, 4);
+}
+
+/// Cuts at every command of `requests`, and what came of each.
+fn cuts(config: &DeviceConfig, requests: &[Request], options: CrashOptions) -> Vec<Cut> {
+    let control = RunControl::default();
+    let recording = record(config, &VecSource::new(requests.to_vec()), &options, &control).unwrap();
+    let mut all = Vec::new();
+    let points = recording.points();
+    let chosen = if points > 200 { recording.spread(200).collect() } else { (0..points).collect::<Vec<_>>() };
+    recording.examine(chosen.into_iter(), &control, &mut |one| all.push(one.cut)).unwrap();
+    all
+}
+
+/// Writes that a flush has promised, or that were to be durable, survive; a capacitor saves the others as well.
+#[test]
+fn flushed_data_survive_and_a_capacitor_saves_the_rest() {
+    let write = |page: u64, fua| Request { fua, ..request(0.0, Op::Write, 8 * page, 8) };
+    let flush = request(0.0, Op::Flush, 0, 0);
+    let requests = [write(0, false), write(1, false), flush, write(0, false), write(2, true), write(0, true)];
+    for (kind, capacitor) in orders().into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        let keys = json!({ "buffer": { "kind": kind, "bytes": 65536, "drain_at_end": false }, "power": { "capacitor": capacitor } });
+        let config = device(merged(small(), keys));
+        let all = cuts(&config, &requests, CrashOptions::default());
+        // Two programs of the flush and two that were to be durable; a capacitor needs none of them.
+        assert_eq!(all.len(), if capacitor { 1 } else { 5 }, "{kind}");
+        assert!(all.iter().all(Cut::is_survived), "{kind}: {all:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn what_was_promised_survives_a_cut(
+        drive in drives(),
+        keys in buffers(),
+        asked in requests_of(1..60),
+        (capacitor, trim, at) in (any::<bool>(), proptest::sample::select(vec!["volatile", "flush"]),
+            proptest::sample::select(vec![CutAt::Command, CutAt::Time])),
+    ) {
+        let mut drive = drive;
+        drive["cell"] = json!({ "kind": "slc" });
+        drive["timing"]["read_us"] = json!({ "lsb": 20 });
+        drive["timing"]["program_us"] = json!({ "lsb": 100 });
+        drive["geometry"]["blocks_per_plane"] = json!(drive["geometry"]["blocks_per_plane"].as_u64().unwrap() + 4);
+        drive["power"] = json!({ "capacitor": capacitor, "trim": trim });
+        let Some(config) = buffered(drive, keys) else { return Ok(()) };
+        let requests = fitting(&config, asked);
+        let options = CrashOptions { at, nested: 1, ..CrashOptions::default() };
+        for cut in cuts(&config, &requests, options) {
+            prop_assert!(cut.is_survived() && cut.foreign_sectors == 0, "{cut:?}");
+        }
+    }
+}
+
+/// One sentence each, with what would be right.
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let refused = |more: Value| {
+        let config: Result<DeviceConfig, _> = serde_json::from_value(merged(small(), more));
+        match config {
+            Ok(config) => config.validate().unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        }
+    };
+    let buffer = |keys: Value| json!({ "buffer": merged(json!({ "kind": "lru", "bytes": 65536 }), keys) });
+    for (more, expected) in [
+        (
+            buffer(json!({ "bytes": 2048 })),
+            "buffer.bytes = 2048: must hold a NAND page, 4096 bytes, or be 0 for no buffer",
+        ),
+        (
+            buffer(json!({ "rate": 17 })),
+            "buffer.rate = 17: takes 17 frames at a time: buffer.bytes must be at least 69632",
+        ),
+        (
+            buffer(json!({ "rate": -1 })),
+            "invalid value: integer `-1`, expected \"one\", \"cave\" or a whole number from 1",
+        ),
+        (
+            buffer(json!({ "rate": 0 })),
+            "invalid value: integer `0`, expected \"one\", \"cave\" or a whole number from 1",
+        ),
+        (
+            buffer(json!({ "mb_per_s": -1 })),
+            "buffer.mb_per_s = -1: must be from 0.001 to 1e7 million bytes a second",
+        ),
+        (buffer(json!({ "kind": "lur" })), "unknown variant `lur`"),
+        (
+            buffer(json!({ "keep_reads": false, "write": "through" })),
+            "buffer.write = \"through\": keeps nothing with this order",
+        ),
+        (
+            buffer(json!({ "keep_reads": false, "prefetch_pages": 1 })),
+            "buffer.prefetch_pages = 1: keeps nothing with this order",
+        ),
+        (
+            merged(buffer(json!({ "select": "distinct" })), json!({ "ftl": { "striping": "dynamic" } })),
+            "buffer.select = \"distinct\": needs pages whose address decides their die",
+        ),
+        (
+            merged(buffer(json!({})), json!({ "power": { "atomic": "request" } })),
+            "power.atomic = \"request\": needs buffer.write = \"through\" or no buffer",
+        ),
+        (
+            merged(
+                buffer(json!({})),
+                json!({ "geometry": { "page_bytes": 65536 }, "buffer": { "bytes": 1 << 20 } }),
+            ),
+            "keeps account of at most 64 sectors a page",
+        ),
+        (json!({ "buffer": { "bytes": 65536 } }), "buffer.bytes has no effect with buffer.kind = \"none\""),
+    ] {
+        let told = refused(more);
+        assert!(told.contains(expected), "{told}");
+    }
+}
