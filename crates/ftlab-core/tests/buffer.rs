@@ -72,12 +72,12 @@ fn without_times(outcome: &RunOutcome) -> String {
 /// The first number in which two documents differ.
 fn difference(one: &Value, other: &Value) -> Option<String> {
     if let (Value::Object(one), Value::Object(other)) = (one, other) {
-        let keys = one.keys().chain(other.keys());
+        let mut keys = one.keys().chain(other.keys());
         let inside = |key: &String| {
             let (one, other) = (one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null));
             difference(one, other).map(|text| format!("{key}.{text}"))
         };
-        return keys.filter_map(|key| inside(key)).next();
+        return keys.find_map(inside);
     }
     (one != other).then(|| format!(": {one} and {other}"))
 }
@@ -132,7 +132,7 @@ proptest! {
 }
 
 /// Channels and ways of one die and one plane; pages of 2 KiB: 51.2 us on the bus, 200 us in the array.
-fn chips(channels: u32, ways: u32, buffer: Value) -> DeviceConfig {
+fn chips(channels: u32, ways: u32, buffer: &Value) -> DeviceConfig {
     device(json!({
         "geometry": { "channels": channels, "ways": ways, "dies": 1, "planes": 1, "blocks_per_plane": 16,
             "pages_per_block": 64, "page_bytes": 2048 },
@@ -162,7 +162,7 @@ fn event_of(config: &DeviceConfig, pages: &[u64]) -> (f64, RunOutcome) {
 fn events_by_hand() {
     let buffer =
         |frames: u32| json!({ "kind": "lru", "bytes": frames * 2048, "rate": "cave", "drain_at_end": false });
-    let eight = chips(4, 2, buffer(8));
+    let eight = chips(4, 2, &buffer(8));
     let (spread, outcome) = event_of(&eight, &[0, 1, 2, 3, 4, 5, 6, 7]);
     assert!((spread - 302.4).abs() < 1e-6, "{spread}");
     let told = outcome.summary.parallelism.unwrap().evictions.unwrap();
@@ -172,7 +172,7 @@ fn events_by_hand() {
     assert!((one_chip - 2009.6).abs() < 1e-6, "{one_chip}");
     let (one_channel, _) = event_of(&eight, &[0, 8, 16, 24, 4, 12, 20, 28]);
     assert!((one_channel - 1056.0).abs() < 1e-6, "{one_channel}");
-    let (all, _) = event_of(&chips(8, 4, buffer(32)), &(0..32).collect::<Vec<_>>());
+    let (all, _) = event_of(&chips(8, 4, &buffer(32)), &(0..32).collect::<Vec<_>>());
     assert!((all - 404.8).abs() < 1e-6, "{all}");
 }
 
@@ -181,7 +181,7 @@ fn events_by_hand() {
 fn rates_and_waits_by_hand() {
     let with = |keys: Value| {
         let keys = merged(json!({ "kind": "lru", "bytes": 8 * 2048, "drain_at_end": false }), keys);
-        let (us, outcome) = event_of(&chips(4, 2, keys), &[0, 8, 16, 24, 32, 40, 48, 56]);
+        let (us, outcome) = event_of(&chips(4, 2, &keys), &[0, 8, 16, 24, 32, 40, 48, 56]);
         ((us * 10.0).round() / 10.0, counts(&outcome))
     };
     let (us, one) = with(json!({}));
@@ -199,7 +199,7 @@ fn rates_and_waits_by_hand() {
 /// Clean victims cost no flash time; what was read is found again.
 #[test]
 fn clean_pages_leave_for_nothing() {
-    let config = chips(1, 1, json!({ "kind": "lru", "bytes": 4 * 2048 }));
+    let config = chips(1, 1, &json!({ "kind": "lru", "bytes": 4 * 2048 }));
     let read = |at: u64, page: u64| request(at as f64 * 1000.0, Op::Read, 4 * page, 4);
     let pages = [0, 1, 2, 3, 0, 4, 1, 0];
     let requests: Vec<Request> = (0..).zip(pages).map(|(at, page)| read(at, page)).collect();

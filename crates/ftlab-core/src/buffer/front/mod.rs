@@ -125,12 +125,10 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
         self.below.drain(flash)
     }
 
-    #[inline]
+    /// With a buffer it helps reads only: which pages leave, and when, is not known ahead of time.
+    #[inline(always)]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
-        // Which pages leave, and when, is not known ahead of time.
-        if self.buffer.is_none() {
-            self.below.prefetch(nand, lpn, stage);
-        }
+        self.below.prefetch(nand, lpn, stage);
     }
 
     fn home(&self, lpn: Lpn) -> Option<u32> {

@@ -344,13 +344,37 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         access: &Access<'_>,
     ) -> FlashResult<Place> {
-        let (mut turn, slot) = if self.standing.goes_by_address {
+        let (turn, slot) = if self.standing.goes_by_address {
             (access.lpn.0 >> self.standing.page_shift, 0)
+        } else if self.standing.strays {
+            return self.place_straying(flash, access);
         } else {
             self.ask_placement(access)
         };
-        let gathers =
-            (CACHED && self.gathering.is_on()) || (!self.standing.goes_by_address && self.standing.strays);
+        let gathers = CACHED && self.gathering.is_on();
+        self.place_from(flash, access, (turn, slot), gathers)
+    }
+
+    /// As `place`, where pages of a plane that has addresses of its own have units of other planes as well.
+    #[cold]
+    #[inline(never)]
+    fn place_straying<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+    ) -> FlashResult<Place> {
+        self.place_from(flash, access, (access.lpn.0 >> self.standing.page_shift, 0), true)
+    }
+
+    /// Where a page goes whose turn it is at `turn`; with `gathers`, to no plane that was given too much if there are others.
+    #[inline(always)]
+    fn place_from<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        (mut turn, slot): (u32, OpenSlot),
+        gathers: bool,
+    ) -> FlashResult<Place> {
         let turns = self.standing.order.len();
         for step in 0..if gathers { 2 * turns } else { turns } {
             let first = self.standing.order.at(turn);
