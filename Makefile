@@ -34,7 +34,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-programs test-rust test-rust-linted test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
+.PHONY: help demo test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -80,20 +80,22 @@ demo: $(VENV)/.built ## build ftlab and show a run with its plot; TRACE=file (FO
 # Everything is compiled once, for the extension and for the tests.
 STRICT := --release --config tests/profile.toml --workspace --locked --quiet
 
+# As part of `make test` our own crates are linted as they are compiled, with warnings as errors.
+test-programs test-rust test-fuzz test-python $(VENV)/.checked: export RUSTC_WORKSPACE_WRAPPER := $(abspath tests/rustc)
+
 # Python's packages are fetched while the tests compile, and its types checked while the extension does.
 test: ## everything that must hold before a change is merged, with half a minute of fuzzing at its end
 	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs=2 $(VENV)/.checked lint-python
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust-linted test-python
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust test-python
 	@$(MAKE) --no-print-directory test-fuzz
 
-# While one of the two waits, for a last test or for a file, the other goes on.
-test-rust-linted:
-	@$(MAKE) --no-print-directory lint-rust test-rust
-
+# Programs and examples are looked at only: `tests/rustc` makes none of them.
 test-programs:
-	@echo "== compiling the tests"
+	@echo "== cargo fmt; compiling the tests, with lints"
+	@cargo fmt --all --check -- $(LISTED)
 	@cargo test $(STRICT) --tests --no-run
+	@cargo build $(STRICT) --exclude ftlab-py --bins --examples
 
 test-rust:
 	@echo "== cargo test"
@@ -140,7 +142,7 @@ bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits o
 	@echo "== ftlab: studies"
 	@$(BIN)/python benches/study.py
 
-test-long: $(VENV)/.built $(VENV)/.dev ## all tests with all seeds and many more random cases, then an hour of fuzzing
+test-long: $(VENV)/.built $(VENV)/.dev lint ## all tests with all seeds and many more random cases, then an hour of fuzzing
 	@PROPTEST_CASES=20000 FTLAB_LONG=1 cargo test --workspace --locked --release --quiet
 	@FTLAB_LONG=1 $(BIN)/pytest
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3600

@@ -38,6 +38,17 @@ def test_targets_that_say_that_they_have_no_tests_have_none() -> None:
             assert "#[test]" not in source.read_text(), source
 
 
+def test_libraries_without_unit_tests_are_linted_as_they_are_compiled() -> None:
+    compiler = (ROOT / "tests" / "rustc").read_text()
+    for manifest in [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("tests/*/Cargo.toml")]:
+        described = tomllib.loads(manifest.read_text())
+        library = described.get("lib", {})
+        if library.get("test", True) or "cdylib" in library.get("crate-type", []):
+            continue
+        name = described["package"]["name"].replace("-", "_")
+        assert f'--crate-name {name}"' in compiler, name
+
+
 def test_every_crate_with_tests_is_checked_strictly() -> None:
     profile = tomllib.loads((ROOT / "tests" / "profile.toml").read_text())["profile"]["release"]
     packages = profile.pop("package")

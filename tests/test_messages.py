@@ -108,7 +108,7 @@ def test_names_need_not_be_text(tmp_path: Path) -> None:
     # What has to be text says so.
     shutil.copy(ROOT / "devices" / "ideal-page.toml", home / f"{ODD}.toml")
     (home / "study.toml").write_text(STUDY)
-    for command in (
+    commands: tuple[tuple[str, ...], ...] = (
         ("run", f"{ODD}.toml", "--workload", "uniform"),
         ("config", "check", f"{ODD}.toml"),
         (*GENERATED[:4], "--workload", f"{ODD}.toml"),
@@ -122,7 +122,9 @@ def test_names_need_not_be_text(tmp_path: Path) -> None:
         ("trace", "head", f"{ODD}.csv", "--format", ODD),
         ("run", "ideal-page", "--workload", "uniform", "--transform", ODD),
         (ODD,),
-    ):
+    )
+    # Each is a process that has to start.
+    for command in commands if "FTLAB_LONG" in os.environ else commands[::4]:
         assert "error: " in odd(home, *command, status=2), command
     with pytest.raises(ConfigError, match="not UTF-8"):
         package.Device.load(home / f"{ODD}.toml")

@@ -22,7 +22,7 @@ from ftlab.studies import run_study
 from ftlab.studies.files import Files, sealed, unsealed
 
 LONG = 2000
-CASES = LONG if "FTLAB_LONG" in os.environ else 60
+CASES = LONG if "FTLAB_LONG" in os.environ else 30
 
 # Two studies: with series, a trace and two tables; and one whose runs lie alone.
 STUDIES = {
