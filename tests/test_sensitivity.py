@@ -117,6 +117,8 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "buffer.drain_at_end": (False, buffered()),
     "buffer.bypass_bytes": (16384, buffered()),
     "buffer.prefetch_pages": (4, buffered()),
+    "buffer.rate_unit": ("pages", buffered(kind="bplru", rate=4)),
+    "buffer.block_pages": (8, buffered(kind="bplru")),
     "power.capacitor": (True, buffered()),
     "host.arrival": ("closed", {}),
     "host.queue_depth": (8, {"host.arrival": "closed"}),
@@ -132,10 +134,10 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "precondition.max_drive_writes": (1.5, {"precondition.kind": "steady", "precondition.tolerance": 1e-9}),
 }
 # Decide something that this trace does not ask for; each has a test of its own.
-ELSEWHERE = {"buffer.kind", "buffer.rate_unit", "cell.kind", "cell.page_order", "host.out_of_range", "host.unsorted_times", "precondition.layout"}
+ELSEWHERE = {"buffer.kind", "cell.kind", "cell.page_order", "host.out_of_range", "host.unsorted_times", "precondition.layout"}
 # Keys that every mapping cache, or every order of a buffer, has.
-SHARED = {"map_cache.bytes", "buffer.rate_unit", *(key for key in CHANGES if key.startswith("buffer."))}
-# One value so far.
+SHARED = {"map_cache.bytes", *(key for key in CHANGES if key.startswith("buffer."))}
+# One value so far, or others that take keys away which these runs have.
 SINGLE = {"ftl.kind", "ftl.placement", "nvm.kind", "name", "description"}
 
 

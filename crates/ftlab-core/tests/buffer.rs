@@ -430,3 +430,23 @@ fn what_makes_no_sense_is_refused() {
         assert!(told.contains(expected), "{told}");
     }
 }
+
+/// A page is on its way to flash a second time, while the first is not over: the row that it was in is still filled up.
+#[test]
+fn a_capacitor_saves_what_is_on_its_way() {
+    let drive = json!({"cell":{"kind":"slc"},"ftl":{"kind":"mcsplit","log_blocks":18,"over_provisioning":1.5,"partial_row":"pad"},
+        "geometry":{"blocks_per_plane":22,"channels":3,"dies":2,"page_bytes":4096,"pages_per_block":3,"planes":1,"spare_bytes":128,"ways":1},
+        "host":{"arrival":"open","out_of_range":"wrap","outstanding":1},
+        "power": {"capacitor": true},
+        "timing":{"bus_mb_per_s":333,"copyback":true,"erase_us":1000,"program_us":{"lsb":100},"read_us":{"lsb":20}}});
+    let keys = json!({"bytes":16384,"drain_at_end":false,"kind":"lru_wsr","rate":3,"wait":"frame"});
+    let config = buffered(drive, keys).unwrap();
+    let w = |us: f64, lba, sectors| request(us, Op::Write, lba, sectors);
+    let asked = vec![w(0.,624,1),w(0.,202,7),w(0.,546,15),w(0.,697,8),w(0.,867,14),w(0.,571,14),w(200.,836,3),
+        Request { op: Op::Read, ..w(288.,719,80) }, w(544.,13,11), w(786.,525,3), w(962.,15,74), w(1126.,70,65)];
+    let requests = fitting(&config, asked);
+    let options = CrashOptions { at: CutAt::Time, nested: 1, ..CrashOptions::default() };
+    let control = RunControl::default();
+    let recording = record(&config, &VecSource::new(requests.to_vec()), &options, &control).unwrap();
+    recording.examine(0..recording.points(), &control, &mut |one| assert!(one.cut.is_survived(), "{one:?}")).unwrap();
+}

@@ -4,12 +4,15 @@ A paper is one module: source, published values, setup, studies, claims, tables 
 ``report`` writes it down, ``PAPERS`` is the list of them.
 """
 
+from ftlab.papers.channel_aware_buffer import PAPER as CHANNEL_AWARE_BUFFER
 from ftlab.papers.frame import Claim, Done, Paper, Results, Size, Table, judge, last_claims, run_paper
 from ftlab.papers.lsb_backup import PAPER as LSB_BACKUP
 from ftlab.papers.mapping_cache import PAPER as MAPPING_CACHE
 from ftlab.papers.reference import PAPER as REFERENCE
 from ftlab.papers.write_amplification import PAPER as WRITE_AMPLIFICATION
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (REFERENCE, WRITE_AMPLIFICATION, MAPPING_CACHE, LSB_BACKUP)}
+PAPERS: dict[str, Paper] = {
+    paper.name: paper for paper in (REFERENCE, WRITE_AMPLIFICATION, MAPPING_CACHE, LSB_BACKUP, CHANNEL_AWARE_BUFFER)
+}
 
 __all__ = ["PAPERS", "Claim", "Done", "Paper", "Results", "Size", "Table", "judge", "last_claims", "run_paper"]

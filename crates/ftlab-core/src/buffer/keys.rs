@@ -182,6 +182,9 @@ pub struct CommonKeys {
     pub bypass_bytes: u64,
     /// Mapping units that are read ahead of sequential reads, by orders that keep what is read; 0 (the default): none.
     pub prefetch_pages: u32,
+    /// Mapping units of a block, as orders that take or look at blocks see it; 0 (the default): of the block of the
+    /// translation layer, which may be clustered.
+    pub block_pages: u32,
 }
 
 impl Default for CommonKeys {
@@ -198,6 +201,7 @@ impl Default for CommonKeys {
             drain_at_end: true,
             bypass_bytes: 0,
             prefetch_pages: 0,
+            block_pages: 0,
         }
     }
 }

@@ -58,6 +58,11 @@ macro_rules! buffer_orders {
                 }
             }
 
+            /// Whether it takes blocks, or looks at them.
+            pub const fn looks_at_blocks(&self) -> bool {
+                matches!(self.victim_unit(), VictimUnit::Block) || matches!(self, BufferChoice::Ref(_))
+            }
+
             /// Whether pages that a read missed are kept.
             pub fn keeps_reads(&self) -> bool {
                 match self {

@@ -79,6 +79,11 @@ impl BufferConfig {
             );
             return refuse("buffer.kind", format!("{:?}", self.kind.kind().name()), expected);
         }
+        if keys.block_pages > 0 && !self.kind.looks_at_blocks() {
+            let expected = "is about blocks, which this order does not look at: choose 0";
+            return refuse("buffer.block_pages", keys.block_pages, expected);
+        }
+        let block_units = if keys.block_pages > 0 { keys.block_pages } else { block_units };
         let frames = keys.bytes / unit_bytes;
         let is_block = self.kind.victim_unit() == VictimUnit::Block;
         if is_block && frames < block_units.into() {

@@ -29,9 +29,18 @@ impl Saved {
         let per_unit = recording.before.geometry().sectors_per_unit as usize;
         let is_done =
             |group: u32| recording.served.get(group as usize).is_some_and(|span| span.end <= moment);
-        for note in &recording.notes {
+        // What is on its way to flash was in its frame, acknowledged or not.
+        let has_left = |at: usize, lpn: Lpn| {
+            let later = recording.notes[at + 1..].iter().filter(|later| later.lpn == lpn);
+            let mut leaves = later.filter_map(|later| match &later.happened {
+                Happened::Left(changes) => Some(changes.clone()),
+                Happened::Written(_) | Happened::Trimmed => None,
+            });
+            leaves.any(|mut changes| changes.any(|change| recording.have_ended(change..change + 1, moment)))
+        };
+        for (at, note) in recording.notes.iter().enumerate() {
             match &note.happened {
-                Happened::Written(version) if is_done(note.group) => {
+                Happened::Written(version) if is_done(note.group) || has_left(at, note.lpn) => {
                     let page = pages
                         .entry(note.lpn.0)
                         .or_insert_with(|| Page { mask: 0, versions: vec![0; per_unit] });

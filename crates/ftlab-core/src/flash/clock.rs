@@ -126,29 +126,16 @@ pub struct EventLedger {
     pub lanes_used: u64,
     /// Sum over them of the channels used.
     pub channels_used: u64,
-    /// How long they took, in picoseconds.
+    /// How long one or more of them were under way, in picoseconds.
     pub elapsed_ps: u64,
-    /// Of that, the share of collections and merges.
-    pub gc_ps: u64,
+    /// Sums over them of the work of the lane that worked longest: all of it, and that of collections and merges.
+    work_ps: u128,
+    gc_work_ps: u128,
+    /// How many are under way, and since when there are any.
+    under_way: u32,
+    since: Time,
     /// How long writes waited for frames, in picoseconds.
     pub waited_ps: u64,
-}
-
-/// How much of the longest work of an eviction was collection: two numbers of like scale.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
-    gc: u32,
-    all: u32,
-}
-
-impl Share {
-    pub(super) const fn to_word(self) -> u64 {
-        (self.gc as u64) << 32 | self.all as u64
-    }
-
-    pub(super) const fn of_word(word: u64) -> Self {
-        Self { gc: (word >> 32) as u32, all: word as u32 }
-    }
 }
 
 impl EventLedger {
@@ -179,11 +166,11 @@ impl EventLedger {
         }
     }
 
-    /// All of the eviction was submitted: how its time is divided. `None` when it takes no flash time.
-    pub(super) fn close(&mut self) -> Option<Share> {
+    /// All of the eviction was submitted. Whether it takes flash time.
+    pub(super) fn close(&mut self) -> bool {
         self.is_open = false;
         if self.lanes.is_empty() {
-            return None;
+            return false;
         }
         self.events += 1;
         self.lanes_used += self.lanes.len() as u64;
@@ -193,15 +180,43 @@ impl EventLedger {
         for lane in self.lanes.drain(..) {
             longest = std::mem::take(&mut self.work[lane as usize]).max(longest);
         }
-        let shift = 32 - u64::leading_zeros(longest.0).min(32);
-        Some(Share { gc: (longest.1 >> shift) as u32, all: (longest.0 >> shift) as u32 })
+        self.work_ps += u128::from(longest.0);
+        self.gc_work_ps += u128::from(longest.1);
+        true
     }
 
-    /// An eviction took `elapsed` in all.
-    pub(super) fn ended(&mut self, elapsed: Time, share: Share) {
-        self.elapsed_ps += elapsed.0;
-        let gc = u128::from(elapsed.0) * u128::from(share.gc) / u128::from(share.all.max(1));
-        self.gc_ps += gc as u64;
+    /// An eviction begins.
+    pub(super) fn begin(&mut self, now: Time) {
+        if self.under_way == 0 {
+            self.since = now;
+        }
+        self.under_way += 1;
+    }
+
+    /// One that had begun has ended.
+    pub(super) fn end(&mut self, now: Time) {
+        self.under_way -= 1;
+        if self.under_way == 0 {
+            self.elapsed_ps += now.since(self.since).0;
+        }
+    }
+
+    /// An eviction begins now, and will end then. They begin in the order of these calls.
+    pub(super) fn last(&mut self, now: Time, end: Time) {
+        // What came before it has been counted up to its end.
+        let start = now.max(self.since);
+        if end > start {
+            self.elapsed_ps += end.since(start).0;
+            self.since = end;
+        }
+    }
+
+    /// Of `elapsed_ps`, collections and merges: as in the work of the lanes that worked longest.
+    pub fn gc_ps(&self) -> u64 {
+        if self.work_ps == 0 {
+            return 0;
+        }
+        (u128::from(self.elapsed_ps) * self.gc_work_ps / self.work_ps) as u64
     }
 }
 

@@ -29,7 +29,7 @@ use std::collections::BinaryHeap;
 use crate::cause::{Cause, Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
-use crate::flash::clock::{Clock, Ledger, Servers, Share, Spans, Step, TIMERS};
+use crate::flash::clock::{Clock, Ledger, Servers, Spans, Step, TIMERS};
 use crate::flash::event_tree::EventTree;
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
@@ -412,16 +412,15 @@ impl EventPort {
     #[cold]
     fn begin_beside(&mut self, node: u32) {
         let Node { lane, number, submission, .. } = self.nodes[node as usize];
-        let (first, second) = submission.words();
+        let (first, _) = submission.words();
         if lane == DELAY {
             self.beside.push(Reverse((self.now + Time(first), number, node)));
             return;
         }
-        let elapsed = self.now.since(Time(first));
         if lane == EVENT {
-            self.ledger.events.ended(elapsed, Share::of_word(second));
+            self.ledger.events.end(self.now);
         } else {
-            self.ledger.events.waited_ps += elapsed.0;
+            self.ledger.events.waited_ps += self.now.since(Time(first)).0;
         }
         self.end(node);
     }
@@ -862,9 +861,9 @@ impl FlashPort for EventPort {
     }
 
     fn end_event(&mut self, done: Ticket) {
-        let Some(share) = self.ledger.events.close() else { return };
-        if !self.has_ended(done) {
-            let ticket = self.new_node(EVENT, 1, Submission::of_words(self.now.0, share.to_word()));
+        if self.ledger.events.close() && !self.has_ended(done) {
+            self.ledger.events.begin(self.now);
+            let ticket = self.new_node(EVENT, 1, Submission::of_words(0, 0));
             self.wait_for(ticket.node, done);
         }
     }

@@ -290,8 +290,8 @@ impl FlashPort for ReservationPort {
     }
 
     fn end_event(&mut self, done: End) {
-        if let Some(share) = self.ledger.events.close() {
-            self.ledger.events.ended(done.at.since(self.now), share);
+        if self.ledger.events.close() {
+            self.ledger.events.last(self.now, done.at);
         }
     }
 

@@ -251,7 +251,7 @@ pub struct ParallelismSummary {
 }
 
 /// What evictions of the write buffer have cost, from each decision until all of it has ended (channel-aware buffer
-/// study, section 7). The time of an eviction is divided as on the die that worked longest for it.
+/// study). Time is divided as the work of the die that worked longest for each of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EvictionSummary {
     /// Evictions that took flash time; those of clean pages alone take none.
@@ -260,9 +260,10 @@ pub struct EvictionSummary {
     pub event_dies_mean: f64,
     /// Channels that one of them used, on average.
     pub event_channels_mean: f64,
-    /// How long one of them took, on average.
+    /// `execution_ns` / `events_timed`.
     pub event_ns_mean: f64,
-    /// How long all of them took, one after the other: write time and collection time.
+    /// How long one or more of them were under way: write time and collection time. With `buffer.wait = "event"` they
+    /// come one after the other.
     pub execution_ns: u64,
     /// Of `execution_ns`, programs of evicted pages, with what they read.
     pub write_ns: u64,

@@ -25,6 +25,11 @@ impl<T: Ticket> WriteBuffer<T> {
         self.counts.events += 1;
         flash.port.begin_event();
         let mut event = flash.port.ready();
+        // The host waits for an eviction, so that the next one begins after it.
+        let after = match self.wait {
+            Wait::Event => flash.port.join(after, self.draining),
+            Wait::Frame => after,
+        };
         if self.select == Select::Distinct {
             let mut chosen = std::mem::take(&mut self.scratch.candidates);
             self.choose_distinct(below, protect, &mut chosen);

@@ -249,7 +249,10 @@ impl<T: Ticket> WriteBuffer<T> {
         let shape = Shape {
             frames,
             logical_units: geometry.logical_units,
-            units_per_block: below.natural_block(),
+            units_per_block: match keys.block_pages {
+                0 => below.natural_block(),
+                pages => pages,
+            },
             log_blocks: below.log_blocks(),
         };
         let ready = flash.port.ready();

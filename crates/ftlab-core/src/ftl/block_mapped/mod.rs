@@ -83,7 +83,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let mut store = OnFlash { units: &mut self.units, flash };
+        let mut store = OnFlash { units: &mut self.units, flash, since: after };
         self.layer.write(&mut store, access, after)
     }
 
@@ -93,7 +93,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let mut store = OnFlash { units: &mut self.units, flash };
+        let mut store = OnFlash { units: &mut self.units, flash, since: after };
         let done = self.layer.end_group(&mut store, after)?;
         if access.sectors_of(0, store.units.geometry.sectors_per_unit) < store.units.geometry.sectors_per_unit
         {
@@ -107,7 +107,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
 
     /// Nothing is buffered: what was acknowledged is in flash, but for trims.
     fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
-        self.layer.end_group(&mut OnFlash { units: &mut self.units, flash }, after)
+        self.layer.end_group(&mut OnFlash { units: &mut self.units, flash, since: after }, after)
     }
 
     fn home(&self, lpn: Lpn) -> Option<u32> {
@@ -206,7 +206,8 @@ impl<P: FlashPort> Ftl<P> for BlockFtl {
         let (pages, logical) = (self.units.shape.pages, self.units.shape.logical_pages);
         for block in 0..self.units.shape.logical_blocks() {
             flash.check_interrupt()?;
-            let mut store = OnFlash { units: &mut self.units, flash };
+            let since = flash.port.ready();
+            let mut store = OnFlash { units: &mut self.units, flash, since };
             let unit = self.layer.data_unit(&mut store, block)?;
             let first = block * pages;
             store.fill(unit, (Lpn(first), pages.min(logical - first)), versions, cause)?;

@@ -63,7 +63,8 @@ impl BlockFtl {
         let mut kept = new.erase_dead(flash, scanned)?;
         kept.sort_by_key(|found| (found.unit.0 / new.units.shape.units_per_cluster, found.opened));
         let found: Vec<Found> = kept.iter().map(|scanned| new.describe(flash, scanned)).collect();
-        new.layer.found(&mut OnFlash { units: &mut new.units, flash }, &found)?;
+        let since = flash.port.ready();
+        new.layer.found(&mut OnFlash { units: &mut new.units, flash, since }, &found)?;
         new.units.cause = Cause::Merge;
         new.layer.reset_counts();
         Ok(new)
@@ -184,7 +185,7 @@ impl BlockFtl {
         let mut kept = Vec::new();
         let ready = flash.port.ready();
         for found in scanned {
-            let mut store = OnFlash { units: &mut self.units, flash };
+            let mut store = OnFlash { units: &mut self.units, flash, since: ready };
             if store.live(found.unit) > 0 {
                 kept.push(found);
             } else {

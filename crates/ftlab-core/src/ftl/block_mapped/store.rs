@@ -171,6 +171,8 @@ impl View for Seen<'_> {
 pub(super) struct OnFlash<'a, P: FlashPort> {
     pub(super) units: &'a mut Units,
     pub(super) flash: &'a mut Flash<P>,
+    /// What the access under way waits for: its merges wait for that, too.
+    pub(super) since: P::Ticket,
 }
 
 impl<P: FlashPort> OnFlash<'_, P> {
@@ -253,7 +255,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     type Ticket = P::Ticket;
 
     fn ready(&self) -> P::Ticket {
-        self.flash.port.ready()
+        self.since
     }
 
     fn join(&mut self, first: P::Ticket, second: P::Ticket) -> P::Ticket {
@@ -305,8 +307,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     }
 
     fn mark(&mut self, place: Place) -> FlashResult<P::Ticket> {
-        let ready = self.flash.port.ready();
-        self.flash.program(self.units.page(place), &[], self.units.cause, ready)
+        self.flash.program(self.units.page(place), &[], self.units.cause, self.since)
     }
 
     fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
