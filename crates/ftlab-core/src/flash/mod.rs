@@ -7,6 +7,7 @@ pub mod event_port;
 mod groups;
 pub(crate) mod history;
 pub mod nand;
+mod open_blocks;
 pub mod pairs;
 pub mod port;
 pub mod reservation_port;
@@ -347,7 +348,22 @@ impl<P: FlashPort> Flash<P> {
         if geometry.plane_of(source.block) != geometry.plane_of(to.block) {
             return Err(other_plane(source, to, cause));
         }
-        debug_assert!(!self.has_backup(), "programs are watched over one by one");
+        if self.has_backup() {
+            return self.copyback_watched(from, to, cause, after, remap);
+        }
+        self.copyback_run(from, to, cause, after, remap)
+    }
+
+    /// [`copyback_all`](Self::copyback_all), of which nothing has to be checked or watched over any more. `from` is not empty.
+    #[inline]
+    fn copyback_run(
+        &mut self,
+        from: &[Ppn],
+        to: PageAt,
+        cause: Cause,
+        after: P::Ticket,
+        remap: impl FnMut(Lpn, Ppn),
+    ) -> FlashResult<P::Ticket> {
         let mut admitted = 0;
         while admitted < from.len() && self.port.admit(Command::Copyback) {
             admitted += 1;
@@ -359,7 +375,8 @@ impl<P: FlashPort> Flash<P> {
         }
         let mut done = after;
         if P::LISTENS {
-            let block_start = self.nand.geometry().first_unit(source.block).0;
+            let geometry = self.nand.geometry();
+            let block_start = geometry.first_unit(geometry.block_of(from[0])).0;
             let classes = |at: usize| {
                 (self.classes[to.index as usize + at], self.classes[(from[at].0 - block_start) as usize])
             };
