@@ -308,14 +308,19 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// `page` is programmed next, with `units`: save what that endangers. Returns from when on it may be.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn before_program(
         &mut self,
         page: PageAt,
         units: &[Lpn],
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
+        if self.has_backup() { self.look_after(page, units, after) } else { Ok(after) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_after(&mut self, page: PageAt, units: &[Lpn], after: P::Ticket) -> FlashResult<P::Ticket> {
         let mut after = after;
         if let Some(pairs) = &self.pairs
             && !pairs.lines.endangered(page.index).is_empty()
