@@ -538,8 +538,9 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    /// What was trimmed at `ppn` is a part of a request that a mount has to find complete, until the journal says that it was
-    /// trimmed.
+    /// What was trimmed at `ppn` has to be found by a mount until the journal says that it was trimmed. It may be a part of a
+    /// request that was completed. And it may stand for an earlier trim, which was promised: the journal leaves out what was
+    /// written again.
     pub(crate) fn hold_trimmed(&mut self, ppn: Ppn) {
         if let Some(pairs) = &mut self.pairs
             && pairs.open.is_open(self.nand.geometry().block_of(ppn))
