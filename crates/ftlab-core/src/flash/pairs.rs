@@ -108,7 +108,8 @@ pub(super) struct PairGuard<T> {
     trimmed: Vec<Ppn>,
     /// The blocks that hold old versions of what it has written.
     old_blocks: Vec<BlockId>,
-    /// A block that held such an old version was erased: the request is no longer one that may be thrown away.
+    /// A block that held such an old version was erased, or the journal has left it out: the request is no longer one that may
+    /// be thrown away.
     old_is_gone: bool,
     /// When all that the request has written so far is durable.
     written: T,
@@ -552,6 +553,8 @@ impl<P: FlashPort> Flash<P> {
     /// The journal says what was trimmed, when `written` has ended.
     pub(crate) fn release_trimmed(&mut self, written: P::Ticket) {
         let Some(pairs) = &mut self.pairs else { return };
+        // It leaves out what the request under way has written, which stands for earlier trims from now on.
+        pairs.old_is_gone = true;
         for ppn in pairs.trimmed.drain(..) {
             let page = self.nand.geometry().page_of(ppn);
             if let Some(page) = pairs.open.get_mut(page) {

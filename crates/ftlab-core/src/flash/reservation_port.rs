@@ -187,24 +187,24 @@ impl ReservationPort {
 
     /// The earliest of several ends is now, and concerns `watcher`; perhaps more requests end with the same command.
     #[inline(never)]
-    fn end_first(&mut self, watcher: u32) -> Option<Step> {
+    fn end_first(&mut self, watcher: u32) -> Step {
         self.ends.move_up();
         if self.ends.first == self.now && self.ends.first_number == self.number {
             return self.end_several(watcher);
         }
-        Some(Step::Ended(watcher))
+        Step::Ended(watcher)
     }
 
     /// More requests end with the command that `watcher` has waited for.
     #[cold]
     #[inline(never)]
-    fn end_several(&mut self, watcher: u32) -> Option<Step> {
+    fn end_several(&mut self, watcher: u32) -> Step {
         self.finished.push(watcher);
         while self.ends.first == self.now && self.ends.first_number == self.number {
             let watcher = self.ends.pop();
             self.finished.push(watcher);
         }
-        Some(Step::Several)
+        Step::Several
     }
 
     #[cold]
@@ -333,7 +333,7 @@ impl Clock for ReservationPort {
             (self.now, self.number) = (end, self.ends.first_number);
             let watcher = self.ends.first_watcher;
             if !self.ends.ends.is_empty() {
-                return self.end_first(watcher);
+                return Some(self.end_first(watcher));
             }
             self.ends.first = Time::NEVER;
             return Some(Step::Ended(watcher));
