@@ -97,6 +97,19 @@ fn what_a_flush_has_promised_to_be_trimmed_stays_so() {
     assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
 }
 
+/// What was written again after its trim is not in the journal. When it is trimmed once more, its page is all that stands for
+/// the promise, and must not be torn as the partner of another.
+#[test]
+fn what_stands_for_a_promised_trim_is_backed_up() {
+    let of = |op, page: u64| request(0.0, op, 8 * page, if op == Op::Flush { 0 } else { 8 });
+    let (write, trim) = (Op::Write, Op::Trim);
+    let requests =
+        [of(write, 0), of(trim, 0), of(write, 0), of(Op::Flush, 0), of(trim, 0), of(write, 1), of(write, 2)];
+    let keys = merged(backed_up_keys("mlc", "tiles", 8, &json!({})), json!({ "power": { "trim": "flush" } }));
+    let cuts = all_cuts(&device(merged(small(), keys)), &requests);
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
 /// Areas of the journal that are full again and again: a snapshot in the other one, and an erase, each of which is cut.
 #[test]
 fn a_journal_goes_from_area_to_area() {

@@ -127,43 +127,48 @@ fn shadow(classes: &[PageClass], page: u32, pages_per_block: u32) -> Option<Page
 /// al., DAC 2011).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordLines {
-    /// The word line of each page.
-    lines: Vec<u16>,
-    /// The pages of each word line, ascending.
-    pages: Vec<Vec<u16>>,
+    /// The pages of all word lines, one line after the other, each ascending.
+    pages: Vec<u16>,
+    /// For each page, where those of its word line begin, and where it stands itself.
+    places: Vec<(u16, u16)>,
 }
 
 impl WordLines {
     /// By the classes of the pages: in every order that there is, the n-th pages of all classes share a word line. The pages
     /// of cells of one bit share none.
     pub fn new(classes: &[PageClass]) -> Self {
-        let mut seen = [0_u16; 4];
-        let mut pages: Vec<Vec<u16>> = Vec::new();
-        let mut lines = Vec::with_capacity(classes.len());
+        let mut seen = [0; 4];
+        let mut lines: Vec<Vec<u16>> = Vec::new();
         for (page, class) in (0..).zip(classes) {
             let line = seen[*class as usize];
             seen[*class as usize] += 1;
-            if pages.len() == usize::from(line) {
-                pages.push(Vec::new());
+            if lines.len() == line {
+                lines.push(Vec::new());
             }
-            pages[usize::from(line)].push(page);
-            lines.push(line);
+            lines[line].push(page);
         }
-        Self { lines, pages }
+        let mut places = vec![(0, 0); classes.len()];
+        let mut start = 0;
+        for line in &lines {
+            for (at, page) in (start..).zip(line) {
+                places[usize::from(*page)] = (start, at);
+            }
+            start += line.len() as u16;
+        }
+        Self { pages: lines.concat(), places }
     }
 
     /// Most pages that one program endangers.
     pub fn most_endangered(&self) -> u32 {
-        self.pages.iter().map(|line| line.len() as u32 - 1).max().unwrap_or(0)
+        self.places.iter().map(|(start, at)| u32::from(at - start)).max().unwrap_or(0)
     }
 
     /// The pages that an interrupted program of `page` damages, without itself. They are those of its word line that come
     /// before it: pages of a block are programmed in order.
     #[inline]
     pub fn endangered(&self, page: u32) -> &[u16] {
-        let line = &self.pages[usize::from(self.lines[page as usize])];
-        let before = line.iter().take_while(|other| u32::from(**other) < page).count();
-        &line[..before]
+        let (start, at) = self.places[page as usize];
+        &self.pages[start.into()..at.into()]
     }
 }
 

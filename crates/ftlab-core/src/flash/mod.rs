@@ -8,6 +8,7 @@ mod event_tree;
 mod groups;
 pub(crate) mod history;
 pub mod nand;
+mod open_blocks;
 pub mod pairs;
 pub mod port;
 pub mod reservation_port;
@@ -53,8 +54,8 @@ pub struct Flash<P: FlashPort> {
     /// For [`superseded`](Self::superseded), which comes often.
     homes: Vec<BlockId>,
     moves_between_lanes: bool,
-    /// Whether somebody wants to know when programs end: those that move between lanes, LSB backup, or groups.
-    listens_to_programs: bool,
+    /// Whether a program concerns others: LSB backup, and where the port listens, those that move between lanes and groups.
+    watches_programs: bool,
     /// LSB backup.
     pairs: Option<Box<PairGuard<P::Ticket>>>,
     /// Where trims or whole requests are promised.
@@ -79,9 +80,8 @@ impl<P: FlashPort> Flash<P> {
             last_programs: last_programs(moves_between_lanes, &nand, &port),
             homes: Vec::new(),
             moves_between_lanes,
-            listens_to_programs: moves_between_lanes
-                || config.lsb_backup.copies().is_some()
-                || config.power.has_journal(),
+            watches_programs: config.lsb_backup.copies().is_some()
+                || P::LISTENS && (moves_between_lanes || config.power.has_journal()),
             pairs: PairGuard::new(config, &nand, &classes, port.ready()).map(Box::new),
             groups: GroupWatch::new(config, &nand, &port).map(Box::new),
             spare_per_sector: if config.timing.transfer_spare {
@@ -102,10 +102,11 @@ impl<P: FlashPort> Flash<P> {
     /// The same flash behind another port, with the counts at zero.
     pub fn with_port<Q: FlashPort>(self, port: Q) -> Flash<Q> {
         Flash {
+            watches_programs: self.pairs.is_some()
+                || Q::LISTENS && (self.moves_between_lanes || self.groups.is_some()),
             last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
             homes: self.homes,
             moves_between_lanes: self.moves_between_lanes,
-            listens_to_programs: self.listens_to_programs,
             pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
             groups: self.groups.map(|groups| Box::new(groups.with_port(&self.nand, &port))),
             nand: self.nand,
@@ -227,14 +228,40 @@ impl<P: FlashPort> Flash<P> {
         cause: Cause,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let after = if self.has_backup() { self.before_program(page, units, after)? } else { after };
+        if self.watches_programs {
+            return self.program_watched(page, units, cause, after);
+        }
+        self.program_now(page, units, cause, after)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn program_watched(
+        &mut self,
+        page: PageAt,
+        units: &[Lpn],
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let after = self.before_program(page, units, after)?;
+        let done = self.program_now(page, units, cause, after)?;
+        self.remember_program(page.block, done);
+        Ok(done)
+    }
+
+    #[inline(always)]
+    fn program_now(
+        &mut self,
+        page: PageAt,
+        units: &[Lpn],
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         self.admit(Command::Program, cause)?;
         self.nand.program(page, units, cause)?;
         let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(sectors));
-        let done = self.port.submit(submission, after);
-        self.note_program(page.block, done);
-        Ok(done)
+        Ok(self.port.submit(submission, after))
     }
 
     /// Program whole pages of one unit each, from `page` on: `count` of them, those that `units` gives; returns the first
@@ -276,7 +303,7 @@ impl<P: FlashPort> Flash<P> {
     /// As [`program`](Self::program).
     pub fn program_metadata(&mut self, page: PageAt, after: P::Ticket) -> FlashResult<P::Ticket> {
         let cause = Cause::Metadata;
-        let after = if self.has_backup() { self.before_program(page, &[], after)? } else { after };
+        let after = self.before_program(page, &[], after)?;
         self.admit(Command::Program, cause)?;
         self.nand.program_metadata(page, cause)?;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(1));
@@ -317,7 +344,7 @@ impl<P: FlashPort> Flash<P> {
             return Err(other_plane(from, to, cause));
         }
         let source_class = self.classes[from.index as usize];
-        let after = if self.has_backup() { self.before_program(to, units, after)? } else { after };
+        let after = self.before_program(to, units, after)?;
         self.admit(Command::Copyback, cause)?;
         self.nand.program(to, units, cause)?;
         let submission = self.submission_from(source_class, Command::Copyback, cause, to, 0);
@@ -348,7 +375,22 @@ impl<P: FlashPort> Flash<P> {
         if geometry.plane_of(source.block) != geometry.plane_of(to.block) {
             return Err(other_plane(source, to, cause));
         }
-        debug_assert!(!self.has_backup(), "programs are watched over one by one");
+        if self.has_backup() {
+            return self.copyback_watched(from, to, cause, after, remap);
+        }
+        self.copyback_run(from, to, cause, after, remap)
+    }
+
+    /// [`copyback_all`](Self::copyback_all), of which nothing has to be checked or watched over any more. `from` is not empty.
+    #[inline]
+    fn copyback_run(
+        &mut self,
+        from: &[Ppn],
+        to: PageAt,
+        cause: Cause,
+        after: P::Ticket,
+        remap: impl FnMut(Lpn, Ppn),
+    ) -> FlashResult<P::Ticket> {
         let mut admitted = 0;
         while admitted < from.len() && self.port.admit(Command::Copyback) {
             admitted += 1;
@@ -360,7 +402,8 @@ impl<P: FlashPort> Flash<P> {
         }
         let mut done = after;
         if P::LISTENS {
-            let block_start = self.nand.geometry().first_unit(source.block).0;
+            let geometry = self.nand.geometry();
+            let block_start = geometry.first_unit(geometry.block_of(from[0])).0;
             let classes = |at: usize| {
                 (self.classes[to.index as usize + at], self.classes[(from[at].0 - block_start) as usize])
             };
@@ -385,7 +428,7 @@ impl<P: FlashPort> Flash<P> {
 
     #[inline(always)]
     fn note_program(&mut self, block: BlockId, done: P::Ticket) {
-        if P::LISTENS && self.listens_to_programs {
+        if self.watches_programs {
             self.remember_program(block, done);
         }
     }
@@ -393,6 +436,9 @@ impl<P: FlashPort> Flash<P> {
     #[cold]
     #[inline(never)]
     fn remember_program(&mut self, block: BlockId, done: P::Ticket) {
+        if !P::LISTENS {
+            return;
+        }
         if !self.last_programs.is_empty() {
             self.last_programs[block.index()] = done;
         }
@@ -410,11 +456,18 @@ impl<P: FlashPort> Flash<P> {
     /// When the data that made those of `block` stale are durable, which must not be erased before: another die may still
     /// have them in its queue. `table` says where units are now. Programs of a block end in order, so the last one is
     /// waited for.
+    #[inline]
     pub(crate) fn superseded(&mut self, block: BlockId, table: &[u32]) -> P::Ticket {
-        let mut done = self.port.ready();
         if self.last_programs.is_empty() {
-            return done;
+            self.port.ready()
+        } else {
+            self.superseded_elsewhere(block, table)
         }
+    }
+
+    #[inline(never)]
+    fn superseded_elsewhere(&mut self, block: BlockId, table: &[u32]) -> P::Ticket {
+        let mut done = self.port.ready();
         let mut seen = std::mem::take(&mut self.homes);
         seen.clear();
         let geometry = self.nand.geometry();
@@ -442,7 +495,9 @@ impl<P: FlashPort> Flash<P> {
     pub fn erase(&mut self, block: BlockId, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         self.admit(Command::Erase, cause)?;
         self.nand.erase(block, cause)?;
-        self.note_erased(block);
+        if self.has_backup() {
+            self.note_erased(block);
+        }
         let after = self.guarded(block, after);
         let page = PageAt { block, index: 0 };
         let submission = self.submission(Command::Erase, cause, page, 0);

@@ -301,23 +301,13 @@ impl NandArray {
         Ok(())
     }
 
-    /// Program a page with copies of `units`, which are live in the page `home`.
-    pub(super) fn program_backup(
-        &mut self,
-        page: PageAt,
-        units: &[Lpn],
-        home: PageAt,
-        cause: Cause,
-    ) -> FlashResult<()> {
+    /// Program a page with copies of the units of the page `home`, which stay where they are.
+    pub(super) fn program_backup(&mut self, page: PageAt, home: PageAt, cause: Cause) -> FlashResult<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
-        let slots = self.geometry.slots_per_page as usize;
-        self.spare[first..first + slots].fill(PADDING);
-        for (spare, lpn) in self.spare[first..first + slots].iter_mut().zip(units) {
-            *spare = !lpn.0;
-        }
-        let (backup, home) = (self.geometry.page_id(page), self.geometry.page_id(home));
+        let of = self.geometry.unit(home).index();
+        self.spare.copy_within(of..of + self.geometry.slots_per_page as usize, first);
         if let Some(contents) = &mut self.contents {
-            contents.store_home(backup, home);
+            contents.store_home(self.geometry.page_id(page), self.geometry.page_id(home));
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::config::{BackupArea, CopyKeys, DeviceConfig, InvalidateAt};
 use crate::error::FlashResult;
 use crate::flash::cell::{PageClass, WordLines};
 use crate::flash::nand::NandArray;
+use crate::flash::open_blocks::OpenBlocks;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::flash::role::Role;
 use crate::flash::{Cause, Command, Flash};
@@ -49,18 +50,25 @@ pub(crate) enum Writer {
     Unknown,
     /// A group of accesses.
     Group(u32),
-    /// The n-th piece of internal work.
-    Internal(u64),
+    /// The n-th piece of internal work, in a count that may begin again.
+    Internal(u32),
 }
 
 /// A page of a block that is being filled.
 #[derive(Debug, Clone, Copy)]
 struct Page<T> {
     writer: Writer,
-    /// The backup block that has a copy of it.
-    kept: Option<BlockId>,
+    /// The round of its area in which it was copied; 0 if it never was.
+    kept: u32,
     /// When what made it stale is durable.
     stale: T,
+}
+
+impl<T> Page<T> {
+    /// Of which nothing is known.
+    const fn unknown(stale: T) -> Self {
+        Self { writer: Writer::Unknown, kept: 0, stale }
+    }
 }
 
 /// The backup blocks of a lane, filled in turn.
@@ -68,8 +76,17 @@ struct Page<T> {
 struct Area {
     blocks: Vec<BlockId>,
     current: usize,
+    /// The number of the fill of the current one, from 1.
+    round: u32,
     /// Pages used of the current one, among those that may be.
     used: usize,
+}
+
+impl Area {
+    /// Whether what was copied in `round` still exists: since then, no block but those beside it was taken.
+    fn has(&self, round: u32) -> bool {
+        round > 0 && self.round - round < self.blocks.len() as u32
+    }
 }
 
 /// Watches over programs.
@@ -81,17 +98,18 @@ pub(super) struct PairGuard<T> {
     usable: Vec<u32>,
     /// By lane.
     areas: Vec<Area>,
-    /// By block; those that are being filled.
-    open: Vec<Option<Box<[Page<T>]>>>,
+    /// Pages of blocks that are being filled.
+    open: OpenBlocks<Page<T>>,
     writer: Writer,
-    internal: u64,
+    internal: u32,
     /// What the request of the host that is being written has made stale so far, in blocks that are being filled.
     uncommitted: Vec<Ppn>,
     /// What was trimmed, in blocks that are being filled, and has to be found until the journal says so.
     trimmed: Vec<Ppn>,
     /// The blocks that hold old versions of what it has written.
     old_blocks: Vec<BlockId>,
-    /// A block that held such an old version was erased: the request is no longer one that may be thrown away.
+    /// A block that held such an old version was erased, or the journal has left it out: the request is no longer one that may
+    /// be thrown away.
     old_is_gone: bool,
     /// When all that the request has written so far is durable.
     written: T,
@@ -123,12 +141,12 @@ impl<T: Ticket> PairGuard<T> {
             };
             let current = (0..blocks.len()).rev().max_by_key(begun).unwrap_or(0);
             let used = usable.partition_point(|page| *page < nand.next_page(blocks[current]));
-            Area { blocks, current, used }
+            Area { blocks, current, round: 1, used }
         });
         Some(Self {
             areas: areas.collect(),
             lines: WordLines::new(classes),
-            open: vec![None; geometry.blocks() as usize],
+            open: OpenBlocks::new(geometry),
             writer: Writer::Unknown,
             internal: 0,
             uncommitted: Vec::new(),
@@ -145,13 +163,8 @@ impl<T: Ticket> PairGuard<T> {
 
     /// The same behind another port. Everything that was submitted to the old one has ended.
     pub(super) fn with_ready<U: Ticket>(self, ready: U) -> PairGuard<U> {
-        let page = |page: &Page<T>| Page { writer: page.writer, kept: page.kept, stale: ready };
         PairGuard {
-            open: self
-                .open
-                .iter()
-                .map(|block| block.as_ref().map(|pages| pages.iter().map(page).collect()))
-                .collect(),
+            open: self.open.map(|page| Page { writer: page.writer, kept: page.kept, stale: ready }),
             keys: self.keys,
             lines: self.lines,
             usable: self.usable,
@@ -176,10 +189,9 @@ impl<T: Ticket> PairGuard<T> {
         self.writer = writer;
         for ppn in self.uncommitted.drain(..) {
             let page = geometry.page_of(ppn);
-            if let Some(pages) = &mut self.open[page.block.index()] {
+            if let Some(page) = self.open.get_mut(page) {
                 // Requests before may have overwritten other units of the page.
-                let stale = &mut pages[page.index as usize].stale;
-                *stale = join(*stale, self.written);
+                page.stale = join(page.stale, self.written);
             }
         }
         self.old_blocks.clear();
@@ -193,7 +205,7 @@ impl<T: Ticket> PairGuard<T> {
             return;
         }
         let block = geometry.block_of(ppn);
-        if self.open[block.index()].is_some() {
+        if self.open.is_open(block) {
             self.uncommitted.push(ppn);
         }
         if self.old_blocks.last() != Some(&block) {
@@ -201,9 +213,34 @@ impl<T: Ticket> PairGuard<T> {
         }
     }
 
-    fn table_bytes(&self) -> u64 {
-        let pages = self.open.iter().flatten().map(|pages| size_of_val::<[Page<T>]>(pages)).sum::<usize>();
-        (pages + self.open.len() * size_of::<usize>() * 2) as u64
+    /// `count` pages from `page` on are programmed next.
+    #[inline]
+    fn programmed(&mut self, page: PageAt, count: u32, ready: T) {
+        let pages = self.open.open(page.block, Page::unknown(ready));
+        let (first, end) = (page.index as usize, (page.index + count) as usize);
+        for page in &mut pages[first..end] {
+            page.writer = self.writer;
+        }
+        if end == pages.len() {
+            self.open.close(page.block);
+        }
+    }
+
+    /// How many of the next `most` pages from `page` on endanger nothing but each other, where that needs no backup: what is
+    /// written now has written them. Also how many pages they endanger.
+    fn apart(&self, page: PageAt, most: u32) -> (u32, u32) {
+        // What copies are of stands until all of them have been programmed.
+        let is_own = self.keys.exempt_same_request && matches!(self.writer, Writer::Internal(_));
+        let (mut count, mut endangered) = (0, 0);
+        while count < most {
+            let pages = self.lines.endangered(page.index + count);
+            if pages.first().is_some_and(|first| !is_own || u32::from(*first) < page.index) {
+                break;
+            }
+            count += 1;
+            endangered += pages.len() as u32;
+        }
+        (count, endangered)
     }
 }
 
@@ -243,7 +280,7 @@ impl<P: FlashPort> Flash<P> {
     #[inline]
     pub(crate) fn begin_internal(&mut self) -> Writer {
         let Some(pairs) = &mut self.pairs else { return Writer::Unknown };
-        pairs.internal += 1;
+        pairs.internal = pairs.internal.wrapping_add(1);
         std::mem::replace(&mut pairs.writer, Writer::Internal(pairs.internal))
     }
 
@@ -262,52 +299,111 @@ impl<P: FlashPort> Flash<P> {
 
     /// Bytes of the tables of LSB backup.
     pub(super) fn backup_table_bytes(&self) -> u64 {
-        self.pairs.as_ref().map_or(0, |pairs| pairs.table_bytes())
+        self.pairs.as_ref().map_or(0, |pairs| pairs.open.table_bytes())
     }
 
-    /// Whether programs are watched over: several at once are one by one then.
+    /// Whether programs are watched over.
     #[inline(always)]
     pub(crate) fn has_backup(&self) -> bool {
         self.pairs.is_some()
     }
 
     /// `page` is programmed next, with `units`: save what that endangers. Returns from when on it may be.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn before_program(
         &mut self,
         page: PageAt,
         units: &[Lpn],
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
+        if self.has_backup() { self.look_after(page, units, after) } else { Ok(after) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_after(&mut self, page: PageAt, units: &[Lpn], after: P::Ticket) -> FlashResult<P::Ticket> {
+        let mut after = after;
+        if let Some(pairs) = &self.pairs
+            && !pairs.lines.endangered(page.index).is_empty()
+        {
+            after = self.save_endangered(page, units, after)?;
+        }
+        let ready = self.port.ready();
+        if let Some(pairs) = &mut self.pairs {
+            pairs.programmed(page, 1, ready);
+        }
+        Ok(after)
+    }
+
+    /// [`copyback_all`](Self::copyback_all) where programs are watched over: those that endanger what was there before are done
+    /// one by one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn copyback_watched(
+        &mut self,
+        from: &[Ppn],
+        to: PageAt,
+        cause: Cause,
+        after: P::Ticket,
+        mut remap: impl FnMut(Lpn, Ppn),
+    ) -> FlashResult<P::Ticket> {
+        let ready = self.port.ready();
+        let (mut done, mut at) = (after, 0);
+        while at < from.len() {
+            let page = PageAt { index: to.index + at as u32, ..to };
+            let most = (from.len() - at) as u32;
+            let Some(pairs) = &mut self.pairs else { break };
+            let (mut count, endangered) = pairs.apart(page, most);
+            let mut after = after;
+            if count > 0 {
+                pairs.counts.skipped_same_request += u64::from(endangered);
+                pairs.programmed(page, count, ready);
+            } else {
+                count = 1;
+                let lpn = self.nand.lpn(from[at]);
+                after = self.before_program(page, lpn.as_slice(), after)?;
+            }
+            let moving = &from[at..at + count as usize];
+            let copied = self.copyback_run(moving, page, cause, after, &mut remap)?;
+            done = self.port.join(done, copied);
+            at += moving.len();
+        }
+        Ok(done)
+    }
+
+    /// Back up what a program of `page` endangers and has to be kept. Returns from when on it may be programmed.
+    fn save_endangered(&mut self, page: PageAt, units: &[Lpn], after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(mut pairs) = self.pairs.take() else { return Ok(after) };
-        let result = self.save_endangered(&mut pairs, page, units, after);
+        let result = self.save_each(&mut pairs, page, units, after);
         self.pairs = Some(pairs);
         result
     }
 
-    fn save_endangered(
+    fn save_each(
         &mut self,
         pairs: &mut PairGuard<P::Ticket>,
         page: PageAt,
         units: &[Lpn],
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let mut after = after;
         let endangered = |pairs: &PairGuard<P::Ticket>, at: usize| {
-            let index = *pairs.lines.endangered(page.index).get(at)?;
-            Some(PageAt { index: index.into(), ..page })
+            let index = pairs.lines.endangered(page.index)[at];
+            PageAt { index: index.into(), ..page }
         };
+        let most = pairs.lines.endangered(page.index).len();
+        let lane = self.lane_of(page.block) as usize;
+        let left = pairs.usable.len() - pairs.areas[lane].used;
         // All backups of a word line fit, or a new block takes them: otherwise the second could erase the first.
-        let pages = (0..).map_while(|at| endangered(pairs, at));
-        let needed = pages.filter(|page| matches!(self.need(pairs, *page, units), Need::Backup)).count();
-        let lane = self.lane_of(page.block);
-        if pairs.areas[lane as usize].used + needed > pairs.usable.len() {
-            self.next_backup_block(pairs, lane)?;
+        if left < most {
+            let pages = (0..most).map(|at| endangered(pairs, at));
+            let needed = pages.filter(|page| matches!(self.need(pairs, *page, units), Need::Backup)).count();
+            if left < needed {
+                self.next_backup_block(pairs, lane)?;
+            }
         }
-        let mut at = 0;
-        while let Some(endangered) = endangered(pairs, at) {
-            at += 1;
+        let mut after = after;
+        for at in 0..most {
+            let endangered = endangered(pairs, at);
             let need = self.need(pairs, endangered, units);
             let counts = &mut pairs.counts;
             match need {
@@ -319,19 +415,8 @@ impl<P: FlashPort> Flash<P> {
                     after = self.port.join(after, stale);
                 }
                 // Of one lane: it ends before the program begins.
-                Need::Backup => self.back_up(pairs, endangered)?,
+                Need::Backup => self.back_up(pairs, lane, endangered)?,
             }
-        }
-        if let Some(pages) = &mut pairs.open[page.block.index()] {
-            pages[page.index as usize].writer = pairs.writer;
-        } else {
-            let nobody = Page { writer: Writer::Unknown, kept: None, stale: self.port.ready() };
-            let mut pages = vec![nobody; self.geometry().pages_per_block() as usize];
-            pages[page.index as usize].writer = pairs.writer;
-            pairs.open[page.block.index()] = Some(pages.into());
-        }
-        if page.index + 1 == self.geometry().pages_per_block() {
-            pairs.open[page.block.index()] = None;
         }
         Ok(after)
     }
@@ -358,8 +443,7 @@ impl<P: FlashPort> Flash<P> {
             InvalidateAt::Commit => self.nand.is_valid(ppn) || pairs.uncommitted.contains(&ppn),
             InvalidateAt::Page => self.nand.is_valid(ppn) && !units.contains(&lpn),
         } || pairs.trimmed.contains(&ppn);
-        let state = pairs.open[page.block.index()].as_ref().map(|pages| pages[page.index as usize]);
-        let state = state.unwrap_or(Page { writer: Writer::Unknown, kept: None, stale: self.port.ready() });
+        let state = pairs.open.get(page).copied().unwrap_or_else(|| Page::unknown(self.port.ready()));
         if !self.units_of(page).any(|(ppn, lpn)| is_live(ppn, lpn)) {
             return Need::Wait(state.stale);
         }
@@ -373,49 +457,45 @@ impl<P: FlashPort> Flash<P> {
         if pairs.restoring || pairs.keys.exempt_same_request && is_own {
             return Need::Own;
         }
-        if state.kept.is_some() { Need::Kept } else { Need::Backup }
+        let area = &pairs.areas[self.lane_of(page.block) as usize];
+        if area.has(state.kept) { Need::Kept } else { Need::Backup }
     }
 
     /// Copy `page` into the backup block of its lane.
-    fn back_up(&mut self, pairs: &mut PairGuard<P::Ticket>, page: PageAt) -> FlashResult<()> {
+    fn back_up(&mut self, pairs: &mut PairGuard<P::Ticket>, lane: usize, page: PageAt) -> FlashResult<()> {
         let ready = self.port.ready();
-        let lane = self.lane_of(page.block);
-        let area = &mut pairs.areas[lane as usize];
+        let area = &mut pairs.areas[lane];
         let to = PageAt { block: area.blocks[area.current], index: pairs.usable[area.used] };
         area.used += 1;
-        let units: Vec<(Ppn, Lpn)> = self.units_of(page).collect();
-        let sectors = units.len() as u32 * self.geometry().sectors_per_unit;
+        if let Some(page) = pairs.open.get_mut(page) {
+            page.kept = area.round;
+        }
+        // They stand in the first slots.
+        let count = self.units_of(page).count() as u32;
+        let sectors = count * self.geometry().sectors_per_unit;
         let read = if pairs.keys.read { self.read(page, sectors, Cause::LsbBackup, ready)? } else { ready };
         self.enter(to, Role::Backup, pairs.keys.area == BackupArea::Slc, Cause::LsbBackup)?;
         self.admit(Command::Program, Cause::LsbBackup)?;
-        let names: Vec<Lpn> = units.iter().map(|(_, lpn)| *lpn).collect();
-        self.nand.program_backup(to, &names, page, Cause::LsbBackup)?;
-        let first = self.geometry().unit(to).0;
-        for (new, (old, _)) in (first..).zip(&units) {
-            self.nand.store_copy(*old, Ppn(new));
+        self.nand.program_backup(to, page, Cause::LsbBackup)?;
+        let (old, new) = (self.geometry().unit(page).0, self.geometry().unit(to).0);
+        for slot in 0..count {
+            self.nand.store_copy(Ppn(old + slot), Ppn(new + slot));
         }
         let submission = self.submission(Command::Program, Cause::LsbBackup, to, self.bus_bytes(sectors));
         self.port.submit(submission, read);
         pairs.counts.pages += 1;
-        if let Some(pages) = &mut pairs.open[page.block.index()] {
-            pages[page.index as usize].kept = Some(to.block);
-        }
         Ok(())
     }
 
     /// The backup block of a lane is full: the next one takes over. What it holds was needed until programs had ended that came
     /// before.
-    fn next_backup_block(&mut self, pairs: &mut PairGuard<P::Ticket>, lane: u32) -> FlashResult<()> {
-        let area = &mut pairs.areas[lane as usize];
+    fn next_backup_block(&mut self, pairs: &mut PairGuard<P::Ticket>, lane: usize) -> FlashResult<()> {
+        let area = &mut pairs.areas[lane];
         area.current = (area.current + 1) % area.blocks.len();
+        area.round += 1;
         area.used = 0;
         let block = area.blocks[area.current];
         if self.nand.next_page(block) > 0 {
-            for pages in pairs.open.iter_mut().flatten() {
-                for page in pages.iter_mut().filter(|page| page.kept == Some(block)) {
-                    page.kept = None;
-                }
-            }
             let ready = self.port.ready();
             self.erase_backups(block, Cause::LsbBackup, ready)?;
             pairs.counts.erases += 1;
@@ -437,11 +517,6 @@ impl<P: FlashPort> Flash<P> {
     /// When the power was cut.
     pub(crate) fn forget_backups(&mut self, after: P::Ticket) -> FlashResult<()> {
         let Some(mut pairs) = self.pairs.take() else { return Ok(()) };
-        for pages in pairs.open.iter_mut().flatten() {
-            for page in pages.iter_mut() {
-                page.kept = None;
-            }
-        }
         for area in &mut pairs.areas {
             for block in &area.blocks {
                 if self.nand.next_page(*block) > 0 {
@@ -449,6 +524,7 @@ impl<P: FlashPort> Flash<P> {
                 }
             }
             (area.current, area.used) = (0, 0);
+            area.round += area.blocks.len() as u32;
         }
         self.pairs = Some(pairs);
         Ok(())
@@ -463,11 +539,12 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    /// What was trimmed at `ppn` is a part of a request that a mount has to find complete, until the journal says that it was
-    /// trimmed.
+    /// What was trimmed at `ppn` has to be found by a mount until the journal says that it was trimmed. It may be a part of a
+    /// request that was completed. And it may stand for an earlier trim, which was promised: the journal leaves out what was
+    /// written again.
     pub(crate) fn hold_trimmed(&mut self, ppn: Ppn) {
         if let Some(pairs) = &mut self.pairs
-            && pairs.open[self.nand.geometry().block_of(ppn).index()].is_some()
+            && pairs.open.is_open(self.nand.geometry().block_of(ppn))
         {
             pairs.trimmed.push(ppn);
         }
@@ -476,11 +553,12 @@ impl<P: FlashPort> Flash<P> {
     /// The journal says what was trimmed, when `written` has ended.
     pub(crate) fn release_trimmed(&mut self, written: P::Ticket) {
         let Some(pairs) = &mut self.pairs else { return };
+        // It leaves out what the request under way has written, which stands for earlier trims from now on.
+        pairs.old_is_gone = true;
         for ppn in pairs.trimmed.drain(..) {
             let page = self.nand.geometry().page_of(ppn);
-            if let Some(pages) = &mut pairs.open[page.block.index()] {
-                let stale = &mut pages[page.index as usize].stale;
-                *stale = self.port.join(*stale, written);
+            if let Some(page) = pairs.open.get_mut(page) {
+                page.stale = self.port.join(page.stale, written);
             }
         }
     }
@@ -498,7 +576,7 @@ impl<P: FlashPort> Flash<P> {
     #[inline(never)]
     pub(super) fn note_erased(&mut self, block: BlockId) {
         if let Some(pairs) = &mut self.pairs {
-            pairs.open[block.index()] = None;
+            pairs.open.close(block);
             pairs.old_is_gone |= pairs.old_blocks.contains(&block);
         }
     }

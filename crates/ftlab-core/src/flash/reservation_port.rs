@@ -187,8 +187,19 @@ impl ReservationPort {
         }
     }
 
+    /// The earliest of several ends is now, and concerns `watcher`; perhaps more requests end with the same command.
+    #[inline(never)]
+    fn end_first(&mut self, watcher: u32) -> Step {
+        self.ends.move_up();
+        if self.ends.first == self.now && self.ends.first_number == self.number {
+            return self.end_several(watcher);
+        }
+        Step::Ended(watcher)
+    }
+
     /// More requests end with the command that `watcher` has waited for.
     #[cold]
+    #[inline(never)]
     fn end_several(&mut self, watcher: u32) -> Step {
         self.finished.push(watcher);
         while self.ends.first == self.now && self.ends.first_number == self.number {
@@ -355,12 +366,12 @@ impl Clock for ReservationPort {
             return None;
         }
         if end < rings || (end == rings && self.ends.first_number < number) {
-            self.now = end;
-            self.number = self.ends.first_number;
-            let watcher = self.ends.pop();
-            if self.ends.first == end && self.ends.first_number == self.number {
-                return Some(self.end_several(watcher));
+            (self.now, self.number) = (end, self.ends.first_number);
+            let watcher = self.ends.first_watcher;
+            if !self.ends.ends.is_empty() {
+                return Some(self.end_first(watcher));
             }
+            self.ends.first = Time::NEVER;
             return Some(Step::Ended(watcher));
         }
         let timer = self.next_timer;

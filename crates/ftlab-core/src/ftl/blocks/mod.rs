@@ -408,6 +408,7 @@ impl<V: VictimPolicy> Blocks<V> {
             die,
             untried: self.dies[die.index()].low,
             in_vain: if in_vain { self.geometry.blocks_per_plane() * planes } else { 0 },
+            can_win: 0,
             gained: false,
         }
     }
@@ -428,7 +429,8 @@ impl<V: VictimPolicy> Blocks<V> {
     /// The block of `plane` that is emptied next, which is no candidate any more. `None` when nothing can be gained.
     ///
     /// A wholly live block gains nothing. A policy may choose one, and later finds others; but a full drive would go on
-    /// for ever. So each round has a number of them, and after that the emptiest block is taken.
+    /// for ever. So each round has a number of them, and none where no block could be won in the end. After that the emptiest
+    /// block is taken.
     pub(super) fn next_victim(
         &mut self,
         nand: &NandArray,
@@ -441,7 +443,7 @@ impl<V: VictimPolicy> Blocks<V> {
             turns.gained = true;
             return Some(victim);
         }
-        if !self.victims.picks_emptiest() && turns.in_vain > 0 {
+        if !self.victims.picks_emptiest() && turns.in_vain > 0 && self.can_win(nand, plane, turns) {
             turns.in_vain -= 1;
             return Some(victim);
         }
@@ -459,6 +461,22 @@ impl<V: VictimPolicy> Blocks<V> {
         self.victims.remove(emptiest, valid);
         turns.gained = true;
         Some(emptiest)
+    }
+
+    /// Whether a block could be won in `plane`: its full blocks have as many stale pages.
+    fn can_win(&self, nand: &NandArray, plane: PlaneId, turns: &mut Turns) -> bool {
+        let bit = 1 << (plane.0 - self.geometry.first_plane(turns.die).0);
+        if turns.can_win & bit == 0 {
+            let mut stale = 0;
+            let wins =
+                self.geometry.data_blocks(plane).filter(|block| self.is_full(nand, *block)).any(|block| {
+                    let live = nand.valid_units(block).div_ceil(self.geometry.slots_per_page);
+                    stale += self.geometry.data_pages_per_block - live;
+                    stale >= self.geometry.data_pages_per_block
+                });
+            turns.can_win |= if wins { bit } else { 0 };
+        }
+        turns.can_win & bit != 0
     }
 
     /// Whether the live units of a block fill fewer pages than it has. The last page that they fill may stay partly empty.
@@ -570,6 +588,8 @@ pub(super) struct Turns {
     untried: u64,
     /// Wholly live blocks that may still be emptied.
     in_vain: u32,
+    /// Planes, as bits, where a block could be won when somebody asked.
+    can_win: u64,
     /// Whether a block that was not wholly live has been emptied.
     pub(super) gained: bool,
 }

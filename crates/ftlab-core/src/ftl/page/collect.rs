@@ -174,7 +174,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 None => self.place_for_copies(plane, slot)?,
             };
             let (done, count) =
-                if self.copyback && self.geometry.slots_per_page == 1 && all && self.copies_freely(flash) {
+                if self.copyback && self.geometry.slots_per_page == 1 && all && self.retained.is_empty() {
                     self.blocks.append_copies(flash, place, rest, &mut self.table.map, cause)?
                 } else {
                     self.copy_page(flash, place, rest, &mut read, cause)?
@@ -183,12 +183,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             copied = flash.port.join(copied, done);
         }
         Ok(copied)
-    }
-
-    /// Whether copies are nothing but that: none needs a backup, and none is of an old version.
-    #[inline]
-    fn copies_freely<P: FlashPort<Ticket = T>>(&self, flash: &Flash<P>) -> bool {
-        !flash.has_backup() && self.retained.is_empty()
     }
 
     /// Move the first units of `rest`, as many as fit, into the next page of an open block; and how many those are. `read`

@@ -105,9 +105,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     ) {
         let Some(journal) = &mut self.journal else { return };
         journal.trimmed(lpn, Some(self.geometry.block_of(ppn)));
-        if self.retained.is_on {
-            flash.hold_trimmed(ppn);
-        }
+        flash.hold_trimmed(ppn);
     }
 
     /// Units have been trimmed: write that when there is enough of it.
