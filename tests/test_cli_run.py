@@ -225,8 +225,10 @@ def test_every_device_preset_runs() -> None:
         changes = ["geometry.blocks_per_plane=64", "ftl.over_provisioning=0.2"]
         # The model of the mapping cache alone has no collection, and holds no data that could be verified.
         alone = described.get("model") == "mapping_cache"
-        if not alone:
+        if not alone and described["ftl"]["kind"] == "page":
             changes.append("ftl.gc_low_free_blocks=2")
+        elif not alone:
+            changes.append("ftl.log_blocks=0")
         if described.get("precondition", {}).get("kind") == "free_blocks":
             changes.append("precondition.free_blocks=4")
         if described.get("ftl", {}).get("gc") == "d_choices":

@@ -334,7 +334,7 @@ def test_stand_ins_and_runs_that_ended_early_are_marked(tmp_path: Path) -> None:
                                out=tmp_path / "whole.html"))  # fmt: skip
     assert "it stands for GENERAL" in page.text
     assert "uncalibrated" not in page.text
-    assert "Partial" not in page.text
+    assert "Partial: the run ended" not in page.text
     device = package.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "geometry.pages_per_block=16")
     rows = {"op": ["w", "w"], "lba": [0, 1 << 40], "sectors": [8, 8]}
     with pytest.raises(package.InputError) as caught:

@@ -2,9 +2,11 @@
 //!
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
-//! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups` or `--only merges` does one part.
+//! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges` or
+//! `--only buffers` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
+mod buffers;
 mod limit;
 mod merges;
 #[path = "../../crates/ftlab-core/tests/common/nothing.rs"]
@@ -63,6 +65,9 @@ fn main() {
     }
     if wanted("merges") {
         merges::merges(&scale);
+    }
+    if wanted("buffers") {
+        buffers::buffers(&scale);
     }
 }
 

@@ -442,11 +442,25 @@ fn a_capacitor_saves_what_is_on_its_way() {
     let keys = json!({"bytes":16384,"drain_at_end":false,"kind":"lru_wsr","rate":3,"wait":"frame"});
     let config = buffered(drive, keys).unwrap();
     let w = |us: f64, lba, sectors| request(us, Op::Write, lba, sectors);
-    let asked = vec![w(0.,624,1),w(0.,202,7),w(0.,546,15),w(0.,697,8),w(0.,867,14),w(0.,571,14),w(200.,836,3),
-        Request { op: Op::Read, ..w(288.,719,80) }, w(544.,13,11), w(786.,525,3), w(962.,15,74), w(1126.,70,65)];
+    let asked = vec![
+        w(0., 624, 1),
+        w(0., 202, 7),
+        w(0., 546, 15),
+        w(0., 697, 8),
+        w(0., 867, 14),
+        w(0., 571, 14),
+        w(200., 836, 3),
+        Request { op: Op::Read, ..w(288., 719, 80) },
+        w(544., 13, 11),
+        w(786., 525, 3),
+        w(962., 15, 74),
+        w(1126., 70, 65),
+    ];
     let requests = fitting(&config, asked);
     let options = CrashOptions { at: CutAt::Time, nested: 1, ..CrashOptions::default() };
     let control = RunControl::default();
     let recording = record(&config, &VecSource::new(requests.to_vec()), &options, &control).unwrap();
-    recording.examine(0..recording.points(), &control, &mut |one| assert!(one.cut.is_survived(), "{one:?}")).unwrap();
+    recording
+        .examine(0..recording.points(), &control, &mut |one| assert!(one.cut.is_survived(), "{one:?}"))
+        .unwrap();
 }

@@ -53,13 +53,24 @@ def _latency(summary: dict[str, Any]) -> Any:
 
 
 def _flash(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    gc, wear = summary["gc"], summary["wear"]
-    copied = gc["pages_copied"] / gc["collections"] if gc["collections"] else 0
-    victims = f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
+    wear = summary["wear"]
     share = wear.get("rated_share_used")
     erases = f"erases per block: mean {wear['erase_mean']:.2f}, min {wear['erase_min']}, max {wear['erase_max']}"
     rated = f" ({100 * share:.3g} % of the rated cycles)" if share is not None else ""
-    return [("GC victims", victims if gc["collections"] else "none"), ("wear", erases + rated)]
+    return [_collections(summary), ("wear", erases + rated)]
+
+
+def _collections(summary: dict[str, Any]) -> tuple[str, str]:
+    """What gained space: collections, or merges of log blocks."""
+    if "merges" in summary:
+        merges = summary["merges"]
+        kinds = ", ".join(f"{count_text(merges[kind])} {kind}" for kind in ("switch", "partial", "full"))
+        return "merges", f"{kinds}; {count_text(merges['pages_copied'])} pages copied"
+    gc = summary["gc"]
+    if not gc["collections"]:
+        return "GC victims", "none"
+    copied = gc["pages_copied"] / gc["collections"]
+    return "GC victims", f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
 
 
 def facts(result: Result) -> list[tuple[str, str]]:

@@ -171,7 +171,7 @@ def _reductions(results: Results, order: str, trace: str) -> list[float]:
 
 # Claims -----------------------------------------------------------------------------------------------------------
 
-_MISSING = "the runs are missing"
+_MISSING = "was not run"
 
 
 def _range_claims(results: Results) -> list[Claim]:
@@ -399,6 +399,8 @@ def _figures(results: Results) -> dict[str, Figure]:
         ("execution", "execution time (s)", lambda run: run.seconds),
         ("merges", "share of merges (%)", lambda run: 100 * run.gc_share),
     )
+    if not results.rows("sizes").height:
+        return {}
     return {
         f"{order.lower()}-{name}": _figure(results, order, text, of) for order in ORDERS for name, text, of in kinds
     }

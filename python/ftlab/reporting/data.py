@@ -102,7 +102,7 @@ def from_folder(folder: Path) -> RunData:
         ConfigError: A file is missing that a report needs.
     """
     summary = _document(folder / "summary.json")
-    missing = [key for key in ("schema", "device", "host", "flash", "gc", "wear") if key not in summary]
+    missing = [key for key in ("schema", "device", "host", "flash", "wear") if key not in summary]
     if missing:
         raise InputError(f"{folder / 'summary.json'}: no summary document: it has no {missing[0]!r}")
     device = _text(folder / "device.toml")

@@ -58,12 +58,13 @@ _HEAD = (
     "map_cache.mean_penalty_ns",
 )
 # What is about flash.
-_OF_FLASH = ("write_amplification.", "gc.", "wear.")
+_OF_FLASH = ("write_amplification.", "gc.", "merges.", "wear.")
 # Beside its neighbours, its own name would say too little.
 _NAMES = {"host.bytes_per_second": "data rate"}
 _SECTIONS = {
     "host": "Requests",
     "gc": "Garbage collection",
+    "merges": "Merges",
     "wear": "Wear",
     "map_cache": "Mapping cache",
     "buffer": "Write buffer",
@@ -526,7 +527,7 @@ def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) 
     flash = f"{dies}; {planes}, {blocks}; {bytes_text(size)} of flash"
     rows = [("Device", f"{numbers['device']}: {device.get('description', '')}".rstrip(": ")), ("Flash", flash)]
     ftl = device["ftl"]
-    layer = f"{ftl['kind']}, {ftl['gc']} collection" if _has_flash(numbers) else ftl.get("kind", "none: no flash")
+    layer = f"{ftl['kind']}, {ftl['gc']} collection" if "gc" in ftl else ftl.get("kind", "none: no flash")
     rows.append(("Translation layer", layer))
     for part, name in (("map_cache", "Mapping cache"), ("buffer", "Write buffer"), ("nvm", "Non-volatile cache")):
         kind = device.get(part, {}).get("kind", "none")

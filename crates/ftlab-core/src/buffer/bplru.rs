@@ -91,15 +91,15 @@ impl Scheme for Bplru {
     const SOURCE: &'static str = "H. Kim and S. Ahn, FAST 2008";
     const CONTRASTS: &'static [Contrast] = &[
         Contrast {
-        key: "padding",
-        value: "\"never\"",
-        with: &["buffer.kind=\"bplru\"", "buffer.bytes=131072"],
-    },
+            key: "padding",
+            value: "\"never\"",
+            with: &["buffer.kind=\"bplru\"", "buffer.bytes=131072"],
+        },
         Contrast {
-        key: "compensation",
-        value: "false",
-        with: &["buffer.kind=\"bplru\"", "buffer.bytes=131072"],
-    },
+            key: "compensation",
+            value: "false",
+            with: &["buffer.kind=\"bplru\"", "buffer.bytes=131072", "buffer.block_pages=4"],
+        },
     ];
     type Keys = BplruKeys;
 }

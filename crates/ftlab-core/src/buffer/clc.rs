@@ -92,11 +92,8 @@ impl Scheme for Clc {
     const SUMMARY: &'static str = "The block with the most buffered pages among those that are not of the `recent` share; without \
         them the least recent block. Buffers writes only.";
     const SOURCE: &'static str = "S. Kang et al., IEEE Transactions on Computers 58(6), 2009";
-    const CONTRASTS: &'static [Contrast] = &[Contrast {
-        key: "recent",
-        value: "0.9",
-        with: &["buffer.kind=\"clc\"", "buffer.bytes=131072"],
-    }];
+    const CONTRASTS: &'static [Contrast] =
+        &[Contrast { key: "recent", value: "0.9", with: &["buffer.kind=\"clc\"", "buffer.bytes=131072"] }];
     type Keys = ClcKeys;
 }
 

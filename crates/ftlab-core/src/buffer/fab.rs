@@ -72,7 +72,8 @@ impl Fab {
 }
 
 impl Scheme for Fab {
-    const SUMMARY: &'static str = "The block with the most buffered pages; ties by `tie`. Buffers writes only.";
+    const SUMMARY: &'static str =
+        "The block with the most buffered pages; ties by `tie`. Buffers writes only.";
     const SOURCE: &'static str = "H. Jo et al., IEEE Transactions on Consumer Electronics 52(2), 2006";
     const CONTRASTS: &'static [Contrast] = &[Contrast {
         key: "tie",

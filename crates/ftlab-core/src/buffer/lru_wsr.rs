@@ -10,8 +10,8 @@ use crate::table;
 /// cold and the most recent, and the next is looked at. A hit takes the coldness away.
 ///
 /// Ours to say: a page begins as not cold. The page that is being served is looked at like others, and stays. What `take`
-/// takes may stand behind others: then those at the end of the list that are not cold get their chance first, as they
-/// would before the first victim, and no others.
+/// takes may stand behind others. Then those at the end of the list that are not cold get their chance first, as they
+/// would before the first victim.
 ///
 /// `candidates` are the victims to come: first those that may leave, and behind them those that are cold by then.
 #[derive(Debug, Clone)]
@@ -47,8 +47,7 @@ impl LruWsr {
 impl Scheme for LruWsr {
     const SUMMARY: &'static str = "The least recent page that is clean or cold; a dirty page becomes cold at its first turn, and \
         stays once more. Keeps what was read.";
-    const SOURCE: &'static str =
-        "H. Jung et al., IEEE Transactions on Consumer Electronics 54(3), 2008";
+    const SOURCE: &'static str = "H. Jung et al., IEEE Transactions on Consumer Electronics 54(3), 2008";
     type Keys = NoKeys;
 }
 

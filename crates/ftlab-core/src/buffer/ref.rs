@@ -252,16 +252,8 @@ impl Scheme for Ref {
         buffer; without one, blocks with most pages there become the recent ones. Buffers writes only.";
     const SOURCE: &'static str = "D. Seo and D. Shin, IEEE Transactions on Consumer Electronics 54(3), 2008";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast {
-        key: "window",
-        value: "1.0",
-        with: &["buffer.kind=\"ref\"", "buffer.bytes=131072"],
-    },
-        Contrast {
-        key: "recent_blocks",
-        value: "1",
-        with: &["buffer.kind=\"ref\"", "buffer.bytes=131072"],
-    },
+        Contrast { key: "window", value: "1.0", with: &["buffer.kind=\"ref\"", "buffer.bytes=131072"] },
+        Contrast { key: "recent_blocks", value: "1", with: &["buffer.kind=\"ref\"", "buffer.bytes=131072"] },
     ];
     type Keys = RefKeys;
 }
@@ -370,8 +362,10 @@ impl BufferOrder for Ref {
 
     fn table_bytes(&self) -> u64 {
         let slots = &self.slots;
-        let words = self.lpn.capacity() + self.slot_of.capacity() + slots.frame.capacity() + slots.since.capacity();
-        let words = words + self.sorted.capacity() * 2 + self.recent.blocks.capacity() + self.recent.table.capacity();
+        let words =
+            self.lpn.capacity() + self.slot_of.capacity() + slots.frame.capacity() + slots.since.capacity();
+        let words =
+            words + self.sorted.capacity() * 2 + self.recent.blocks.capacity() + self.recent.table.capacity();
         self.links.table_bytes() + slots.chains.table_bytes() + slots.sizes.table_bytes() + words as u64 * 4
     }
 }

@@ -50,9 +50,25 @@ impl Scheme for OneMemory {
     const SUMMARY: &'static str = "Block mapping with log blocks of one logical block each.";
     const SOURCE: &'static str = "J. Kim, J. M. Kim, S. H. Noh, S. L. Min and Y. Cho, IEEE TCE 48(2), 2002";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "log_blocks", value: "2", with: &[] },
-        Contrast { key: "allocator", value: "\"dynamic\"", with: &["geometry.channels=2"] },
-        Contrast { key: "log_always", value: "true", with: &["precondition.kind=\"none\""] },
+        Contrast {
+            key: "log_blocks",
+            value: "2",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "allocator",
+            value: "\"dynamic\"",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "log_always",
+            value: "true",
+            with: &[
+                "geometry.mapping_unit_bytes=8192",
+                "ftl.wear_leveling=\"none\"",
+                "precondition.kind=\"none\"",
+            ],
+        },
     ];
     type Keys = BastKeys;
 }

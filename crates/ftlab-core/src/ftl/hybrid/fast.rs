@@ -66,8 +66,16 @@ impl Scheme for Fast {
     const SOURCE: &'static str =
         "S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park and H.-J. Song, ACM TECS 6(3), 2007";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "log_blocks", value: "2", with: &[] },
-        Contrast { key: "allocator", value: "\"dynamic\"", with: &["geometry.channels=2"] },
+        Contrast {
+            key: "log_blocks",
+            value: "2",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "allocator",
+            value: "\"dynamic\"",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
     ];
     type Keys = FastKeys;
 }

@@ -89,10 +89,26 @@ impl Scheme for Last {
     const SOURCE: &'static str =
         "S. Lee, D. Shin, Y.-J. Kim and J. Kim, ACM SIGOPS Operating Systems Review 42(6), 2008";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "log_blocks", value: "3", with: &[] },
-        Contrast { key: "allocator", value: "\"dynamic\"", with: &["geometry.channels=2"] },
-        Contrast { key: "sequential_bytes", value: "1048576", with: &[] },
-        Contrast { key: "sequential_share", value: "0.9", with: &[] },
+        Contrast {
+            key: "log_blocks",
+            value: "3",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "allocator",
+            value: "\"dynamic\"",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "sequential_bytes",
+            value: "1048576",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "sequential_share",
+            value: "0.9",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
     ];
     type Keys = LastKeys;
 }

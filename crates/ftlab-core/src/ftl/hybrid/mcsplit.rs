@@ -29,8 +29,16 @@ impl Scheme for AllMemories {
     const SUMMARY: &'static str = "BAST over clustered blocks that reach over all memories.";
     const SOURCE: &'static str = "as compared with in S. K. Park, Y. Park, G. Shim and K. H. Park, SAC 2011";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "log_blocks", value: "2", with: &[] },
-        Contrast { key: "partial_row", value: "\"fill\"", with: &["geometry.channels=2"] },
+        Contrast {
+            key: "log_blocks",
+            value: "2",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "partial_row",
+            value: "\"fill\"",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
     ];
     type Keys = McsplitKeys;
 }

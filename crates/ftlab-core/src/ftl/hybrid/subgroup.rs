@@ -38,12 +38,24 @@ impl Scheme for SomeMemories {
         "BAST over clustered blocks: pages of a logical block go round the memories of a cluster.";
     const SOURCE: &'static str = "as compared with in S. K. Park, Y. Park, G. Shim and K. H. Park, SAC 2011";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "cluster_memories", value: "2", with: &["geometry.channels=2"] },
-        Contrast { key: "log_blocks", value: "2", with: &[] },
+        Contrast {
+            key: "cluster_memories",
+            value: "2",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
+        Contrast {
+            key: "log_blocks",
+            value: "2",
+            with: &["geometry.mapping_unit_bytes=8192", "ftl.wear_leveling=\"none\""],
+        },
         Contrast {
             key: "partial_row",
             value: "\"fill\"",
-            with: &["geometry.channels=2", "ftl.cluster_memories=2"],
+            with: &[
+                "geometry.mapping_unit_bytes=8192",
+                "ftl.wear_leveling=\"none\"",
+                "ftl.cluster_memories=2",
+            ],
         },
     ];
     type Keys = SubgroupKeys;
