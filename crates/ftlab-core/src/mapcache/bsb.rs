@@ -13,9 +13,9 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::recency::{NONE, Recent};
 use crate::mapcache::runs::{Runs, Window, check_forward, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::recency::{NONE, Recent};
 use crate::scheme::{Contrast, Scheme};
 
 /// A window that the score board may choose: `"tafp_8"` and the like, `"half_page"` or `"full_page"`.

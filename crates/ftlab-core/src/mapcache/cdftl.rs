@@ -21,8 +21,8 @@ use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::dftl::check_entry_bytes;
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::recency::{Groups, Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::recency::{Groups, Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
 #[derive(Debug, Clone, Copy)]

@@ -41,9 +41,9 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::cache::{CacheReport, Intent, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::recency::{Groups, Links, NONE, TailedList};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::recency::{Groups, Links, NONE, TailedList};
 use crate::scheme::{Contrast, Scheme};
 
 /// The parts of memory: page entries and block entries.

@@ -11,8 +11,8 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::recency::{Groups, Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::recency::{Groups, Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
 #[derive(Debug, Clone, Copy)]

@@ -40,12 +40,12 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::recency::{Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::segments::{
     GROUP_SHIFT, Group, Kind, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, TOP, UNMAPPED,
 };
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
 /// Bytes of a change that waits: logical and physical unit.

@@ -20,9 +20,9 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWishes};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::recency::{Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
 /// Bytes of an entry in the write buffer: both addresses.

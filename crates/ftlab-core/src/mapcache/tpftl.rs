@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::recency::{Links, List, NONE};
 use crate::mapcache::scheme::{MapCacheScheme, TableBytes};
+use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
 /// What an entry and a node take.
