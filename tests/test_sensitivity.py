@@ -134,7 +134,9 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "precondition.max_drive_writes": (1.5, {"precondition.kind": "steady", "precondition.tolerance": 1e-9}),
 }
 # Decide something that this trace does not ask for; each has a test of its own.
-ELSEWHERE = {"buffer.kind", "cell.kind", "cell.page_order", "host.out_of_range", "host.unsorted_times", "precondition.layout"}
+ELSEWHERE = {
+    "buffer.kind", "cell.kind", "cell.page_order", "host.out_of_range", "host.unsorted_times", "precondition.layout",
+}  # fmt: skip
 # Keys that every mapping cache, or every order of a buffer, has.
 SHARED = {"map_cache.bytes", *(key for key in CHANGES if key.startswith("buffer."))}
 # One value so far, or others that take keys away which these runs have.

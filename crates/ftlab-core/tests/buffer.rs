@@ -459,7 +459,7 @@ fn a_capacitor_saves_what_is_on_its_way() {
     let requests = fitting(&config, asked);
     let options = CrashOptions { at: CutAt::Time, nested: 1, ..CrashOptions::default() };
     let control = RunControl::default();
-    let recording = record(&config, &VecSource::new(requests.to_vec()), &options, &control).unwrap();
+    let recording = record(&config, &VecSource::new(requests.clone()), &options, &control).unwrap();
     recording
         .examine(0..recording.points(), &control, &mut |one| assert!(one.cut.is_survived(), "{one:?}"))
         .unwrap();

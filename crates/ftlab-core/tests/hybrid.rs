@@ -8,7 +8,7 @@ use ftlab_core::metrics::summary::Summary;
 use serde_json::{Value, json};
 
 /// A drive of `blocks` logical blocks of `pages` pages of 4 KiB, filled in order.
-fn drive(kind: Value, blocks: u32, pages: u32, memories: u32) -> Value {
+fn drive(kind: &Value, blocks: u32, pages: u32, memories: u32) -> Value {
     let spare = 24;
     merged(
         json!({
@@ -43,7 +43,7 @@ fn run(config: Value, requests: &[Request], verify: bool) -> (Summary, MergeCoun
 
 /// Switch, partial and full merges, copies and erases.
 fn counts(kind: &Value, blocks: u32, pages: u32, stream: &[u32]) -> (u64, u64, u64, u64, u64) {
-    let (summary, merges) = run(drive(kind.clone(), blocks, pages, 1), &writes(stream.iter().copied()), true);
+    let (summary, merges) = run(drive(kind, blocks, pages, 1), &writes(stream.iter().copied()), true);
     let erases = summary.flash.erases.total;
     (merges.switch, merges.partial, merges.full, merges.pages_copied, erases)
 }
@@ -69,7 +69,7 @@ fn merges_of_fast_by_hand() {
 fn two_blocks_in_turn() {
     let stream: Vec<u32> = (0..640).map(|at| 5 + at % 2 * 64).collect();
     let per_write = |kind: Value| {
-        let (summary, _) = run(drive(kind, 4, 64, 1), &writes(stream.iter().copied()), true);
+        let (summary, _) = run(drive(&kind, 4, 64, 1), &writes(stream.iter().copied()), true);
         (summary.flash.programs.total + summary.flash.copybacks.total) as f64 / 640.0
     };
     let bast = per_write(json!({ "kind": "bast", "log_blocks": 1 }));
@@ -119,7 +119,7 @@ fn a_drive_that_is_overwritten_in_order_switches_alone() {
                 continue;
             }
             let layer = json!({ "kind": kind, "log_blocks": 8 * memories });
-            let (summary, merges) = run(drive(layer, 64, 16, memories), &requests, true);
+            let (summary, merges) = run(drive(&layer, 64, 16, memories), &requests, true);
             assert_eq!(amplification(&summary, requests.len()), 1.0, "{kind} on {memories}");
             assert!(merges.switch > 0, "{kind}");
             assert_eq!((merges.partial, merges.full), (0, 0), "{kind} on {memories}");
@@ -133,13 +133,13 @@ fn rows_that_are_written_whole_are_not_filled_up() {
     let rows: Vec<Request> =
         in_order(64 * 16, 3).into_iter().step_by(4).map(|row| Request { sectors: 32, ..row }).collect();
     let layer = json!({ "kind": "mcsplit", "log_blocks": 32 });
-    let (summary, merges) = run(drive(layer, 64, 16, 4), &rows, true);
+    let (summary, merges) = run(drive(&layer, 64, 16, 4), &rows, true);
     assert_eq!((amplification(&summary, rows.len()), merges.pages_padded), (4.0, 0));
     assert!(merges.switch > 0);
     // One by one, each page takes a row of its own.
     let pages = in_order(64 * 16, 1);
     let layer = json!({ "kind": "mcsplit", "log_blocks": 32 });
-    let (summary, merges) = run(drive(layer, 64, 16, 4), &pages, true);
+    let (summary, merges) = run(drive(&layer, 64, 16, 4), &pages, true);
     assert!(merges.pages_padded >= 3 * 64 * 16 - 3 * 64, "{merges:?}");
     assert!(amplification(&summary, pages.len()) > 4.0 && merges.full > 0);
 }
@@ -149,13 +149,13 @@ fn bast_with_a_log_for_every_block_doubles_random_writes() {
     // A block is copied each time its log is full.
     let requests = random(24 * 64, 150_000);
     let (summary, _) =
-        run(drive(json!({ "kind": "bast", "log_blocks": 23 }), 23, 64, 1), &random(23 * 64, 150_000), false);
+        run(drive(&json!({ "kind": "bast", "log_blocks": 23 }), 23, 64, 1), &random(23 * 64, 150_000), false);
     let done = amplification(&summary, requests.len());
     assert!((done - 2.0).abs() < 0.02, "{done}");
 }
 
 /// What a run does to flash, and its merges.
-fn deeds(layer: Value, memories: u32, requests: &[Request]) -> (String, MergeCounts) {
+fn deeds(layer: &Value, memories: u32, requests: &[Request]) -> (String, MergeCounts) {
     let (summary, merges) = run(drive(layer, 64, 16, memories), requests, true);
     (format!("{:?}", summary.flash), merges)
 }
@@ -165,7 +165,7 @@ fn clusters_of_one_are_bast_and_of_all_are_mcsplit() {
     let (few, many) = (random(64 * 16, 3000), in_order(64 * 16, 2));
     for requests in [&few, &many] {
         let group = |width| json!({ "kind": "subgroup", "log_blocks": 16, "cluster_memories": width });
-        let of = |layer| deeds(layer, 4, requests);
+        let of = |layer: Value| deeds(&layer, 4, requests);
         assert_eq!(of(group(1)), of(json!({ "kind": "bast", "log_blocks": 16 })));
         assert_eq!(of(group(4)), of(json!({ "kind": "mcsplit", "log_blocks": 16 })));
         assert_ne!(of(group(2)), of(group(4)));
@@ -177,7 +177,7 @@ fn layers_fill_a_drive_alike() {
     let fill = in_order(64 * 16, 1);
     let of = |kind: &str| {
         let empty = json!({ "precondition": { "kind": "none" } });
-        let (summary, merges) = run(merged(drive(json!({ "kind": kind }), 64, 16, 4), empty), &fill, true);
+        let (summary, merges) = run(merged(drive(&json!({ "kind": kind }), 64, 16, 4), empty), &fill, true);
         (format!("{:?}", summary.flash), merges)
     };
     let block = of("block");
@@ -191,7 +191,7 @@ fn the_allocator_changes_no_merge() {
     let requests = random(64 * 16, 4000);
     for kind in ["bast", "fast", "last"] {
         let of = |allocator: &str| {
-            deeds(json!({ "kind": kind, "log_blocks": 24, "allocator": allocator }), 4, &requests).1
+            deeds(&json!({ "kind": kind, "log_blocks": 24, "allocator": allocator }), 4, &requests).1
         };
         assert_eq!(of("static"), of("dynamic"), "{kind}");
     }
@@ -202,7 +202,7 @@ fn all_blocks_of_a_logical_block_are_in_one_memory() {
     let requests = random(64 * 16, 2000);
     for kind in ["block", "bast", "fast", "last"] {
         let config = device(merged(
-            drive(json!({ "kind": kind }), 64, 16, 4),
+            drive(&json!({ "kind": kind }), 64, 16, 4),
             json!({ "timing": { "copyback": true } }),
         ));
         let (outcome, log) =
@@ -222,7 +222,7 @@ fn fast_merges_less_than_bast_under_random_writes() {
     let requests = random(256 * 16, 20_000);
     let of = |kind: &str| {
         let (summary, _) =
-            run(drive(json!({ "kind": kind, "log_blocks": 16 }), 256, 16, 1), &requests, false);
+            run(drive(&json!({ "kind": kind, "log_blocks": 16 }), 256, 16, 1), &requests, false);
         amplification(&summary, requests.len())
     };
     let (bast, fast) = (of("bast"), of("fast"));
@@ -245,7 +245,7 @@ fn last_merges_less_than_fast_on_a_mix() {
     }
     assert!(requests.iter().all(|row| row.lba / 8 < pages));
     let of = |layer: Value| {
-        let (summary, _) = run(drive(layer, 256, 16, 1), &requests, false);
+        let (summary, _) = run(drive(&layer, 256, 16, 1), &requests, false);
         summary.flash.programs.merge + summary.flash.copybacks.merge
     };
     let fast = of(json!({ "kind": "fast", "log_blocks": 16 }));
@@ -256,10 +256,10 @@ fn last_merges_less_than_fast_on_a_mix() {
 #[test]
 fn what_does_not_go_with_them_is_refused() {
     let refused = |changes: Value| {
-        let value = of_chosen(merged(drive(json!({ "kind": "bast" }), 64, 16, 4), changes));
+        let value = of_chosen(merged(drive(&json!({ "kind": "bast" }), 64, 16, 4), changes));
         let config: ftlab_core::config::DeviceConfig = serde_json::from_value(value).unwrap();
         let error = config.validate().unwrap_err();
-        (error.key.to_owned(), error.to_string())
+        (error.key.clone(), error.to_string())
     };
     for (changes, key, says) in [
         (json!({ "ftl": { "log_blocks": 200 } }), "ftl.log_blocks", "leaves room for 92"),

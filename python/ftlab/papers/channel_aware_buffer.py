@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DRIVE = "cave-8x4"
 BLOCK_PAGES = 64
-ORDERS = {"CFLRU": {"kind": "cflru"}, "BPLRU": {"kind": "bplru", "block_pages": BLOCK_PAGES}}
+ORDERS: dict[str, dict[str, Any]] = {"CFLRU": {"kind": "cflru"}, "BPLRU": {"kind": "bplru", "block_pages": BLOCK_PAGES}}
 TRACES = ("OLTP", "GENERAL", "SYSMARK")
 # MiB.
 _SIZES: dict[Size, tuple[int, ...]] = {"full": (1, 2, 4, 8, 16, 32, 64), "quick": (1, 8, 64), "test": (1, 4)}
@@ -308,6 +308,13 @@ def _claims(results: Results) -> list[Claim]:
 Row = list["str | float | None"]
 
 
+_SHOWN: tuple[Callable[[Run], float], ...] = (
+    lambda run: 100 * run.hits,
+    lambda run: run.seconds,
+    lambda run: 100 * run.gc_share,
+)
+
+
 def _sizes_table(results: Results) -> Table:
     rows: list[Row] = []
     for order in ORDERS:
@@ -316,7 +323,7 @@ def _sizes_table(results: Results) -> Table:
                 runs = [_sized(results, order, scheme, mib, trace) for scheme in (CONVENTIONAL, CAVE)]
                 saved = _reduction(results, order, mib, trace)
                 row: Row = [order, trace, float(mib)]
-                for of in (lambda run: 100 * run.hits, lambda run: run.seconds, lambda run: 100 * run.gc_share):
+                for of in _SHOWN:
                     row += [None if run is None else round(of(run), 2) for run in runs]
                 rows.append([*row, None if saved is None else round(saved, 1)])
     columns = (

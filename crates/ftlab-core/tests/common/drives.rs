@@ -127,7 +127,7 @@ fn put_logs(ftl: &mut Value, memories: u32, is_dynamic: bool, number: u32, other
     ftl["partial_row"] = json!(if is_dynamic { "fill" } else { "pad" });
     ftl["sequential_bytes"] = json!([512, 4096, 8192][number as usize]);
     ftl["sequential_share"] = json!(0.25 * f64::from(other));
-    let divisors: Vec<u32> = (1..=memories).filter(|width| memories % width == 0).collect();
+    let divisors: Vec<u32> = (1..=memories).filter(|width| memories.is_multiple_of(*width)).collect();
     ftl["cluster_memories"] = json!(divisors[(number + other) as usize % divisors.len()]);
 }
 

@@ -63,15 +63,12 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         let place = self.units.lookup(access.lpn);
-        let done = match place {
-            Some(ppn) => {
-                let page = self.units.geometry.page_of(ppn);
-                flash.read(page, access.sectors, access.cause, after)?
-            }
-            None => {
-                self.unmapped_reads += 1;
-                after
-            }
+        let done = if let Some(ppn) = place {
+            let page = self.units.geometry.page_of(ppn);
+            flash.read(page, access.sectors, access.cause, after)?
+        } else {
+            self.unmapped_reads += 1;
+            after
         };
         flash.load(place, access, 0, found);
         Ok(done)

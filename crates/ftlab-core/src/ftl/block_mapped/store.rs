@@ -182,7 +182,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
     }
 
     #[cold]
-    fn full(&self, cluster: u32) -> Box<RunError> {
+    fn full(cluster: u32) -> Box<RunError> {
         Box::new(RunError::Full(format!(
             "the drive is full: memory {cluster} has no free block. This is a defect of ftlab: validation leaves room for \
              all that is written"
@@ -264,7 +264,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
 
     fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<ClusteredBlock> {
         let Some(row) = self.units.free[cluster as usize].take() else {
-            return Err(self.full(cluster));
+            return Err(Self::full(cluster));
         };
         let unit = ClusteredBlock(cluster * self.units.shape.units_per_cluster + row);
         let role = match purpose {

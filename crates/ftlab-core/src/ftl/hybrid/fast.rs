@@ -238,7 +238,7 @@ impl BlockMapped for Fast {
 
     fn found<S: Store>(&mut self, store: &mut S, units: &[Found]) -> FlashResult<()> {
         let logs = &mut self.logs;
-        self.shared.found(store, &mut self.data, units, |cluster, found| {
+        SharedLogs::found(store, &mut self.data, units, |cluster, found| {
             let logs = &mut logs[cluster as usize];
             match found {
                 (Found { unit, filled, .. }, Some(block)) if logs.sequence.is_none() => {

@@ -216,13 +216,12 @@ impl Last {
             let Some(lpn) = store.page_at(place).filter(|lpn| store.place(*lpn) == Some(place)) else {
                 continue;
             };
-            let (unit, next) = match self.with_room(store, cluster, Partition::Cold) {
-                Some(room) => room,
-                None => {
-                    let unit = store.open(cluster, Purpose::Log)?;
-                    self.logs[cluster as usize].cold.push_back(unit);
-                    (unit, 0)
-                }
+            let (unit, next) = if let Some(room) = self.with_room(store, cluster, Partition::Cold) {
+                room
+            } else {
+                let unit = store.open(cluster, Purpose::Log)?;
+                self.logs[cluster as usize].cold.push_back(unit);
+                (unit, 0)
             };
             let copied = store.copy(lpn, Place { unit, page: next }, ready)?;
             self.data.counts.pages_copied += 1;
@@ -390,8 +389,8 @@ impl BlockMapped for Last {
     }
 
     fn found<S: Store>(&mut self, store: &mut S, units: &[Found]) -> FlashResult<()> {
-        let Self { shared, data, sequential, logs, .. } = self;
-        shared.found(store, data, units, |cluster, found| {
+        let Self { data, sequential, logs, .. } = self;
+        SharedLogs::found(store, data, units, |cluster, found| {
             let logs = &mut logs[cluster as usize];
             match found {
                 (found, Some(block)) if !sequential.has(block) => {

@@ -59,7 +59,6 @@ impl SharedLogs {
     /// A mount has found these units. Data blocks take their places; `log` hears of all others, with the logical block of a
     /// sequence. A sequence that the power has torn is merged at once: it cannot go on.
     pub(super) fn found<S: Store>(
-        &self,
         store: &mut S,
         data: &mut DataBlocks,
         units: &[Found],
