@@ -124,6 +124,8 @@ fn draw(dice: &mut Dice) -> Value {
             value[axis.section][axis.key] = json!(dice.pick(&names));
         }
     }
+    // The laws and the witness follow collections.
+    value["ftl"]["kind"] = json!("page");
     if dice.once_in(2) {
         value["map_cache"]["kind"] = json!("ideal");
     }
