@@ -328,6 +328,21 @@ impl<T: Ticket> WriteBuffer<T> {
         }
     }
 
+    /// The last page of what the host writes past the buffer was written. A layer below may owe a part of it until here, so that
+    /// frames hold what they held.
+    fn note_end_of_group(&mut self, changes: usize) {
+        let Some(notes) = &mut self.notes else { return };
+        let first = notes.iter().rposition(|note| note.group != self.serving).map_or(0, |at| at + 1);
+        for at in first + 1..notes.len() {
+            let (came, left) = notes.split_at_mut(at);
+            let past =
+                matches!(came[at - 1].happened, Happened::Written(_)) && came[at - 1].lpn == left[0].lpn;
+            if let (true, Happened::Left(range)) = (past, &mut left[0].happened) {
+                range.end = changes;
+            }
+        }
+    }
+
     /// `frame` has no page any more; from its moment on it may be written.
     fn set_free(&mut self, frame: FrameId) {
         self.frames.leave(frame);

@@ -168,6 +168,9 @@ impl<T: Ticket> WriteBuffer<T> {
                 Past::Sequential => self.drop_sectors(lpn, mask_of(&unit)),
             }
         }
+        if access.rest == 0 {
+            self.note_end_of_group(flash.nand.changes());
+        }
         Ok(done)
     }
 
