@@ -159,8 +159,9 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         let counts = outcome.summary.parts.get::<BufferCounts>().unwrap();
         let of_frame = counts.table_bytes as f64 / counts.frames as f64;
         println!("{kind}, clock: {timing}: {of_frame:.1} bytes a frame");
-        // A ticket of a port that keeps time takes 16 bytes.
-        let most = if timing { 64.0 } else { 48.0 };
+        // A ticket of a port that keeps time takes 16 bytes: orders with larger tables are beyond what is asked for, which is 48.
+        let is_larger = timing && !matches!(kind, "lru" | "lru_wsr");
+        let most = if is_larger { 64.0 } else { 48.0 };
         assert!(of_frame <= most, "{kind}: {of_frame} bytes a frame");
         assert!(outcome.summary.memory.table_bytes <= bytes_at_most(&config, false) + (64 << 10));
     }
