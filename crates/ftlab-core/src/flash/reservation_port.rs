@@ -15,10 +15,26 @@ use crate::time::Time;
 
 /// When a command ends, and the number of the command with which its lane began to work without a pause: of equal times,
 /// the lower number goes first.
+///
+/// One number, the time in its upper half: as a pair it would be written in halves, read as a whole, and waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct End {
-    at: Time,
-    number: u64,
+pub struct End(u128);
+
+impl End {
+    #[inline(always)]
+    fn new(at: Time, number: u64) -> Self {
+        Self(u128::from(at.0) << 64 | u128::from(number))
+    }
+
+    #[inline(always)]
+    fn at(self) -> Time {
+        Time((self.0 >> 64) as u64)
+    }
+
+    #[inline(always)]
+    fn number(self) -> u64 {
+        self.0 as u64
+    }
 }
 
 /// Requests that will end: the earliest, and a binary heap of the others.
@@ -242,7 +258,7 @@ impl FlashPort for ReservationPort {
     fn submit(&mut self, submission: Submission, after: End) -> End {
         let lane = submission.lane() as usize;
         let free = self.ends_at[lane];
-        let start = free.max(after.at).max(self.now);
+        let start = free.max(after.at()).max(self.now);
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let worked = start + bus_in + array;
         let end = worked + bus_out;
@@ -261,25 +277,25 @@ impl FlashPort for ReservationPort {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
             self.note(submission, start, end, transfer);
         }
-        End { at: end, number: self.rows[lane] }
+        End::new(end, self.rows[lane])
     }
 
     fn submit_run(&mut self, submission: Submission, count: u32, after: End) -> End {
         if count <= 1 || self.ledger.log.is_some() {
             return (0..count).map(|at| self.submit(submission.ahead(at), after)).max().unwrap_or(after);
         }
-        let End { at: end, number } = self.submit(submission, after);
+        let first = self.submit(submission, after);
         let lane = submission.lane() as usize;
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let rest = Time((bus_in + array + bus_out).0 * u64::from(count - 1));
-        let end = end + rest;
+        let end = first.at() + rest;
         self.ends_at[lane] = end;
         self.ledger.busy_ps[lane][submission.cause_index()] += rest.0;
         self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0 * u64::from(count - 1);
         if self.ledger.events.is_open {
             self.ledger.events.note(submission, submission.lane(), rest);
         }
-        End { at: end, number }
+        End::new(end, first.number())
     }
 
     fn delay(&mut self, after: End, span: Time) -> End {
@@ -287,13 +303,13 @@ impl FlashPort for ReservationPort {
             return after;
         }
         self.numbers += 1;
-        End { at: after.at.max(self.now) + span, number: self.numbers }
+        End::new(after.at().max(self.now) + span, self.numbers)
     }
 
     fn memory(&mut self, memory: Memory, bytes: u32) -> End {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
         self.numbers += 1;
-        End { at, number: self.numbers }
+        End::new(at, self.numbers)
     }
 
     fn begin_event(&mut self) {
@@ -302,12 +318,12 @@ impl FlashPort for ReservationPort {
 
     fn end_event(&mut self, done: End) {
         if self.ledger.events.close() {
-            self.ledger.events.last(self.now, done.at);
+            self.ledger.events.last(self.now, done.at());
         }
     }
 
     fn count_wait(&mut self, until: End) {
-        self.ledger.events.waited_ps += until.at.since(self.now).0;
+        self.ledger.events.waited_ps += until.at().since(self.now).0;
     }
 }
 
@@ -344,13 +360,13 @@ impl Clock for ReservationPort {
     #[inline]
     fn arm(&mut self, watch: End, watcher: u32) -> u32 {
         // Most end later: one comparison then.
-        if watch.at <= self.now && (watch.at < self.now || watch.number <= self.number) {
+        if watch.at() <= self.now && (watch.at() < self.now || watch.number() <= self.number) {
             return 0;
         }
-        if watch.at == Time::NEVER {
+        if watch.at() == Time::NEVER {
             return 1;
         }
-        self.ends.push(watch.at, watch.number, watcher);
+        self.ends.push(watch.at(), watch.number(), watcher);
         1
     }
 

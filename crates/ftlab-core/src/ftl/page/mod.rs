@@ -347,7 +347,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let (turn, slot) = if self.standing.goes_by_address {
             (access.lpn.0 >> self.standing.page_shift, 0)
         } else if self.standing.strays {
-            return self.place_straying(flash, access);
+            // Taken apart and put together: what others write as a whole is kept in memory, and waited for.
+            let Place { plane, slot, block } = self.place_straying(flash, access)?;
+            return Ok(Place { plane, slot, block });
         } else {
             self.ask_placement(access)
         };
@@ -397,9 +399,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 self.placed(slot, turn);
                 return Ok(Place { plane, slot, block });
             }
-            if let Some(place) = self.place_beside(flash, plane, slot) {
+            if let Some((plane, block)) = self.place_beside(flash, plane, slot) {
                 self.placed(slot, turn);
-                return Ok(place);
+                return Ok(Place { plane, slot, block });
             }
             if !self.placement.may_go_on() && !gathers {
                 return Err(self.full(plane, "host writes"));
@@ -429,7 +431,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         plane: PlaneId,
         slot: OpenSlot,
-    ) -> Option<Place> {
+    ) -> Option<(PlaneId, BlockId)> {
         if self.standing.order.len() == self.geometry.planes() {
             return None;
         }
@@ -437,7 +439,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let mut planes = (first.0..first.0 + self.geometry.planes_per_die()).map(PlaneId);
         planes.find_map(|plane| {
             let block = self.open_block(&mut flash.nand, plane, slot, 1)?;
-            Some(Place { plane, slot, block })
+            Some((plane, block))
         })
     }
 }
