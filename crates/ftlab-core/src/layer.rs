@@ -11,7 +11,7 @@ use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
-use crate::geometry::Lpn;
+use crate::geometry::{Lpn, Ppn};
 use crate::metrics::report::Report;
 use crate::metrics::series::Readings;
 
@@ -27,7 +27,7 @@ use crate::metrics::series::Readings;
 /// its sectors to `found`, in the order of the access. Without verification, both stay empty.
 ///
 /// Only the translation layer changes the array. Required: all methods but `drain`, `prefetch`, `home`, `natural_block`,
-/// `log_blocks` and `sample`.
+/// `log_blocks`, `sample`, `copy_of`, `set_removable`, `drop_copy` and `take_removed`.
 pub trait Layer<P: FlashPort> {
     /// Read what an access touches. What holds nothing costs nothing.
     ///
@@ -89,6 +89,33 @@ pub trait Layer<P: FlashPort> {
     /// Log blocks; 0 when there are none.
     fn log_blocks(&self) -> u32 {
         0
+    }
+
+    /// Where the newest data of `lpn` are in flash; `None` when there are none.
+    fn copy_of(&self, lpn: Lpn) -> Option<Ppn> {
+        let _ = lpn;
+        None
+    }
+
+    /// A cache above has a clean copy of `lpn` that is durable from `since` on; or, with `is` false, gives it up. While it
+    /// has one, collection need not copy the data. Translation layers that work with a cache have this method and the
+    /// next two; others are never asked.
+    fn set_removable(&mut self, flash: &mut Flash<P>, lpn: Lpn, is: bool, since: P::Ticket) {
+        let _ = (flash, lpn, is, since);
+    }
+
+    /// A cache above has newer data of `lpn`, durable from `since` on: what flash has is stale.
+    ///
+    /// # Errors
+    /// As `write`.
+    fn drop_copy(&mut self, flash: &mut Flash<P>, lpn: Lpn, since: P::Ticket) -> FlashResult<()> {
+        let _ = (flash, lpn, since);
+        Ok(())
+    }
+
+    /// Append to `removed` what collection has not copied since the last call: the cache above has the only copy.
+    fn take_removed(&mut self, removed: &mut Vec<Lpn>) {
+        let _ = removed;
     }
 
     /// `lpn` will be accessed in a few requests: ask the processor for what that will touch, each `stage` for what the

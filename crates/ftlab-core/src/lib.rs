@@ -16,6 +16,7 @@ pub mod layer;
 pub mod mapcache;
 pub mod memory;
 pub mod metrics;
+pub mod nvm;
 pub mod plane_order;
 pub mod quantity;
 mod recency;

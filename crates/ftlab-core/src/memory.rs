@@ -34,6 +34,16 @@ fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
 /// A frame of a write buffer, with its place in the order. `tests/allocations.rs` holds it.
 const BYTES_PER_FRAME: u64 = 64;
 
+/// Frames of a non-volatile cache, and for each logical unit whether it was trimmed; with a cache that works with the
+/// flash, for each physical unit whether a copy is there, and a count for each block.
+fn nvm_bytes(config: &DeviceConfig, verify: bool) -> u64 {
+    let Some(keys) = config.nvm.keys() else { return 0 };
+    let frames = (keys.bytes / config.unit_bytes()).min(config.logical_pages());
+    let versions = if verify { 4 * config.unit_bytes() / u64::from(SECTOR_BYTES) } else { 0 };
+    let removable = if config.nvm.cooperates() { config.physical_units() } else { 0 };
+    frames * (BYTES_PER_FRAME + versions) + config.logical_pages() / 8 + removable + (4 << 10)
+}
+
 fn buffer_bytes(config: &DeviceConfig, verify: bool) -> u64 {
     let Some(keys) = config.buffer.keys() else { return 0 };
     let frames = (keys.bytes / config.unit_bytes()).min(config.logical_pages());
@@ -55,4 +65,5 @@ pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
         + if verify { verifying } else { 0 }
         + cache_bytes(config, translation_layout(config))
         + buffer_bytes(config, verify)
+        + nvm_bytes(config, verify)
 }

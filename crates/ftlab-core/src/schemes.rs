@@ -9,6 +9,7 @@ use crate::ftl::gc::VictimChoice;
 use crate::ftl::kinds::FtlChoice;
 use crate::ftl::placement::PlacementChoice;
 use crate::mapcache::MapCacheChoice;
+use crate::nvm::NvmChoice;
 use crate::scheme::{AxisInfo, NoKeys, SchemeInfo};
 
 static AXES: LazyLock<Vec<AxisInfo>> = LazyLock::new(|| {
@@ -22,6 +23,7 @@ static AXES: LazyLock<Vec<AxisInfo>> = LazyLock::new(|| {
         AxisInfo::of::<CellChoice>(),
         AxisInfo::of::<LsbBackupChoice>(),
         AxisInfo::of::<BufferChoice>(),
+        AxisInfo::of::<NvmChoice>(),
         AxisInfo::of::<ArrivalChoice>(),
         AxisInfo::of::<PreconditionChoice>(),
     ]

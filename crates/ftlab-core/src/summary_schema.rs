@@ -11,6 +11,7 @@ use crate::ftl::page::GcCounts;
 use crate::mapcache::translation::MapCacheSummary;
 use crate::metrics::report::Counts;
 use crate::metrics::summary::Summary;
+use crate::nvm::cache::NvmCounts;
 
 /// The name of an object, and its schema.
 type Part = (&'static str, fn(&mut SchemaGenerator) -> Value);
@@ -23,6 +24,7 @@ const PARTS: &[Part] = &[
     part::<JournalCounts>(),
     part::<MapCacheSummary>(),
     part::<MergeCounts>(),
+    part::<NvmCounts>(),
 ];
 
 const fn part<T: Counts>() -> Part {

@@ -36,6 +36,7 @@ impl DeviceConfig {
             Model::MappingCache => capacity::check_size(self)?,
         }
         self.check_buffer()?;
+        self.check_nvm()?;
         self.host.check()?;
         let plain = self.ftl.placement.host_slots() == 1 && g.unit_bytes() == g.page_bytes;
         self.precondition.check(self.ftl.gc_high(), plain)
@@ -64,6 +65,18 @@ impl DeviceConfig {
         }
         if self.power.atomic == Atomic::Request && self.buffer.writes_back() {
             let expected = "needs buffer.write = \"through\" or no buffer: requests leave a buffer in parts, whether or not it has a capacitor";
+            return refuse("power.atomic", "\"request\"", expected);
+        }
+        Ok(())
+    }
+
+    /// The non-volatile cache, and what is promised of it.
+    fn check_nvm(&self) -> Result<(), ConfigError> {
+        let (g, kind) = (&self.geometry, self.ftl.kind.kind());
+        let cannot_cooperate = (kind != FtlKind::Page).then(|| kind.name());
+        self.nvm.check(g.page_bytes, g.unit_bytes(), cannot_cooperate)?;
+        if self.power.atomic == Atomic::Request && self.nvm.is_on() {
+            let expected = "needs nvm.kind = \"none\": requests come to a cache in parts";
             return refuse("power.atomic", "\"request\"", expected);
         }
         Ok(())

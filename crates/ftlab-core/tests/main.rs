@@ -9,6 +9,7 @@ mod hybrid;
 mod map_accounts;
 mod mapcache;
 mod model;
+mod nvm;
 mod orders;
 mod pitfalls;
 mod ports;

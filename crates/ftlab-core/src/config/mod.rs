@@ -25,6 +25,7 @@ mod timing;
 
 pub use crate::buffer::{BufferChoice, BufferKind};
 pub use crate::error::ConfigError;
+pub use crate::nvm::{NvmChoice, NvmKind};
 pub use crate::plane_order::AllocationOrder;
 pub use buffer::BufferConfig;
 pub(crate) use buffer::BufferSetting;
@@ -40,7 +41,7 @@ pub use host::{
 pub use lsb_backup::{BackupArea, CopyKeys, InvalidateAt, LsbBackup, LsbBackupChoice, LsbBackupConfig};
 pub use map_cache::MapCacheConfig;
 pub use model::{KEYS_OF_MAPPING_CACHE, Model, takes};
-pub use nvm::{NvmConfig, NvmKind};
+pub use nvm::NvmConfig;
 pub use power::{Atomic, DurableTrims, PowerConfig};
 pub(crate) use power::{JOURNAL_HEADER_WORDS, JournalShape};
 pub use precondition::{
@@ -240,7 +241,8 @@ impl DeviceConfig {
         let one_die = g.all_planes() == u64::from(g.planes);
         let by_turn = placement.goes_by_turn()
             || self.map_cache.kind.block_units() > 0
-            || self.buffer.gathers(g.slots_per_page());
+            || self.buffer.gathers(g.slots_per_page())
+            || self.nvm.gathers(g.slots_per_page());
         if self.timing.independent_planes {
             g.all_planes() > 1 && (by_turn || placement.compares_planes())
         } else {

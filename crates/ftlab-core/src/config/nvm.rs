@@ -3,19 +3,102 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Kinds of non-volatile cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NvmKind {
-    /// No non-volatile cache.
-    #[default]
-    None,
-}
+use crate::buffer::order::VictimUnit;
+use crate::buffer::{BufferChoice, BufferKind};
+use crate::config::timing::{HOUR_US, check_rate};
+use crate::error::{ConfigError, refuse};
+use crate::geometry::SECTOR_BYTES;
+use crate::nvm::{CacheKeys, CachePlace, NvmChoice};
 
 /// The non-volatile cache.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NvmConfig {
-    /// The kind of cache.
-    pub kind: NvmKind,
+    /// The kind of cache, with its keys.
+    #[serde(flatten)]
+    pub kind: NvmChoice,
+}
+
+impl NvmConfig {
+    /// The keys that every kind shares; `None` when there is no cache.
+    pub fn keys(&self) -> Option<&CacheKeys> {
+        self.kind.cache().filter(|keys| keys.bytes > 0)
+    }
+
+    /// Whether there is a cache.
+    pub fn is_on(&self) -> bool {
+        self.keys().is_some()
+    }
+
+    /// Whether there is a cache that agrees with the flash on who holds the only copy.
+    pub fn cooperates(&self) -> bool {
+        self.is_on() && self.kind.cooperates()
+    }
+
+    /// How long a message of a change of state takes, in microseconds; 0 inside the drive.
+    pub fn message_us(&self) -> f64 {
+        self.keys().filter(|keys| keys.place == CachePlace::Host).map_or(0.0, |keys| keys.message_us)
+    }
+
+    /// Whether mapping units from anywhere may come to one NAND page of `slots` of them.
+    pub(crate) fn gathers(&self, slots: u64) -> bool {
+        slots > 1 && self.is_on()
+    }
+
+    /// Check its limits. `cooperating`: the name of the translation layer, if it cannot work with a cache.
+    ///
+    /// # Errors
+    /// The first value beyond them.
+    pub(crate) fn check(
+        &self,
+        page_bytes: u64,
+        unit_bytes: u64,
+        cannot_cooperate: Option<&str>,
+    ) -> Result<(), ConfigError> {
+        let Some(keys) = self.kind.cache() else { return Ok(()) };
+        for (key, value) in [
+            ("nvm.read_us", keys.read_us),
+            ("nvm.write_us", keys.write_us),
+            ("nvm.message_us", keys.message_us),
+        ] {
+            if !(value >= 0.0 && value <= HOUR_US) {
+                return refuse(key, value, "must be at most an hour, in microseconds");
+            }
+        }
+        check_rate("nvm.mb_per_s", keys.mb_per_s)?;
+        let order = BufferChoice::from(keys.order);
+        if keys.order == BufferKind::None || order.victim_unit() != VictimUnit::Page || !order.keeps_reads() {
+            let expected = "must take pages and keep what is read: choose \"lru\", \"cflru\" or \"lru_wsr\"";
+            return refuse("nvm.order", format!("{:?}", keys.order.name()), expected);
+        }
+        if keys.place == CachePlace::Device && keys.message_us > 0.0 {
+            let expected =
+                "is about messages to a cache in the host: needs nvm.place = \"host\", or choose 0";
+            return refuse("nvm.message_us", keys.message_us, expected);
+        }
+        if keys.bytes == 0 {
+            return Ok(());
+        }
+        if keys.bytes < page_bytes || !keys.bytes.is_multiple_of(page_bytes) {
+            let nearest = (keys.bytes / page_bytes).max(1) * page_bytes;
+            let expected = format!(
+                "must be a multiple of a NAND page, {page_bytes} bytes, such as {nearest}, or 0 for no cache"
+            );
+            return refuse("nvm.bytes", keys.bytes, expected);
+        }
+        let most = 64 * u64::from(SECTOR_BYTES);
+        if unit_bytes > most {
+            let expected = format!(
+                "keeps account of at most 64 sectors a page: geometry.mapping_unit_bytes is {unit_bytes}, choose {most} or less"
+            );
+            return refuse("nvm.kind", format!("{:?}", self.kind.kind().name()), expected);
+        }
+        if let (true, Some(layer)) = (self.kind.cooperates(), cannot_cooperate) {
+            let expected = format!(
+                "needs a translation layer that drops copies, and ftl.kind = {layer:?} does not: choose ftl.kind = \"page\", or nvm.kind = \"basic\""
+            );
+            return refuse("nvm.kind", "\"cdm\"", expected);
+        }
+        Ok(())
+    }
 }

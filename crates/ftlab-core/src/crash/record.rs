@@ -87,6 +87,12 @@ pub fn record(
         let expected = "has no flash that could lose anything: choose \"drive\"";
         return refuse("model", found, expected).map_err(RunError::Config);
     }
+    if config.nvm.is_on() {
+        let found = format!("{:?}", config.nvm.kind.kind().name());
+        let expected =
+            "is not cut yet: what a non-volatile cache keeps is not restored after a mount. Choose \"none\"";
+        return refuse("nvm.kind", found, expected).map_err(RunError::Config);
+    }
     let geometry = config.to_geometry();
     let run = Record { config, geometry: &geometry, workload, options, control };
     ftl::build(config, &geometry, options.seed, true, run)

@@ -230,7 +230,11 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) fn new(config: &DeviceConfig) -> Self {
         let buffer = config.buffer.keys().map_or(0.0, |keys| keys.mb_per_s);
-        Self { rates: [buffer, 0.0, 0.0].map(Rate::from_mb_per_s), free: [Time::ZERO; Memory::COUNT] }
+        let nvm = config.nvm.keys().map_or(0.0, |keys| keys.mb_per_s);
+        // A message is a byte: it holds the link for so many microseconds.
+        let message = config.nvm.message_us();
+        let link = if message > 0.0 { 1.0 / message } else { 0.0 };
+        Self { rates: [buffer, nvm, link].map(Rate::from_mb_per_s), free: [Time::ZERO; Memory::COUNT] }
     }
 
     /// When `bytes` that come now have been moved; `None` when that takes no time.

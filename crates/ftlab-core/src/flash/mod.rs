@@ -60,6 +60,9 @@ pub struct Flash<P: FlashPort> {
     pairs: Option<Box<PairGuard<P::Ticket>>>,
     /// Where trims or whole requests are promised.
     groups: Option<Box<GroupWatch<P::Ticket>>>,
+    /// With a cache that works with the flash, for ports that listen: when each block may be erased at the earliest.
+    holds: Vec<P::Ticket>,
+    cooperates: bool,
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -84,6 +87,8 @@ impl<P: FlashPort> Flash<P> {
                 || P::LISTENS && (moves_between_lanes || config.power.has_journal()),
             pairs: PairGuard::new(config, &nand, &classes, port.ready()).map(Box::new),
             groups: GroupWatch::new(config, &nand, &port).map(Box::new),
+            holds: holds(config.nvm.cooperates(), &nand, &port),
+            cooperates: config.nvm.cooperates(),
             spare_per_sector: if config.timing.transfer_spare {
                 geometry.spare_bytes / sectors_per_page
             } else {
@@ -106,6 +111,8 @@ impl<P: FlashPort> Flash<P> {
                 || Q::LISTENS && (self.moves_between_lanes || self.groups.is_some()),
             last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
             homes: self.homes,
+            holds: holds(self.cooperates, &self.nand, &port),
+            cooperates: self.cooperates,
             moves_between_lanes: self.moves_between_lanes,
             pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
             groups: self.groups.map(|groups| Box::new(groups.with_port(&self.nand, &port))),
@@ -488,6 +495,13 @@ impl<P: FlashPort> Flash<P> {
         done
     }
 
+    /// `block` must not be erased before `until`: a copy of what it holds is durable then.
+    pub(crate) fn hold_block(&mut self, block: BlockId, until: P::Ticket) {
+        if let Some(held) = self.holds.get_mut(block.index()) {
+            *held = self.port.join(*held, until);
+        }
+    }
+
     /// Erase a block.
     ///
     /// # Errors
@@ -498,7 +512,11 @@ impl<P: FlashPort> Flash<P> {
         if self.has_backup() {
             self.note_erased(block);
         }
-        let after = self.guarded(block, after);
+        let mut after = self.guarded(block, after);
+        if let Some(held) = self.holds.get_mut(block.index()) {
+            let held = std::mem::replace(held, self.port.ready());
+            after = self.port.join(after, held);
+        }
         let page = PageAt { block, index: 0 };
         let submission = self.submission(Command::Erase, cause, page, 0);
         Ok(self.port.submit(submission, after))
@@ -572,6 +590,10 @@ impl<P: FlashPort> Flash<P> {
         self.counts[Command::Program as usize].iter().sum::<u64>()
             + self.counts[Command::Copyback as usize].iter().sum::<u64>()
     }
+}
+
+fn holds<P: FlashPort>(cooperates: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {
+    vec![port.ready(); if cooperates && P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
 }
 
 fn last_programs<P: FlashPort>(moves: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {

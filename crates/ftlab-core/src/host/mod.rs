@@ -24,6 +24,7 @@ use crate::host::split::Splitter;
 use crate::layer::Ftl;
 use crate::layer::{Layer, Layering};
 use crate::metrics::series::Totals;
+use crate::nvm::cache::Cached;
 use crate::verify::ShadowStore;
 
 /// Requests between two looks at the control of a run.
@@ -40,7 +41,10 @@ pub(crate) struct Drive<L, P: FlashPort> {
 }
 
 /// The topmost layer over the translation layer `L`.
-pub(crate) type TopOf<B, L, P> = <B as Layering>::Top<P, Front<L, <P as FlashPort>::Ticket>>;
+pub(crate) type TopOf<B, L, P> = <B as Layering>::Top<P, FrontOf<L, P>>;
+
+/// The write buffer and the non-volatile cache of every drive, over the translation layer `L`.
+pub(crate) type FrontOf<L, P> = Front<Cached<L, <P as FlashPort>::Ticket>, <P as FlashPort>::Ticket>;
 
 /// How many requests ahead of an access each stage of [`Ftl::prefetch`] is, at least.
 const AHEAD: [usize; 3] = [24, 16, 8];
@@ -159,7 +163,8 @@ impl<F: Ftl<CountingPort>> Drive<F, CountingPort> {
     ) -> Drive<TopOf<B, F::On<P>, P>, P> {
         let ftl = self.top.with_port(&port);
         let flash = self.flash.with_port(port);
-        let front = Front::new(config, ftl, &flash);
+        let cached = Cached::new(config, ftl, &flash);
+        let front = Front::new(config, cached, &flash);
         Drive::new(layering.build(front, &flash), flash, self.shadow)
     }
 

@@ -21,6 +21,7 @@ use crate::metrics::summary::{
     ByCause, EvictionSummary, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary,
     ParallelismSummary, SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
 };
+use crate::nvm::cache::NvmCounts;
 use crate::run::RunOutcome;
 use crate::time::Time;
 
@@ -343,6 +344,7 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
     }
     top.report(&mut parts);
     let evictions = busy.and_then(|busy| busy.add_times(&mut parts));
+    add_primary_amplification(flash, &mut parts);
     let mut summary = metrics.summary(config, parts, counts, busy.is_some());
     let table_bytes = flash.table_bytes() + top.table_bytes() + busy.map_or(0, |busy| busy.port_bytes);
     let bytes_per_page = table_bytes as f64 / flash.geometry().physical_units() as f64;
@@ -360,6 +362,23 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
         error = error.or(audit.err().map(RunError::Mismatch));
     }
     RunOutcome { summary, series: metrics.series(|totals| drive.sample(totals)), error }
+}
+
+/// What a non-volatile cache cannot see: the programs that its evictions have brought about (NVM-based write amplification
+/// reduction, section IV).
+fn add_primary_amplification<P: FlashPort>(flash: &Flash<P>, parts: &mut Report) {
+    use crate::cause::{Cause, Command};
+    let Some(mut counts) = parts.get::<NvmCounts>() else { return };
+    let data = [Cause::Host, Cause::CacheFlush, Cause::Gc, Cause::Merge, Cause::WearLevel];
+    let pages: u64 = [Command::Program, Command::Copyback]
+        .iter()
+        .flat_map(|command| data.map(|cause| flash.counts[*command as usize][cause as usize]))
+        .sum();
+    let units = pages as f64 * f64::from(flash.geometry().slots_per_page);
+    if counts.evictions_host_dirty > 0 {
+        counts.write_amplification_primary = units / counts.evictions_host_dirty as f64;
+    }
+    parts.add(&counts);
 }
 
 fn write_amplification<P: FlashPort>(flash: &Flash<P>, host_units: u64) -> Option<WriteAmplification> {

@@ -49,7 +49,7 @@ impl Masks {
 
 /// The frames of a buffer. A frame has a page, or is free.
 #[derive(Debug, Clone)]
-pub(super) struct Frames<T> {
+pub(crate) struct Frames<T> {
     /// The page of each frame; `NONE` for a free one.
     lpns: Vec<u32>,
     held: Masks,
@@ -68,7 +68,7 @@ pub(super) struct Frames<T> {
 
 impl<T: Copy> Frames<T> {
     /// All free from `ready` on, for units of `sectors`.
-    pub(super) fn new(frames: u32, sectors: u32, verify: bool, ready: T) -> Self {
+    pub(crate) fn new(frames: u32, sectors: u32, verify: bool, ready: T) -> Self {
         let shift = sectors.trailing_zeros();
         let slots = u64::from(frames) * 3 / 2 + 2;
         Self {
@@ -83,15 +83,15 @@ impl<T: Copy> Frames<T> {
         }
     }
 
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.lpns.len() as u32
     }
 
-    pub(super) fn dirty_frames(&self) -> u32 {
+    pub(crate) fn dirty_frames(&self) -> u32 {
         self.dirty_frames
     }
 
-    pub(super) fn table_bytes(&self) -> u64 {
+    pub(crate) fn table_bytes(&self) -> u64 {
         (self.lpns.len() * 4
             + self.held.words.len() * 8
             + self.dirty.words.len() * 8
@@ -113,7 +113,7 @@ impl<T: Copy> Frames<T> {
 
     /// The frame of a page.
     #[inline]
-    pub(super) fn find(&self, lpn: Lpn) -> Option<FrameId> {
+    pub(crate) fn find(&self, lpn: Lpn) -> Option<FrameId> {
         let mut at = self.home(lpn.0);
         loop {
             let frame = self.directory[at];
@@ -128,7 +128,7 @@ impl<T: Copy> Frames<T> {
     }
 
     /// `frame`, which is free, takes a page of which it holds nothing so far.
-    pub(super) fn enter(&mut self, frame: FrameId, lpn: Lpn) {
+    pub(crate) fn enter(&mut self, frame: FrameId, lpn: Lpn) {
         let mut at = self.home(lpn.0);
         while self.directory[at] != NONE {
             at = self.next(at);
@@ -140,7 +140,7 @@ impl<T: Copy> Frames<T> {
     }
 
     /// `frame` is free: its page has left.
-    pub(super) fn leave(&mut self, frame: FrameId) {
+    pub(crate) fn leave(&mut self, frame: FrameId) {
         self.set_dirty(frame, 0);
         let lpn = std::mem::replace(&mut self.lpns[frame.0 as usize], NONE);
         self.used -= 1;
@@ -168,27 +168,32 @@ impl<T: Copy> Frames<T> {
 
     /// The page of a frame.
     #[inline]
-    pub(super) fn page(&self, frame: FrameId) -> Buffered {
+    pub(crate) fn page(&self, frame: FrameId) -> Buffered {
         Buffered { frame, lpn: Lpn(self.lpns[frame.0 as usize]) }
     }
 
+    /// All frames that have a page.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = Buffered> {
+        (0..self.count()).map(|frame| self.page(FrameId(frame))).filter(|page| page.lpn.0 != NONE)
+    }
+
     #[inline]
-    pub(super) fn held(&self, frame: FrameId) -> u64 {
+    pub(crate) fn held(&self, frame: FrameId) -> u64 {
         self.held.get(frame)
     }
 
     #[inline]
-    pub(super) fn set_held(&mut self, frame: FrameId, mask: u64) {
+    pub(crate) fn set_held(&mut self, frame: FrameId, mask: u64) {
         self.held.set(frame, mask);
     }
 
     #[inline]
-    pub(super) fn dirty(&self, frame: FrameId) -> u64 {
+    pub(crate) fn dirty(&self, frame: FrameId) -> u64 {
         self.dirty.get(frame)
     }
 
     #[inline]
-    pub(super) fn set_dirty(&mut self, frame: FrameId, mask: u64) {
+    pub(crate) fn set_dirty(&mut self, frame: FrameId, mask: u64) {
         let before = self.dirty.get(frame);
         self.dirty_frames += u32::from(mask != 0);
         self.dirty_frames -= u32::from(before != 0);
@@ -196,24 +201,24 @@ impl<T: Copy> Frames<T> {
     }
 
     #[inline]
-    pub(super) fn ready(&self, frame: FrameId) -> T {
+    pub(crate) fn ready(&self, frame: FrameId) -> T {
         self.ready[frame.0 as usize]
     }
 
     #[inline]
-    pub(super) fn set_ready(&mut self, frame: FrameId, ready: T) {
+    pub(crate) fn set_ready(&mut self, frame: FrameId, ready: T) {
         self.ready[frame.0 as usize] = ready;
     }
 
     /// The versions of the sectors of a frame; empty without verification.
-    pub(super) fn versions(&self, frame: FrameId) -> &[u32] {
+    pub(crate) fn versions(&self, frame: FrameId) -> &[u32] {
         let sectors = self.sectors();
         let start = frame.0 as usize * sectors;
         self.versions.get(start..start + sectors).unwrap_or_default()
     }
 
     /// The same, to be changed.
-    pub(super) fn versions_mut(&mut self, frame: FrameId) -> &mut [u32] {
+    pub(crate) fn versions_mut(&mut self, frame: FrameId) -> &mut [u32] {
         let sectors = self.sectors();
         let start = frame.0 as usize * sectors;
         self.versions.get_mut(start..start + sectors).unwrap_or_default()
@@ -224,7 +229,7 @@ impl<T: Copy> Frames<T> {
     }
 
     /// Recount everything; `free` frames are free.
-    pub(super) fn verify(&self, free: usize) -> Result<(), String> {
+    pub(crate) fn verify(&self, free: usize) -> Result<(), String> {
         let (mut used, mut dirty) = (0, 0);
         for frame in (0..self.count()).map(FrameId) {
             let Buffered { lpn, .. } = self.page(frame);

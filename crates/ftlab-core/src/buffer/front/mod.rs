@@ -8,7 +8,7 @@
 
 mod counts;
 mod evict;
-mod frames;
+pub(crate) mod frames;
 mod notes;
 mod rate;
 mod select;
@@ -18,7 +18,6 @@ use std::collections::VecDeque;
 
 use crate::access::{Access, Part};
 use crate::buffer::Orders;
-use crate::buffer::front::frames::Frames;
 use crate::buffer::front::rate::Rate;
 use crate::buffer::keys::{Select, Wait, WriteMode};
 use crate::buffer::order::{Buffered, FrameId, Shape, VictimUnit};
@@ -27,13 +26,14 @@ use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
-use crate::geometry::{Lpn, SECTOR_BYTES};
+use crate::geometry::{Lpn, Ppn, SECTOR_BYTES};
 use crate::layer::Layer;
 use crate::metrics::report::Report;
 use crate::metrics::series::{Reading, Readings};
 use crate::time::Time;
 
 pub use counts::BufferCounts;
+pub(crate) use frames::Frames;
 pub(crate) use notes::{Happened, Note};
 
 /// No page: nothing is protected from being a victim.
@@ -133,6 +133,10 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
 
     fn home(&self, lpn: Lpn) -> Option<u32> {
         self.below.home(lpn)
+    }
+
+    fn copy_of(&self, lpn: Lpn) -> Option<Ppn> {
+        self.below.copy_of(lpn)
     }
 
     fn natural_block(&self) -> u32 {

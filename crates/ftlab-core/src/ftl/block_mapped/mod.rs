@@ -107,6 +107,10 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         self.layer.end_group(&mut OnFlash { units: &mut self.units, flash, since: after }, after)
     }
 
+    fn copy_of(&self, lpn: Lpn) -> Option<Ppn> {
+        self.units.lookup(lpn)
+    }
+
     fn home(&self, lpn: Lpn) -> Option<u32> {
         self.lane(lpn)
     }

@@ -93,11 +93,67 @@ pub struct Blocks<V> {
     roles: Box<[Role]>,
     planes: Vec<Plane>,
     dies: Vec<Die>,
+    /// Live units of each block that the policy takes for stale; empty where there are none.
+    discounts: Vec<u16>,
     /// Chooses which sealed block is emptied.
     pub victims: V,
 }
 
 impl<V: VictimPolicy> Blocks<V> {
+    /// From now on live units may be [discounted](Self::discount).
+    pub fn keep_discounts(&mut self) {
+        self.discounts = vec![0; self.geometry.blocks() as usize];
+    }
+
+    /// A live unit of `block` is taken for stale by the policy, or for live again.
+    pub fn discount(&mut self, nand: &NandArray, block: BlockId, is: bool) {
+        if self.discounts.is_empty() {
+            return;
+        }
+        let before = self.heard(nand, block);
+        let discount = &mut self.discounts[block.index()];
+        *discount = if is { *discount + 1 } else { *discount - 1 };
+        if !self.is_full(nand, block) {
+            return;
+        }
+        if is {
+            self.victims.on_invalidate(block, before - 1);
+        } else {
+            // A policy knows no way up: the block counts as sealed anew.
+            self.victims.remove(block, before);
+            self.victims.on_seal(block, before + 1);
+        }
+    }
+
+    /// A discounted unit of a block that is being emptied is stale.
+    pub fn forget_discount(&mut self, block: BlockId) {
+        if let Some(discount) = self.discounts.get_mut(block.index()) {
+            *discount -= 1;
+        }
+    }
+
+    /// Compare with units counted anew, by block.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn verify_discounts(&self, counts: &[u32]) -> Result<(), String> {
+        let differs = |(discount, count): (&u16, &u32)| u32::from(*discount) != *count;
+        match self.discounts.iter().zip(counts).position(differs) {
+            Some(block) => Err(format!(
+                "block {block} has {} discounted units, not {}",
+                counts[block], self.discounts[block]
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Live units of a block as the policy hears of them.
+    #[inline(always)]
+    fn heard(&self, nand: &NandArray, block: BlockId) -> u32 {
+        let valid = nand.valid_units(block);
+        if self.discounts.is_empty() { valid } else { valid - u32::from(self.discounts[block.index()]) }
+    }
+
     /// The blocks of erased flash, with an open one for each of `roles` in each plane.
     pub fn new(geometry: &Geometry, config: &FtlConfig, roles: &[Role], victims: V) -> Self {
         let open = vec![None; roles.len()];
@@ -113,6 +169,7 @@ impl<V: VictimPolicy> Blocks<V> {
             roles: roles.into(),
             planes: (0..geometry.planes()).map(|_| plane()).collect(),
             dies: vec![Die::default(); geometry.dies() as usize],
+            discounts: Vec::new(),
             victims,
             geometry: geometry.clone(),
         }
@@ -340,7 +397,8 @@ impl<V: VictimPolicy> Blocks<V> {
             let page = PageAt { block, index: self.geometry.data_pages_per_block };
             done = flash.program_metadata(page, after)?;
         }
-        self.victims.on_seal(block, flash.nand.valid_units(block));
+        let valid = self.heard(&flash.nand, block);
+        self.victims.on_seal(block, valid);
         Ok(done)
     }
 
@@ -369,8 +427,11 @@ impl<V: VictimPolicy> Blocks<V> {
     /// When they were stale already.
     #[inline(always)]
     pub fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> FlashResult<()> {
-        let (block, valid) = flash.invalidate(ppn)?;
+        let (block, mut valid) = flash.invalidate(ppn)?;
         if self.is_full(&flash.nand, block) {
+            if !self.discounts.is_empty() {
+                valid = self.heard(&flash.nand, block);
+            }
             self.victims.on_invalidate(block, valid);
         }
         Ok(())
@@ -438,7 +499,7 @@ impl<V: VictimPolicy> Blocks<V> {
         turns: &mut Turns,
     ) -> Option<BlockId> {
         let victim = self.victims.pick(plane)?;
-        let valid = nand.valid_units(victim);
+        let valid = self.heard(nand, victim);
         if self.gains(valid) {
             turns.gained = true;
             return Some(victim);
@@ -453,8 +514,8 @@ impl<V: VictimPolicy> Blocks<V> {
         }
         let blocks = self.geometry.data_blocks(plane);
         let sealed = blocks.filter(|block| self.is_full(nand, *block));
-        let emptiest = sealed.min_by_key(|block| nand.valid_units(*block))?;
-        let valid = nand.valid_units(emptiest);
+        let emptiest = sealed.min_by_key(|block| self.heard(nand, *block))?;
+        let valid = self.heard(nand, emptiest);
         if !self.gains(valid) {
             return None;
         }
@@ -519,7 +580,8 @@ impl<V: VictimPolicy> Blocks<V> {
             return None;
         }
         let row = self.planes[plane.index()].free.take_most_worn()?;
-        self.victims.remove(coldest, nand.valid_units(coldest));
+        let valid = self.heard(nand, coldest);
+        self.victims.remove(coldest, valid);
         let slot = slot_of(nand, coldest);
         // The worn block takes cold data only; the open block of the slot waits meanwhile.
         let waiting = self.set_opened(plane, slot, None);
@@ -576,7 +638,9 @@ impl<V: VictimPolicy> Blocks<V> {
     /// Bytes of the tables.
     pub fn table_bytes(&self) -> u64 {
         let plane = |plane: &Plane| plane.free.table_bytes() + plane.open.capacity() as u64 * 8;
-        self.planes.iter().map(plane).sum::<u64>() + self.victims.table_bytes()
+        self.planes.iter().map(plane).sum::<u64>()
+            + self.victims.table_bytes()
+            + self.discounts.len() as u64 * 2
     }
 }
 

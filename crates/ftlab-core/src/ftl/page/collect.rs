@@ -25,7 +25,7 @@ pub struct GcCounts {
     pub collections: u64,
     /// Valid mapping units moved out of victims.
     pub pages_copied: u64,
-    /// Valid mapping units that need not be moved because another copy exists. No part of a drive has such copies yet: 0.
+    /// Valid mapping units that were not moved, since a non-volatile cache has a copy of them.
     pub pages_skipped: u64,
 }
 
@@ -122,6 +122,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         survivors.clear();
         let map = &self.table.map;
         flash.nand.collect_valid(victim, &mut survivors, |lpn| table::prefetch(map, lpn.index()));
+        let mut copied = flash.port.ready();
+        if self.removable.is_some() {
+            copied = self.skip_removable(flash, victim, &mut survivors, cause)?;
+        }
         let sorted = CACHED
             && !holds_translation(&flash.nand, victim)
             && self.table.wishes().is_some_and(PlacementWishes::wants_sorted_copies);
@@ -129,7 +133,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
         }
         let gathers = CACHED && self.gathering.is_on() && cause == Cause::Gc && slot != self.map_slot();
-        let mut copied = flash.port.ready();
         let mut rest = survivors.as_slice();
         if gathers {
             self.set_contiguous_apart(&flash.nand, &mut survivors);
@@ -138,7 +141,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             let units = if left < self.gathering.pages { left * self.geometry.slots_per_page } else { 0 };
             let front;
             (front, rest) = survivors.split_at(survivors.len().min(units as usize));
-            copied = self.copy_units(flash, plane, self.gathered_slot(), front, false, cause)?;
+            let done = self.copy_units(flash, plane, self.gathered_slot(), front, false, cause)?;
+            copied = flash.port.join(copied, done);
         }
         let done = self.copy_survivors(flash, (plane, slot), victim, rest, !sorted && !gathers, cause)?;
         copied = flash.port.join(copied, done);

@@ -40,7 +40,9 @@ mod commit;
 mod fetches;
 mod gather;
 mod mount;
+mod removable;
 mod retained;
+mod skip;
 mod sorting;
 mod stale;
 mod table;
@@ -48,6 +50,7 @@ mod translate;
 
 pub use collect::GcCounts;
 use gather::BlockGathering;
+use removable::RemovablePages;
 use retained::Retained;
 use sorting::CopySorting;
 use table::PageTable;
@@ -93,6 +96,8 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     gathering: BlockGathering,
     retained: Retained,
     journal: Option<Box<Journal<T>>>,
+    /// With a cache above that works with the flash.
+    removable: Option<Box<RemovablePages>>,
     /// Whether a flush writes the journal.
     flushes_trims: bool,
     counters: Counters,
@@ -138,7 +143,13 @@ impl<
         Self {
             copyback: config.timing.copyback,
             independent_planes: config.timing.independent_planes,
-            blocks: Blocks::new(geometry, &ftl, &roles, victims),
+            blocks: {
+                let mut blocks = Blocks::new(geometry, &ftl, &roles, victims);
+                if config.nvm.cooperates() && config.nvm.kind.frees_removable() {
+                    blocks.keep_discounts();
+                }
+                blocks
+            },
             standing: Standing {
                 order: placement.order().clone(),
                 copy_slot: placement.copy_slot(),
@@ -159,6 +170,7 @@ impl<
             table,
             retained: Retained::new(config),
             journal: Journal::new(config, geometry).map(Box::new),
+            removable: RemovablePages::new(config, geometry).map(Box::new),
             flushes_trims: config.power.trim == DurableTrims::Flush,
             counters: Counters::default(),
             survivors: Vec::with_capacity(geometry.units_per_block() as usize),
@@ -563,6 +575,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
                 after = self.translate_one(flash, access, index, Intent::Trim, after)?;
             }
             if let Some(ppn) = self.lookup(lpn) {
+                self.forget_removable(flash, ppn);
                 self.blocks.invalidate(flash, ppn)?;
                 self.table.forget(&self.geometry, lpn, ppn);
                 self.note_trimmed(flash, lpn, ppn);
@@ -591,6 +604,25 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
 
     fn natural_block(&self) -> u32 {
         self.geometry.units_per_block()
+    }
+
+    fn copy_of(&self, lpn: Lpn) -> Option<Ppn> {
+        self.lookup(lpn)
+    }
+
+    fn set_removable(&mut self, flash: &mut Flash<P>, lpn: Lpn, is: bool, since: P::Ticket) {
+        if let Some(ppn) = self.lookup(lpn) {
+            self.mark_removable(flash, ppn, is);
+            flash.hold_block(self.geometry.block_of(ppn), since);
+        }
+    }
+
+    fn drop_copy(&mut self, flash: &mut Flash<P>, lpn: Lpn, since: P::Ticket) -> FlashResult<()> {
+        self.drop_stale(flash, lpn, since)
+    }
+
+    fn take_removed(&mut self, removed: &mut Vec<Lpn>) {
+        self.take_skipped(removed);
     }
 
     #[inline]
@@ -648,6 +680,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
             return Err(format!("{mapped} logical units are mapped, but {live} physical units are live"));
         }
         self.blocks.verify(nand)?;
+        self.verify_removable(|ppn| nand.is_valid(ppn))?;
         match &self.table.translation {
             Some(translation) => translation.verify(&self.table.map),
             None => Ok(()),
@@ -660,6 +693,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
             + self.standing.table_bytes
             + self.survivors.capacity() as u64 * 4
             + self.sorting.table_bytes()
+            + self.removable.as_ref().map_or(0, |removable| removable.table_bytes())
             + self.journal.as_ref().map_or(0, |journal| journal.table_bytes())
     }
 }
@@ -686,6 +720,7 @@ impl<
             gathering: self.gathering,
             retained: self.retained,
             journal: self.journal.map(|journal| Box::new(journal.with_port())),
+            removable: self.removable,
             flushes_trims: self.flushes_trims,
             counters: self.counters,
             survivors: self.survivors,

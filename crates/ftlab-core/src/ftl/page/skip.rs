@@ -1,0 +1,127 @@
+//! What a non-volatile cache above has a clean copy of need not be copied: marks, and what collection does with them.
+
+use super::PageFtl;
+use super::table::UNMAPPED;
+use crate::access::Access;
+use crate::cause::Cause;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::port::{FlashPort, Memory, Ticket};
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::Placement;
+use crate::geometry::{BlockId, Lpn, Ppn};
+use crate::mapcache::cache::Intent;
+
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
+    /// A cache has a clean copy of what is at `ppn`, or gives it up.
+    pub(super) fn mark_removable<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        ppn: Ppn,
+        is: bool,
+    ) {
+        let Some(removable) = &mut self.removable else { return };
+        if removable.has(ppn) == is {
+            return;
+        }
+        removable.flip(ppn);
+        self.blocks.discount(&flash.nand, self.geometry.block_of(ppn), is);
+    }
+
+    /// A cache above has newer data of `lpn`, durable from `since` on.
+    pub(super) fn drop_stale<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        lpn: Lpn,
+        since: T,
+    ) -> FlashResult<()> {
+        let Some(ppn) = self.table.lookup(lpn) else { return Ok(()) };
+        // First, so that a collection for the table copies it like any other.
+        self.mark_removable(flash, ppn, false);
+        if CACHED {
+            let access = Access {
+                cause: Cause::CacheFlush,
+                ..Access::span(lpn, 1, 0, self.geometry.sectors_per_unit)
+            };
+            let ready = flash.port.ready();
+            self.translate_one(flash, &access, 0, Intent::Trim, ready)?;
+        }
+        let Some(ppn) = self.table.lookup(lpn) else { return Ok(()) };
+        flash.hold_block(self.geometry.block_of(ppn), since);
+        self.blocks.invalidate(flash, ppn)?;
+        self.table.forget(&self.geometry, lpn, ppn);
+        Ok(())
+    }
+
+    /// A unit that the host trims or that is stale for another reason is not removable any more.
+    pub(super) fn forget_removable<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, ppn: Ppn) {
+        if self.removable.is_some() {
+            self.mark_removable(flash, ppn, false);
+        }
+    }
+
+    /// Take what the cache has out of `survivors` of `victim`: it is stale now, and the cache has the only copy. Returns
+    /// when a cache in the host has confirmed that.
+    pub(super) fn skip_removable<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        victim: BlockId,
+        survivors: &mut Vec<Ppn>,
+        cause: Cause,
+    ) -> FlashResult<T> {
+        let mut confirmed = flash.port.ready();
+        let Some(mut removable) = self.removable.take() else { return Ok(confirmed) };
+        let mut kept = 0;
+        let (mut result, count) = (Ok(()), survivors.len());
+        for at in 0..count {
+            let ppn = survivors[at];
+            if !removable.has(ppn) {
+                survivors[kept] = ppn;
+                kept += 1;
+                continue;
+            }
+            removable.flip(ppn);
+            self.blocks.forget_discount(victim);
+            if removable.confirms {
+                let told = flash.port.memory(Memory::Link, 1);
+                confirmed = flash.port.join(confirmed, told);
+            }
+            if let Some(lpn) = flash.nand.lpn(ppn) {
+                self.table.map[lpn.index()] = UNMAPPED;
+                if CACHED {
+                    self.unit_moved(lpn);
+                }
+                removable.removed.push(lpn);
+            }
+            self.counters.gc.pages_skipped += 1;
+            if cause == Cause::Gc {
+                self.counters.gc.pages_copied -= 1;
+            }
+            result = result.and(flash.invalidate(ppn).map(|_| ()));
+        }
+        survivors.truncate(kept);
+        self.removable = Some(removable);
+        result.map(|()| confirmed)
+    }
+
+    pub(super) fn take_skipped(&mut self, removed: &mut Vec<Lpn>) {
+        if let Some(removable) = &mut self.removable {
+            removed.append(&mut removable.removed);
+        }
+    }
+
+    /// Hold the marks against the array.
+    pub(super) fn verify_removable(&self, is_valid: impl Fn(Ppn) -> bool) -> Result<(), String> {
+        let Some(removable) = &self.removable else { return Ok(()) };
+        let mut counts = vec![0; self.geometry.blocks() as usize];
+        for ppn in (0..self.geometry.physical_units()).map(Ppn) {
+            if removable.has(ppn) {
+                if !is_valid(ppn) {
+                    return Err(format!("physical unit {} may be skipped, but is stale", ppn.0));
+                }
+                counts[self.geometry.block_of(ppn).index()] += 1;
+            }
+        }
+        self.blocks.verify_discounts(&counts)
+    }
+}

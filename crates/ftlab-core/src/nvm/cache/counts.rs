@@ -1,0 +1,57 @@
+//! What a non-volatile cache counts: the object `nvm` of the summary.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::report::Counts;
+
+/// What the non-volatile cache has done. Pages are mapping units.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NvmCounts {
+    /// Frames, each for one mapping unit.
+    pub frames: u64,
+    /// Pages of host reads that the cache had.
+    pub read_hits: u64,
+    /// Pages of host reads that it had not.
+    pub read_misses: u64,
+    /// Pages of host writes that the cache had.
+    pub write_hits: u64,
+    /// Pages of host writes that it had not.
+    pub write_misses: u64,
+    /// Hits / (hits + misses); 0 without either.
+    pub hit_ratio: f64,
+    /// Pages written back whose last change was a write of the host.
+    pub evictions_host_dirty: u64,
+    /// Pages written back that the host had not changed: collection had dropped their copy in flash.
+    pub evictions_collector_dirty: u64,
+    /// Pages that left without having been written: flash has them.
+    pub clean_evicted: u64,
+    /// Pages that collection did not copy since the cache has them.
+    pub pages_removed: u64,
+    /// Pages in flash that became stale when the cache got newer data.
+    pub copies_dropped: u64,
+    /// Flushes of the host.
+    pub flushes: u64,
+    /// Pages written by flushes, with `basic_flush = "writeback"`.
+    pub pages_flushed: u64,
+    /// Pages programmed for data, whatever the cause / pages written back that the host had changed; 0 without any.
+    pub write_amplification_primary: f64,
+    /// Programs into flash of each frame, on average: fills and writes. Its endurance is to be compared with it.
+    pub writes_per_frame: f64,
+    /// Pages that are clean at the end: flash has them as well.
+    pub clean_at_end: u64,
+    /// Pages at the end that the host has changed.
+    pub host_dirty_at_end: u64,
+    /// Pages at the end that only the cache has, though the host has not changed them.
+    pub collector_dirty_at_end: u64,
+    /// Trimmed pages of which older versions may be in flash.
+    pub tombstones: u64,
+    /// Messages between a cache in the host and the drive.
+    pub messages: u64,
+    /// Memory of the model of the cache.
+    pub table_bytes: u64,
+}
+
+impl Counts for NvmCounts {
+    const NAME: &'static str = "nvm";
+}

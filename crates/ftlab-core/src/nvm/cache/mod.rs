@@ -1,0 +1,502 @@
+//! The non-volatile cache itself: frames between the host (or its write buffer) and the translation layer.
+//!
+//! A page has one of the states of the paper (section III): only in flash, in both and clean, or only in the cache. With
+//! `cdm`, the layer below hears of every change: it need not copy what is clean here, and what is newer here is stale
+//! there. With `basic` it hears of nothing.
+//!
+//! | event | `basic` | `cdm` |
+//! |---|---|---|
+//! | a read that missed fills a frame | | `set_removable(on)` |
+//! | a write to a page that is not dirty here | | `drop_copy` |
+//! | a clean victim | dropped | `set_removable(off)`, then dropped |
+//! | a dirty victim | written | written |
+//! | collection has not copied a page | | fetched after each call: it is dirty now |
+//!
+//! A frame always has a whole page: a write in part reads the rest first. Decisions follow the order of accesses. A frame
+//! may be used again when what it held is in flash, with all that was evicted with it; a page comes in after the ones that
+//! leave for it.
+
+mod counts;
+mod serve;
+
+use std::collections::VecDeque;
+
+use crate::access::{Access, Group, Part};
+use crate::buffer::front::Frames;
+use crate::buffer::order::{Buffered, FrameId, Shape};
+use crate::buffer::{BufferChoice, Orders};
+use crate::cause::Cause;
+use crate::config::DeviceConfig;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::nand::NandArray;
+use crate::flash::port::{FlashPort, Memory, Ticket};
+use crate::geometry::{Lpn, Ppn};
+use crate::layer::Layer;
+use crate::metrics::report::Report;
+use crate::metrics::series::{Reading, Readings};
+use crate::nvm::{BasicFlush, CachePlace, NvmChoice};
+use crate::time::Time;
+
+pub use counts::NvmCounts;
+
+/// Nobody is protected from being a victim.
+const NOBODY: Lpn = Lpn(u32::MAX);
+
+/// The first number of a group of evicted pages. They count down, away from those of requests and of a write buffer.
+const FIRST_GROUP: u32 = u32::MAX / 4 * 3;
+
+/// A translation layer with a non-volatile cache over it, or without one.
+#[derive(Debug, Clone)]
+pub struct Cached<L, T> {
+    below: L,
+    nvm: Option<Box<Nvm<T>>>,
+}
+
+impl<L, T: Ticket> Cached<L, T> {
+    /// The cache of a validated configuration over `below`, empty, or none.
+    pub fn new<P: FlashPort<Ticket = T>>(config: &DeviceConfig, below: L, flash: &Flash<P>) -> Self
+    where
+        L: Layer<P>,
+    {
+        let nvm = Nvm::new(config, &below, flash).map(Box::new);
+        Self { below, nvm }
+    }
+}
+
+impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
+    #[inline(always)]
+    fn read(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        found: &mut Vec<u32>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        match &mut self.nvm {
+            None => self.below.read(flash, access, found, after),
+            Some(nvm) => nvm.read(flash, &mut self.below, access, found, after),
+        }
+    }
+
+    #[inline(always)]
+    fn write(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        match &mut self.nvm {
+            None => self.below.write(flash, access, after),
+            Some(nvm) => nvm.write(flash, &mut self.below, access, after),
+        }
+    }
+
+    fn trim(
+        &mut self,
+        flash: &mut Flash<P>,
+        access: &Access<'_>,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let Some(nvm) = &mut self.nvm else { return self.below.trim(flash, access, after) };
+        nvm.trim(&self.below, access);
+        let done = self.below.trim(flash, access, after)?;
+        nvm.fetch_removed(&mut self.below);
+        Ok(done)
+    }
+
+    fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
+        let Some(nvm) = &mut self.nvm else { return self.below.flush(flash, after) };
+        let written = nvm.flush(flash, &mut self.below, after)?;
+        let done = self.below.flush(flash, after)?;
+        nvm.fetch_removed(&mut self.below);
+        Ok(flash.port.join(written, done))
+    }
+
+    fn drain(&mut self, flash: &mut Flash<P>) -> FlashResult<()> {
+        self.below.drain(flash)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        self.below.prefetch(nand, lpn, stage);
+    }
+
+    fn home(&self, lpn: Lpn) -> Option<u32> {
+        self.below.home(lpn)
+    }
+
+    fn copy_of(&self, lpn: Lpn) -> Option<Ppn> {
+        self.below.copy_of(lpn)
+    }
+
+    fn natural_block(&self) -> u32 {
+        self.below.natural_block()
+    }
+
+    fn log_blocks(&self) -> u32 {
+        self.below.log_blocks()
+    }
+
+    fn report(&self, report: &mut Report) {
+        self.below.report(report);
+        if let Some(nvm) = &self.nvm {
+            report.add(&nvm.report());
+        }
+    }
+
+    fn sample(&self, readings: &mut Readings) {
+        self.below.sample(readings);
+        if let Some(nvm) = &self.nvm {
+            nvm.sample(readings);
+        }
+    }
+
+    fn reset_counters(&mut self) {
+        self.below.reset_counters();
+        if let Some(nvm) = &mut self.nvm {
+            nvm.counts = NvmCounts { frames: nvm.counts.frames, ..NvmCounts::default() };
+        }
+    }
+
+    fn free_blocks(&self) -> u64 {
+        self.below.free_blocks()
+    }
+
+    fn verify(&self, nand: &NandArray) -> Result<(), String> {
+        if let Some(nvm) = &self.nvm {
+            nvm.verify(|lpn| self.below.copy_of(lpn))
+                .map_err(|text| format!("non-volatile cache: {text}"))?;
+        }
+        self.below.verify(nand)
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.below.table_bytes() + self.nvm.as_ref().map_or(0, |nvm| nvm.table_bytes())
+    }
+}
+
+/// A set of numbers.
+#[derive(Debug, Clone)]
+struct Set {
+    words: Vec<u64>,
+    len: u64,
+}
+
+impl Set {
+    fn new(most: u32) -> Self {
+        Self { words: vec![0; (most as usize).div_ceil(64)], len: 0 }
+    }
+
+    fn has(&self, at: u32) -> bool {
+        (self.words[at as usize / 64] >> (at % 64)) & 1 == 1
+    }
+
+    /// Put a number in or out; says whether that changed anything.
+    fn put(&mut self, at: u32, is: bool) -> bool {
+        if self.has(at) == is {
+            return false;
+        }
+        self.words[at as usize / 64] ^= 1 << (at % 64);
+        self.len = if is { self.len + 1 } else { self.len - 1 };
+        true
+    }
+}
+
+/// The cache of a drive.
+#[derive(Debug, Clone)]
+struct Nvm<T> {
+    frames: Frames<T>,
+    /// Free frames, in the order in which they became free.
+    free: VecDeque<FrameId>,
+    order: Orders,
+    /// Dirty frames whose page the host has not changed: collection dropped its copy in flash.
+    by_collector: Set,
+    /// Pages that were trimmed and of which flash may have older versions.
+    tombstones: Set,
+    /// Whether the layer below is told.
+    cooperates: bool,
+    flushes_back: bool,
+    read: Time,
+    write: Time,
+    /// Whether changes of state are messages over the link.
+    sends: bool,
+    /// Mapping units of a NAND page.
+    slots: u32,
+    per_unit: u32,
+    /// The number of the next group of evicted pages.
+    group: u32,
+    counts: NvmCounts,
+    /// Pages that came into a frame.
+    frame_writes: u64,
+    scratch: Scratch,
+}
+
+/// Lists that are empty between two accesses, kept so that nothing is allocated for each.
+#[derive(Debug, Clone, Default)]
+struct Scratch {
+    leaving: Vec<FrameId>,
+    parts: Vec<Part>,
+    versions: Vec<u32>,
+    /// Pages that a read misses, and where in `found` they belong.
+    missing: Vec<(Lpn, u32)>,
+    brought: Vec<u32>,
+    removed: Vec<Lpn>,
+    candidates: Vec<Buffered>,
+}
+
+impl<T: Ticket> Nvm<T> {
+    fn new<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        config: &DeviceConfig,
+        below: &L,
+        flash: &Flash<P>,
+    ) -> Option<Self> {
+        let keys = config.nvm.keys()?;
+        let geometry = flash.geometry();
+        let frames = (keys.bytes / config.unit_bytes()).min(geometry.logical_units.into()) as u32;
+        let shape = Shape {
+            frames,
+            logical_units: geometry.logical_units,
+            units_per_block: below.natural_block(),
+            log_blocks: 0,
+        };
+        let flushes_back =
+            matches!(&config.nvm.kind, NvmChoice::Basic(keys) if keys.basic_flush == BasicFlush::Writeback);
+        Some(Self {
+            frames: Frames::new(frames, geometry.sectors_per_unit, flash.nand.verifies(), flash.port.ready()),
+            free: (0..frames).map(FrameId).collect(),
+            order: BufferChoice::from(keys.order).build(&shape)?,
+            by_collector: Set::new(frames),
+            tombstones: Set::new(geometry.logical_units),
+            cooperates: config.nvm.cooperates(),
+            flushes_back,
+            read: Time::from_us(keys.read_us),
+            write: Time::from_us(keys.write_us),
+            sends: config.nvm.cooperates() && keys.place == CachePlace::Host,
+            slots: geometry.slots_per_page,
+            per_unit: geometry.sectors_per_unit,
+            group: FIRST_GROUP,
+            counts: NvmCounts { frames: frames.into(), ..NvmCounts::default() },
+            frame_writes: 0,
+            scratch: Scratch::default(),
+        })
+    }
+
+    fn full(&self) -> u64 {
+        u64::MAX >> (64 - self.per_unit)
+    }
+
+    fn is_dirty(&self, frame: FrameId) -> bool {
+        self.frames.dirty(frame) != 0
+    }
+
+    /// A free frame takes a page.
+    fn enter(&mut self, frame: FrameId, lpn: Lpn, dirty: bool) {
+        self.frames.enter(frame, lpn);
+        self.frames.set_held(frame, self.full());
+        self.frames.set_dirty(frame, if dirty { self.full() } else { 0 });
+        self.by_collector.put(frame.0, false);
+        self.order.on_insert(self.frames.page(frame), dirty);
+    }
+
+    /// A frame has no page any more; from its moment on it may be written.
+    fn set_free(&mut self, frame: FrameId) {
+        self.by_collector.put(frame.0, false);
+        self.frames.leave(frame);
+        self.free.push_back(frame);
+    }
+
+    /// A change of state goes to the drive: when it is there, if that takes a message.
+    fn message<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> T {
+        if !self.sends {
+            return flash.port.ready();
+        }
+        self.counts.messages += 1;
+        flash.port.memory(Memory::Link, 1)
+    }
+
+    /// Collection may have relied on copies here: those pages are dirty now, though the host did nothing.
+    fn fetch_removed<P: FlashPort<Ticket = T>, L: Layer<P>>(&mut self, below: &mut L) {
+        if !self.cooperates {
+            return;
+        }
+        let mut removed = std::mem::take(&mut self.scratch.removed);
+        below.take_removed(&mut removed);
+        for lpn in removed.drain(..) {
+            let frame = self.frames.find(lpn).expect("collection skips only what the cache has");
+            debug_assert!(!self.is_dirty(frame), "what is dirty here has no copy in flash");
+            self.counts.pages_removed += 1;
+            self.counts.messages += u64::from(self.sends);
+            self.frames.set_dirty(frame, self.full());
+            self.by_collector.put(frame.0, true);
+        }
+        self.scratch.removed = removed;
+    }
+
+    fn report(&self) -> NvmCounts {
+        let hits = self.counts.read_hits + self.counts.write_hits;
+        let all = hits + self.counts.read_misses + self.counts.write_misses;
+        let dirty = u64::from(self.frames.dirty_frames());
+        NvmCounts {
+            hit_ratio: if all > 0 { hits as f64 / all as f64 } else { 0.0 },
+            writes_per_frame: self.frame_writes as f64 / self.counts.frames as f64,
+            clean_at_end: u64::from(self.frames.count()) - self.free.len() as u64 - dirty,
+            host_dirty_at_end: dirty - self.by_collector.len,
+            collector_dirty_at_end: self.by_collector.len,
+            tombstones: self.tombstones.len,
+            table_bytes: self.table_bytes(),
+            ..self.counts.clone()
+        }
+    }
+
+    fn sample(&self, readings: &mut Readings) {
+        let counts = &self.counts;
+        let hits = counts.read_hits + counts.write_hits;
+        let all = hits + counts.read_misses + counts.write_misses;
+        readings.push(("nvm_hit_ratio".into(), Reading::Mean { total: hits as f64, count: all as f64 }));
+        readings.push(("nvm_dirty_pages".into(), Reading::Level(self.frames.dirty_frames().into())));
+    }
+
+    /// Recount, and hold the state of each page against the table of the paper.
+    fn verify(&self, copy_of: impl Fn(Lpn) -> Option<Ppn>) -> Result<(), String> {
+        self.frames.verify(self.free.len())?;
+        for page in self.frames.pages() {
+            let has_copy = copy_of(page.lpn).is_some();
+            if self.cooperates && has_copy == self.is_dirty(page.frame) {
+                let state = if has_copy {
+                    "dirty, and flash has a copy that is live"
+                } else {
+                    "clean, and flash has no copy"
+                };
+                return Err(format!("page {} is {state}", page.lpn.0));
+            }
+            if self.by_collector.has(page.frame.0) && !self.is_dirty(page.frame) {
+                return Err(format!("page {} is clean, and was made dirty by collection", page.lpn.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the tables, without verification.
+    fn table_bytes(&self) -> u64 {
+        let words = self.by_collector.words.len() + self.tombstones.words.len();
+        self.frames.table_bytes()
+            + self.free.capacity() as u64 * 4
+            + words as u64 * 8
+            + self.order.table_bytes()
+    }
+
+    /// Let one victim leave, with as many more as fill a page of flash: their frames are free when they are there.
+    fn evict<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        protect: Lpn,
+    ) -> FlashResult<()> {
+        let mut leaving = std::mem::take(&mut self.scratch.leaving);
+        leaving.clear();
+        while leaving.len() < self.slots as usize && self.order.victim(protect, &mut leaving) {}
+        assert!(!leaving.is_empty(), "validated: a page of flash has no more units than there are frames");
+        // Given up before anything is written: a collection on the way finds each page as it is.
+        for frame in &leaving {
+            let page = self.frames.page(*frame);
+            if self.is_dirty(*frame) {
+                let collector = self.by_collector.has(frame.0);
+                self.counts.evictions_collector_dirty += u64::from(collector);
+                self.counts.evictions_host_dirty += u64::from(!collector);
+                continue;
+            }
+            self.counts.clean_evicted += 1;
+            if self.cooperates {
+                let told = self.message(flash);
+                below.set_removable(flash, page.lpn, false, told);
+                let moment = flash.port.join(self.frames.ready(*frame), told);
+                self.frames.set_ready(*frame, moment);
+            }
+        }
+        let done = self.write_back(flash, below, &mut leaving)?;
+        for frame in leaving.drain(..) {
+            if self.is_dirty(frame) {
+                self.tombstones.put(self.frames.page(frame).lpn.0, false);
+                self.frames.set_ready(frame, done);
+            }
+            self.set_free(frame);
+        }
+        self.scratch.leaving = leaving;
+        self.fetch_removed(below);
+        Ok(())
+    }
+
+    /// Write what is dirty of `frames` to a page of flash. Returns when it is there.
+    fn write_back<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        frames: &mut [FrameId],
+    ) -> FlashResult<T> {
+        frames.sort_unstable_by_key(|frame| self.frames.page(*frame).lpn.0);
+        let mut after = flash.port.ready();
+        let (mut parts, mut versions) =
+            (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
+        parts.clear();
+        versions.clear();
+        for frame in frames.iter().filter(|frame| self.is_dirty(**frame)) {
+            after = flash.port.join(after, self.frames.ready(*frame));
+            parts.push(Part { lpn: self.frames.page(*frame).lpn, first_sector: 0, sectors: self.per_unit });
+            versions.extend_from_slice(self.frames.versions(*frame));
+        }
+        let mut done = after;
+        if !parts.is_empty() {
+            self.group = self.group.wrapping_sub(1);
+            let group = Group { id: self.group, units: parts.len() as u32 };
+            let context = Access { group, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
+            let access = Access::gathered(&parts, &versions, &context);
+            let access = if self.is_span(&parts) { Access { parts: &[], ..access } } else { access };
+            done = below.write(flash, &access, after)?;
+        }
+        (self.scratch.parts, self.scratch.versions) = (parts, versions);
+        Ok(done)
+    }
+
+    /// Whether whole units follow each other within one aligned group of units.
+    fn is_span(&self, parts: &[Part]) -> bool {
+        let group = |part: &Part| part.lpn.0 / self.slots;
+        parts.windows(2).all(|pair| pair[0].lpn.0 + 1 == pair[1].lpn.0 && group(&pair[0]) == group(&pair[1]))
+    }
+
+    /// The host wants everything durable, which it is; unless the cache is asked to write back.
+    fn flush<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        after: T,
+    ) -> FlashResult<T> {
+        self.counts.flushes += 1;
+        if !self.flushes_back || self.frames.dirty_frames() == 0 {
+            return Ok(after);
+        }
+        let mut pages = std::mem::take(&mut self.scratch.candidates);
+        pages.clear();
+        self.order.candidates(NOBODY, self.frames.count() as usize, &mut pages);
+        pages.retain(|page| self.is_dirty(page.frame));
+        let mut done = after;
+        let mut chosen = std::mem::take(&mut self.scratch.leaving);
+        for together in pages.chunks(self.slots as usize) {
+            chosen.clear();
+            chosen.extend(together.iter().map(|page| page.frame));
+            let written = self.write_back(flash, below, &mut chosen)?;
+            done = flash.port.join(done, written);
+            for page in together {
+                self.counts.pages_flushed += 1;
+                self.tombstones.put(page.lpn.0, false);
+                self.frames.set_dirty(page.frame, 0);
+                // Clean from the moment on at which flash has it.
+                let moment = flash.port.join(self.frames.ready(page.frame), written);
+                self.frames.set_ready(page.frame, moment);
+                self.order.on_clean(*page);
+            }
+        }
+        (self.scratch.candidates, self.scratch.leaving) = (pages, chosen);
+        Ok(done)
+    }
+}

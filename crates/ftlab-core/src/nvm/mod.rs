@@ -1,0 +1,167 @@
+//! The non-volatile cache of a drive: its kinds and their keys.
+//!
+//! What it does with pages is in `cache`. Who leaves is said by the page orders of write buffers (`buffer`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::BufferKind;
+use crate::quantity;
+use crate::scheme::{Contrast, NoKeys, axis};
+
+pub mod cache;
+
+/// Where the cache is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CachePlace {
+    /// Inside the drive: the translation layer and the cache know each other's state for nothing.
+    #[default]
+    Device,
+    /// In the host, as its page cache: each change of state is a message over the link.
+    Host,
+}
+
+/// What a flush does to dirty pages of a cache that does not work with the flash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BasicFlush {
+    /// Nothing: they are durable where they are.
+    #[default]
+    Noop,
+    /// All of them are programmed, in the order in which they would leave, and stay, clean.
+    Writeback,
+}
+
+/// How a victim policy sees a page in flash of which the cache has a clean copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Removable {
+    /// As live: victims are chosen as without the cache. The paper changed what is copied, and nothing else.
+    #[default]
+    Counts,
+    /// As stale: it costs nothing to collect.
+    Free,
+}
+
+/// The keys that every kind of cache shares.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CacheKeys {
+    /// Memory for data, in bytes: a frame for each mapping unit. 0 (the default): there is no cache.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub bytes: u64,
+    /// Which page leaves next: an order of write buffers whose victims are pages and which keeps what is read.
+    pub order: BufferKind,
+    /// How long a read of a frame takes, in microseconds, beside the transfer.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub read_us: f64,
+    /// How long a write to a frame takes, in microseconds, beside the transfer.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub write_us: f64,
+    /// Rate of the memory in million bytes a second; 0 (the default): transfers take no time. It moves the data of one
+    /// host access at a time; what moves between flash and frames is not charged.
+    pub mb_per_s: f64,
+    /// Where the cache is.
+    pub place: CachePlace,
+    /// With `place = "host"`: how long a message of a change of state holds the link, in microseconds.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub message_us: f64,
+}
+
+impl Default for CacheKeys {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            order: BufferKind::Lru,
+            read_us: 0.0,
+            write_us: 0.0,
+            mb_per_s: 0.0,
+            place: CachePlace::Device,
+            message_us: 0.0,
+        }
+    }
+}
+
+/// The keys of a cache that flash knows nothing of.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BasicKeys {
+    /// Those that every kind shares.
+    #[serde(flatten)]
+    pub cache: CacheKeys,
+    /// What a flush does to dirty pages.
+    #[serde(default)]
+    pub basic_flush: BasicFlush,
+}
+
+/// The keys of a cache that works with the flash.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CdmKeys {
+    /// Those that every kind shares.
+    #[serde(flatten)]
+    pub cache: CacheKeys,
+    /// How a victim policy sees a page in flash of which the cache has a clean copy.
+    #[serde(default)]
+    pub removable: Removable,
+}
+
+const SOURCE: &str =
+    "E. Lee, J. Jeong, H. Bahn, JIIBC 16(4), 2016; E. Lee, J. Kim, H. Bahn, S. H. Noh, MSST 2016";
+
+/// A drive on which a key of the `kind` of cache shows.
+macro_rules! contrasts {
+    ($kind:literal, $($key:literal, $value:literal, [$($with:literal),*];)+) => {
+        &[
+            Contrast { key: "bytes", value: "262144", with: &[$kind] },
+            Contrast { key: "order", value: "\"lru_wsr\"", with: &[$kind, "nvm.bytes=131072"] },
+            Contrast { key: "read_us", value: "100", with: &[$kind, "nvm.bytes=131072"] },
+            Contrast { key: "write_us", value: "100", with: &[$kind, "nvm.bytes=131072"] },
+            Contrast { key: "mb_per_s", value: "20.0", with: &[$kind, "nvm.bytes=131072"] },
+            $(Contrast { key: $key, value: $value, with: &[$kind, "nvm.bytes=131072" $(, $with)*] },)+
+        ]
+    };
+}
+
+const BASIC_CONTRASTS: &[Contrast] = contrasts!("nvm.kind=\"basic\"", "basic_flush", "\"writeback\"", [];);
+const CDM_CONTRASTS: &[Contrast] = contrasts!(
+    "nvm.kind=\"cdm\"",
+    "removable", "\"free\"", [];
+    "place", "\"host\"", ["nvm.message_us=100"];
+    "message_us", "1000", ["nvm.place=\"host\""];
+);
+
+axis! { @
+    ["The kinds of non-volatile cache."]
+    "kind" in "nvm": NvmKind, NvmChoice {
+        ["No non-volatile cache."] "none", None(NoKeys), "No non-volatile cache.", "", &[];
+        ["A cache that flash knows nothing of: the page that it has a copy of stays live in flash until it is written back."]
+            "basic", Basic(BasicKeys),
+            "A cache that flash knows nothing of: the page that it has a copy of stays live in flash until it is written back.",
+            SOURCE, BASIC_CONTRASTS;
+        ["Cooperative data management: one of two copies may go. Collection need not copy what the cache holds, and what is modified there is stale in flash at once."]
+            "cdm", Cdm(CdmKeys),
+            "Cooperative data management: one of two copies may go. Collection need not copy what the cache holds, and what is modified there is stale in flash at once.",
+            SOURCE, CDM_CONTRASTS;
+    }
+}
+
+impl NvmChoice {
+    /// The keys that every kind shares; `None` for `none`.
+    pub const fn cache(&self) -> Option<&CacheKeys> {
+        match self {
+            NvmChoice::None(_) => None,
+            NvmChoice::Basic(keys) => Some(&keys.cache),
+            NvmChoice::Cdm(keys) => Some(&keys.cache),
+        }
+    }
+
+    /// Whether cache and flash agree on who holds the only copy.
+    pub const fn cooperates(&self) -> bool {
+        matches!(self, NvmChoice::Cdm(_))
+    }
+
+    /// Whether victim policies see pages that the cache has copies of as stale.
+    pub fn frees_removable(&self) -> bool {
+        matches!(self, NvmChoice::Cdm(keys) if keys.removable == Removable::Free)
+    }
+}
