@@ -34,8 +34,8 @@ fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
 /// A frame of a write buffer, with its place in the order. `tests/allocations.rs` holds it.
 const BYTES_PER_FRAME: u64 = 64;
 
-/// Frames of a non-volatile cache, and for each logical unit whether it was trimmed; with a cache that works with the
-/// flash, for each physical unit whether a copy is there, and a count for each block.
+/// Frames of a non-volatile cache, and for each logical unit whether it was trimmed. A cache that works with the flash
+/// also keeps a bit for each physical unit and a count for each block.
 fn nvm_bytes(config: &DeviceConfig, verify: bool) -> u64 {
     let Some(keys) = config.nvm.keys() else { return 0 };
     let frames = (keys.bytes / config.unit_bytes()).min(config.logical_pages());

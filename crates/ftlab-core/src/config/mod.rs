@@ -261,6 +261,11 @@ impl DeviceConfig {
             let reason = "has no effect with host.link_mb_per_s = 0: transfers over the link take no time";
             notes.push(ConfigNote { key: "host.link_duplex", reason });
         }
+        let messages = matches!(&self.nvm.kind, NvmChoice::Cdm(keys) if keys.message_us > 0.0);
+        if messages && !self.nvm.is_in_host() {
+            let reason = "has no effect with nvm.place = \"device\": only a cache in the host sends messages";
+            notes.push(ConfigNote { key: "nvm.message_us", reason });
+        }
         if self.ftl.gc_open_block == GcOpenBlock::Shared && self.ftl.placement.copy_slots(false) > 0 {
             let reason = "has no effect with this placement: its copies have open blocks of their own";
             notes.push(ConfigNote { key: "ftl.gc_open_block", reason });

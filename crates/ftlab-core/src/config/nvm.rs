@@ -35,9 +35,17 @@ impl NvmConfig {
         self.is_on() && self.kind.cooperates()
     }
 
+    /// Whether it is in the host, and each change of state a message.
+    pub fn is_in_host(&self) -> bool {
+        matches!(&self.kind, NvmChoice::Cdm(keys) if self.is_on() && keys.place == CachePlace::Host)
+    }
+
     /// How long a message of a change of state takes, in microseconds; 0 inside the drive.
     pub fn message_us(&self) -> f64 {
-        self.keys().filter(|keys| keys.place == CachePlace::Host).map_or(0.0, |keys| keys.message_us)
+        match &self.kind {
+            NvmChoice::Cdm(keys) if self.is_in_host() => keys.message_us,
+            _ => 0.0,
+        }
     }
 
     /// Whether mapping units from anywhere may come to one NAND page of `slots` of them.
@@ -45,7 +53,7 @@ impl NvmConfig {
         slots > 1 && self.is_on()
     }
 
-    /// Check its limits. `cooperating`: the name of the translation layer, if it cannot work with a cache.
+    /// Check its limits. `cannot_cooperate`: the name of the translation layer, if it cannot work with a cache.
     ///
     /// # Errors
     /// The first value beyond them.
@@ -56,12 +64,11 @@ impl NvmConfig {
         cannot_cooperate: Option<&str>,
     ) -> Result<(), ConfigError> {
         let Some(keys) = self.kind.cache() else { return Ok(()) };
-        for (key, value) in [
-            ("nvm.read_us", keys.read_us),
-            ("nvm.write_us", keys.write_us),
-            ("nvm.message_us", keys.message_us),
-        ] {
-            if !(value >= 0.0 && value <= HOUR_US) {
+        let message_us = if let NvmChoice::Cdm(keys) = &self.kind { keys.message_us } else { 0.0 };
+        for (key, value) in
+            [("nvm.read_us", keys.read_us), ("nvm.write_us", keys.write_us), ("nvm.message_us", message_us)]
+        {
+            if !(0.0..=HOUR_US).contains(&value) {
                 return refuse(key, value, "must be at most an hour, in microseconds");
             }
         }
@@ -70,11 +77,6 @@ impl NvmConfig {
         if keys.order == BufferKind::None || order.victim_unit() != VictimUnit::Page || !order.keeps_reads() {
             let expected = "must take pages and keep what is read: choose \"lru\", \"cflru\" or \"lru_wsr\"";
             return refuse("nvm.order", format!("{:?}", keys.order.name()), expected);
-        }
-        if keys.place == CachePlace::Device && keys.message_us > 0.0 {
-            let expected =
-                "is about messages to a cache in the host: needs nvm.place = \"host\", or choose 0";
-            return refuse("nvm.message_us", keys.message_us, expected);
         }
         if keys.bytes == 0 {
             return Ok(());

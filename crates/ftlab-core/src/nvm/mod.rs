@@ -62,24 +62,11 @@ pub struct CacheKeys {
     /// Rate of the memory in million bytes a second; 0 (the default): transfers take no time. It moves the data of one
     /// host access at a time; what moves between flash and frames is not charged.
     pub mb_per_s: f64,
-    /// Where the cache is.
-    pub place: CachePlace,
-    /// With `place = "host"`: how long a message of a change of state holds the link, in microseconds.
-    #[serde(deserialize_with = "quantity::micros")]
-    pub message_us: f64,
 }
 
 impl Default for CacheKeys {
     fn default() -> Self {
-        Self {
-            bytes: 0,
-            order: BufferKind::Lru,
-            read_us: 0.0,
-            write_us: 0.0,
-            mb_per_s: 0.0,
-            place: CachePlace::Device,
-            message_us: 0.0,
-        }
+        Self { bytes: 0, order: BufferKind::Lru, read_us: 0.0, write_us: 0.0, mb_per_s: 0.0 }
     }
 }
 
@@ -103,6 +90,12 @@ pub struct CdmKeys {
     /// How a victim policy sees a page in flash of which the cache has a clean copy.
     #[serde(default)]
     pub removable: Removable,
+    /// Where the cache is.
+    #[serde(default)]
+    pub place: CachePlace,
+    /// With `place = "host"`: how long a message of a change of state holds the link, in microseconds.
+    #[serde(default, deserialize_with = "quantity::micros")]
+    pub message_us: f64,
 }
 
 const SOURCE: &str =

@@ -13,7 +13,7 @@
 //! | collection has not copied a page | | fetched after each call: it is dirty now |
 //!
 //! A frame always has a whole page: a write in part reads the rest first. Decisions follow the order of accesses. A frame
-//! may be used again when what it held is in flash, with all that was evicted with it; a page comes in after the ones that
+//! may be used again when what it held is in flash, with all that was evicted with it. A page comes in after the ones that
 //! leave for it.
 
 mod counts;
@@ -35,7 +35,7 @@ use crate::geometry::{Lpn, Ppn};
 use crate::layer::Layer;
 use crate::metrics::report::Report;
 use crate::metrics::series::{Reading, Readings};
-use crate::nvm::{BasicFlush, CachePlace, NvmChoice};
+use crate::nvm::{BasicFlush, NvmChoice};
 use crate::time::Time;
 
 pub use counts::NvmCounts;
@@ -272,7 +272,7 @@ impl<T: Ticket> Nvm<T> {
             flushes_back,
             read: Time::from_us(keys.read_us),
             write: Time::from_us(keys.write_us),
-            sends: config.nvm.cooperates() && keys.place == CachePlace::Host,
+            sends: config.nvm.is_in_host(),
             slots: geometry.slots_per_page,
             per_unit: geometry.sectors_per_unit,
             group: FIRST_GROUP,
