@@ -103,6 +103,18 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// The same as a span, where the parts are sectors that follow each other within one aligned group of units; units
+    /// have `sectors_per_unit`, and a group `slots` of them.
+    #[must_use]
+    pub fn spanning(self, sectors_per_unit: u32, slots: u32) -> Self {
+        let follow = |pair: &[Part]| {
+            let [one, other] = pair else { return true };
+            let ends = one.first_sector + one.sectors == sectors_per_unit && other.first_sector == 0;
+            ends && one.lpn.0 + 1 == other.lpn.0 && other.lpn.0 / slots == one.lpn.0 / slots
+        };
+        if self.parts.windows(2).all(follow) { Self { parts: &[], ..self } } else { self }
+    }
+
     /// Its `index`-th unit.
     #[inline]
     pub fn lpn_at(&self, index: u32) -> Lpn {

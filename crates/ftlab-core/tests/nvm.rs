@@ -2,10 +2,12 @@
 
 use crate::common::drives::{cases, drives, requests};
 use crate::common::{device, latencies, merged, request, run, run_with, small};
+use ftlab_core::cause::{Cause, Command};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::device::{RunError, RunOptions, RunOutcome};
+use ftlab_core::crash::{CrashOptions, record};
+use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome};
 use ftlab_core::ftl::page::GcCounts;
-use ftlab_core::host::request::{Op, Request};
+use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::nvm::NvmKind;
 use ftlab_core::nvm::cache::NvmCounts;
 use ftlab_core::rng::Rng;
@@ -66,6 +68,15 @@ fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
     requests.into_iter().map(|request| Request { sectors: request.sectors.min(sectors), ..request }).collect()
 }
 
+/// Units read that hold nothing, on the same drive without a cache.
+fn without_cache(config: &DeviceConfig, requests: &[Request]) -> Result<u64, TestCaseError> {
+    let mut drive = serde_json::to_value(config).unwrap();
+    drive["nvm"] = json!({});
+    let options = RunOptions { timing: false, verify: true, ..RunOptions::default() };
+    let outcome = checked(&serde_json::from_value(drive).unwrap(), requests, &options)?;
+    Ok(outcome.summary.host.unmapped_read_pages)
+}
+
 proptest! {
     #![proptest_config(cases(400))]
 
@@ -90,10 +101,17 @@ proptest! {
         if !buffered {
             prop_assert_eq!(counts.read_hits + counts.read_misses, host.read_pages);
             prop_assert_eq!(counts.write_hits + counts.write_misses, host.write_pages);
+            prop_assert_eq!(without_cache(&config, &requests)?, host.unmapped_read_pages);
         }
-        if config.nvm.kind.kind() == NvmKind::Cdm {
-            prop_assert!(gc(&outcome).pages_skipped <= counts.pages_removed);
+        // What collection has not copied was written back later, is still here, or was changed by the host since.
+        let skipped = outcome.summary.parts.get::<GcCounts>().map_or(0, |gc| gc.pages_skipped);
+        prop_assert!(counts.evictions_collector_dirty + counts.collector_dirty_at_end <= skipped);
+        if config.nvm.kind.kind() == NvmKind::Basic {
+            prop_assert_eq!((skipped, counts.copies_dropped), (0, 0));
         }
+        // Data go to flash by evictions and flushes only, and each frame holds one page or none.
+        let filled = counts.clean_at_end + counts.host_dirty_at_end + counts.collector_dirty_at_end;
+        prop_assert!(filled <= counts.frames);
         // Order and time are two things, and both ports that keep time tell the same.
         let untimed = checked(&config, &requests, &RunOptions { timing: false, ..timed.clone() })?;
         prop_assert_eq!(&untimed.summary.flash, &outcome.summary.flash);
@@ -145,22 +163,53 @@ fn one_frame_by_hand() {
     }
 }
 
-/// An erase waits until the copy that made it harmless is durable, however slow the cache is.
+/// A block is not erased before a cache in the host has said that it holds what is stale there, however slow the link is.
 #[test]
-fn an_erase_waits_for_the_copy_in_the_cache() {
-    let mut config = serde_json::to_value(by_hand("cdm")).unwrap();
-    config["nvm"]["bytes"] = json!(64 * 4096);
-    config["nvm"]["write_us"] = json!(50_000);
-    config["host"] = json!({ "link_mb_per_s": 0, "arrival": "closed", "queue_depth": 64 });
-    let config = device(config);
-    let mut rng = Rng::new(1, "erase");
-    let requests: Vec<Request> =
-        (0..600).map(|_| request(0.0, Op::Write, 8 * rng.below(config.logical_pages()), 8)).collect();
+fn an_erase_waits_for_the_message_that_made_it_harmless() {
+    let first_erase = |message_us: u32| {
+        let mut config = serde_json::to_value(by_hand("cdm")).unwrap();
+        config["nvm"] =
+            json!({ "kind": "cdm", "bytes": 32 * 4096, "place": "host", "message_us": message_us });
+        config["host"] = json!({ "link_mb_per_s": 0, "arrival": "closed", "queue_depth": 64 });
+        let config = device(config);
+        let mut rng = Rng::new(1, "erase");
+        let requests: Vec<Request> =
+            (0..600).map(|_| request(0.0, Op::Write, 8 * rng.below(config.logical_pages()), 8)).collect();
+        let (_, log) = run(&config, &requests);
+        let erases = log.commands.iter().filter(|command| command.command == Command::Erase);
+        erases.map(|command| command.start.as_ns()).min().unwrap()
+    };
+    let (at_once, late) = (first_erase(0), first_erase(50_000));
+    assert!(at_once < 50_000_000, "{at_once}");
+    assert!(late >= 50_000_000, "{late}");
+}
+
+/// A victim of 40 stale, 20 removable and 3 live pages: three copies of 225 us and an erase of 1,500 us, and 20 frames of
+/// which the cache has the only copy.
+#[test]
+fn a_collection_by_hand() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 20, "pages_per_block": 63, "page_bytes": 4096 },
+        "timing": { "read_us": { "lsb": 25 }, "program_us": { "lsb": 200 }, "erase_us": 1500, "bus_mb_per_s": 40,
+            "command_us": 0, "copyback": true },
+        "cell": { "kind": "slc" },
+        "ftl": { "logical_pages": 15 * 63, "gc_low_free_blocks": 4, "gc_open_block": "shared" },
+        "host": { "link_mb_per_s": 0 },
+        "precondition": { "kind": "fill" },
+        "nvm": { "kind": "cdm", "bytes": 60 * 4096 },
+    }));
+    let of = |at: u32, op, page: u64| request(f64::from(at) * 10_000.0, op, 8 * page, 8);
+    let mut requests: Vec<Request> = (0..40).map(|at| of(at, Op::Write, u64::from(at))).collect();
+    requests.extend((40..60).map(|at| of(at, Op::Read, u64::from(at))));
+    // Each takes the frame of one of the first pages: the first eviction opens a block, the second has to collect.
+    requests.extend((60..62).map(|at| of(at, Op::Write, 900 + u64::from(at - 60))));
     let (outcome, log) = run(&config, &requests);
-    assert!(gc(&outcome).collections > 0);
-    let first = log.commands.iter().filter(|command| command.command == ftlab_core::cause::Command::Erase);
-    let first = first.map(|command| command.start.as_ns()).min().unwrap();
-    assert!(first >= 50_000_000, "{first}");
+    let gc_of = gc(&outcome);
+    assert_eq!((gc_of.collections, gc_of.pages_skipped, gc_of.pages_copied), (1, 20, 3));
+    assert_eq!(counts(&outcome).collector_dirty_at_end, 20);
+    let gc_commands = log.commands.iter().filter(|command| command.cause == Cause::Gc);
+    let busy: u64 = gc_commands.map(|command| command.end.since(command.start).as_ns()).sum();
+    assert_eq!(busy, 2_175_000);
 }
 
 fn uniform(pages: u64, count: u64, seed: u64) -> Vec<Request> {
@@ -236,6 +285,26 @@ fn reads_program_nothing() {
     }
 }
 
+/// Units from anywhere come to one page, also where addresses decide planes: no plane runs full, at the largest size.
+#[test]
+fn gathered_units_fill_no_plane() {
+    let with = |units: u64| {
+        let drive = json!({
+            "geometry": { "channels": 1, "ways": 4, "blocks_per_plane": 24, "pages_per_block": 8, "page_bytes": 16384,
+                "mapping_unit_bytes": 4096 },
+            "cell": { "kind": "slc" },
+            "ftl": { "logical_pages": units, "gc_low_free_blocks": 1, "striping": "static" },
+            "nvm": { "kind": "basic", "bytes": 65536 },
+        });
+        cached(drive.clone(), drive["nvm"].clone())
+    };
+    let (units, config) = (0..24 * 8 * 4 * 4).rev().find_map(|units| Some((units, with(units)?))).unwrap();
+    let mut rng = Rng::new(5, "strays");
+    let requests: Vec<Request> =
+        (0..12 * units).map(|at| request(at as f64 * 1000.0, Op::Write, 8 * rng.below(units), 8)).collect();
+    run(&config, &requests);
+}
+
 /// Uniform writes: what is cached has no copy in flash, so flash has U - C live pages, and their lives have no memory.
 /// Programs for each eviction are A(T / (U - C)) of the theory. An independent model of 4,100 blocks of 64 pages has 3.255
 /// at C = 8,000.
@@ -292,4 +361,9 @@ fn what_makes_no_sense_is_refused() {
         let error = refused(changes);
         assert!(error.contains(wanted), "{error}");
     }
+    // What a cut would keep of a cache is not modelled yet.
+    let config = device(merged(small(), json!({ "nvm": { "kind": "cdm", "bytes": 4096 } })));
+    let source = VecSource::new(uniform(10, 10, 1));
+    let error = record(&config, &source, &CrashOptions::default(), &RunControl::default()).unwrap_err();
+    assert!(error.to_string().contains("is not cut yet"), "{error}");
 }

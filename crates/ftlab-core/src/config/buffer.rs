@@ -48,11 +48,6 @@ impl BufferConfig {
         self.keys().is_some_and(|keys| keys.write == WriteMode::Back)
     }
 
-    /// Whether mapping units from anywhere may come to one NAND page of `slots` of them.
-    pub(crate) fn gathers(&self, slots: u64) -> bool {
-        slots > 1 && self.writes_back()
-    }
-
     /// Check its limits.
     ///
     /// # Errors

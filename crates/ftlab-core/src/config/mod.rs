@@ -232,6 +232,16 @@ impl DeviceConfig {
         (self.geometry.all_planes() / u64::from(planes_per_lane)) as u32
     }
 
+    /// Whether pages leave for flash from frames: of a write buffer, or of a non-volatile cache.
+    pub(crate) fn has_frames(&self) -> bool {
+        self.buffer.is_on() || self.nvm.is_on()
+    }
+
+    /// Whether mapping units from anywhere may come to one NAND page.
+    pub(crate) fn gathers(&self) -> bool {
+        self.geometry.slots_per_page() > 1 && (self.buffer.writes_back() || self.nvm.is_on())
+    }
+
     /// Whether a unit may be written to another lane (a die, or a plane where planes work independently) than the last time.
     pub(crate) fn moves_between_lanes(&self) -> bool {
         let (g, placement) = (&self.geometry, &self.ftl.placement);
@@ -239,10 +249,7 @@ impl DeviceConfig {
             return layout.pages_move && g.all_planes() > 1;
         }
         let one_die = g.all_planes() == u64::from(g.planes);
-        let by_turn = placement.goes_by_turn()
-            || self.map_cache.kind.block_units() > 0
-            || self.buffer.gathers(g.slots_per_page())
-            || self.nvm.gathers(g.slots_per_page());
+        let by_turn = placement.goes_by_turn() || self.map_cache.kind.block_units() > 0 || self.gathers();
         if self.timing.independent_planes {
             g.all_planes() > 1 && (by_turn || placement.compares_planes())
         } else {

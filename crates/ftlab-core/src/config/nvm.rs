@@ -48,11 +48,6 @@ impl NvmConfig {
         }
     }
 
-    /// Whether mapping units from anywhere may come to one NAND page of `slots` of them.
-    pub(crate) fn gathers(&self, slots: u64) -> bool {
-        slots > 1 && self.is_on()
-    }
-
     /// Check its limits. `cannot_cooperate`: the name of the translation layer, if it cannot work with a cache.
     ///
     /// # Errors

@@ -275,10 +275,10 @@ impl EventPort {
             number: 0,
             ended: Vec::new(),
             finished: Vec::new(),
-            runs_rows: !config.moves_between_lanes() && !config.buffer.is_on(),
+            runs_rows: !config.moves_between_lanes() && !config.has_frames(),
             spans: Spans::new(config),
             servers: Servers::new(config),
-            beside: BinaryHeap::with_capacity(if config.buffer.is_on() { 1024 } else { 0 }),
+            beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
         }
     }

@@ -24,8 +24,6 @@ pub(super) struct GroupWatch<T> {
     marks: bool,
     /// When everything that was programmed so far is durable.
     written: T,
-    /// For ports that listen: before when each block must not be erased.
-    guards: Vec<T>,
 }
 
 impl<T: Ticket> GroupWatch<T> {
@@ -36,26 +34,17 @@ impl<T: Ticket> GroupWatch<T> {
         port: &P,
     ) -> Option<Self> {
         let marks = config.power.atomic == Atomic::Request;
-        config.power.has_journal().then(|| Self {
-            key: nand.programmed(),
-            marks,
-            written: port.ready(),
-            guards: guards(nand, port),
-        })
+        config.power.has_journal().then(|| Self { key: nand.programmed(), marks, written: port.ready() })
     }
 
     /// The same behind another port. Everything that was submitted to the old one has ended.
-    pub(super) fn with_port<P: FlashPort>(self, nand: &NandArray, port: &P) -> GroupWatch<P::Ticket> {
-        GroupWatch { key: self.key, marks: self.marks, written: port.ready(), guards: guards(nand, port) }
+    pub(super) fn with_port<P: FlashPort>(self, port: &P) -> GroupWatch<P::Ticket> {
+        GroupWatch { key: self.key, marks: self.marks, written: port.ready() }
     }
 
     pub(super) fn written<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, done: T) {
         self.written = port.join(self.written, done);
     }
-}
-
-fn guards<P: FlashPort>(nand: &NandArray, port: &P) -> Vec<P::Ticket> {
-    vec![port.ready(); if P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -94,20 +83,8 @@ impl<P: FlashPort> Flash<P> {
 
     /// `block` must not be erased before everything that was programmed so far is durable.
     pub(crate) fn guard(&mut self, block: BlockId) {
-        if let Some(groups) = &mut self.groups
-            && let Some(guard) = groups.guards.get_mut(block.index())
-        {
-            *guard = groups.written;
-        }
-    }
-
-    /// From when on `block` may be erased, if it may be `after`.
-    #[inline]
-    pub(super) fn guarded(&mut self, block: BlockId, after: P::Ticket) -> P::Ticket {
-        let Some(groups) = &mut self.groups else { return after };
-        let Some(guard) = groups.guards.get_mut(block.index()) else { return after };
-        let guard = std::mem::replace(guard, self.port.ready());
-        self.port.join(after, guard)
+        let written = self.all_written();
+        self.guard_until(block, written);
     }
 
     /// Program a page of the journal, which holds `words`. Its block is in SLC mode.

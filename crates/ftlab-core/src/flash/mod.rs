@@ -60,9 +60,9 @@ pub struct Flash<P: FlashPort> {
     pairs: Option<Box<PairGuard<P::Ticket>>>,
     /// Where trims or whole requests are promised.
     groups: Option<Box<GroupWatch<P::Ticket>>>,
-    /// With a cache that works with the flash, for ports that listen: when each block may be erased at the earliest.
-    holds: Vec<P::Ticket>,
-    cooperates: bool,
+    /// For ports that listen, where a block may have what must not be erased yet: from when on each may be.
+    guards: Vec<P::Ticket>,
+    keeps_guards: bool,
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -79,6 +79,7 @@ impl<P: FlashPort> Flash<P> {
         let classes = classes.expect("validated: the page order is defined for these cells");
         let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
         let moves_between_lanes = config.moves_between_lanes();
+        let keeps_guards = config.power.has_journal() || config.nvm.cooperates();
         Self {
             last_programs: last_programs(moves_between_lanes, &nand, &port),
             homes: Vec::new(),
@@ -87,8 +88,8 @@ impl<P: FlashPort> Flash<P> {
                 || P::LISTENS && (moves_between_lanes || config.power.has_journal()),
             pairs: PairGuard::new(config, &nand, &classes, port.ready()).map(Box::new),
             groups: GroupWatch::new(config, &nand, &port).map(Box::new),
-            holds: holds(config.nvm.cooperates(), &nand, &port),
-            cooperates: config.nvm.cooperates(),
+            guards: guards(keeps_guards, &nand, &port),
+            keeps_guards,
             spare_per_sector: if config.timing.transfer_spare {
                 geometry.spare_bytes / sectors_per_page
             } else {
@@ -111,11 +112,11 @@ impl<P: FlashPort> Flash<P> {
                 || Q::LISTENS && (self.moves_between_lanes || self.groups.is_some()),
             last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
             homes: self.homes,
-            holds: holds(self.cooperates, &self.nand, &port),
-            cooperates: self.cooperates,
+            guards: guards(self.keeps_guards, &self.nand, &port),
+            keeps_guards: self.keeps_guards,
             moves_between_lanes: self.moves_between_lanes,
             pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
-            groups: self.groups.map(|groups| Box::new(groups.with_port(&self.nand, &port))),
+            groups: self.groups.map(|groups| Box::new(groups.with_port(&port))),
             nand: self.nand,
             port,
             counts: CommandCounts::default(),
@@ -146,7 +147,8 @@ impl<P: FlashPort> Flash<P> {
 
     /// Bytes of the tables of the array.
     pub fn table_bytes(&self) -> u64 {
-        self.nand.table_bytes() + self.backup_table_bytes()
+        let guards = self.guards.len() * size_of::<P::Ticket>();
+        self.nand.table_bytes() + self.backup_table_bytes() + guards as u64
     }
 
     /// The shape of the drive.
@@ -496,9 +498,9 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// `block` must not be erased before `until`: a copy of what it holds is durable then.
-    pub(crate) fn hold_block(&mut self, block: BlockId, until: P::Ticket) {
-        if let Some(held) = self.holds.get_mut(block.index()) {
-            *held = self.port.join(*held, until);
+    pub(crate) fn guard_until(&mut self, block: BlockId, until: P::Ticket) {
+        if let Some(guard) = self.guards.get_mut(block.index()) {
+            *guard = self.port.join(*guard, until);
         }
     }
 
@@ -512,10 +514,10 @@ impl<P: FlashPort> Flash<P> {
         if self.has_backup() {
             self.note_erased(block);
         }
-        let mut after = self.guarded(block, after);
-        if let Some(held) = self.holds.get_mut(block.index()) {
-            let held = std::mem::replace(held, self.port.ready());
-            after = self.port.join(after, held);
+        let mut after = after;
+        if let Some(guard) = self.guards.get_mut(block.index()) {
+            let guard = std::mem::replace(guard, self.port.ready());
+            after = self.port.join(after, guard);
         }
         let page = PageAt { block, index: 0 };
         let submission = self.submission(Command::Erase, cause, page, 0);
@@ -592,8 +594,8 @@ impl<P: FlashPort> Flash<P> {
     }
 }
 
-fn holds<P: FlashPort>(cooperates: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {
-    vec![port.ready(); if cooperates && P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
+fn guards<P: FlashPort>(keeps: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {
+    vec![port.ready(); if keeps && P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
 }
 
 fn last_programs<P: FlashPort>(moves: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {

@@ -375,8 +375,9 @@ fn add_primary_amplification<P: FlashPort>(flash: &Flash<P>, parts: &mut Report)
         .flat_map(|command| data.map(|cause| flash.counts[*command as usize][cause as usize]))
         .sum();
     let units = pages as f64 * f64::from(flash.geometry().slots_per_page);
-    if counts.evictions_host_dirty > 0 {
-        counts.write_amplification_primary = units / counts.evictions_host_dirty as f64;
+    let written = counts.evictions_host_dirty + counts.pages_flushed;
+    if written > 0 {
+        counts.write_amplification_primary = units / written as f64;
     }
     parts.add(&counts);
 }

@@ -1,7 +1,7 @@
 //! What goes from the buffer to flash: evictions, flushes, and the rest at the end of a run.
 
 use super::{Happened, NOBODY, WriteBuffer, add_parts, bits};
-use crate::access::{Access, Group, Part};
+use crate::access::{Access, Group};
 use crate::buffer::front::select::{DEPTH, keep_distinct};
 use crate::buffer::keys::{Select, Wait};
 use crate::buffer::order::{Buffered, FrameId, VictimUnit};
@@ -221,22 +221,11 @@ impl<T: Ticket> WriteBuffer<T> {
                 .extend(held.filter(|(sector, _)| (dirty >> sector) & 1 == 1).map(|(_, version)| *version));
         }
         let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
-        let access = Access::gathered(&parts, &versions, &context);
-        let access = if self.is_span(&parts) { Access { parts: &[], ..access } } else { access };
+        let access =
+            Access::gathered(&parts, &versions, &context).spanning(self.per_unit, 1 << self.page_shift);
         let done = below.write(flash, &access, after);
         (self.scratch.parts, self.scratch.versions) = (parts, versions);
         done
-    }
-
-    /// Whether parts are sectors of one aligned group of units that follow each other.
-    fn is_span(&self, parts: &[Part]) -> bool {
-        let follow = |pair: &[Part]| {
-            let [one, other] = pair else { return true };
-            let ends = one.first_sector + one.sectors == self.per_unit && other.first_sector == 0;
-            ends && one.lpn.0 + 1 == other.lpn.0
-                && other.lpn.0 >> self.page_shift == one.lpn.0 >> self.page_shift
-        };
-        parts.windows(2).all(follow)
     }
 
     /// Write the `units` of a block, of which `frames` have some, as a whole and in order. What no frame holds is read

@@ -37,7 +37,7 @@ pub(crate) use frames::Frames;
 pub(crate) use notes::{Happened, Note};
 
 /// No page: nothing is protected from being a victim.
-const NOBODY: Lpn = Lpn(u32::MAX);
+pub(crate) const NOBODY: Lpn = Lpn(u32::MAX);
 
 /// The top of every drive: a layer with a write buffer over it, or without one.
 ///

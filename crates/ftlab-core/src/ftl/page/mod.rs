@@ -575,7 +575,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
                 after = self.translate_one(flash, access, index, Intent::Trim, after)?;
             }
             if let Some(ppn) = self.lookup(lpn) {
-                self.forget_removable(flash, ppn);
+                self.mark_removable(flash, ppn, false);
                 self.blocks.invalidate(flash, ppn)?;
                 self.table.forget(&self.geometry, lpn, ppn);
                 self.note_trimmed(flash, lpn, ppn);
@@ -613,7 +613,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     fn set_removable(&mut self, flash: &mut Flash<P>, lpn: Lpn, is: bool, since: P::Ticket) {
         if let Some(ppn) = self.lookup(lpn) {
             self.mark_removable(flash, ppn, is);
-            flash.hold_block(self.geometry.block_of(ppn), since);
+            flash.guard_until(self.geometry.block_of(ppn), since);
         }
     }
 

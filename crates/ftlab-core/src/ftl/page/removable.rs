@@ -20,7 +20,7 @@ impl RemovablePages {
         config.nvm.cooperates().then(|| Self {
             bits: vec![0; (geometry.physical_units() as usize).div_ceil(64)],
             removed: Vec::new(),
-            confirms: config.nvm.message_us() > 0.0,
+            confirms: config.nvm.is_in_host(),
         })
     }
 

@@ -47,17 +47,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             self.translate_one(flash, &access, 0, Intent::Trim, ready)?;
         }
         let Some(ppn) = self.table.lookup(lpn) else { return Ok(()) };
-        flash.hold_block(self.geometry.block_of(ppn), since);
+        flash.guard_until(self.geometry.block_of(ppn), since);
         self.blocks.invalidate(flash, ppn)?;
         self.table.forget(&self.geometry, lpn, ppn);
         Ok(())
-    }
-
-    /// A unit that the host trims or that is stale for another reason is not removable any more.
-    pub(super) fn forget_removable<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, ppn: Ppn) {
-        if self.removable.is_some() {
-            self.mark_removable(flash, ppn, false);
-        }
     }
 
     /// Take what the cache has out of `survivors` of `victim`: it is stale now, and the cache has the only copy. Returns

@@ -26,17 +26,18 @@ pub struct NvmCounts {
     pub evictions_collector_dirty: u64,
     /// Pages that left without having been written: flash has them.
     pub clean_evicted: u64,
-    /// Pages that collection did not copy since the cache has them.
-    pub pages_removed: u64,
     /// Pages in flash that became stale when the cache got newer data.
     pub copies_dropped: u64,
     /// Flushes of the host.
     pub flushes: u64,
     /// Pages written by flushes, with `basic_flush = "writeback"`.
     pub pages_flushed: u64,
-    /// Pages programmed for data, whatever the cause / pages written back that the host had changed; 0 without any.
+    /// Pages programmed for data, whatever the cause / pages written back that the host had changed; 0 without any. Those
+    /// are `evictions_host_dirty` and `pages_flushed`.
     pub write_amplification_primary: f64,
-    /// Programs into flash of each frame, on average: fills and writes. Its endurance is to be compared with it.
+    /// Pages written to frames: by the host, and from flash.
+    pub frame_writes: u64,
+    /// The same for each frame, on average: what the memory has to endure.
     pub writes_per_frame: f64,
     /// Pages that are clean at the end: flash has them as well.
     pub clean_at_end: u64,

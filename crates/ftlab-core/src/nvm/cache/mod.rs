@@ -22,7 +22,7 @@ mod serve;
 use std::collections::VecDeque;
 
 use crate::access::{Access, Group, Part};
-use crate::buffer::front::Frames;
+use crate::buffer::front::{Frames, NOBODY};
 use crate::buffer::order::{Buffered, FrameId, Shape};
 use crate::buffer::{BufferChoice, Orders};
 use crate::cause::Cause;
@@ -39,9 +39,6 @@ use crate::nvm::{BasicFlush, NvmChoice};
 use crate::time::Time;
 
 pub use counts::NvmCounts;
-
-/// Nobody is protected from being a victim.
-const NOBODY: Lpn = Lpn(u32::MAX);
 
 /// The first number of a group of evicted pages. They count down, away from those of requests and of a write buffer.
 const FIRST_GROUP: u32 = u32::MAX / 4 * 3;
@@ -192,14 +189,12 @@ impl Set {
         (self.words[at as usize / 64] >> (at % 64)) & 1 == 1
     }
 
-    /// Put a number in or out; says whether that changed anything.
-    fn put(&mut self, at: u32, is: bool) -> bool {
-        if self.has(at) == is {
-            return false;
+    /// Put a number in, or out.
+    fn put(&mut self, at: u32, is: bool) {
+        if self.has(at) != is {
+            self.words[at as usize / 64] ^= 1 << (at % 64);
+            self.len = if is { self.len + 1 } else { self.len - 1 };
         }
-        self.words[at as usize / 64] ^= 1 << (at % 64);
-        self.len = if is { self.len + 1 } else { self.len - 1 };
-        true
     }
 }
 
@@ -227,8 +222,6 @@ struct Nvm<T> {
     /// The number of the next group of evicted pages.
     group: u32,
     counts: NvmCounts,
-    /// Pages that came into a frame.
-    frame_writes: u64,
     scratch: Scratch,
 }
 
@@ -277,7 +270,6 @@ impl<T: Ticket> Nvm<T> {
             per_unit: geometry.sectors_per_unit,
             group: FIRST_GROUP,
             counts: NvmCounts { frames: frames.into(), ..NvmCounts::default() },
-            frame_writes: 0,
             scratch: Scratch::default(),
         })
     }
@@ -325,7 +317,6 @@ impl<T: Ticket> Nvm<T> {
         for lpn in removed.drain(..) {
             let frame = self.frames.find(lpn).expect("collection skips only what the cache has");
             debug_assert!(!self.is_dirty(frame), "what is dirty here has no copy in flash");
-            self.counts.pages_removed += 1;
             self.counts.messages += u64::from(self.sends);
             self.frames.set_dirty(frame, self.full());
             self.by_collector.put(frame.0, true);
@@ -339,7 +330,7 @@ impl<T: Ticket> Nvm<T> {
         let dirty = u64::from(self.frames.dirty_frames());
         NvmCounts {
             hit_ratio: if all > 0 { hits as f64 / all as f64 } else { 0.0 },
-            writes_per_frame: self.frame_writes as f64 / self.counts.frames as f64,
+            writes_per_frame: self.counts.frame_writes as f64 / self.counts.frames as f64,
             clean_at_end: u64::from(self.frames.count()) - self.free.len() as u64 - dirty,
             host_dirty_at_end: dirty - self.by_collector.len,
             collector_dirty_at_end: self.by_collector.len,
@@ -362,13 +353,11 @@ impl<T: Ticket> Nvm<T> {
         self.frames.verify(self.free.len())?;
         for page in self.frames.pages() {
             let has_copy = copy_of(page.lpn).is_some();
-            if self.cooperates && has_copy == self.is_dirty(page.frame) {
-                let state = if has_copy {
-                    "dirty, and flash has a copy that is live"
-                } else {
-                    "clean, and flash has no copy"
-                };
-                return Err(format!("page {} is {state}", page.lpn.0));
+            if !has_copy && !self.is_dirty(page.frame) {
+                return Err(format!("page {} is clean, and flash has no copy", page.lpn.0));
+            }
+            if self.cooperates && has_copy && self.is_dirty(page.frame) {
+                return Err(format!("page {} is dirty, and flash has a copy that is live", page.lpn.0));
             }
             if self.by_collector.has(page.frame.0) && !self.is_dirty(page.frame) {
                 return Err(format!("page {} is clean, and was made dirty by collection", page.lpn.0));
@@ -450,18 +439,11 @@ impl<T: Ticket> Nvm<T> {
             self.group = self.group.wrapping_sub(1);
             let group = Group { id: self.group, units: parts.len() as u32 };
             let context = Access { group, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
-            let access = Access::gathered(&parts, &versions, &context);
-            let access = if self.is_span(&parts) { Access { parts: &[], ..access } } else { access };
+            let access = Access::gathered(&parts, &versions, &context).spanning(self.per_unit, self.slots);
             done = below.write(flash, &access, after)?;
         }
         (self.scratch.parts, self.scratch.versions) = (parts, versions);
         Ok(done)
-    }
-
-    /// Whether whole units follow each other within one aligned group of units.
-    fn is_span(&self, parts: &[Part]) -> bool {
-        let group = |part: &Part| part.lpn.0 / self.slots;
-        parts.windows(2).all(|pair| pair[0].lpn.0 + 1 == pair[1].lpn.0 && group(&pair[0]) == group(&pair[1]))
     }
 
     /// The host wants everything durable, which it is; unless the cache is asked to write back.

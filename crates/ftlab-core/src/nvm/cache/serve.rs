@@ -21,7 +21,7 @@ impl<T: Ticket> Nvm<T> {
     ) -> FlashResult<T> {
         let mut missing = std::mem::take(&mut self.scratch.missing);
         missing.clear();
-        let (mut moment, mut sectors) = (after, 0);
+        let (mut moment, mut sectors, mut done) = (after, 0, after);
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
             let start = found.len() as u32;
@@ -40,24 +40,44 @@ impl<T: Ticket> Nvm<T> {
                 }
             } else {
                 self.counts.read_misses += 1;
-                // What holds nothing is not kept.
                 if below.copy_of(lpn).is_some() {
                     missing.push((lpn, start));
+                } else {
+                    let nothing = self.read_nothing(flash, below, access, lpn, after)?;
+                    done = flash.port.join(done, nothing);
                 }
             }
         }
-        let mut done = after;
         if sectors > 0 {
             let moved = flash.port.memory(Memory::Nvm, sectors * SECTOR_BYTES);
             let moment = flash.port.join(moment, moved);
-            done = flash.port.delay(moment, self.read);
+            let read = flash.port.delay(moment, self.read);
+            done = flash.port.join(done, read);
         }
         if !missing.is_empty() {
             let read = self.fill(flash, below, access, &missing, found, after)?;
             done = flash.port.join(done, read);
         }
         self.scratch.missing = missing;
+        self.fetch_removed(below);
         Ok(done)
+    }
+
+    /// Read a page that holds nothing: it is not kept, and costs what the layer below says.
+    fn read_nothing<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        access: &Access<'_>,
+        lpn: Lpn,
+        after: T,
+    ) -> FlashResult<T> {
+        let mut brought = std::mem::take(&mut self.scratch.brought);
+        brought.clear();
+        let read = self.read_whole(flash, below, access, std::iter::once(lpn), &mut brought, after);
+        self.scratch.brought = brought;
+        self.fetch_removed(below);
+        read
     }
 
     /// Bring `missing` pages of a read from flash, whole, and keep them. Returns when the host has what it asked for.
@@ -80,7 +100,7 @@ impl<T: Ticket> Nvm<T> {
         for (at, (lpn, start)) in missing.iter().enumerate() {
             let frame = self.free_frame();
             self.enter(frame, *lpn, false);
-            self.frame_writes += 1;
+            self.counts.frame_writes += 1;
             let moment = flash.port.join(self.frames.ready(frame), read);
             self.frames.set_ready(frame, moment);
             if flash.nand.verifies() {
@@ -99,7 +119,6 @@ impl<T: Ticket> Nvm<T> {
             }
         }
         self.scratch.brought = brought;
-        self.fetch_removed(below);
         Ok(read)
     }
 
@@ -116,8 +135,7 @@ impl<T: Ticket> Nvm<T> {
         let mut parts = std::mem::take(&mut self.scratch.parts);
         parts.clear();
         parts.extend(pages.map(|lpn| Part { lpn, first_sector: 0, sectors: self.per_unit }));
-        let whole = Access::gathered(&parts, &[], access);
-        let whole = if self.is_span(&parts) { Access { parts: &[], ..whole } } else { whole };
+        let whole = Access::gathered(&parts, &[], access).spanning(self.per_unit, self.slots);
         let read = below.read(flash, &whole, brought, after);
         self.scratch.parts = parts;
         read
@@ -183,7 +201,7 @@ impl<T: Ticket> Nvm<T> {
             self.scratch.brought = brought;
             frame
         };
-        self.frame_writes += 1;
+        self.counts.frame_writes += 1;
         let moment = flash.port.join(arrived, self.frames.ready(frame));
         let done = flash.port.delay(moment, self.write);
         self.frames.set_ready(frame, done);
