@@ -59,10 +59,6 @@ impl DeviceConfig {
                 None => self.ftl.placement.goes_by_address(),
             },
         })?;
-        if self.power.capacitor && self.ftl.kind.kind() == FtlKind::Block {
-            let expected = "is not kept over ftl.kind = \"block\" yet, which rewrites a block for several writes: choose \"bast\"";
-            return refuse("power.capacitor", true, expected);
-        }
         if self.power.atomic == Atomic::Request && self.buffer.writes_back() {
             let expected = "needs buffer.write = \"through\" or no buffer: requests leave a buffer in parts, whether or not it has a capacitor";
             return refuse("power.atomic", "\"request\"", expected);

@@ -464,3 +464,46 @@ fn a_capacitor_saves_what_is_on_its_way() {
         .examine(0..recording.points(), &control, &mut |one| assert!(one.cut.is_survived(), "{one:?}"))
         .unwrap();
 }
+
+/// One of a request's pages goes past the buffer, and the last one is too short for that by itself. It goes past as well: the
+/// layer below owes copies or padding until it has seen the end of the request.
+#[test]
+fn a_request_goes_past_the_buffer_to_its_end() {
+    for ftl in [
+        json!({ "kind": "block" }),
+        json!({ "kind": "bast", "log_blocks": 4, "log_always": true }),
+        json!({ "kind": "mcsplit", "log_blocks": 16, "partial_row": "pad" }),
+        json!({ "kind": "page" }),
+    ] {
+        let keys = json!({
+            "geometry": { "channels": 4, "pages_per_block": 4 },
+            "ftl": merged(ftl.clone(), json!({ "over_provisioning": 0.5 })),
+            "buffer": { "kind": "lru", "bytes": 65536, "bypass_bytes": 5120, "drain_at_end": false },
+            "power": { "capacitor": true },
+            "precondition": { "kind": "fill" },
+        });
+        let config = device(merged(small(), keys));
+        // Seven sectors of a page and one of the next.
+        let requests = [request(0.0, Op::Write, 9, 8), request(0.0, Op::Write, 800, 1)];
+        let (outcome, _) = run(&config, &requests);
+        assert_eq!((outcome.error.as_ref(), counts(&outcome).bypassed_pages), (None, 2), "{ftl}");
+        let all = cuts(&config, &requests, CrashOptions { nested: 9, ..CrashOptions::default() });
+        assert!(all.len() > 1 && all.iter().all(Cut::is_survived), "{ftl}: {all:?}");
+    }
+}
+
+/// What was dirty in a frame, and leaves it with a write past the buffer, is what a flush has promised when it completes.
+#[test]
+fn a_flush_waits_for_what_has_left_frames_past_the_buffer() {
+    for (past, fua, bypass) in [((1, 1), true, 0), ((0, 16), false, 8192)] {
+        let keys = json!({
+            "host": { "arrival": "open", "outstanding": 4 },
+            "buffer": { "kind": "lru", "bytes": 65536, "bypass_bytes": bypass, "drain_at_end": false },
+        });
+        let config = device(merged(small(), keys));
+        let write = |(lba, sectors), fua| Request { fua, ..request(0.0, Op::Write, lba, sectors) };
+        let requests = [write((0, 1), false), write(past, fua), request(0.0, Op::Flush, 0, 0)];
+        let all = cuts(&config, &requests, CrashOptions { at: CutAt::Time, ..CrashOptions::default() });
+        assert!(all.len() > 1 && all.iter().all(Cut::is_survived), "{past:?}: {all:?}");
+    }
+}

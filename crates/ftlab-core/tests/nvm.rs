@@ -184,8 +184,8 @@ fn an_erase_waits_for_the_message_that_made_it_harmless() {
     assert!(late >= 50_000_000, "{late}");
 }
 
-/// A victim of 40 stale, 20 removable and 3 live pages: three copies of 225 us and an erase of 1,500 us, and 20 frames of
-/// which the cache has the only copy.
+/// A victim of 40 stale, 20 removable and 3 live pages takes three copies of 225 us and an erase of 1,500 us. Of 20 pages
+/// the cache has the only copy then.
 #[test]
 fn a_collection_by_hand() {
     let config = device(json!({

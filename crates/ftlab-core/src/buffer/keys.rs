@@ -177,7 +177,8 @@ pub struct CommonKeys {
     pub mb_per_s: f64,
     /// Whether what is in the buffer is written at the end of a run, at the same rate.
     pub drain_at_end: bool,
-    /// Sequential writes of so many bytes and more go past the buffer; 0 (the default): none.
+    /// Sequential writes of so many bytes and more go past the buffer; 0 (the default): none. A request goes past as a whole or
+    /// not at all, and its last mapping unit counts in full.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bypass_bytes: u64,
     /// Mapping units that are read ahead of sequential reads, by orders that keep what is read; 0 (the default): none.

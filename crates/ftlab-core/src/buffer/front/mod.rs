@@ -212,6 +212,8 @@ struct WriteBuffer<T> {
     page_shift: u32,
     /// The sector behind the last write, and how many were written in a row until there.
     writes_until: (u64, u64),
+    /// Whether the request of which accesses are still to come goes past the buffer, if any are.
+    going_past: Option<bool>,
     /// The sector behind the last read.
     reads_until: u64,
     /// The number of the next group of evicted pages. Counts down, so that no request has it.
@@ -289,6 +291,7 @@ impl<T: Ticket> WriteBuffer<T> {
             per_unit,
             page_shift: geometry.slots_per_page.trailing_zeros(),
             writes_until: (0, 0),
+            going_past: None,
             reads_until: u64::MAX,
             group: u32::MAX,
             counts: BufferCounts { frames: frames.into(), ..BufferCounts::default() },

@@ -137,7 +137,10 @@ impl<T: Ticket> WriteBuffer<T> {
         let run = if first == until { run } else { 0 } + u64::from(access.sectors);
         self.writes_until = (first + u64::from(access.sectors), run);
         let rest = u64::from(access.rest) * u64::from(self.per_unit);
-        (run + rest >= self.bypass_sectors).then_some(Past::Sequential)
+        // A layer below may owe a part of a request until its last page: one that has begun to go past does so to its end.
+        let goes = self.going_past.unwrap_or(run + rest >= self.bypass_sectors);
+        self.going_past = (access.rest > 0).then_some(goes);
+        goes.then_some(Past::Sequential)
     }
 
     /// Write to the layer below at once.
@@ -153,11 +156,16 @@ impl<T: Ticket> WriteBuffer<T> {
             self.counts.bypassed_pages += u64::from(access.units);
         }
         let before = flash.nand.changes();
-        let done = if past == Past::Durable && self.has_older(access) {
+        let takes_dirty = past != Past::Through && self.takes_dirty(access, past);
+        let done = if takes_dirty && past == Past::Durable {
             self.write_with_older(flash, below, access, after)?
         } else {
             below.write(flash, access, after)?
         };
+        if takes_dirty {
+            // What had been acknowledged is in no frame any more: a flush waits for what has taken its place.
+            self.draining = flash.port.join(self.draining, done);
+        }
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
             self.note(lpn, mask_of(&unit), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
@@ -174,11 +182,17 @@ impl<T: Ticket> WriteBuffer<T> {
         Ok(done)
     }
 
-    /// Whether a page of the access has dirty sectors in the buffer.
-    fn has_older(&self, access: &Access<'_>) -> bool {
-        (0..access.units)
-            .filter_map(|index| self.frames.find(access.lpn_at(index)))
-            .any(|frame| self.frames.dirty(frame) != 0)
+    /// Whether dirty sectors leave their frames for an access that goes past the buffer: all of a page, or those that it
+    /// overwrites.
+    fn takes_dirty(&self, access: &Access<'_>, past: Past) -> bool {
+        (0..access.units).any(|index| {
+            let mask = match past {
+                Past::Sequential => mask_of(&access.unit(index, self.per_unit)),
+                Past::Through | Past::Durable => u64::MAX,
+            };
+            let frame = self.frames.find(access.lpn_at(index));
+            frame.is_some_and(|frame| self.frames.dirty(frame) & mask != 0)
+        })
     }
 
     /// Write an access to the layer below, and with it what is dirty of its pages.
