@@ -110,6 +110,31 @@ fn what_stands_for_a_promised_trim_is_backed_up() {
     assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
 }
 
+/// A collection in the middle of a request writes the journal: a snapshot, which leaves out what the request has written so far.
+/// That stands for an earlier trim from then on, and a later page of the same request must not tear it.
+#[test]
+fn what_a_request_has_written_is_backed_up_once_a_snapshot_has_left_it_out() {
+    let of = |op, page: u64, count: u32| request(0.0, op, 8 * page, 8 * count);
+    let keys = json!({
+        "power": { "trim": "flush" },
+        "geometry": { "blocks_per_plane": 12 },
+        "ftl": { "over_provisioning": null, "logical_pages": 24, "gc_tie": "lowest" },
+    });
+    let config = device(merged(small(), merged(backed_up_keys("mlc", "tiles", 8, &json!({})), keys)));
+    // Wherever in the last request the collection comes.
+    for single in 0..8 {
+        let mut requests = vec![of(Op::Write, 0, 8), of(Op::Write, 16, 8)];
+        // They fill the area of the journal, which has four pages.
+        requests.extend((16..20).flat_map(|page| [of(Op::Trim, page, 1), of(Op::Flush, 0, 0)]));
+        requests.extend([of(Op::Write, 8, 8); 3]);
+        requests.extend(vec![of(Op::Write, 8, 1); single]);
+        // The victim holds what was trimmed last: its erase needs the journal.
+        requests.extend([of(Op::Trim, 0, 8), of(Op::Write, 16, 8)]);
+        let cuts = all_cuts(&config, &requests);
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{single}: {cuts:?}");
+    }
+}
+
 /// Areas of the journal that are full again and again: a snapshot in the other one, and an erase, each of which is cut.
 #[test]
 fn a_journal_goes_from_area_to_area() {
