@@ -8,6 +8,7 @@ use ftlab_core::crash::{CrashOptions, record};
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome};
 use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::nvm::NvmKind;
 use ftlab_core::nvm::cache::NvmCounts;
 use ftlab_core::rng::Rng;
@@ -303,6 +304,44 @@ fn gathered_units_fill_no_plane() {
     let requests: Vec<Request> =
         (0..12 * units).map(|at| request(at as f64 * 1000.0, Op::Write, 8 * rng.below(units), 8)).collect();
     run(&config, &requests);
+}
+
+/// Runs of writes that some tables put in order, reads that fill frames between them, and trims of many pages, whose map
+/// entries make room by collection: pages move and leave while they may be skipped.
+#[test]
+fn marks_follow_pages_under_every_mapping_cache() {
+    for kind in MapCacheKind::ALL {
+        for removable in ["counts", "free"] {
+            let config = device(json!({
+                "geometry": { "channels": 2, "ways": 1, "blocks_per_plane": 120, "pages_per_block": 4, "page_bytes": 2048, "mapping_unit_bytes": 512 },
+                "cell": { "kind": "slc" },
+                "ftl": { "over_provisioning": 0.7 },
+                "map_cache": match kind.name() {
+                    "ideal" => json!({}),
+                    "cftl" => json!({ "kind": "cftl", "bytes": 4200, "cftl_block_pages": 8 }),
+                    name => json!({ "kind": name, "bytes": 4200 }),
+                },
+                "nvm": { "kind": "cdm", "bytes": 40960, "removable": removable },
+            }));
+            let pages = config.logical_pages();
+            let mut rng = Rng::new(3, "marks");
+            let requests: Vec<Request> = (0..6000)
+                .map(|at| {
+                    let (first, most) = (rng.below(pages - 64), rng.below(16) as u32 + 1);
+                    let (op, units) = match rng.below(20) {
+                        0..12 => (Op::Write, most),
+                        12..19 => (Op::Read, most),
+                        _ => (Op::Trim, 4 * most),
+                    };
+                    request(f64::from(at), op, first, units)
+                })
+                .collect();
+            let (outcome, _) = run(&config, &requests);
+            assert!(gc(&outcome).pages_skipped > 0, "{}", kind.name());
+            let verify = outcome.summary.verify.unwrap();
+            assert!(verify.tables_agree && verify.mismatches == 0, "{} {removable}: {verify:?}", kind.name());
+        }
+    }
 }
 
 /// Uniform writes: what is cached has no copy in flash, so flash has U - C live pages, and their lives have no memory.

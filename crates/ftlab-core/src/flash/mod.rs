@@ -504,6 +504,11 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
+    /// Until when `block` is guarded.
+    pub(crate) fn guard_of(&self, block: BlockId) -> P::Ticket {
+        self.guards.get(block.index()).map_or(self.port.ready(), |guard| *guard)
+    }
+
     /// Erase a block.
     ///
     /// # Errors

@@ -240,8 +240,10 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             }
             let read = reads.send(flash, Cause::Gc, ready)?;
             let (units, old) = (&lpns[..slots as usize], &old[..slots as usize]);
+            let marks = self.take_marks(flash, old);
             let append = Append { place, units, old, keeps_old: false, data, cause: Cause::Gc };
             let done = self.blocks.append(flash, &append, &mut self.table.map, read, |_, _, _| {})?;
+            self.put_marks(flash, units, marks);
             copied = flash.port.join(copied, done);
         }
         Ok(copied)

@@ -97,6 +97,45 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         result.map(|()| confirmed)
     }
 
+    /// Take the marks off pages that move together though they are live: bit by bit which had one, and until when the
+    /// blocks that they leave are guarded.
+    pub(super) fn take_marks<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        leaving: &[Option<Ppn>],
+    ) -> (u64, T) {
+        let (mut marks, mut until) = (0, flash.port.ready());
+        for (at, ppn) in leaving.iter().enumerate() {
+            let Some(ppn) = *ppn else { continue };
+            if self.removable.as_ref().is_some_and(|removable| removable.has(ppn)) {
+                marks |= 1 << at;
+                until = flash.port.join(until, flash.guard_of(self.geometry.block_of(ppn)));
+                self.mark_removable(flash, ppn, false);
+            }
+        }
+        (marks, until)
+    }
+
+    /// Put marks that were taken off `units` on the places where those are now.
+    pub(super) fn put_marks<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        units: &[Lpn],
+        (marks, until): (u64, T),
+    ) {
+        if marks == 0 {
+            return;
+        }
+        for (at, lpn) in units.iter().enumerate() {
+            if (marks >> at) & 1 == 1
+                && let Some(ppn) = self.lookup(*lpn)
+            {
+                self.mark_removable(flash, ppn, true);
+                flash.guard_until(self.geometry.block_of(ppn), until);
+            }
+        }
+    }
+
     pub(super) fn take_skipped(&mut self, removed: &mut Vec<Lpn>) {
         if let Some(removable) = &mut self.removable {
             removed.append(&mut removable.removed);
