@@ -306,8 +306,8 @@ fn gathered_units_fill_no_plane() {
     run(&config, &requests);
 }
 
-/// Runs of writes that some tables put in order, reads that fill frames between them, and trims of many pages, whose map
-/// entries make room by collection: pages move and leave while they may be skipped.
+/// Pages move and leave while they may be skipped. Some tables put runs of writes in order. Reads fill frames between
+/// them. Trims of many pages collect for their own map entries.
 #[test]
 fn marks_follow_pages_under_every_mapping_cache() {
     for kind in MapCacheKind::ALL {
