@@ -116,7 +116,9 @@ def test_every_paper_judges_its_claims_and_writes_a_report(done: Done) -> None:
     assert page.count("data:image/svg+xml") == len(stems)
 
 
-def test_running_again_runs_nothing_and_says_the_same(done: Done) -> None:
+@pytest.mark.parametrize("name", list(PAPERS) if LONG else ["reference", "write-amplification"])
+def test_running_again_runs_nothing_and_says_the_same(run_of: Callable[[str], Done], name: str) -> None:
+    done = run_of(name)
     before = {path.name: path.read_bytes() for path in (done.folder / "figures").iterdir()}
     again = run_paper(done.paper, done.folder.parent, "test")
     assert (again.executed, again.claims) == (0, done.claims)

@@ -102,7 +102,7 @@ fn checked(
 }
 
 proptest! {
-    #![proptest_config(cases(500))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn reads_return_the_last_write_through_every_buffer(drive in drives(), keys in buffers(), asked in requests()) {
@@ -343,7 +343,7 @@ fn flushed_data_survive_and_a_capacitor_saves_the_rest() {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(cases(80))]
 
     #[test]
     fn what_was_promised_survives_a_cut(

@@ -9,7 +9,7 @@ use ftlab_core::host::request::{Op, Request, VecSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::common::drives::{cases, drives, page_drives, requests_of};
+use super::common::drives::{cases, drives, is_long, page_drives, requests_of};
 use super::common::{device, merged, of_chosen, request, run, run_with, small};
 
 fn recorded(config: &DeviceConfig, requests: &[Request], options: &CrashOptions) -> Recording {
@@ -175,7 +175,7 @@ fn pages_of_the_same_request_need_no_backup() {
 /// promised, whatever is promised.
 #[test]
 fn a_million_cuts_lose_nothing() {
-    let wanted = if std::env::var_os("FTLAB_LONG").is_some() { 1_000_000 } else { 6_000 };
+    let wanted = if is_long() { 1_000_000 } else { 6_000 };
     let cells = [
         json!({ "cell": { "kind": "slc" } }),
         json!({ "cell": { "kind": "mlc", "page_order": "tiles" }, "lsb_backup": { "kind": "copy" } }),
@@ -562,7 +562,7 @@ fn survives(config: &DeviceConfig, cuts: &[Examined]) -> Result<(), TestCaseErro
 }
 
 proptest! {
-    #![proptest_config(cases(24))]
+    #![proptest_config(cases(16))]
 
     /// Cells of one bit lose nothing that was promised, whatever the drive, at any command; nor in the middle of a recovery.
     #[test]

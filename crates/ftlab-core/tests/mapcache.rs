@@ -1,5 +1,6 @@
 //! Mapping caches: hand-checked examples, what schemes have in common, and what must come out equal.
 
+use crate::common::drives::is_long;
 use crate::common::{device, latencies, request, run_with};
 use ftlab_core::config::{DeviceConfig, MapCacheConfig, Model};
 use ftlab_core::device::RunOptions;
@@ -706,7 +707,7 @@ fn read_mostly(pages: u64, region_writes: u64) -> Vec<Request> {
 /// blocks that are larger than a block never get there.
 #[test]
 fn collection_gathers_what_is_read_often() {
-    for changes in [
+    let all = [
         json!({}),
         json!({ "ftl": { "striping": "dynamic" } }),
         json!({ "ftl": { "gc": "fifo" } }),
@@ -717,7 +718,8 @@ fn collection_gathers_what_is_read_often() {
         json!({ "geometry": { "mapping_unit_bytes": 1024 } }),
         json!({ "map_cache": { "flush_coalesce": true } }),
         json!({ "timing": { "copyback": true } }),
-    ] {
+    ];
+    for changes in all.iter().step_by(if is_long() { 1 } else { 3 }) {
         let run = |block_pages: u32, region_writes: u64| {
             let mut value = json!({
                 "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 32, "pages_per_block": 64,

@@ -8,6 +8,7 @@ use ftlab_core::metrics::RequestRecord;
 use ftlab_core::rng::Rng;
 
 use crate::common::Completions;
+use crate::common::drives::is_long;
 
 /// A run on the direct port and one on the timeline, each with its completions in their order.
 fn on_both(config: &DeviceConfig, requests: &[Request]) -> [(RunOutcome, Vec<RequestRecord>); 2] {
@@ -59,7 +60,7 @@ fn drive_without_sharing(rng: &mut Rng) -> DeviceConfig {
 /// requests complete in the same order.
 #[test]
 fn the_direct_port_tells_the_same_times_as_the_timeline() {
-    let rounds = if std::env::var_os("FTLAB_LONG").is_some() { 20_000 } else { 300 };
+    let rounds = if is_long() { 20_000 } else { 300 };
     for seed in 0..rounds {
         let mut rng = Rng::new(seed, "ports");
         let config = drive_without_sharing(&mut rng);

@@ -1,5 +1,6 @@
 //! Power cuts at every command: what was acknowledged before is there after a mount, and the drive goes on.
 
+use crate::common::drives::is_long;
 use crate::common::{block_mapped, device, ftl_kinds};
 use ftlab_core::access::Access;
 use ftlab_core::config::DeviceConfig;
@@ -173,7 +174,8 @@ fn drive(kind: &str, slots: u32, map_cache: &Value, ftl: &Value) -> DeviceConfig
 
 #[test]
 fn what_was_acknowledged_survives_a_cut_at_any_command() {
-    for (kind, seed) in ftl_kinds().into_iter().flat_map(|kind| (0..40).map(move |seed| (kind, seed))) {
+    let seeds = if is_long() { 40 } else { 15 };
+    for (kind, seed) in ftl_kinds().into_iter().flat_map(|kind| (0..seeds).map(move |seed| (kind, seed))) {
         if kind != "page" {
             for ftl in block_mapped(kind) {
                 survive(&drive(kind, 1, &json!({}), &ftl), seed);
@@ -196,8 +198,9 @@ fn what_was_acknowledged_survives_a_cut_at_any_command() {
 
 #[test]
 fn so_it_does_behind_every_mapping_cache() {
+    let seeds = if is_long() { 20 } else { 8 };
     for kind in MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal) {
-        for (seed, bytes) in (0..20).map(|seed| (seed, [4096, 5000][seed as usize % 2])) {
+        for (seed, bytes) in (0..seeds).map(|seed| (seed, [4096, 5000][seed as usize % 2])) {
             let mut map_cache = json!({ "kind": kind.name(), "bytes": bytes });
             if *kind == MapCacheKind::Cftl {
                 // Two or four pages, which collection puts in order: after a mount all has been read and nothing written.

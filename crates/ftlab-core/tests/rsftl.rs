@@ -5,6 +5,7 @@ use ftlab_core::host::request::{Op, Request};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
+use super::common::drives::is_long;
 use super::common::{device, merged, request, run, run_with};
 
 /// `lsb-backup`, section 5: between the two requests of a pair, so many others come, for so many of 64 pairs.
@@ -46,7 +47,7 @@ fn shares(order: &str, pages: u32, group: u32, chunks: u64, requests: u32) -> (f
 
 #[test]
 fn uniform_writes_need_as_many_backups_as_the_formula_says() {
-    let long = std::env::var_os("FTLAB_LONG").is_some();
+    let long = is_long();
     let requests = if long { 200_000 } else { 40_000 };
     for order in ["tiles", "shadow_pairs"] {
         for (pages, chunks) in [(1, 48), (2, 48), (1, 256), (2, 256), (2, 1024)] {

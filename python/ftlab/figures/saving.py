@@ -59,7 +59,7 @@ def write(figure: Figure, paths: Iterable[Path], dpi: float = DPI) -> None:
     try:
         for path in paths:
             outputs.write_whole(path, image(figure, path.suffix[1:].lower(), dpi))
-            figure.set_layout_engine("none")
+            figure.set_layout_engine(None)
     finally:
         if engine is not None:
             figure.set_layout_engine(engine)

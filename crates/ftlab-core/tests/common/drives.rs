@@ -201,6 +201,11 @@ pub fn requests_of(count: impl Into<SizeRange>) -> impl Strategy<Value = Vec<Req
     })
 }
 
+/// Whether there is time for more than what `make test` tries.
+pub fn is_long() -> bool {
+    std::env::var_os("FTLAB_LONG").is_some()
+}
+
 /// This many cases, unless `PROPTEST_CASES` asks for others (`make test-long`).
 pub fn cases(usual: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
