@@ -227,7 +227,7 @@ fn hit_ratio_under_a_rate() {
     });
     let mut rng = Rng::new(5, "uniform");
     let mut access = || request(0.0, Op::Read, 4 * rng.below(pages.into()), 4);
-    let requests: Vec<Request> = (0..1_000_000).map(|_| access()).collect();
+    let requests: Vec<Request> = (0..4_000_000).map(|_| access()).collect();
     for rate in [1, 32] {
         config["buffer"] = json!({ "kind": "lru", "bytes": frames * 2048, "rate": rate });
         let options = RunOptions { timing: false, ..RunOptions::default() };
@@ -236,7 +236,7 @@ fn hit_ratio_under_a_rate() {
             (frames - rate + 1..=frames).map(|n| 1.0 / (1.0 - f64::from(n) / f64::from(pages))).sum();
         let (due, ratio) = (1.0 - f64::from(rate) / sum, counts(&outcome).hit_ratio);
         assert!((due - if rate == 1 { 0.125 } else { 0.12122 }).abs() < 5e-6);
-        assert!((ratio - due).abs() < 0.001, "{ratio} instead of {due} at rate {rate}");
+        assert!((ratio - due).abs() < 0.0005, "{ratio} instead of {due} at rate {rate}");
     }
 }
 
@@ -366,6 +366,62 @@ proptest! {
             prop_assert!(cut.is_survived() && cut.foreign_sectors == 0, "{cut:?}");
         }
     }
+}
+
+/// Single pages anywhere: a buffer of pages costs a merge for nearly each page that leaves, one of blocks (Kim and Ahn,
+/// FAST 2008) one for all pages of a block, which it fills up. The paper reports more than half of the time saved.
+#[test]
+fn blocks_leave_cheaper_than_pages_over_block_mapped_flash() {
+    let config = |order: &str| {
+        device(json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 96, "pages_per_block": 32, "page_bytes": 2048 },
+            "cell": { "kind": "slc" },
+            "ftl": { "kind": "bast", "log_blocks": 8, "logical_pages": 64 * 32 },
+            "precondition": { "kind": "fill" },
+            "buffer": { "kind": order, "bytes": 512 * 2048 },
+        }))
+    };
+    let mut rng = Rng::new(9, "anywhere");
+    let requests: Vec<Request> =
+        (0..30_000).map(|at| request(f64::from(at), Op::Write, 4 * rng.below(64 * 32), 4)).collect();
+    let [pages, blocks] = ["lru", "bplru"].map(|order| {
+        let (outcome, _) = run(&config(order), &requests);
+        let flash = outcome.summary.flash;
+        (flash.erases.total as f64, outcome.summary.latency_ns.unwrap().all.mean)
+    });
+    assert!(blocks.0 < 0.5 * pages.0, "erases: {blocks:?} against {pages:?}");
+    assert!(blocks.1 < 0.5 * pages.1, "mean latency: {blocks:?} against {pages:?}");
+}
+
+/// Reads and writes that come back, of pages of their own: clean pages first (Park and others, CASES 2006) spares
+/// programs, and loses hits of reads.
+#[test]
+fn clean_first_programs_less_and_hits_less() {
+    let mut rng = Rng::new(4, "skew");
+    // Each of the two is skewed in a half of the drive of its own.
+    let mut page = |first: u64| first + if rng.below(10) < 8 { rng.below(400) } else { rng.below(2000) };
+    let requests: Vec<Request> = (0..200_000)
+        .map(|at| match at % 3 {
+            0 => request(f64::from(at), Op::Write, 4 * page(2000), 4),
+            _ => request(f64::from(at), Op::Read, 4 * page(0), 4),
+        })
+        .collect();
+    let run = |order: &str| {
+        let config = device(json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 80, "pages_per_block": 64, "page_bytes": 2048 },
+            "cell": { "kind": "slc" },
+            "ftl": { "over_provisioning": 0.2 },
+            "precondition": { "kind": "fill" },
+            "buffer": { "kind": order, "bytes": 512 * 2048 },
+        }));
+        let (outcome, _) =
+            run_with(&config, &requests, &RunOptions { timing: false, ..RunOptions::default() });
+        assert_eq!(outcome.error, None);
+        (outcome.summary.flash.programs.total as f64, counts(&outcome).hit_ratio)
+    };
+    let (lru, cflru) = (run("lru"), run("cflru"));
+    assert!(cflru.0 < 0.95 * lru.0, "programs: {cflru:?} against {lru:?}");
+    assert!((0.6..1.0).contains(&(cflru.1 / lru.1)), "hits: {cflru:?} against {lru:?}");
 }
 
 /// One sentence each, with what would be right.
