@@ -22,7 +22,7 @@ import ftlab
 from conftest import FTLAB, ROOT
 from conftest import ftlab as command
 from ftlab.cli import status_of
-from ftlab.studies import Executor, Outcome, Watch, execute, key_of, run_study
+from ftlab.studies import Executor, Outcome, Part, Watch, execute, key_of, run_study
 from ftlab.studies.description import Contents, Description
 from ftlab.studies.files import Files
 from ftlab.studies.values import range_values
@@ -667,6 +667,37 @@ def test_writers_and_readers_at_a_time(tmp_path: Path) -> None:
                 seen |= set(store.sql("SELECT key FROM runs")["key"])
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len(ftlab.Store(out).records()) == 2 * 16
+
+
+def test_parts_of_a_study_are_the_study(tmp_path: Path) -> None:
+    described = ftlab.Study(spec(seeds={"from": 1, "to": 10, "step": 1}))
+    keys = [run.key for run in described.runs()]
+    shares = [[key for key in keys if Part(number, 3).has(key)] for number in (1, 2, 3)]
+    assert sorted(key for share in shares for key in share) == sorted(keys)
+    assert min(map(len, shares)) > len(keys) / 6
+    (tmp_path / "small.toml").write_text(FILE + "[seeds]\nfrom = 1\nto = 10\nstep = 1\n")
+    line = [FTLAB, "study", "run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "parts"), "--jobs", "1"]
+    parts = [
+        subprocess.Popen([*line, "--part", f"{number}/3"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for number in (1, 2, 3)
+    ]
+    # One is killed, and goes on where it was.
+    time.sleep(0.5)
+    parts[0].kill()
+    assert [part.wait() for part in parts[1:]] == [0, 0]
+    parts[0].wait()
+    assert command(*line[1:], "--part", "1/3").status == 0
+    whole = ftlab.study(tmp_path / "small.toml", out=tmp_path / "whole")
+    assert_frame_equal(ftlab.Store(tmp_path / "parts").frame("small"), whole)
+    again = run_study(ftlab.Study.load(tmp_path / "small.toml"), ftlab.Store(tmp_path / "parts"))
+    assert (again.executed, again.errors) == (0, [])
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "1/0", "1", "a/b", "-1/3", "1/3/5"])
+def test_parts_that_do_not_exist_are_refused(study_file: Path, part: str) -> None:
+    done = command("study", "run", study_file, f"--part={part}")
+    assert done.status == 2
+    assert "such as 1/4" in done.err
 
 
 SLOW = """

@@ -368,8 +368,8 @@ proptest! {
     }
 }
 
-/// Single pages anywhere: a buffer of pages costs a merge for nearly each page that leaves, one of blocks (Kim and Ahn,
-/// FAST 2008) one for all pages of a block, which it fills up. The paper reports more than half of the time saved.
+/// Writes of single pages anywhere. A buffer of pages costs a merge for nearly each page that leaves. One of blocks (Kim
+/// and Ahn, FAST 2008) costs one for all pages of a block, which it fills up. The paper saves more than half of the time.
 #[test]
 fn blocks_leave_cheaper_than_pages_over_block_mapped_flash() {
     let config = |order: &str| {

@@ -17,7 +17,7 @@ from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print
 from ftlab.cli.plot import plot
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
-from ftlab.studies import Store, Study, Watch, run_study
+from ftlab.studies import Part, Store, Study, Watch, run_study
 from ftlab.units import count_text, iops_text, time_text
 
 if TYPE_CHECKING:
@@ -152,6 +152,19 @@ for command in (*ANALYSES, plot):
     study.add_command(command)
 
 
+class PartOf(click.ParamType[Part]):
+    """One of several parts, such as 1/4."""
+
+    name = "part"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Part:
+        """Read and check."""
+        try:
+            return value if isinstance(value, Part) else Part.parse(str(value))
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+
+
 @study.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
@@ -162,6 +175,12 @@ for command in (*ANALYSES, plot):
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time. Default: one for every core.")
 @click.option("--retry", is_flag=True, help="Execute runs again that ended with an error.")
+@click.option(
+    "--part",
+    type=PartOf(),
+    metavar="K/N",
+    help="Only the runs of one of N parts, for N processes that share a store: --part 1/4 to --part 4/4.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say how many runs there are, and how many are missing.")
 @click.option(
     "--trace-memory",
@@ -173,7 +192,14 @@ for command in (*ANALYSES, plot):
 )
 @json_option
 def run(
-    file: Path, out: Path | None, jobs: int | None, retry: bool, dry_run: bool, trace_memory: float, as_json: bool
+    file: Path,
+    out: Path | None,
+    jobs: int | None,
+    retry: bool,
+    part: Part | None,
+    dry_run: bool,
+    trace_memory: float,
+    as_json: bool,
 ) -> int:
     """Run the study in FILE (docs/reference/studies.md), or what is missing of it.
 
@@ -184,7 +210,7 @@ def run(
         raise click.UsageError("--trace-memory nan: expected MiB, 0 or more")
     described = Study.load(file)
     if dry_run:
-        return _dry(described, out or _HOME / described.name, as_json=as_json)
+        return _dry(described, out or _HOME / described.name, part, as_json=as_json)
     store = Store(out or _HOME / described.name)
     try:
         with watched() as watch:
@@ -194,6 +220,7 @@ def run(
                 workers=jobs,
                 trace_memory_bytes=int(trace_memory * 2**20),
                 retry=retry,
+                part=part,
                 watch=watch,
             )
     except KeyboardInterrupt:
@@ -227,8 +254,8 @@ def _tell_errors(described: Study, errors: list[tuple[tuple[Any, ...], int | Non
     return FAILED
 
 
-def _dry(described: Study, folder: Path, *, as_json: bool) -> int:
-    runs = described.runs()
+def _dry(described: Study, folder: Path, part: Part | None, *, as_json: bool) -> int:
+    runs = [run for run in described.runs() if part is None or run.description is None or part.has(run.key)]
     keys = {run.key for run in runs if run.description is not None}
     there: dict[str, Record] = {}
     if (folder / "store.json").is_file():

@@ -6,7 +6,7 @@ together, and ``frame`` makes tables of it.
 """
 
 from ftlab.studies.description import Description, Outcome, execute, key_of
-from ftlab.studies.drive import Watch, run_study, study
+from ftlab.studies.drive import Part, Watch, run_study, study
 from ftlab.studies.executor import Executor, ThreadExecutor
 from ftlab.studies.spec import Run, Study
 from ftlab.studies.store import Store, StudyRecord
@@ -15,6 +15,7 @@ __all__ = [
     "Description",
     "Executor",
     "Outcome",
+    "Part",
     "Run",
     "Store",
     "Study",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
@@ -29,6 +30,45 @@ _AHEAD = 2
 _LOOSE_RUNS = 2000
 
 
+@dataclass(frozen=True)
+class Part:
+    """One of several parts of a study, for processes that share its work and its store.
+
+    Which runs it has follows from their keys alone. Parts of one study have every run once, and about as many each.
+
+    Attributes:
+        number: Which part it is, from 1.
+        of: How many there are.
+
+    Raises:
+        ConfigError: There is no such part.
+    """
+
+    number: int
+    of: int
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if not 1 <= self.number <= self.of:
+            raise ConfigError(f"part {self.number}/{self.of}: expected K/N with K from 1 to N, such as 1/4")
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        """Read a part as it is written, such as ``1/4``.
+
+        Raises:
+            ConfigError: It is none.
+        """
+        found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+        if found is None:
+            raise ConfigError(f"part {text[:40]}: expected K/N with K from 1 to N, such as 1/4")
+        return cls(int(found[1]), int(found[2]))
+
+    def has(self, key: str) -> bool:
+        """Whether a run is in this part."""
+        return int(key[:16], 16) % self.of == self.number - 1
+
+
 class Watch:
     """Hears how a study goes on; every method may be left as it is."""
 
@@ -47,7 +87,7 @@ class Progress:
     """What became of a study.
 
     Attributes:
-        runs: Its runs, in the order of the table.
+        runs: Its runs, or those of the part, in the order of the table.
         executed: How many were executed now.
         records: Finished runs by key.
     """
@@ -83,6 +123,7 @@ def run_study(
     workers: int | None = None,
     trace_memory_bytes: int = TRACE_MEMORY_BYTES,
     retry: bool = False,
+    part: Part | None = None,
     watch: Watch | None = None,
 ) -> Progress:
     """Run what is missing of a study.
@@ -98,6 +139,8 @@ def run_study(
         workers: Runs at a time, without an executor. Default: one for every core.
         trace_memory_bytes: Memory for decoded traces, without an executor.
         retry: Execute runs again that ended with an error.
+        part: Look at the runs of this part only; others may be run by other processes at the same time, into the same
+            store. Default: all.
         watch: Hears how it goes.
 
     Raises:
@@ -110,6 +153,9 @@ def run_study(
     watch = watch or Watch()
     runs = study.runs(Contents(store.files))
     store.save_study(study.record(runs))
+    if part is not None:
+        # What cannot be described has no key: every part tells of it.
+        runs = [run for run in runs if run.description is None or part.has(run.key)]
     records = store.records({run.key for run in runs}, read_series=True)
     todo: dict[str, Run] = {}
     for run in runs:
@@ -199,6 +245,7 @@ def study(
     workers: int | None = None,
     executor: Executor | None = None,
     retry: bool = False,
+    part: Part | None = None,
     watch: Watch | None = None,
 ) -> pl.DataFrame:
     """Run a study and give its tidy table, one row a run.
@@ -213,6 +260,7 @@ def study(
         workers: Runs at a time. Default: one for every core.
         executor: Where runs are executed. Default: threads of this process.
         retry: Execute runs again that ended with an error.
+        part: Run this part only. The table has all runs, those of others as far as the store has them.
         watch: Hears how it goes.
 
     Raises:
@@ -228,7 +276,7 @@ def study(
         described = Study(spec) if isinstance(spec, Mapping) else Study.load(spec)
     if out is None:
         with tempfile.TemporaryDirectory(prefix="ftlab-") as folder:
-            return study(described, out=folder, workers=workers, executor=executor, retry=retry, watch=watch)
+            return study(described, out=folder, workers=workers, executor=executor, retry=retry, part=part, watch=watch)
     store = out if isinstance(out, Store) else Store(out)
-    run_study(described, store, executor=executor, workers=workers, retry=retry, watch=watch)
+    run_study(described, store, executor=executor, workers=workers, retry=retry, part=part, watch=watch)
     return store.frame(described.name)
