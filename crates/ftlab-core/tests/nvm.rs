@@ -24,14 +24,14 @@ fn gc(outcome: &RunOutcome) -> GcCounts {
 }
 
 /// `drive` with a cache of `keys`; `None` when the drive cannot have it.
-fn cached(mut drive: Value, keys: Value) -> Option<DeviceConfig> {
+pub fn cached(mut drive: Value, keys: Value) -> Option<DeviceConfig> {
     drive["nvm"] = keys;
     let config: DeviceConfig = serde_json::from_value(drive).unwrap();
     config.validate().is_ok().then_some(config)
 }
 
 /// The keys of a cache of any kind, small against the drives of these tests, in pages of flash.
-fn caches() -> impl Strategy<Value = (Value, u64)> {
+pub fn caches() -> impl Strategy<Value = (Value, u64)> {
     let kind = proptest::sample::select(vec!["basic", "cdm", "cdm"]);
     let order = proptest::sample::select(vec!["lru", "cflru", "lru_wsr"]);
     (kind, order, 1..30_u64, 0..3_u32, any::<bool>(), any::<bool>()).prop_map(
