@@ -22,7 +22,7 @@ pub fn examined(recording: &Recording, points: impl Iterator<Item = u64>) -> Vec
     all
 }
 
-fn all_cuts(config: &DeviceConfig, requests: &[Request]) -> Vec<Examined> {
+pub fn all_cuts(config: &DeviceConfig, requests: &[Request]) -> Vec<Examined> {
     let recording = recorded(config, requests, &CrashOptions::default());
     examined(&recording, 0..recording.points())
 }

@@ -4,10 +4,9 @@ use crate::common::drives::{cases, drives, requests};
 use crate::common::{device, latencies, merged, request, run, run_with, small};
 use ftlab_core::cause::{Cause, Command};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::crash::{CrashOptions, record};
-use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome};
+use ftlab_core::device::{RunError, RunOptions, RunOutcome};
 use ftlab_core::ftl::page::GcCounts;
-use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::nvm::NvmKind;
 use ftlab_core::nvm::cache::NvmCounts;
@@ -400,9 +399,4 @@ fn what_makes_no_sense_is_refused() {
         let error = refused(changes);
         assert!(error.contains(wanted), "{error}");
     }
-    // What a cut would keep of a cache is not modelled yet.
-    let config = device(merged(small(), json!({ "nvm": { "kind": "cdm", "bytes": 4096 } })));
-    let source = VecSource::new(uniform(10, 10, 1));
-    let error = record(&config, &source, &CrashOptions::default(), &RunControl::default()).unwrap_err();
-    assert!(error.to_string().contains("is not cut yet"), "{error}");
 }

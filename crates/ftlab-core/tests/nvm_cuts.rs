@@ -2,13 +2,14 @@
 
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::crash::{CrashOptions, CutAt, Examined};
-use ftlab_core::host::request::Request;
+use ftlab_core::host::request::{Op, Request};
+use ftlab_core::rng::Rng;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::common::drives::{cases, drives, page_drives, requests_of};
-use super::common::of_chosen;
-use super::crash::{examined, of_one_bit, promising, recorded, survives, with_backup};
+use super::common::{device, merged, of_chosen, request, small};
+use super::crash::{all_cuts, examined, of_one_bit, promising, recorded, survives, with_backup};
 use super::nvm::{cached, caches};
 
 /// What stands above the cache.
@@ -29,7 +30,8 @@ fn with_cache(
 ) -> Option<DeviceConfig> {
     keys["bytes"] = json!(pages * drive["geometry"]["page_bytes"].as_u64().unwrap_or(4096));
     if let Some((capacitor, write)) = buffer {
-        drive["buffer"] = json!({ "kind": "lru", "bytes": 16384, "keep_reads": pages % 2 == 0, "write": write });
+        drive["buffer"] =
+            json!({ "kind": "lru", "bytes": 16384, "keep_reads": pages % 2 == 0, "write": write });
         drive["power"]["capacitor"] = json!(capacitor);
     }
     cached(drive, keys)
@@ -46,9 +48,185 @@ fn cuts(config: &DeviceConfig, requests: &[Request], seed: u64) -> Vec<Examined>
     for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 0), (CutAt::Time, 1)] {
         let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
         let recording = recorded(config, requests, &options);
-        all.extend(examined(&recording, recording.spread(recording.points().min(40))));
+        all.extend(examined(&recording, recording.spread(recording.points().min(24))));
     }
     all
+}
+
+/// One die with a cache of so many frames of 4 KiB.
+fn of_frames(kind: &str, frames: u64, more: Value) -> DeviceConfig {
+    let keys = json!({ "cell": { "kind": "slc" }, "nvm": { "kind": kind, "bytes": frames * 4096 } });
+    device(merged(merged(small(), keys), more))
+}
+
+fn of(op: Op, page: u64) -> Request {
+    request(0.0, op, 8 * page, if op == Op::Flush { 0 } else { 8 })
+}
+
+const KINDS: [&str; 2] = ["basic", "cdm"];
+
+/// Flash has the first version, the cache had the second: after the trim neither comes back.
+#[test]
+fn what_was_trimmed_stays_so_though_flash_has_an_older_version() {
+    let (write, trim) = (Op::Write, Op::Trim);
+    let requests = [
+        of(write, 0),
+        of(write, 1),
+        of(write, 0),
+        of(trim, 0),
+        of(write, 2),
+        of(write, 3),
+        // Written again, to flash and in the cache, and trimmed once more.
+        of(write, 0),
+        of(write, 4),
+        of(trim, 0),
+        of(write, 5),
+        of(write, 6),
+    ];
+    for kind in KINDS {
+        let config = of_frames(kind, 1, json!({}));
+        let recording = recorded(&config, &requests, &CrashOptions { nested: 9, ..CrashOptions::default() });
+        let summary = serde_json::to_value(recording.summary()).unwrap();
+        assert_eq!(summary["nvm"]["tombstones"], 1, "{kind}");
+        let cuts = examined(&recording, 0..recording.points());
+        assert!(cuts.iter().all(|one| one.cut.is_survived() && one.cut.untrimmed_sectors == 0), "{cuts:?}");
+    }
+}
+
+/// A frame holds its page until the program that writes it back has ended.
+#[test]
+fn an_eviction_that_is_torn_has_its_page_in_the_cache() {
+    let requests: Vec<Request> = (0..8).map(|page| of(Op::Write, page % 5)).collect();
+    for kind in KINDS {
+        let cuts = all_cuts(&of_frames(kind, 2, json!({})), &requests);
+        assert_eq!((cuts.len(), cuts.iter().filter(|one| one.cut.torn == 1).count()), (7, 6), "{kind}");
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+    }
+}
+
+/// Cells of two bits without a backup: a torn program takes the page of its word line that was programmed before, unless
+/// the cache has a copy of it. That is the only one then.
+#[test]
+fn a_page_that_a_torn_program_takes_is_in_the_cache() {
+    let mut requests: Vec<Request> = (0..5).map(|page| of(Op::Write, page)).collect();
+    // Frees the frame into which page 0 comes back, before anything else is programmed.
+    requests.extend([of(Op::Trim, 4), of(Op::Read, 0)]);
+    requests.extend((5..8).map(|page| of(Op::Write, page)));
+    for kind in KINDS {
+        let cells = json!({ "cell": { "kind": "mlc", "page_order": "tiles" } });
+        let cuts = all_cuts(&of_frames(kind, 4, cells), &requests);
+        // Page 0 to flash, and read; 1 beside it; 2 endangers 0, and 3 endangers 1.
+        let lost: Vec<u64> = cuts.iter().map(|one| one.cut.lost_sectors).collect();
+        assert_eq!(lost, [0, 0, 0, 0, 8, 0], "{kind}");
+        assert!(cuts.iter().all(|one| one.cut.failure.is_none()), "{cuts:?}");
+        assert_eq!(cuts[4].losses[0].sector, 8);
+    }
+}
+
+/// Nothing goes to flash: what is found is what had been written to the frame as a whole.
+#[test]
+fn a_write_to_a_frame_is_there_when_it_has_ended() {
+    let config = of_frames("cdm", 2, json!({ "nvm": { "write_us": 1000 } }));
+    let at = |us, op, page: u64| request(us, op, 8 * page, 8);
+    let requests =
+        [at(0.0, Op::Write, 0), at(5000.0, Op::Write, 0), at(9000.0, Op::Trim, 0), at(9500.0, Op::Write, 1)];
+    let options = CrashOptions { at: CutAt::Time, ..CrashOptions::default() };
+    let recording = recorded(&config, &requests, &options);
+    let cuts = examined(&recording, 0..recording.points());
+    // Before the end of each write, the first of which the second finds; at the trim; and after all.
+    let moments: Vec<u64> = cuts.iter().map(|one| one.cut.at / 1_000_000).collect();
+    assert_eq!(moments, [500, 3500, 7500, 9750, 10_500]);
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// Page 1 of a NAND page is given up clean while another unit leaves with it, and the page for that takes a collection.
+#[test]
+fn a_clean_page_is_given_up_while_its_block_is_the_victim() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 14, "pages_per_block": 4, "page_bytes": 8192,
+            "mapping_unit_bytes": 4096 },
+        "cell": { "kind": "slc" },
+        "ftl": { "logical_pages": 40, "gc_low_free_blocks": 2 },
+        "precondition": { "kind": "fill" },
+        "nvm": { "kind": "cdm", "bytes": 6 * 8192 },
+    }));
+    let mut rng = Rng::new(2, "victim");
+    let requests: Vec<Request> =
+        (0..240).map(|_| of(if rng.below(2) == 0 { Op::Read } else { Op::Write }, rng.below(40))).collect();
+    let recording = recorded(&config, &requests, &CrashOptions::default());
+    let summary = serde_json::to_value(recording.summary()).unwrap();
+    assert!(summary["gc"]["pages_skipped"].as_u64().unwrap() > 0);
+    assert!(summary["nvm"]["clean_evicted"].as_u64().unwrap() > 0);
+    let cuts = examined(&recording, 0..recording.points());
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// Small drives on which several requests, dies and writes to frames are under way.
+fn small_drives() -> Vec<(String, DeviceConfig)> {
+    let caches = [
+        json!({ "kind": "basic" }),
+        json!({ "kind": "basic", "basic_flush": "writeback" }),
+        json!({ "kind": "cdm" }),
+        json!({ "kind": "cdm", "removable": "free" }),
+        json!({ "kind": "cdm", "place": "host", "message_us": 30 }),
+    ];
+    let cells = [
+        json!({ "cell": { "kind": "slc" } }),
+        json!({ "cell": { "kind": "mlc", "page_order": "tiles" }, "lsb_backup": { "kind": "copy" } }),
+    ];
+    let mut all = Vec::new();
+    for (cache, cell) in caches.iter().flat_map(|cache| cells.iter().map(move |cell| (cache, cell))) {
+        for (at, order) in ["lru", "cflru", "lru_wsr"].into_iter().enumerate() {
+            let frames = [2, 5, 9][at];
+            let drive = json!({
+                "geometry": { "channels": 1, "ways": 2, "blocks_per_plane": 14, "pages_per_block": 8, "page_bytes": 4096 },
+                "timing": { "read_us": 25, "program_us": 200, "erase_us": 1500, "bus_mb_per_s": 100 },
+                "ftl": { "logical_pages": 60, "gc_low_free_blocks": 1 },
+                "precondition": { "kind": "fill" },
+                "host": { "arrival": "closed", "queue_depth": 6, "link_mb_per_s": 0 },
+                "nvm": { "bytes": frames * 4096, "order": order, "read_us": 5, "write_us": 90, "mb_per_s": 40 },
+            });
+            let drive = merged(merged(drive, cell.clone()), json!({ "nvm": cache }));
+            all.push((format!("{order} {cache} {cell}"), device(drive)));
+        }
+    }
+    all
+}
+
+fn mixed(count: u64, seed: u64) -> Vec<Request> {
+    let mut rng = Rng::new(seed, "mixed");
+    let ops = [Op::Write, Op::Write, Op::Write, Op::Write, Op::Read, Op::Read, Op::Read, Op::Trim];
+    let one = |_| {
+        let (first, pages) = (rng.below(460), 1 + rng.below(3));
+        let op = if rng.below(40) == 0 { Op::Flush } else { ops[rng.below(8) as usize] };
+        // Some of them write pages in part.
+        let (lba, sectors) = if rng.below(4) == 0 { (first, 5) } else { (first / 8 * 8, 8 * pages) };
+        request(0.0, op, lba, if op == Op::Flush { 0 } else { sectors as u32 })
+    };
+    (0..count).map(one).collect()
+}
+
+/// Every command and every instant, and at some of them again while the drive is mounted.
+#[test]
+fn no_cut_loses_a_last_copy() {
+    let is_long = std::env::var_os("FTLAB_LONG").is_some();
+    let (mut several, mut skipped, mut nested) = (0, 0, 0);
+    for (round, (name, config)) in small_drives().into_iter().enumerate() {
+        let requests = mixed(if is_long { 400 } else { 60 }, round as u64);
+        for at in [CutAt::Command, CutAt::Time] {
+            let seconds = if is_long { 3 } else { 1 };
+            let options = CrashOptions { at, nested: seconds, ..CrashOptions::default() };
+            let recording = recorded(&config, &requests, &options);
+            let summary = serde_json::to_value(recording.summary()).unwrap();
+            skipped += summary["gc"]["pages_skipped"].as_u64().unwrap();
+            for one in examined(&recording, 0..recording.points()) {
+                assert!(one.cut.is_survived(), "{name} {at:?}: {one:?}");
+                several += u64::from(at == CutAt::Time && one.cut.torn > 1);
+                nested += u64::from(one.cut.nested_at.is_some());
+            }
+        }
+    }
+    assert!(several > 1000 && skipped > 100 && nested > 1000, "{several} {skipped} {nested}");
 }
 
 proptest! {
@@ -82,13 +260,11 @@ proptest! {
             ("tlc", "tlc_pairs"), ("tlc", "shadow"), ("qlc", "shadow"), ("qlc", "adjacent"),
         ]),
         area in proptest::sample::select(vec!["pairs", "slc"]),
-        early in any::<bool>(),
         seed in 0..1000_u64,
     ) {
         let mut value = of_chosen(value);
         value["cell"] = json!({});
         promising(&mut value, ("unit", if journal { "flush" } else { "volatile" }));
-        let _ = early;
         let config = with_backup(value, cell, json!({ "kind": "copy", "area": area }));
         let value = of_chosen(serde_json::to_value(&config).unwrap());
         let Some(config) = with_cache(value, cache, buffer) else { return Ok(()) };

@@ -236,7 +236,8 @@ impl<I: Iterator<Item = u64>> FtlVisitor for Examine<'_, '_, I> {
             let at = if recording.is_timed() { moment } else { moment / 2 };
             let cut = Cut { point, at, torn, ..Cut::default() };
             if second != Second::Spread(0) {
-                for (nested_at, nand) in second_cuts::<F>(recording, &nand, &left.kept, &moving.lines, second) {
+                for (nested_at, nand) in second_cuts::<F>(recording, &nand, &left.kept, &moving.lines, second)
+                {
                     let cut = Cut { nested_at: Some(nested_at), ..cut.clone() };
                     out(look::<F>(recording, nand, (&promises, &left), cut));
                 }
@@ -511,8 +512,7 @@ impl FtlVisitor for MountOnClock<'_> {
         let port = EventPort::new(config, &config.to_geometry(), false);
         let mut flash = self.recording.flash(self.nand, port);
         let mut mounted = || mount::<F::On<EventPort>, _>(self.recording, &mut flash, &self.kept);
-        caught(|| mounted().map(|_| ()).map_err(|error| error.to_string()))
-        .map_err(RunError::Rule)?;
+        caught(|| mounted().map(|_| ()).map_err(|error| error.to_string())).map_err(RunError::Rule)?;
         while flash.port.step_before(Time::NEVER).is_some() {}
         Ok(flash.port.idle_from().as_ns())
     }

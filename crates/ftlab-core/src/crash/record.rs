@@ -25,8 +25,8 @@ use crate::host::{Drive, precondition, timed, untimed};
 use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl};
 use crate::metrics::summary::Summary;
-use crate::nvm::cache::{Diary, Kept};
 use crate::metrics::{CommandRecord, Observer, RequestRecord};
+use crate::nvm::cache::{Diary, Kept};
 use crate::run::{RunControl, RunOptions};
 use crate::verify::{Asked, ShadowStore};
 

@@ -155,8 +155,7 @@ impl<T: Ticket> Nvm<T> {
         for (lpn, trim) in &kept.tombstones {
             self.tombstones.put(lpn.0, true);
             if age_in_flash(flash, below, *lpn).is_some_and(|age| age < *trim) {
-                let whole =
-                    Access { cause: Cause::Recovery, ..Access::span(*lpn, 1, 0, self.per_unit) };
+                let whole = Access { cause: Cause::Recovery, ..Access::span(*lpn, 1, 0, self.per_unit) };
                 below.trim(flash, &whole, flash.port.ready())?;
             }
         }
