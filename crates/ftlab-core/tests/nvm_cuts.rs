@@ -186,7 +186,7 @@ fn small_drives() -> Vec<(String, DeviceConfig)> {
     let mut all = Vec::new();
     for (cache, cell) in caches.iter().flat_map(|cache| cells.iter().map(move |cell| (cache, cell))) {
         for (at, order) in ["lru", "cflru", "lru_wsr"].into_iter().enumerate() {
-            let frames = [2, 5, 9][at];
+            let frames = [3, 9, 20][at];
             let drive = json!({
                 "geometry": { "channels": 1, "ways": 2, "pages_per_block": 8, "page_bytes": 4096 },
                 "timing": { "read_us": 25, "program_us": 200, "erase_us": 1500, "bus_mb_per_s": 100 },
@@ -235,7 +235,7 @@ fn no_cut_loses_a_last_copy() {
             }
         }
     }
-    assert!(several > 1000 && skipped > 100 && nested > 1000, "{several} {skipped} {nested}");
+    assert!(several > 1000 && skipped > 30 && nested > 1000, "{several} {skipped} {nested}");
 }
 
 proptest! {

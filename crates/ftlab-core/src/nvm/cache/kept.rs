@@ -19,7 +19,7 @@ use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::geometry::{Lpn, Ppn};
-use crate::layer::{Ftl, Layer};
+use crate::layer::{Ftl, Layer, Newer};
 
 /// How new something is: after how many programs of flash, and after how many changes of the cache. What came from flash
 /// is as old as there.
@@ -47,6 +47,20 @@ pub(crate) struct Kept {
 impl Kept {
     fn ages(&self) -> impl Iterator<Item = Age> {
         self.frames.values().map(|held| held.age).chain(self.tombstones.values().copied())
+    }
+
+    /// What a mount of flash needs not find.
+    fn newer(&self) -> Vec<Newer> {
+        let of_frame = |(_, held): (FrameId, &Held)| {
+            let Age { programs, changes } = held.age;
+            // Of what came from flash, the version there is as new.
+            let stale = if changes == 0 { programs.saturating_sub(1) } else { programs };
+            Newer { lpn: held.lpn, stale, cached: programs }
+        };
+        let trimmed = self.tombstones.iter();
+        let trimmed =
+            trimmed.map(|(lpn, age)| Newer { lpn: *lpn, stale: age.programs, cached: age.programs });
+        self.pages().into_iter().map(of_frame).chain(trimmed).collect()
     }
 
     /// The frames whose pages were not trimmed since, from the oldest to the newest, each page once.
@@ -135,7 +149,7 @@ impl<L, T: Ticket> Cached<L, T> {
     {
         // What is programmed from now on is newer than what the cache has, whatever never came to flash.
         flash.nand.count_from(kept.ages().map(|age| age.programs).max().unwrap_or(0));
-        let below = L::mount(config, seed, flash)?;
+        let below = L::mount(config, seed, flash, &kept.newer())?;
         let mut new = Self::new(config, below, flash);
         if let Some(nvm) = &mut new.nvm {
             nvm.restore(flash, &mut new.below, kept)?;
