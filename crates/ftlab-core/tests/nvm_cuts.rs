@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::common::drives::{cases, drives, page_drives, requests_of};
-use super::common::{device, merged, of_chosen, request, small};
+use super::common::{device, latencies, merged, of_chosen, request, run, small};
 use super::crash::{all_cuts, examined, of_one_bit, promising, recorded, survives, with_backup};
 use super::nvm::{cached, caches};
 
@@ -83,11 +83,14 @@ fn what_was_trimmed_stays_so_though_flash_has_an_older_version() {
         of(write, 5),
         of(write, 6),
     ];
-    for kind in KINDS {
-        let config = of_frames(kind, 1, json!({}));
+    // Over other layers as well, which find the older version when they are mounted.
+    for (kind, layer) in
+        [("basic", "page"), ("cdm", "page"), ("basic", "bast"), ("basic", "fast"), ("basic", "block")]
+    {
+        let config = of_frames(kind, 1, json!({ "ftl": { "kind": layer } }));
         let recording = recorded(&config, &requests, &CrashOptions { nested: 9, ..CrashOptions::default() });
         let summary = serde_json::to_value(recording.summary()).unwrap();
-        assert_eq!(summary["nvm"]["tombstones"], 1, "{kind}");
+        assert_eq!(summary["nvm"]["tombstones"], 1, "{kind} {layer}");
         let cuts = examined(&recording, 0..recording.points());
         assert!(cuts.iter().all(|one| one.cut.is_survived() && one.cut.untrimmed_sectors == 0), "{cuts:?}");
     }
@@ -158,6 +161,23 @@ fn a_clean_page_is_given_up_while_its_block_is_the_victim() {
     assert!(summary["nvm"]["clean_evicted"].as_u64().unwrap() > 0);
     let cuts = examined(&recording, 0..recording.points());
     assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// A cache in the host says that it gives a clean page up, and uses the frame when the drive has heard of it.
+#[test]
+fn a_clean_page_is_given_up_before_its_frame_is_used_again() {
+    let first_write = |place: Value| {
+        let config = of_frames(
+            "cdm",
+            1,
+            json!({ "precondition": { "kind": "fill" }, "host": { "link_mb_per_s": 0 },
+                "nvm": merged(json!({ "write_us": 2 }), place) }),
+        );
+        let requests = [request(0.0, Op::Read, 8, 8), request(90_000.0, Op::Write, 16, 8)];
+        latencies(&run(&config, &requests).1)[1]
+    };
+    assert_eq!(first_write(json!({})), 2.0);
+    assert_eq!(first_write(json!({ "place": "host", "message_us": 1000 })), 1002.0);
 }
 
 /// The drive with as few blocks as it may have, so that collection finds live pages.
