@@ -99,20 +99,24 @@ pub(crate) struct Diary {
 }
 
 impl Diary {
-    /// The cache when the changes had been done whose notes `is_over` knows.
-    ///
-    /// Changes of one frame end in the order of decisions.
+    /// The cache when the changes had been done whose notes `is_over` knows: the last of each frame, and of each page.
     pub(crate) fn kept(&self, is_over: impl Fn(u32) -> bool) -> Kept {
-        let mut kept = self.before.clone();
-        for (_, change) in self.changes.iter().filter(|(note, _)| is_over(*note)) {
+        let (mut frames, mut tombstones) = (BTreeMap::new(), BTreeMap::new());
+        for (_, change) in self.changes.iter().rev().filter(|(note, _)| is_over(*note)) {
             match change {
-                Change::Frame(frame, Some(held)) => _ = kept.frames.insert(frame.0, held.clone()),
-                Change::Frame(frame, None) => _ = kept.frames.remove(&frame.0),
-                Change::Tombstone(lpn, Some(age)) => _ = kept.tombstones.insert(*lpn, *age),
-                Change::Tombstone(lpn, None) => _ = kept.tombstones.remove(lpn),
+                Change::Frame(frame, held) => _ = frames.entry(frame.0).or_insert(held.as_ref()),
+                Change::Tombstone(lpn, age) => _ = tombstones.entry(*lpn).or_insert(*age),
             }
         }
-        kept
+        for (frame, held) in &self.before.frames {
+            frames.entry(*frame).or_insert(Some(held));
+        }
+        for (lpn, age) in &self.before.tombstones {
+            tombstones.entry(*lpn).or_insert(Some(*age));
+        }
+        let held = frames.into_iter().filter_map(|(frame, held)| Some((frame, held?.clone())));
+        let trimmed = tombstones.into_iter().filter_map(|(lpn, age)| Some((lpn, age?)));
+        Kept { frames: held.collect(), tombstones: trimmed.collect() }
     }
 
     /// The age of what comes after everything so far.
