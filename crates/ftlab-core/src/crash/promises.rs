@@ -22,9 +22,9 @@ pub(super) enum Verdict {
 /// What was promised by a moment that moves forward.
 ///
 /// A completed write is a promise: that version, or a newer one, is found after a cut. Behind a volatile write buffer it is
-/// none before a flush, unless it was to be durable at once. A trim is one where a
-/// non-volatile cache keeps it, and elsewhere none before a flush makes it one, on drives that say so: until then, anything that was ever written may be found, or nothing. What was under way is
-/// there as a whole or not at all, by units or by requests.
+/// none before a flush, unless it was to be durable at once. A trim is one where a non-volatile cache keeps it. Elsewhere
+/// it is none before a flush makes it one, on drives that say so. Until then, anything that was ever written may be found,
+/// or nothing. What was under way is there as a whole or not at all, by units or by requests.
 pub(super) struct Promises<'r> {
     recording: &'r Recording,
     /// The version of each sector that must survive.

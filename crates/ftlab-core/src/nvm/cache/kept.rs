@@ -185,7 +185,6 @@ impl<T: Ticket> Nvm<T> {
                 continue;
             }
             let is_dirty = in_flash != Some(held.age);
-            self.free.retain(|free| *free != frame);
             self.enter(frame, held.lpn, is_dirty);
             self.frames.versions_mut(frame).copy_from_slice(&held.versions);
             before.frames.insert(frame.0, held.clone());
@@ -199,6 +198,7 @@ impl<T: Ticket> Nvm<T> {
                 below.drop_copy(flash, held.lpn, flash.port.ready())?;
             }
         }
+        self.free.retain(|free| !before.frames.contains_key(&free.0));
         if self.cooperates {
             // At last: from here on, collection relies on the cache.
             for lpn in clean {
