@@ -109,7 +109,7 @@ def test_a_flush_promises_trims_where_the_drive_says_so() -> None:
     assert result.frame["untrimmed_sectors"].to_list() == [0, 8, 0, 0]
     assert (result.survived, result.summary["returned_sectors"]) == (True, 0)
     promised = {each["guarantee"]: each["cuts"] for each in result.summary["guarantees"]}
-    assert promised["what was trimmed before a completed flush stays so"] == 0
+    assert promised["what was promised to be trimmed stays so"] == 0
 
 
 def test_requests_survive_as_a_whole_where_the_drive_says_so() -> None:

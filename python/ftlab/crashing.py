@@ -30,7 +30,7 @@ REQUESTS = 2_000
 IS_FOUND = "a completed write is found"
 IS_OWN = "only what was written to a sector is found in it"
 IS_WHOLE = "what was under way is there as a whole or not at all"
-STAYS_TRIMMED = "what was trimmed before a completed flush stays so"
+STAYS_TRIMMED = "what was promised to be trimmed stays so"
 GOES_ON = "the drive can be mounted and goes on"
 _GUARANTEES = {"lost": IS_FOUND, "foreign": IS_OWN, "torn": IS_WHOLE, "returned": STAYS_TRIMMED}
 
@@ -42,6 +42,17 @@ _MOST_NESTED = 2**32 - 1
 
 _Columns = dict[str, list[Any]]
 _Losses = list[tuple[int, str, int, int, int, int, "int | None"]]
+
+
+def flushes_trims(device: Device) -> bool:
+    """Whether a flush promises the trims before it."""
+    return bool(device.to_dict()["power"]["trim"] == "flush")
+
+
+def keeps_trims(device: Device) -> bool:
+    """Whether a trim is promised when it has completed: a non-volatile cache keeps it."""
+    cache = device.to_dict()["nvm"]
+    return cache.get("kind", "none") != "none" and cache.get("bytes", 0) > 0
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ class CrashResult:
         lost, foreign = columns["lost_sectors"], columns["foreign_sectors"]
         older = [all_of - own for all_of, own in zip(lost, foreign, strict=True)]
         returned, torn = columns["returned_sectors"], columns["torn_writes"]
-        promises_trims = self.device.to_dict()["power"]["trim"] == "flush"
+        promises_trims = flushes_trims(self.device) or keeps_trims(self.device)
         trims = {"guarantee": STAYS_TRIMMED, "cuts": sum(map(bool, returned)), "sectors": sum(returned)}
         failed = sum(text is not None for text in columns["failure"])
         mounts = zip(columns["mount_reads"], columns["mount_programs"], columns["mount_erases"], strict=True)
@@ -167,7 +178,7 @@ class CrashResult:
 
         ``at`` is the number of the command, or nanoseconds; ``nested_at`` a command of the mount. ``torn`` counts
         commands under way. ``foreign_sectors`` are those of ``lost_sectors`` that hold data of others, ``lost_pages``
-        mapping units. ``returned_sectors`` had been trimmed, and a flush had promised that. ``torn_writes`` are there
+        mapping units. ``returned_sectors`` had been trimmed, and that was promised. ``torn_writes`` are there
         in part only. ``mount_reads``, ``mount_programs`` and ``mount_erases`` are the commands of the mount.
         """
         import polars as pl

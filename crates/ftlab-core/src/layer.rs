@@ -148,6 +148,17 @@ pub trait Layer<P: FlashPort> {
     fn table_bytes(&self) -> u64;
 }
 
+/// What a cache above has of a unit after a power cut. Versions are known by the program that they came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Newer {
+    /// The unit.
+    pub lpn: Lpn,
+    /// Versions of flash up to this program are stale. A translation layer may find them all the same.
+    pub stale: u32,
+    /// Versions up to this program, or newer ones, are in the cache: a torn page of them need not be rescued.
+    pub cached: u32,
+}
+
 /// A flash translation layer: the lowest layer, which alone changes the array.
 ///
 /// It is made for a port and can be taken to another one between two accesses: a drive is preconditioned without a clock.
@@ -167,11 +178,11 @@ pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// As [`Layer::write`].
     fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()>;
 
-    /// Start again after a power cut, from what flash holds and nothing else.
+    /// Start again after a power cut, from what flash holds and what a cache above says that it has.
     ///
     /// # Errors
     /// When flash does not keep its past, and as [`Layer::write`].
-    fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self>;
+    fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>, newer: &[Newer]) -> FlashResult<Self>;
 
     /// Most free blocks of any plane.
     fn most_free_blocks(&self) -> u32;

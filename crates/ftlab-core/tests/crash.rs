@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use super::common::drives::{cases, drives, is_long, page_drives, requests_of};
 use super::common::{device, merged, of_chosen, request, run, run_with, small};
 
-fn recorded(config: &DeviceConfig, requests: &[Request], options: &CrashOptions) -> Recording {
+pub fn recorded(config: &DeviceConfig, requests: &[Request], options: &CrashOptions) -> Recording {
     record(config, &VecSource::new(requests.to_vec()), options, &RunControl::default()).unwrap()
 }
 
-fn examined(recording: &Recording, points: impl Iterator<Item = u64>) -> Vec<Examined> {
+pub fn examined(recording: &Recording, points: impl Iterator<Item = u64>) -> Vec<Examined> {
     let mut all = Vec::new();
     recording.examine(points, &RunControl::default(), &mut |examined| all.push(examined)).unwrap();
     all
 }
 
-fn all_cuts(config: &DeviceConfig, requests: &[Request]) -> Vec<Examined> {
+pub fn all_cuts(config: &DeviceConfig, requests: &[Request]) -> Vec<Examined> {
     let recording = recorded(config, requests, &CrashOptions::default());
     examined(&recording, 0..recording.points())
 }
@@ -304,7 +304,7 @@ fn backed_up(kind: &str, order: &str, pages: u32, keys: &Value) -> DeviceConfig 
     device(merged(small(), backed_up_keys(kind, order, pages, keys)))
 }
 
-fn backed_up_keys(kind: &str, order: &str, pages: u32, keys: &Value) -> Value {
+pub fn backed_up_keys(kind: &str, order: &str, pages: u32, keys: &Value) -> Value {
     json!({
         "cell": { "kind": kind, "page_order": order },
         "geometry": { "pages_per_block": pages },
@@ -493,7 +493,7 @@ fn a_second_cut_can_be_done_alone() {
     assert!(nested > 0);
 }
 
-fn of_one_bit(value: Value, more: &Value) -> Value {
+pub fn of_one_bit(value: Value, more: &Value) -> Value {
     of_chosen(merged(merged(value, json!({ "cell": { "kind": "slc" } })), more.clone()))
 }
 
@@ -509,7 +509,7 @@ fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
 }
 
 /// What the drive promises for whole requests and for trims, with room for the journal that this may take.
-fn promising(value: &mut Value, (atomic, trim): (&str, &str)) {
+pub fn promising(value: &mut Value, (atomic, trim): (&str, &str)) {
     if (atomic, trim) != ("unit", "volatile") && value["ftl"]["kind"] == "page" {
         value["power"] = json!({ "atomic": atomic, "trim": trim });
         let blocks = value["geometry"]["blocks_per_plane"].as_u64().unwrap();
@@ -531,7 +531,7 @@ fn promises() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 /// The drive with cells of several bits and a backup.
-fn with_backup(mut value: Value, cell: (&str, &str), backup: Value) -> DeviceConfig {
+pub fn with_backup(mut value: Value, cell: (&str, &str), backup: Value) -> DeviceConfig {
     value["cell"] = json!({ "kind": cell.0, "page_order": cell.1 });
     value["lsb_backup"] = backup;
     let pages = value["geometry"]["pages_per_block"].as_u64().unwrap();
@@ -554,7 +554,7 @@ fn with_backup(mut value: Value, cell: (&str, &str), backup: Value) -> DeviceCon
     device(value)
 }
 
-fn survives(config: &DeviceConfig, cuts: &[Examined]) -> Result<(), TestCaseError> {
+pub fn survives(config: &DeviceConfig, cuts: &[Examined]) -> Result<(), TestCaseError> {
     if let Some(bad) = cuts.iter().find(|one| !one.cut.is_survived()) {
         return Err(TestCaseError::fail(format!("{bad:?} on {}", serde_json::to_string(config).unwrap())));
     }

@@ -256,6 +256,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "flash",
             "layer",
             "buffer/front",
+            "nvm/cache",
             "ftl",
             "verify",
             "host",

@@ -10,6 +10,7 @@ mod map_accounts;
 mod mapcache;
 mod model;
 mod nvm;
+mod nvm_cuts;
 mod orders;
 mod pitfalls;
 mod ports;

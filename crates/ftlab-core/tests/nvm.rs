@@ -4,10 +4,9 @@ use crate::common::drives::{cases, drives, requests};
 use crate::common::{device, latencies, merged, request, run, run_with, small};
 use ftlab_core::cause::{Cause, Command};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::crash::{CrashOptions, record};
-use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome};
+use ftlab_core::device::{RunError, RunOptions, RunOutcome};
 use ftlab_core::ftl::page::GcCounts;
-use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::host::request::{Op, Request};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::nvm::NvmKind;
 use ftlab_core::nvm::cache::NvmCounts;
@@ -24,14 +23,14 @@ fn gc(outcome: &RunOutcome) -> GcCounts {
 }
 
 /// `drive` with a cache of `keys`; `None` when the drive cannot have it.
-fn cached(mut drive: Value, keys: Value) -> Option<DeviceConfig> {
+pub fn cached(mut drive: Value, keys: Value) -> Option<DeviceConfig> {
     drive["nvm"] = keys;
     let config: DeviceConfig = serde_json::from_value(drive).unwrap();
     config.validate().is_ok().then_some(config)
 }
 
 /// The keys of a cache of any kind, small against the drives of these tests, in pages of flash.
-fn caches() -> impl Strategy<Value = (Value, u64)> {
+pub fn caches() -> impl Strategy<Value = (Value, u64)> {
     let kind = proptest::sample::select(vec!["basic", "cdm", "cdm"]);
     let order = proptest::sample::select(vec!["lru", "cflru", "lru_wsr"]);
     (kind, order, 1..30_u64, 0..3_u32, any::<bool>(), any::<bool>()).prop_map(
@@ -400,9 +399,4 @@ fn what_makes_no_sense_is_refused() {
         let error = refused(changes);
         assert!(error.contains(wanted), "{error}");
     }
-    // What a cut would keep of a cache is not modelled yet.
-    let config = device(merged(small(), json!({ "nvm": { "kind": "cdm", "bytes": 4096 } })));
-    let source = VecSource::new(uniform(10, 10, 1));
-    let error = record(&config, &source, &CrashOptions::default(), &RunControl::default()).unwrap_err();
-    assert!(error.to_string().contains("is not cut yet"), "{error}");
 }

@@ -149,7 +149,7 @@ impl FtlVisitor for Cuts<'_> {
             }
             assert!(went, "400 accesses need more than {commands_left} commands");
             flash = cut.with_port(CountingPort);
-            ftl = F::mount(config, seed, &mut flash).unwrap();
+            ftl = F::mount(config, seed, &mut flash, &[]).unwrap();
             audit(&mut host, &mut ftl, &mut flash);
         }
     }

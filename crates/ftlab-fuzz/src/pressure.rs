@@ -267,7 +267,8 @@ impl FtlVisitor for Press<'_> {
             }
             flash = dark.with_port(CountingPort);
             let place = |text: String| format!("cut {cut}: {text}");
-            ftl = F::mount(config, seed, &mut flash).map_err(|error| place(format!("mount: {error}")))?;
+            ftl =
+                F::mount(config, seed, &mut flash, &[]).map_err(|error| place(format!("mount: {error}")))?;
             let took = commands(&flash);
             let most = lived.bound + 3 * u64::from(geometry.physical_units());
             if took > most {

@@ -15,7 +15,7 @@ from ftlab.cli import FAILED, INTERRUPTED
 from ftlab.cli.inputs import Inputs, input_options, seed_option, tell_about
 from ftlab.cli.output import console, force_option, json_option, print_json, print_lines, progress_bar, table
 from ftlab.cli.reading import COUNT
-from ftlab.crashing import IS_WHOLE, REQUESTS, STAYS_TRIMMED
+from ftlab.crashing import IS_WHOLE, REQUESTS, STAYS_TRIMMED, flushes_trims, keeps_trims
 from ftlab.crashing import crash as crash_device
 from ftlab.units import bytes_text, count_text, time_text
 
@@ -67,7 +67,7 @@ def _what(violation: dict[str, Any]) -> str:
     first, count = violation["lba"], violation["sectors"]
     sectors = f"sector {first:,} holds" if count == 1 else f"sectors {first:,} to {first + count - 1:,} hold"
     if violation["guarantee"] == STAYS_TRIMMED:
-        return f"{sectors} data again that a flush had promised to be trimmed"
+        return f"{sectors} data again that had been promised to be trimmed"
     if violation["promised"] is None:
         return f"{sectors} data that were never written there"
     if violation["guarantee"] == IS_WHOLE:
@@ -97,8 +97,9 @@ def _facts(result: CrashResult, again: str | None) -> list[tuple[str, str]]:
     if back:
         older = f", {count_text(summary['untrimmed_older_sectors'])} of them older than the last write"
         text = f"{_many(back, 'sector')} held data again{older if summary['untrimmed_older_sectors'] else ''}"
-        flushes = result.device.to_dict()["power"]["trim"] == "flush"
-        lines.append(("trims", f"{text}; a trim promises nothing{' before a flush' if flushes else ''}"))
+        until = " before a flush" if flushes_trims(result.device) else ""
+        until = " before it has completed" if keeps_trims(result.device) else until
+        lines.append(("trims", f"{text}; a trim promises nothing{until}"))
     lines.append(("mount", result.mount_text()))
     if summary["nested"] and not summary["nested_cuts"]:
         lines.append(("second cuts", "none: no mount changes anything in flash"))

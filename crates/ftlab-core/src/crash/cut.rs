@@ -8,7 +8,7 @@ use crate::config::{DeviceConfig, DurableTrims};
 use crate::crash::promises::{Promises, Torn, Verdict};
 use crate::crash::record::Recording;
 use crate::crash::saved::Saved;
-use crate::error::RunError;
+use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::cell::{WordLines, page_classes};
 use crate::flash::clock::Clock;
@@ -18,7 +18,8 @@ use crate::flash::nand::NandArray;
 use crate::flash::port::{CountingPort, FlashPort, NumberingPort};
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Lpn;
-use crate::layer::Ftl;
+use crate::layer::{Ftl, Layer};
+use crate::nvm::cache::{Cached, Kept};
 use crate::rng::Rng;
 use crate::run::RunControl;
 use crate::time::Time;
@@ -47,7 +48,7 @@ pub enum LossKind {
     Lost,
     /// What is found was never written to this sector.
     Foreign,
-    /// What a flush had promised to be trimmed is found again.
+    /// What had been promised to be trimmed is found again.
     Returned,
     /// A write that was under way is there in part.
     Torn,
@@ -85,7 +86,7 @@ pub struct Cut {
     pub lost_sectors: u64,
     /// Those that hold data that were never written to them.
     pub foreign_sectors: u64,
-    /// Sectors that hold again what a flush had promised to be trimmed.
+    /// Sectors that hold again what had been promised to be trimmed.
     pub returned_sectors: u64,
     /// Writes that were under way and are there in part: requests where these are promised as a whole, units elsewhere.
     pub torn_writes: u64,
@@ -190,6 +191,12 @@ fn word_lines(config: &DeviceConfig) -> WordLines {
     WordLines::new(&classes.unwrap_or_default())
 }
 
+/// What a cut leaves beside flash: what a non-volatile cache keeps, and the frames that a capacitor saves.
+struct Left {
+    kept: Kept,
+    saved: Saved,
+}
+
 /// Examines cuts, as soon as the translation layer is known.
 struct Examine<'a, 'r, I> {
     recording: &'r Recording,
@@ -225,17 +232,18 @@ impl<I: Iterator<Item = u64>> FtlVisitor for Examine<'_, '_, I> {
             let moment = recording.moments[point as usize];
             let (nand, torn) = moving.cut_at(moment);
             promises.move_to(moment);
-            let saved = Saved::at(recording, moment);
+            let left = Left { kept: recording.kept_at(moment), saved: Saved::at(recording, moment) };
             let at = if recording.is_timed() { moment } else { moment / 2 };
             let cut = Cut { point, at, torn, ..Cut::default() };
             if second != Second::Spread(0) {
-                for (nested_at, nand) in second_cuts::<F>(recording, &nand, &moving.lines, second) {
+                for (nested_at, nand) in second_cuts::<F>(recording, &nand, &left.kept, &moving.lines, second)
+                {
                     let cut = Cut { nested_at: Some(nested_at), ..cut.clone() };
-                    out(look::<F>(recording, nand, (&promises, &saved), cut));
+                    out(look::<F>(recording, nand, (&promises, &left), cut));
                 }
             }
             if matches!(second, Second::Spread(_)) {
-                out(look::<F>(recording, nand, (&promises, &saved), cut));
+                out(look::<F>(recording, nand, (&promises, &left), cut));
             }
         }
         Ok(())
@@ -257,10 +265,11 @@ impl Recording {
 fn changes_of_mount<F: Ftl<CountingPort>>(
     recording: &Recording,
     nand: &NandArray,
+    kept: &Kept,
 ) -> Option<(History, Vec<u64>)> {
     let mut flash = recording.flash(nand.clone(), NumberingPort::default());
     flash.nand.start_history();
-    F::On::<NumberingPort>::mount(&recording.config, recording.options.seed, &mut flash).ok()?;
+    mount::<F::On<NumberingPort>, _>(recording, &mut flash, kept).ok()?;
     Some((flash.nand.take_history(), flash.port.changes))
 }
 
@@ -270,11 +279,12 @@ fn changes_of_mount<F: Ftl<CountingPort>>(
 fn second_cuts<F: Ftl<CountingPort>>(
     recording: &Recording,
     nand: &NandArray,
+    kept: &Kept,
     lines: &WordLines,
     second: Second,
 ) -> Vec<(u64, NandArray)> {
     // A mount that fails is told by the first cut.
-    let mounted = caught(|| changes_of_mount::<F>(recording, nand).ok_or_else(String::new));
+    let mounted = caught(|| changes_of_mount::<F>(recording, nand, kept).ok_or_else(String::new));
     let Ok((history, numbers)) = mounted else { return Vec::new() };
     let changes = numbers.len() as u64;
     let chosen: Vec<usize> = match second {
@@ -303,21 +313,24 @@ fn second_cuts<F: Ftl<CountingPort>>(
 struct MountChanges<'r> {
     recording: &'r Recording,
     nand: NandArray,
+    kept: Kept,
 }
 
 impl FtlVisitor for MountChanges<'_> {
     type Output = Vec<u64>;
 
     fn visit<F: Ftl<CountingPort>>(self, _: F) -> Self::Output {
-        let mounted = caught(|| changes_of_mount::<F>(self.recording, &self.nand).ok_or_else(String::new));
+        let Self { recording, nand, kept } = self;
+        let mounted = caught(|| changes_of_mount::<F>(recording, &nand, &kept).ok_or_else(String::new));
         mounted.map(|(_, numbers)| numbers).unwrap_or_default()
     }
 }
 
 pub(super) fn second_points(recording: &Recording, point: u64) -> Vec<u64> {
     let Recording { config, options, .. } = recording;
-    let (nand, _) = Moving::new(recording).cut_at(recording.moments[point as usize]);
-    let changes = MountChanges { recording, nand };
+    let moment = recording.moments[point as usize];
+    let (nand, _) = Moving::new(recording).cut_at(moment);
+    let changes = MountChanges { recording, nand, kept: recording.kept_at(moment) };
     ftl::build(config, &config.to_geometry(), options.seed, true, changes)
 }
 
@@ -339,31 +352,43 @@ fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     })
 }
 
+/// Start the drive of `recording` again.
+fn mount<F: Ftl<P>, P: FlashPort>(
+    recording: &Recording,
+    flash: &mut Flash<P>,
+    kept: &Kept,
+) -> FlashResult<Cached<F, P::Ticket>> {
+    Cached::mounted(&recording.config, recording.options.seed, flash, kept)
+}
+
 /// Mount, restore what a capacitor has saved, read every sector, recount, and go on.
 fn look<F: Ftl<CountingPort>>(
     recording: &Recording,
     nand: NandArray,
-    (promises, saved): (&Promises<'_>, &Saved),
+    (promises, left): (&Promises<'_>, &Left),
     cut: Cut,
 ) -> Examined {
     let mut examined = Examined { cut, losses: Vec::new() };
     let mut flash = recording.flash(nand, CountingPort);
     let result = caught(|| {
-        let mounted = F::mount(&recording.config, recording.options.seed, &mut flash);
+        let mounted = mount::<F, _>(recording, &mut flash, &left.kept);
         examined.cut.mount = cost(&flash.counts);
-        let mut ftl = mounted.map_err(|error| format!("mount: {error}"))?;
-        saved.restore(&mut ftl, &mut flash).map_err(|error| format!("restoring the buffer: {error}"))?;
-        let held = audit(&mut ftl, &mut flash, promises, &mut examined)?;
-        ftl.verify(&flash.nand).map_err(|text| format!("after the mount: {text}"))?;
-        go_on(recording, ftl, &mut flash, held, examined.cut.point)
+        let mut drive = mounted.map_err(|error| format!("mount: {error}"))?;
+        let found = drive.verify(&flash.nand);
+        found.map_err(|text| format!("after the mount: {text}"))?;
+        let saved = left.saved.restore(&mut drive, &mut flash);
+        saved.map_err(|error| format!("restoring the buffer: {error}"))?;
+        let held = audit(&mut drive, &mut flash, promises, &mut examined)?;
+        drive.verify(&flash.nand).map_err(|text| format!("after the audit: {text}"))?;
+        go_on(recording, drive, &mut flash, held, examined.cut.point)
     });
     examined.cut.failure = result.err();
     examined
 }
 
 /// Read every sector; returns what each holds.
-fn audit<F: Ftl<CountingPort>>(
-    ftl: &mut F,
+fn audit<L: Layer<CountingPort>>(
+    drive: &mut L,
     flash: &mut Flash<CountingPort>,
     promises: &Promises<'_>,
     examined: &mut Examined,
@@ -372,7 +397,8 @@ fn audit<F: Ftl<CountingPort>>(
     let mut held = Vec::with_capacity(units as usize * per_unit as usize);
     for lpn in (0..units).map(Lpn) {
         let access = Access::span(lpn, 1, 0, per_unit);
-        ftl.read(flash, &access, &mut held, ())
+        drive
+            .read(flash, &access, &mut held, ())
             .map_err(|error| format!("reading unit {}: {error}", lpn.0))?;
     }
     let mut last_unit = None;
@@ -423,7 +449,7 @@ fn audit<F: Ftl<CountingPort>>(
 /// Write some units, and find them and their neighbours as they should be; then start once more, and find them again.
 fn go_on<F: Ftl<CountingPort>>(
     recording: &Recording,
-    mut ftl: F,
+    mut drive: Cached<F, ()>,
     flash: &mut Flash<CountingPort>,
     mut held: Vec<u32>,
     point: u64,
@@ -440,54 +466,53 @@ fn go_on<F: Ftl<CountingPort>>(
         let (lpn, range) = unit(&mut rng);
         held[range.clone()].fill(newest.wrapping_add(count).max(1));
         let access = Access { versions: &held[range], ..Access::span(lpn, 1, 0, per_unit) };
-        ftl.write(flash, &access, ()).map_err(going_on)?;
+        drive.write(flash, &access, ()).map_err(going_on)?;
     }
-    if recording.config.power.trim == DurableTrims::Flush {
+    if recording.keeps_trims() || recording.config.power.trim == DurableTrims::Flush {
         let (lpn, range) = unit(&mut rng);
         held[range].fill(0);
-        ftl.trim(flash, &Access::span(lpn, 1, 0, per_unit), ()).map_err(going_on)?;
-        ftl.flush(flash, ()).map_err(going_on)?;
+        drive.trim(flash, &Access::span(lpn, 1, 0, per_unit), ()).map_err(going_on)?;
+        drive.flush(flash, ()).map_err(going_on)?;
     }
-    find(&mut ftl, flash, &held).map_err(|text| format!("going on: {text}"))?;
-    let mounted = F::mount(&recording.config, recording.options.seed, flash);
-    let mut ftl = mounted.map_err(|error| format!("a second mount: {error}"))?;
-    find(&mut ftl, flash, &held).map_err(|text| format!("after a second mount: {text}"))
+    find(&mut drive, flash, &held).map_err(|text| format!("going on: {text}"))?;
+    let mounted = mount::<F, _>(recording, flash, &drive.kept());
+    let mut drive = mounted.map_err(|error| format!("a second mount: {error}"))?;
+    find(&mut drive, flash, &held).map_err(|text| format!("after a second mount: {text}"))
 }
 
 /// Find in every sector what is `held`, and recount.
-fn find<F: Ftl<CountingPort>>(
-    ftl: &mut F,
+fn find<L: Layer<CountingPort>>(
+    drive: &mut L,
     flash: &mut Flash<CountingPort>,
     held: &[u32],
 ) -> Result<(), String> {
     let mut found = Vec::with_capacity(held.len());
     for lpn in (0..flash.geometry().logical_units).map(Lpn) {
         let access = Access::span(lpn, 1, 0, flash.geometry().sectors_per_unit);
-        ftl.read(flash, &access, &mut found, ()).map_err(|error| error.to_string())?;
+        drive.read(flash, &access, &mut found, ()).map_err(|error| error.to_string())?;
     }
     if let Some(sector) = found.iter().zip(held).position(|(found, held)| found != held) {
         let (found, held) = (found[sector], held[sector]);
         return Err(format!("sector {sector} holds version {found} instead of {held}"));
     }
-    ftl.verify(&flash.nand)
+    drive.verify(&flash.nand)
 }
 
 struct MountOnClock<'r> {
     recording: &'r Recording,
     nand: NandArray,
+    kept: Kept,
 }
 
 impl FtlVisitor for MountOnClock<'_> {
     type Output = Result<u64, RunError>;
 
     fn visit<F: Ftl<CountingPort>>(self, _: F) -> Self::Output {
-        let Recording { config, options, .. } = self.recording;
+        let config = &self.recording.config;
         let port = EventPort::new(config, &config.to_geometry(), false);
         let mut flash = self.recording.flash(self.nand, port);
-        caught(|| {
-            F::On::<EventPort>::mount(config, options.seed, &mut flash).map_err(|error| error.to_string())
-        })
-        .map_err(RunError::Rule)?;
+        let mut mounted = || mount::<F::On<EventPort>, _>(self.recording, &mut flash, &self.kept);
+        caught(|| mounted().map(|_| ()).map_err(|error| error.to_string())).map_err(RunError::Rule)?;
         while flash.port.step_before(Time::NEVER).is_some() {}
         Ok(flash.port.idle_from().as_ns())
     }
@@ -495,8 +520,9 @@ impl FtlVisitor for MountOnClock<'_> {
 
 pub(super) fn mount_ns(recording: &Recording, point: u64) -> Result<u64, RunError> {
     let Recording { config, options, .. } = recording;
-    let (nand, _) = Moving::new(recording).cut_at(recording.moments[point as usize]);
-    let mount = MountOnClock { recording, nand };
+    let moment = recording.moments[point as usize];
+    let (nand, _) = Moving::new(recording).cut_at(moment);
+    let mount = MountOnClock { recording, nand, kept: recording.kept_at(moment) };
     ftl::build(config, &config.to_geometry(), options.seed, true, mount)
 }
 

@@ -1,7 +1,8 @@
 //! Cutting the power: a run is recorded once, and flash is put together again as it stood at any moment of it.
 //!
-//! At a cut, what had ended is there, what had begun is torn, the rest never happened, and memory is gone. Then the drive is
-//! mounted from flash alone, every sector is read and held against what was promised, and the drive goes on.
+//! At a cut, what had ended is there, what had begun is torn, the rest never happened, and memory is gone. Only a
+//! non-volatile cache keeps its directory and what had been written to its frames. Then the drive is mounted from flash and
+//! that, every sector is read and held against what was promised, and the drive goes on.
 //!
 //! Fault model (`lsb-backup`, section 8): an interrupted program leaves its page unreadable, and every page of its word
 //! line that was programmed before. An interrupted erase leaves the whole block so. A copyback harms its destination only.

@@ -2,6 +2,7 @@
 
 use crate::config::{Atomic, DurableTrims};
 use crate::crash::record::{NEVER, Recording};
+use crate::verify::Asked;
 
 /// What a sector may be found to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub(super) enum Verdict {
     Untrimmed { is_older: bool },
     /// Older than what was promised, or nothing.
     Lost { promised: u32 },
-    /// It had been trimmed, and a flush had promised that.
+    /// It had been trimmed, and that had been promised.
     Returned,
     /// Data that were never written to this sector.
     Foreign,
@@ -21,16 +22,16 @@ pub(super) enum Verdict {
 /// What was promised by a moment that moves forward.
 ///
 /// A completed write is a promise: that version, or a newer one, is found after a cut. Behind a volatile write buffer it is
-/// none before a flush, unless it was to be durable at once. A trim is none before a flush makes it
-/// one, on drives that say so: until then, anything that was ever written may be found, or nothing. What was under way is
-/// there as a whole or not at all, by units or by requests.
+/// none before a flush, unless it was to be durable at once. A trim is one where a non-volatile cache keeps it. Elsewhere
+/// it is none before a flush makes it one, on drives that say so. Until then, anything that was ever written may be found,
+/// or nothing. What was under way is there as a whole or not at all, by units or by requests.
 pub(super) struct Promises<'r> {
     recording: &'r Recording,
     /// The version of each sector that must survive.
     floor: Vec<u32>,
     /// For each sector, the last version before the last trim that has begun.
     trimmed: Vec<u32>,
-    /// The same of the last trim that a flush has promised; empty where none does.
+    /// The same of the last trim that was promised, by a flush or a non-volatile cache; empty where none is.
     gone: Vec<u32>,
     /// What was asked for, by when its request began and by when it ended.
     by_start: Vec<u32>,
@@ -72,13 +73,11 @@ impl<'r> Promises<'r> {
             order
         };
         let is_write = |at: &u32| !asked[*at as usize].is_trim;
+        let promises_trims = recording.keeps_trims() || recording.promised.trim == DurableTrims::Flush;
         Self {
             floor: recording.newest.clone(),
             trimmed: vec![0; recording.newest.len()],
-            gone: vec![
-                0;
-                if recording.promised.trim == DurableTrims::Flush { recording.newest.len() } else { 0 }
-            ],
+            gone: vec![0; if promises_trims { recording.newest.len() } else { 0 }],
             by_start: sorted(&|at| span(at).map_or(NEVER, |span| span.start)),
             by_end: sorted(&|at| span(at).map_or(NEVER, |span| span.end)),
             begun: 0,
@@ -122,7 +121,9 @@ impl<'r> Promises<'r> {
                 break;
             }
             self.ended += 1;
-            if asked.is_trim {
+            if asked.is_trim && self.recording.keeps_trims() {
+                raise(&mut self.gone, asked);
+            } else if asked.is_trim {
                 self.unpromised.push(*at);
             } else if self.recording.is_volatile() && !self.recording.fua[asked.group as usize] {
                 self.unflushed.push(*at);
@@ -171,9 +172,7 @@ impl<'r> Promises<'r> {
                 let is_before = u64::from(asked.group) < *number;
                 let is_promised = is_before && served[asked.group as usize].end <= flush.start;
                 if is_promised {
-                    for gone in &mut gone[asked.sectors.start as usize..asked.sectors.end as usize] {
-                        *gone = (*gone).max(asked.version);
-                    }
+                    raise(gone, asked);
                 }
                 !is_promised
             });
@@ -254,5 +253,12 @@ impl<'r> Promises<'r> {
         let at = version.checked_sub(self.recording.last_version + 1)?;
         let asked = &self.recording.asked[*self.writes.get(at as usize)? as usize];
         Some(asked.group.into())
+    }
+}
+
+/// No version up to that of `asked` may be found any more.
+fn raise(gone: &mut [u32], asked: &Asked) {
+    for gone in &mut gone[asked.sectors.start as usize..asked.sectors.end as usize] {
+        *gone = (*gone).max(asked.version);
     }
 }

@@ -10,6 +10,7 @@ use crate::config::{DeviceConfig, Model, PowerConfig};
 use crate::crash::{CrashOptions, CutAt};
 use crate::error::{RunError, refuse};
 use crate::flash::Flash;
+use crate::flash::clock::Clock;
 use crate::flash::event_port::EventPort;
 use crate::flash::history::{Change, History};
 use crate::flash::nand::NandArray;
@@ -25,6 +26,7 @@ use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl};
 use crate::metrics::summary::Summary;
 use crate::metrics::{CommandRecord, Observer, RequestRecord};
+use crate::nvm::cache::{Diary, Kept};
 use crate::run::{RunControl, RunOptions};
 use crate::verify::{Asked, ShadowStore};
 
@@ -68,6 +70,10 @@ pub struct Recording {
     pub(super) fua: Vec<bool>,
     /// What happened in a write buffer whose frames a capacitor saves.
     pub(super) notes: Vec<Note>,
+    /// What happened in a non-volatile cache.
+    diary: Option<Diary>,
+    /// When what was noted of buffer and cache has ended, by the number of the note.
+    ends: Vec<u64>,
     pub(super) summary: Summary,
 }
 
@@ -86,12 +92,6 @@ pub fn record(
         let found = format!("{:?}", config.model.name());
         let expected = "has no flash that could lose anything: choose \"drive\"";
         return refuse("model", found, expected).map_err(RunError::Config);
-    }
-    if config.nvm.is_on() {
-        let found = format!("{:?}", config.nvm.kind.kind().name());
-        let expected =
-            "is not cut yet: what a non-volatile cache keeps is not restored after a mount. Choose \"none\"";
-        return refuse("nvm.kind", found, expected).map_err(RunError::Config);
     }
     let geometry = config.to_geometry();
     let run = Record { config, geometry: &geometry, workload, options, control };
@@ -192,7 +192,7 @@ impl FtlVisitor for Record<'_> {
         let mut metrics = RunMetrics::new(None);
         let mut heard = Heard { pages_per_block: geometry.pages_per_block(), ..Heard::default() };
         let saves = config.power.capacitor;
-        let (outcome, changes, mut nand, shadow, notes) = match options.at {
+        let (outcome, changes, mut nand, shadow, notes, (diary, ends)) = match options.at {
             CutAt::Command => {
                 let port = NumberingPort::default();
                 heard.number = Some(port.commands.clone());
@@ -204,8 +204,10 @@ impl FtlVisitor for Record<'_> {
                 let result =
                     untimed::run(config, &mut drive, &splitter, &mut admission, counts, control, observer);
                 let outcome = audited(config, &drive, admission.counts(), &mut metrics, None, result.err());
-                let notes = drive.top.take_notes();
-                (outcome, Some(drive.flash.port.changes), drive.flash.nand, drive.shadow, notes)
+                let (notes, diary) = (drive.top.take_notes(), drive.top.below_mut().take_diary());
+                let Flash { port, nand, .. } = drive.flash;
+                let ends = port.notes.iter().map(|commands| 2 * commands).collect();
+                (outcome, Some(port.changes), nand, drive.shadow, notes, (diary, ends))
             }
             CutAt::Time => {
                 let mut drive = drive.behind(config, &Bare, EventPort::new(config, geometry, true));
@@ -217,8 +219,10 @@ impl FtlVisitor for Record<'_> {
                     timed::run(config, drive, admission, metrics, &run, control, &mut heard);
                 let counts = model.feeder.admission.counts();
                 let outcome = measured(config, &mut model, counts, result.err());
-                let Drive { mut top, flash, shadow, .. } = model.drive;
-                (outcome, None, flash.nand, shadow, top.take_notes())
+                let Drive { mut top, mut flash, shadow, .. } = model.drive;
+                let ends: Vec<u64> = flash.port.ledger().ends.iter().map(|end| end.0).collect();
+                let diary = top.below_mut().take_diary();
+                (outcome, None, flash.nand, shadow, top.take_notes(), (diary, ends))
             }
         };
         if let Some(error) = outcome.error {
@@ -235,7 +239,7 @@ impl FtlVisitor for Record<'_> {
         flushes.sort_by_key(|(_, flush)| flush.end);
         let moments = match &heard.number {
             Some(number) => (0..=number.load(Ordering::Relaxed)).map(|number| 2 * number + 1).collect(),
-            None => instants(&spans),
+            None => instants(&spans, &ends),
         };
         Ok(Recording {
             config: config.clone(),
@@ -252,6 +256,8 @@ impl FtlVisitor for Record<'_> {
             served: heard.served,
             fua: heard.fua,
             notes,
+            diary,
+            ends,
             flushes,
             moments,
             summary: outcome.summary,
@@ -263,6 +269,21 @@ impl Recording {
     /// Whether an acknowledged write may be in memory only, and gone when the power is.
     pub(super) fn is_volatile(&self) -> bool {
         self.config.buffer.writes_back() && !self.promised.capacitor
+    }
+
+    /// Whether a trim is durable when it is acknowledged.
+    pub(super) fn keeps_trims(&self) -> bool {
+        self.config.nvm.is_on()
+    }
+
+    /// What a non-volatile cache had kept at `moment`.
+    pub(super) fn kept_at(&self, moment: u64) -> Kept {
+        self.diary.as_ref().map(|diary| diary.kept(|note| self.is_over(note, moment))).unwrap_or_default()
+    }
+
+    /// Whether what was noted had ended at `moment`.
+    pub(super) fn is_over(&self, note: u32, moment: u64) -> bool {
+        self.ends[note as usize] <= moment
     }
 
     /// Whether these changes had ended at `moment`.
@@ -307,9 +328,10 @@ fn spans(
     (lanes, spans)
 }
 
-/// A moment between any two at which a change begins or ends, and one after the last.
-fn instants(spans: &[Span]) -> Vec<u64> {
+/// A moment between any two at which a change begins or ends, or what was noted does, and one after the last.
+fn instants(spans: &[Span], ends: &[u64]) -> Vec<u64> {
     let mut times: Vec<u64> = spans.iter().flat_map(|span| [span.start, span.end]).collect();
+    times.extend(ends);
     times.retain(|time| *time != NEVER);
     times.push(0);
     times.sort_unstable();

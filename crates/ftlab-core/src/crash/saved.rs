@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::access::{Access, Part};
-use crate::buffer::front::Happened;
+use crate::buffer::front::{Happened, Note};
 use crate::crash::record::Recording;
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::port::CountingPort;
 use crate::geometry::Lpn;
-use crate::layer::Ftl;
+use crate::layer::Layer;
 
 /// Sectors of a page that were acknowledged, and were in no page of flash.
 #[derive(Debug, Clone)]
@@ -33,10 +33,13 @@ impl Saved {
         let has_left = |at: usize, lpn: Lpn| {
             let later = recording.notes[at + 1..].iter().filter(|later| later.lpn == lpn);
             let mut leaves = later.filter_map(|later| match &later.happened {
-                Happened::Left(changes) => Some(changes.clone()),
+                Happened::Left(changes) => {
+                    Some(changes.clone().any(|change| recording.have_ended(change..change + 1, moment)))
+                }
+                Happened::Moved(note) => Some(recording.is_over(*note, moment)),
                 Happened::Written(_) | Happened::Trimmed => None,
             });
-            leaves.any(|mut changes| changes.any(|change| recording.have_ended(change..change + 1, moment)))
+            leaves.any(|has_begun| has_begun)
         };
         for (at, note) in recording.notes.iter().enumerate() {
             match &note.happened {
@@ -51,20 +54,19 @@ impl Saved {
                 }
                 Happened::Trimmed if is_done(note.group) => drop(pages.remove(&note.lpn.0)),
                 Happened::Left(changes) if recording.have_ended(changes.clone(), moment) => {
-                    if let Some(page) = pages.get_mut(&note.lpn.0) {
-                        page.mask &= !note.mask;
-                    }
+                    leave(&mut pages, note);
                 }
-                Happened::Written(_) | Happened::Trimmed | Happened::Left(_) => {}
+                Happened::Moved(number) if recording.is_over(*number, moment) => leave(&mut pages, note),
+                Happened::Written(_) | Happened::Trimmed | Happened::Left(_) | Happened::Moved(_) => {}
             }
         }
         Self(pages)
     }
 
     /// Write them to a drive that has been mounted.
-    pub(super) fn restore<F: Ftl<CountingPort>>(
+    pub(super) fn restore<L: Layer<CountingPort>>(
         &self,
-        ftl: &mut F,
+        drive: &mut L,
         flash: &mut Flash<CountingPort>,
     ) -> FlashResult<()> {
         for (lpn, page) in &self.0 {
@@ -76,9 +78,16 @@ impl Saved {
                 parts.iter().map(|part| page.versions[part.first_sector as usize]).collect();
             if !parts.is_empty() {
                 let access = Access::gathered(&parts, &versions, &Access::span(Lpn(*lpn), 1, 0, 1));
-                ftl.write(flash, &access, ())?;
+                drive.write(flash, &access, ())?;
             }
         }
         Ok(())
+    }
+}
+
+/// The sectors of a note are in their frame no more.
+fn leave(pages: &mut BTreeMap<u32, Page>, note: &Note) {
+    if let Some(page) = pages.get_mut(&note.lpn.0) {
+        page.mask &= !note.mask;
     }
 }

@@ -94,6 +94,8 @@ pub struct Ledger {
     pub log: Option<Vec<CommandRecord>>,
     /// What evictions of a buffer have cost.
     pub events: EventLedger,
+    /// When what was noted has ended; never, for what has not.
+    pub ends: Vec<Time>,
 }
 
 impl Ledger {
@@ -103,6 +105,7 @@ impl Ledger {
             channel_busy_ps: vec![0; channels],
             log: log.then(Vec::new),
             events: EventLedger::new(lanes, channels),
+            ends: Vec::new(),
         }
     }
 }

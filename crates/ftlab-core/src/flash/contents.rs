@@ -74,6 +74,13 @@ impl Contents {
         self.past.as_ref().map_or(0, |past| past.programmed)
     }
 
+    /// Programs from now on come after `programs` others.
+    pub(super) fn count_from(&mut self, programs: u32) {
+        if let Some(past) = &mut self.past {
+            past.programmed = past.programmed.max(programs);
+        }
+    }
+
     /// The group of the data of `ppn`, if it has several pages.
     pub(super) fn group_of(&self, ppn: Ppn) -> Option<GroupMark> {
         let mark = *self.past.as_ref()?.groups.get(ppn.index())?;

@@ -31,17 +31,17 @@ use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
 use crate::flash::clock::{Clock, Ledger, Servers, Spans, Step, TIMERS};
 use crate::flash::event_tree::EventTree;
+use crate::flash::line::{Line, NONE};
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
 use crate::time::Time;
 
-const NONE: u32 = u32::MAX;
-
-/// In the place of the lane of a node: it ends a time after what it waits for, or adds up a time then.
+/// In the place of the lane of a node: it ends a time after what it waits for, or adds up a time or notes it then.
 const DELAY: u32 = NONE - 1;
 const EVENT: u32 = NONE - 2;
 const WAIT: u32 = NONE - 3;
+const NOTE: u32 = NONE - 4;
 
 /// Stands for the end of a command or of several. Once that has happened the number of its node is used again, with
 /// the next generation.
@@ -61,7 +61,7 @@ struct Node {
     waiter: Waiter,
     /// First edge to the others who wait for this one; most nodes have none.
     edges: u32,
-    /// Lane of a command; `NONE` for a join, and `DELAY`, `EVENT` or `WAIT`.
+    /// Lane of a command; `NONE` for a join, and `DELAY`, `EVENT`, `WAIT` or `NOTE`.
     lane: u32,
     /// Position in the order in which commands were submitted and timers set.
     number: u64,
@@ -88,44 +88,6 @@ impl Waiter {
     #[inline]
     fn watcher(self) -> Option<u32> {
         (self.0 & Self::IS_WATCHER != 0).then_some(self.0 ^ Self::IS_WATCHER)
-    }
-}
-
-/// A queue of numbers. Who comes after whom stands in a table of all who may be in it, so that it never grows.
-#[derive(Debug, Clone, Copy)]
-struct Line {
-    first: u32,
-    /// Of no meaning when the line is empty.
-    last: u32,
-}
-
-impl Line {
-    const EMPTY: Line = Line { first: NONE, last: NONE };
-
-    #[inline]
-    fn is_empty(self) -> bool {
-        self.first == NONE
-    }
-
-    #[inline]
-    fn push(&mut self, member: u32, next: &mut [u32]) {
-        next[member as usize] = NONE;
-        if self.first == NONE {
-            self.first = member;
-        } else {
-            next[self.last as usize] = member;
-        }
-        self.last = member;
-    }
-
-    #[inline]
-    fn pop(&mut self, next: &[u32]) -> Option<u32> {
-        let first = self.first;
-        if first == NONE {
-            return None;
-        }
-        self.first = next[first as usize];
-        Some(first)
     }
 }
 
@@ -398,7 +360,7 @@ impl EventPort {
         if state.pending > 0 {
         } else if state.lane == NONE {
             self.ended.push(node);
-        } else if state.lane >= WAIT {
+        } else if state.lane >= NOTE {
             self.begin_beside(node);
         } else {
             let lane = state.lane;
@@ -406,6 +368,16 @@ impl EventPort {
                 self.mark(lane);
             }
         }
+    }
+
+    /// A node beside flash that begins when `after` has ended.
+    fn beside_after(&mut self, lane: u32, word: u64, after: Ticket) -> Ticket {
+        let ticket = self.new_node(lane, 1, Submission::of_words(word, 0));
+        self.wait_for(ticket.node, after);
+        if self.nodes[ticket.node as usize].pending == 0 {
+            self.begin_beside(ticket.node);
+        }
+        ticket
     }
 
     /// What a node beside flash waits for has ended.
@@ -417,10 +389,10 @@ impl EventPort {
             self.beside.push(Reverse((self.now + Time(first), number, node)));
             return;
         }
-        if lane == EVENT {
-            self.ledger.events.end(self.now);
-        } else {
-            self.ledger.events.waited_ps += self.now.since(Time(first)).0;
+        match lane {
+            EVENT => self.ledger.events.end(self.now),
+            WAIT => self.ledger.events.waited_ps += self.now.since(Time(first)).0,
+            _ => self.ledger.ends[first as usize] = self.now,
         }
         self.end(node);
     }
@@ -809,7 +781,7 @@ impl FlashPort for EventPort {
             return first;
         }
         let (a, b) = (&self.nodes[first.node as usize], &self.nodes[second.node as usize]);
-        if a.lane == b.lane && a.lane < WAIT {
+        if a.lane == b.lane && a.lane < NOTE {
             // Lanes run their commands in order: the later one ends last.
             return if b.number > a.number { second } else { first };
         }
@@ -841,12 +813,7 @@ impl FlashPort for EventPort {
         if span == Time::ZERO {
             return after;
         }
-        let ticket = self.new_node(DELAY, 1, Submission::of_words(span.0, 0));
-        self.wait_for(ticket.node, after);
-        if self.nodes[ticket.node as usize].pending == 0 {
-            self.begin_beside(ticket.node);
-        }
-        ticket
+        self.beside_after(DELAY, span.0, after)
     }
 
     fn memory(&mut self, memory: Memory, bytes: u32) -> Ticket {
@@ -863,16 +830,21 @@ impl FlashPort for EventPort {
     fn end_event(&mut self, done: Ticket) {
         if self.ledger.events.close() && !self.has_ended(done) {
             self.ledger.events.begin(self.now);
-            let ticket = self.new_node(EVENT, 1, Submission::of_words(0, 0));
-            self.wait_for(ticket.node, done);
+            self.beside_after(EVENT, 0, done);
         }
     }
 
     fn count_wait(&mut self, until: Ticket) {
         if !self.has_ended(until) {
-            let ticket = self.new_node(WAIT, 1, Submission::of_words(self.now.0, 0));
-            self.wait_for(ticket.node, until);
+            self.beside_after(WAIT, self.now.0, until);
         }
+    }
+
+    fn note_end(&mut self, ticket: Ticket) -> u32 {
+        let note = self.ledger.ends.len() as u32;
+        self.ledger.ends.push(Time::NEVER);
+        self.beside_after(NOTE, note.into(), ticket);
+        note
     }
 }
 

@@ -7,6 +7,7 @@ pub mod event_port;
 mod event_tree;
 mod groups;
 pub(crate) mod history;
+mod line;
 pub mod nand;
 mod open_blocks;
 pub mod pairs;
@@ -502,6 +503,13 @@ impl<P: FlashPort> Flash<P> {
         if let Some(guard) = self.guards.get_mut(block.index()) {
             *guard = self.port.join(*guard, until);
         }
+    }
+
+    /// What is at `ppn` is stale because of a cache above, which has newer data from `since` on: it must be found until then.
+    pub(crate) fn hold_until(&mut self, ppn: Ppn, since: P::Ticket) {
+        let block = self.geometry().block_of(ppn);
+        self.guard_until(block, since);
+        self.note_stale_from(ppn, since);
     }
 
     /// Until when `block` is guarded.

@@ -195,6 +195,13 @@ impl NandArray {
         self.contents.as_ref().map_or(0, Contents::programmed)
     }
 
+    /// Pages that are programmed from now on come after `programs` others, whether or not those are in flash.
+    pub(crate) fn count_from(&mut self, programs: u32) {
+        if let Some(contents) = &mut self.contents {
+            contents.count_from(programs);
+        }
+    }
+
     /// The group of several pages that the data of `ppn` were written in, where flash keeps that.
     pub(crate) fn group_of(&self, ppn: Ppn) -> Option<GroupMark> {
         self.contents.as_ref()?.group_of(ppn)

@@ -572,6 +572,16 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
+    /// A cache above has newer data of what is at `ppn` from `since` on: no program may tear it before.
+    pub(super) fn note_stale_from(&mut self, ppn: Ppn, since: P::Ticket) {
+        let page = self.nand.geometry().page_of(ppn);
+        if let Some(pairs) = &mut self.pairs
+            && let Some(page) = pairs.open.get_mut(page)
+        {
+            page.stale = self.port.join(page.stale, since);
+        }
+    }
+
     /// `block` is erased.
     #[inline(never)]
     pub(super) fn note_erased(&mut self, block: BlockId) {

@@ -205,6 +205,14 @@ pub trait FlashPort {
         let _ = until;
     }
 
+    /// Note when `ticket` ends, for those who cut the power; returns the number of the note. Ports of which nobody asks that
+    /// keep none.
+    #[inline(always)]
+    fn note_end(&mut self, ticket: Self::Ticket) -> u32 {
+        let _ = ticket;
+        0
+    }
+
     /// Whether the next command may still happen: a port that cuts the power refuses, and the array stays as it is.
     #[inline(always)]
     fn admit(&mut self, command: Command) -> bool {
@@ -285,6 +293,8 @@ pub(crate) struct NumberingPort {
     pub(crate) commands: Arc<AtomicU64>,
     /// The numbers of those that change the array, from 0.
     pub(crate) changes: Vec<u64>,
+    /// Commands so far at each note: what had been submitted has ended when the next one begins.
+    pub(crate) notes: Vec<u64>,
 }
 
 impl FlashPort for NumberingPort {
@@ -299,6 +309,11 @@ impl FlashPort for NumberingPort {
         if submission.command() != Command::Read {
             self.changes.push(number);
         }
+    }
+
+    fn note_end(&mut self, (): ()) -> u32 {
+        self.notes.push(self.commands.load(Ordering::Relaxed));
+        self.notes.len() as u32 - 1
     }
 }
 

@@ -1,6 +1,6 @@
 //! What goes from the buffer to flash: evictions, flushes, and the rest at the end of a run.
 
-use super::{Happened, NOBODY, WriteBuffer, add_parts, bits};
+use super::{NOBODY, WriteBuffer, add_parts, bits};
 use crate::access::{Access, Group};
 use crate::buffer::front::select::{DEPTH, keep_distinct};
 use crate::buffer::keys::{Select, Wait};
@@ -128,9 +128,7 @@ impl<T: Ticket> WriteBuffer<T> {
             if dirty == 0 {
                 self.counts.clean_evicted += 1;
             } else {
-                self.note(self.frames.page(frame).lpn, dirty, || {
-                    Happened::Left(before..flash.nand.changes())
-                });
+                self.note_left(flash, self.frames.page(frame).lpn, dirty, before, done);
                 self.frames.set_dirty(frame, 0);
                 self.frames.set_ready(frame, done);
             }

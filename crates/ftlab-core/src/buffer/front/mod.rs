@@ -58,6 +58,11 @@ impl<L, T: Ticket> Front<L, T> {
         Self { below, buffer }
     }
 
+    /// The layer below.
+    pub(crate) fn below_mut(&mut self) -> &mut L {
+        &mut self.below
+    }
+
     /// Keep notes from now on, if there is a buffer.
     pub(crate) fn keep_notes(&mut self) {
         if let Some(buffer) = &mut self.buffer {
@@ -222,6 +227,8 @@ struct WriteBuffer<T> {
     /// The request that is served, and what happened, for those who want to know.
     serving: u32,
     notes: Option<Vec<Note>>,
+    /// Whether what leaves goes to a non-volatile cache.
+    over_cache: bool,
     scratch: Scratch,
 }
 
@@ -297,6 +304,7 @@ impl<T: Ticket> WriteBuffer<T> {
             counts: BufferCounts { frames: frames.into(), ..BufferCounts::default() },
             serving: 0,
             notes: None,
+            over_cache: config.nvm.is_on(),
             scratch: Scratch {
                 leaving: list(block),
                 freed: list(block * rate.count as usize),
@@ -332,6 +340,26 @@ impl<T: Ticket> WriteBuffer<T> {
     fn note(&mut self, lpn: Lpn, mask: u64, happened: impl FnOnce() -> Happened) {
         if let Some(notes) = &mut self.notes {
             notes.push(Note { group: self.serving, lpn, mask, happened: happened() });
+        }
+    }
+
+    /// Sectors leave for the layer below, which has made all changes of flash since `before` and is done at `done`.
+    #[inline]
+    fn note_left<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        lpn: Lpn,
+        mask: u64,
+        before: usize,
+        done: T,
+    ) {
+        if self.notes.is_some() {
+            let happened = if self.over_cache {
+                Happened::Moved(flash.port.note_end(done))
+            } else {
+                Happened::Left(before..flash.nand.changes())
+            };
+            self.note(lpn, mask, || happened);
         }
     }
 

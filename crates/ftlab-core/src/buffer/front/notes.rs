@@ -13,6 +13,8 @@ pub(crate) enum Happened {
     Trimmed,
     /// They went to flash by these changes of it.
     Left(Range<usize>),
+    /// They went to a cache below, which has them when the note of this number has ended.
+    Moved(u32),
 }
 
 /// What happened, in the order of decisions.

@@ -169,7 +169,7 @@ impl<T: Ticket> WriteBuffer<T> {
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
             self.note(lpn, mask_of(&unit), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
-            self.note(lpn, mask_of(&unit), || Happened::Left(before..flash.nand.changes()));
+            self.note_left(flash, lpn, mask_of(&unit), before, done);
             match past {
                 Past::Through => self.keep_copy(flash, below, lpn, &unit, after)?,
                 Past::Durable => self.made_durable(lpn, &unit, done),

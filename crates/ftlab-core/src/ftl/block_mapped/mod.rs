@@ -13,7 +13,7 @@ use crate::ftl::blocks::free_blocks::FreeBlocks;
 use crate::ftl::hybrid::BlockLayer;
 use crate::ftl::hybrid::scheme::Shape;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
-use crate::layer::{Ftl, Layer};
+use crate::layer::{Ftl, Layer, Newer};
 use crate::metrics::report::Report;
 use crate::table;
 
@@ -216,7 +216,7 @@ impl<P: FlashPort> Ftl<P> for BlockFtl {
         Ok(())
     }
 
-    fn mount(config: &DeviceConfig, _: u64, flash: &mut Flash<P>) -> FlashResult<Self> {
+    fn mount(config: &DeviceConfig, _: u64, flash: &mut Flash<P>, _: &[Newer]) -> FlashResult<Self> {
         Self::mounted(config, flash)
     }
 

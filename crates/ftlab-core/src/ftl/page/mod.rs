@@ -27,7 +27,7 @@ use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
 use crate::ftl::placement::{PlacementChoice, Placements};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::interrupt::Interrupt;
-use crate::layer::{Ftl, Layer};
+use crate::layer::{Ftl, Layer, Newer};
 use crate::mapcache::cache::Intent;
 use crate::metrics::report::Report;
 use crate::metrics::series::Readings;
@@ -769,8 +769,8 @@ impl<
         Ok(())
     }
 
-    fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>) -> FlashResult<Self> {
-        Self::mounted(config, seed, flash)
+    fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>, newer: &[Newer]) -> FlashResult<Self> {
+        Self::mounted(config, seed, flash, newer)
     }
 
     fn most_free_blocks(&self) -> u32 {

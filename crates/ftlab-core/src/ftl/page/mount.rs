@@ -18,6 +18,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::PlacementChoice;
 use crate::ftl::placement::policy::{OpenSlot, Placement};
 use crate::geometry::{BlockId, Lpn, PageAt, PageId, PlaneId, Ppn};
+use crate::layer::Newer;
 
 /// A torn page of which a backup has what is nowhere else.
 struct Saved {
@@ -40,7 +41,7 @@ impl<
     ///
     /// Every programmed page is read, with cause `recovery`. Of several places of a unit, the one has its data that was
     /// written last, whatever was copied later. Pages that the power has torn say nothing. Blocks that were being filled
-    /// are filled on. Translation pages are read, and those written again that do not have what is found. Trims that are not in
+    /// are filled on. What a cache above has is not rescued from backups. Translation pages are read, and those written again that do not have what is found. Trims that are not in
     /// the journal are gone: what was trimmed may come back.
     ///
     /// # Errors
@@ -49,6 +50,7 @@ impl<
         config: &DeviceConfig,
         seed: u64,
         flash: &mut Flash<P>,
+        newer: &[Newer],
     ) -> FlashResult<Self> {
         if !flash.nand.keeps_past() {
             let text = "a mount needs the order in which pages were programmed, which flash keeps when it was asked to";
@@ -63,11 +65,12 @@ impl<
         if let Some(journal) = &mut new.journal {
             stale.trimmed = journal.read(flash)?;
         }
+        stale.cache_has(&geometry, newer);
         let backups = new.find_data(flash, &mut stale)?;
         let backups = newest_of_torn(&flash.nand, &backups);
         if new.erase_copies(flash, &backups, &stale)? {
             // With a free block in each plane, from the beginning.
-            return Self::mounted(config, seed, flash);
+            return Self::mounted(config, seed, flash, newer);
         }
         let planes = (0..new.geometry.planes()).map(PlaneId);
         let mut extra: Vec<Vec<BlockId>> =
@@ -200,6 +203,7 @@ impl<
         let is_newest = |(ppn, lpn): &(Ppn, Lpn)| {
             self.lookup(*lpn).is_none_or(|known| nand.age(known).0 < nand.age(*ppn).0)
                 && !stale.has(nand, *ppn, *lpn)
+                && !stale.is_cached(nand, *ppn, *lpn)
         };
         units.filter(is_newest).collect()
     }

@@ -47,7 +47,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             self.translate_one(flash, &access, 0, Intent::Trim, ready)?;
         }
         let Some(ppn) = self.table.lookup(lpn) else { return Ok(()) };
-        flash.guard_until(self.geometry.block_of(ppn), since);
+        flash.hold_until(ppn, since);
         self.blocks.invalidate(flash, ppn)?;
         self.table.forget(&self.geometry, lpn, ppn);
         Ok(())

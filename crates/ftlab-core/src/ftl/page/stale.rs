@@ -13,13 +13,17 @@ use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::Placement;
-use crate::geometry::{Lpn, Ppn};
+use crate::geometry::{Geometry, Lpn, Ppn};
+use crate::layer::Newer;
 
 /// What a mount has found out about versions.
 #[derive(Debug, Default)]
 pub(super) struct Stale {
-    /// For each logical unit, up to which program its versions were trimmed; empty without a journal.
+    /// For each logical unit, up to which program its versions were trimmed, or are older than in a cache above; empty
+    /// where neither is known.
     pub(super) trimmed: Vec<u32>,
+    /// The same for versions that need no backup, since the cache has them; empty without a cache.
+    cached: Vec<u32>,
     /// The requests that were never completed, ascending.
     torn: Vec<u32>,
     /// What they wrote: the unit, and the request.
@@ -31,6 +35,25 @@ impl Stale {
     pub(super) fn has(&self, nand: &NandArray, ppn: Ppn, lpn: Lpn) -> bool {
         self.is_trimmed_beyond(lpn, nand.age(ppn).0.saturating_sub(1))
             || nand.group_of(ppn).is_some_and(|mark| self.torn.binary_search(&mark.key).is_ok())
+    }
+
+    /// Take in what a cache above has.
+    pub(super) fn cache_has(&mut self, geometry: &Geometry, newer: &[Newer]) {
+        if newer.is_empty() {
+            return;
+        }
+        self.trimmed.resize(geometry.logical_units as usize, 0);
+        self.cached.resize(geometry.logical_units as usize, 0);
+        for Newer { lpn, stale, cached } in newer {
+            let at = lpn.index();
+            self.trimmed[at] = self.trimmed[at].max(*stale);
+            self.cached[at] = self.cached[at].max(*cached);
+        }
+    }
+
+    /// Whether a cache above has what is at `ppn`, or something newer.
+    pub(super) fn is_cached(&self, nand: &NandArray, ppn: Ppn, lpn: Lpn) -> bool {
+        self.cached.get(lpn.index()).is_some_and(|cached| *cached >= nand.age(ppn).0)
     }
 
     /// Whether a unit was trimmed after so many programs.

@@ -17,6 +17,7 @@
 //! leave for it.
 
 mod counts;
+mod kept;
 mod serve;
 
 use std::collections::VecDeque;
@@ -39,6 +40,7 @@ use crate::nvm::{BasicFlush, NvmChoice};
 use crate::time::Time;
 
 pub use counts::NvmCounts;
+pub(crate) use kept::{Diary, Kept};
 
 /// The first number of a group of evicted pages. They count down, away from those of requests and of a write buffer.
 const FIRST_GROUP: u32 = u32::MAX / 4 * 3;
@@ -96,7 +98,7 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         let Some(nvm) = &mut self.nvm else { return self.below.trim(flash, access, after) };
-        nvm.trim(&self.below, access);
+        nvm.trim(flash, &self.below, access);
         let done = self.below.trim(flash, access, after)?;
         nvm.fetch_removed(&mut self.below);
         Ok(done)
@@ -222,6 +224,8 @@ struct Nvm<T> {
     /// The number of the next group of evicted pages.
     group: u32,
     counts: NvmCounts,
+    /// For those who cut the power.
+    diary: Option<Box<Diary>>,
     scratch: Scratch,
 }
 
@@ -270,6 +274,7 @@ impl<T: Ticket> Nvm<T> {
             per_unit: geometry.sectors_per_unit,
             group: FIRST_GROUP,
             counts: NvmCounts { frames: frames.into(), ..NvmCounts::default() },
+            diary: flash.nand.keeps_past().then(Box::default),
             scratch: Scratch::default(),
         })
     }
@@ -292,7 +297,8 @@ impl<T: Ticket> Nvm<T> {
     }
 
     /// A frame has no page any more; from its moment on it may be written.
-    fn set_free(&mut self, frame: FrameId) {
+    fn set_free<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
+        self.note_free(flash, frame);
         self.by_collector.put(frame.0, false);
         self.frames.leave(frame);
         self.free.push_back(frame);
@@ -410,10 +416,10 @@ impl<T: Ticket> Nvm<T> {
         let done = self.write_back(flash, below, &mut leaving)?;
         for frame in leaving.drain(..) {
             if self.is_dirty(frame) {
-                self.tombstones.put(self.frames.page(frame).lpn.0, false);
+                self.end_tombstone(flash, self.frames.page(frame).lpn, done);
                 self.frames.set_ready(frame, done);
             }
-            self.set_free(frame);
+            self.set_free(flash, frame);
         }
         self.scratch.leaving = leaving;
         self.fetch_removed(below);
@@ -474,11 +480,12 @@ impl<T: Ticket> Nvm<T> {
             done = flash.port.join(done, written);
             for page in together {
                 self.counts.pages_flushed += 1;
-                self.tombstones.put(page.lpn.0, false);
+                self.end_tombstone(flash, page.lpn, written);
                 self.frames.set_dirty(page.frame, 0);
                 // Clean from the moment on at which flash has it.
                 let moment = flash.port.join(self.frames.ready(page.frame), written);
                 self.frames.set_ready(page.frame, moment);
+                self.note_clean(flash, page.frame, below.copy_of(page.lpn));
                 self.order.on_clean(*page);
             }
         }

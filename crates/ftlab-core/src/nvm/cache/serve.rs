@@ -112,6 +112,7 @@ impl<T: Ticket> Nvm<T> {
                 let of = wanted.ranges().flatten().map(|sector| held[sector as usize]);
                 found[*start as usize..].iter_mut().zip(of).for_each(|(found, held)| *found = held);
             }
+            self.note_clean(flash, frame, below.copy_of(*lpn));
             if self.cooperates {
                 let told = self.message(flash);
                 let since = flash.port.join(moment, told);
@@ -213,6 +214,7 @@ impl<T: Ticket> Nvm<T> {
                 held[sector as usize] = *version;
             }
         }
+        self.note_written(flash, frame);
         if self.cooperates && !was_dirty && below.copy_of(lpn).is_some() {
             self.counts.copies_dropped += 1;
             let told = self.message(flash);
@@ -223,7 +225,12 @@ impl<T: Ticket> Nvm<T> {
         Ok(done)
     }
 
-    pub(super) fn trim<P: FlashPort<Ticket = T>, L: Layer<P>>(&mut self, below: &L, access: &Access<'_>) {
+    pub(super) fn trim<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &L,
+        access: &Access<'_>,
+    ) {
         for index in 0..access.units {
             if access.sectors_of(index, self.per_unit) != self.per_unit {
                 continue;
@@ -234,10 +241,10 @@ impl<T: Ticket> Nvm<T> {
             if frame.is_none() && below.copy_of(lpn).is_none() {
                 continue;
             }
-            self.tombstones.put(lpn.0, true);
+            self.put_tombstone(flash, lpn);
             if let Some(frame) = frame {
                 self.order.on_leave(self.frames.page(frame));
-                self.set_free(frame);
+                self.set_free(flash, frame);
             }
         }
     }

@@ -1,0 +1,303 @@
+//! Power cuts of drives with a non-volatile cache: what it keeps, and what it must not give up too early.
+
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::crash::{CrashOptions, CutAt, Examined};
+use ftlab_core::host::request::{Op, Request};
+use ftlab_core::rng::Rng;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::common::drives::{cases, drives, page_drives, requests_of};
+use super::common::{device, latencies, merged, of_chosen, request, run, small};
+use super::crash::{all_cuts, examined, of_one_bit, promising, recorded, survives, with_backup};
+use super::nvm::{cached, caches};
+
+/// What stands above the cache.
+fn buffers() -> impl Strategy<Value = Option<(bool, &'static str)>> {
+    prop_oneof![
+        3 => Just(None),
+        1 => Just(Some((false, "back"))),
+        1 => Just(Some((true, "back"))),
+        1 => Just(Some((true, "through"))),
+    ]
+}
+
+/// The drive with a cache of as many `pages`, and a buffer above it.
+fn with_cache(
+    mut drive: Value,
+    (mut keys, pages): (Value, u64),
+    buffer: Option<(bool, &str)>,
+) -> Option<DeviceConfig> {
+    keys["bytes"] = json!(pages * drive["geometry"]["page_bytes"].as_u64().unwrap_or(4096));
+    if let Some((capacitor, write)) = buffer {
+        drive["buffer"] =
+            json!({ "kind": "lru", "bytes": 16384, "keep_reads": pages % 2 == 0, "write": write });
+        drive["power"]["capacitor"] = json!(capacitor);
+    }
+    cached(drive, keys)
+}
+
+fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
+    let sectors = config.logical_pages() * config.unit_bytes() / 512;
+    requests.into_iter().filter(|request| u64::from(request.sectors) <= sectors).collect()
+}
+
+/// Some of the cuts at commands, with others during the mount, and at instants.
+fn cuts(config: &DeviceConfig, requests: &[Request], seed: u64) -> Vec<Examined> {
+    let mut all = Vec::new();
+    for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 0), (CutAt::Time, 1)] {
+        let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
+        let recording = recorded(config, requests, &options);
+        all.extend(examined(&recording, recording.spread(recording.points().min(24))));
+    }
+    all
+}
+
+/// One die with a cache of so many frames of 4 KiB.
+fn of_frames(kind: &str, frames: u64, more: Value) -> DeviceConfig {
+    let keys = json!({ "cell": { "kind": "slc" }, "nvm": { "kind": kind, "bytes": frames * 4096 } });
+    device(merged(merged(small(), keys), more))
+}
+
+fn of(op: Op, page: u64) -> Request {
+    request(0.0, op, 8 * page, if op == Op::Flush { 0 } else { 8 })
+}
+
+const KINDS: [&str; 2] = ["basic", "cdm"];
+
+/// Flash has the first version, the cache had the second: after the trim neither comes back.
+#[test]
+fn what_was_trimmed_stays_so_though_flash_has_an_older_version() {
+    let (write, trim) = (Op::Write, Op::Trim);
+    let requests = [
+        of(write, 0),
+        of(write, 1),
+        of(write, 0),
+        of(trim, 0),
+        of(write, 2),
+        of(write, 3),
+        // Written again, to flash and in the cache, and trimmed once more.
+        of(write, 0),
+        of(write, 4),
+        of(trim, 0),
+        of(write, 5),
+        of(write, 6),
+    ];
+    // Over other layers as well, which find the older version when they are mounted.
+    for (kind, layer) in
+        [("basic", "page"), ("cdm", "page"), ("basic", "bast"), ("basic", "fast"), ("basic", "block")]
+    {
+        let config = of_frames(kind, 1, json!({ "ftl": { "kind": layer } }));
+        let recording = recorded(&config, &requests, &CrashOptions { nested: 9, ..CrashOptions::default() });
+        let summary = serde_json::to_value(recording.summary()).unwrap();
+        assert_eq!(summary["nvm"]["tombstones"], 1, "{kind} {layer}");
+        let cuts = examined(&recording, 0..recording.points());
+        assert!(cuts.iter().all(|one| one.cut.is_survived() && one.cut.untrimmed_sectors == 0), "{cuts:?}");
+    }
+}
+
+/// A frame holds its page until the program that writes it back has ended.
+#[test]
+fn an_eviction_that_is_torn_has_its_page_in_the_cache() {
+    let requests: Vec<Request> = (0..8).map(|page| of(Op::Write, page % 5)).collect();
+    for kind in KINDS {
+        let cuts = all_cuts(&of_frames(kind, 2, json!({})), &requests);
+        assert_eq!((cuts.len(), cuts.iter().filter(|one| one.cut.torn == 1).count()), (7, 6), "{kind}");
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+    }
+}
+
+/// Cells of two bits without a backup: a torn program takes the page of its word line that was programmed before, unless
+/// the cache has a copy of it. That is the only one then.
+#[test]
+fn a_page_that_a_torn_program_takes_is_in_the_cache() {
+    let mut requests: Vec<Request> = (0..5).map(|page| of(Op::Write, page)).collect();
+    // Frees the frame into which page 0 comes back, before anything else is programmed.
+    requests.extend([of(Op::Trim, 4), of(Op::Read, 0)]);
+    requests.extend((5..8).map(|page| of(Op::Write, page)));
+    for kind in KINDS {
+        let cells = json!({ "cell": { "kind": "mlc", "page_order": "tiles" } });
+        let cuts = all_cuts(&of_frames(kind, 4, cells), &requests);
+        // Page 0 to flash, and read; 1 beside it; 2 endangers 0, and 3 endangers 1.
+        let lost: Vec<u64> = cuts.iter().map(|one| one.cut.lost_sectors).collect();
+        assert_eq!(lost, [0, 0, 0, 0, 8, 0], "{kind}");
+        assert!(cuts.iter().all(|one| one.cut.failure.is_none()), "{cuts:?}");
+        assert_eq!(cuts[4].losses[0].sector, 8);
+    }
+}
+
+/// Nothing goes to flash: what is found is what had been written to the frame as a whole.
+#[test]
+fn a_write_to_a_frame_is_there_when_it_has_ended() {
+    let config = of_frames("cdm", 2, json!({ "nvm": { "write_us": 1000 } }));
+    let at = |us, op, page: u64| request(us, op, 8 * page, 8);
+    let requests =
+        [at(0.0, Op::Write, 0), at(5000.0, Op::Write, 0), at(9000.0, Op::Trim, 0), at(9500.0, Op::Write, 1)];
+    let options = CrashOptions { at: CutAt::Time, ..CrashOptions::default() };
+    let recording = recorded(&config, &requests, &options);
+    let cuts = examined(&recording, 0..recording.points());
+    // Before the end of each write, the first of which the second finds; at the trim; and after all.
+    let moments: Vec<u64> = cuts.iter().map(|one| one.cut.at / 1_000_000).collect();
+    assert_eq!(moments, [500, 3500, 7500, 9750, 10_500]);
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// Page 1 of a NAND page is given up clean while another unit leaves with it, and the page for that takes a collection.
+#[test]
+fn a_clean_page_is_given_up_while_its_block_is_the_victim() {
+    let config = smallest(&json!({
+        "geometry": { "channels": 1, "ways": 1, "pages_per_block": 4, "page_bytes": 8192, "mapping_unit_bytes": 4096 },
+        "cell": { "kind": "slc" },
+        "ftl": { "logical_pages": 40, "gc": "fifo" },
+        "precondition": { "kind": "fill" },
+        "nvm": { "kind": "cdm", "bytes": 6 * 8192 },
+    }));
+    let mut rng = Rng::new(2, "victim");
+    let requests: Vec<Request> =
+        (0..240).map(|_| of(if rng.below(2) == 0 { Op::Read } else { Op::Write }, rng.below(40))).collect();
+    let recording = recorded(&config, &requests, &CrashOptions::default());
+    let summary = serde_json::to_value(recording.summary()).unwrap();
+    assert!(summary["gc"]["pages_skipped"].as_u64().unwrap() > 0);
+    assert!(summary["nvm"]["clean_evicted"].as_u64().unwrap() > 0);
+    let cuts = examined(&recording, 0..recording.points());
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// A cache in the host says that it gives a clean page up, and uses the frame when the drive has heard of it.
+#[test]
+fn a_clean_page_is_given_up_before_its_frame_is_used_again() {
+    let first_write = |place: Value| {
+        let config = of_frames(
+            "cdm",
+            1,
+            json!({ "precondition": { "kind": "fill" }, "host": { "link_mb_per_s": 0 },
+                "nvm": merged(json!({ "write_us": 2 }), place) }),
+        );
+        let requests = [request(0.0, Op::Read, 8, 8), request(90_000.0, Op::Write, 16, 8)];
+        latencies(&run(&config, &requests).1)[1]
+    };
+    assert_eq!(first_write(json!({})), 2.0);
+    assert_eq!(first_write(json!({ "place": "host", "message_us": 1000 })), 1002.0);
+}
+
+/// The drive with as few blocks as it may have, so that collection finds live pages.
+fn smallest(drive: &Value) -> DeviceConfig {
+    let with = |blocks: u32| {
+        let drive = merged(drive.clone(), json!({ "geometry": { "blocks_per_plane": blocks } }));
+        let config: DeviceConfig = serde_json::from_value(drive).unwrap();
+        config.validate().is_ok().then_some(config)
+    };
+    (4..60).find_map(with).unwrap()
+}
+
+/// Small drives on which several requests, dies and writes to frames are under way.
+fn small_drives() -> Vec<(String, DeviceConfig)> {
+    let caches = [
+        json!({ "kind": "basic" }),
+        json!({ "kind": "basic", "basic_flush": "writeback" }),
+        json!({ "kind": "cdm" }),
+        json!({ "kind": "cdm", "removable": "free" }),
+        json!({ "kind": "cdm", "place": "host", "message_us": 30 }),
+    ];
+    let cells = [
+        json!({ "cell": { "kind": "slc" } }),
+        json!({ "cell": { "kind": "mlc", "page_order": "tiles" }, "lsb_backup": { "kind": "copy" } }),
+    ];
+    let mut all = Vec::new();
+    for (cache, cell) in caches.iter().flat_map(|cache| cells.iter().map(move |cell| (cache, cell))) {
+        for (at, order) in ["lru", "cflru", "lru_wsr"].into_iter().enumerate() {
+            let frames = [3, 9, 20][at];
+            let drive = json!({
+                "geometry": { "channels": 1, "ways": 2, "pages_per_block": 8, "page_bytes": 4096 },
+                "timing": { "read_us": 25, "program_us": 200, "erase_us": 1500, "bus_mb_per_s": 100 },
+                "ftl": { "logical_pages": 60, "gc_low_free_blocks": 1, "gc": "fifo" },
+                "precondition": { "kind": "fill" },
+                "host": { "arrival": "closed", "queue_depth": 6, "link_mb_per_s": 0 },
+                "nvm": { "bytes": frames * 4096, "order": order, "read_us": 5, "write_us": 90, "mb_per_s": 40 },
+            });
+            let drive = merged(merged(drive, cell.clone()), json!({ "nvm": cache }));
+            all.push((format!("{order} {cache} {cell}"), smallest(&drive)));
+        }
+    }
+    all
+}
+
+fn mixed(count: u64, seed: u64) -> Vec<Request> {
+    let mut rng = Rng::new(seed, "mixed");
+    let ops = [Op::Write, Op::Write, Op::Write, Op::Write, Op::Read, Op::Read, Op::Read, Op::Trim];
+    let one = |_| {
+        let (first, pages) = (rng.below(460), 1 + rng.below(3));
+        let op = if rng.below(40) == 0 { Op::Flush } else { ops[rng.below(8) as usize] };
+        // Some of them write pages in part.
+        let (lba, sectors) = if rng.below(4) == 0 { (first, 5) } else { (first / 8 * 8, 8 * pages) };
+        request(0.0, op, lba, if op == Op::Flush { 0 } else { sectors as u32 })
+    };
+    (0..count).map(one).collect()
+}
+
+/// Every command and every instant, and at some of them again while the drive is mounted.
+#[test]
+fn no_cut_loses_a_last_copy() {
+    let is_long = std::env::var_os("FTLAB_LONG").is_some();
+    let (mut several, mut skipped, mut nested) = (0, 0, 0);
+    for (round, (name, config)) in small_drives().into_iter().enumerate() {
+        let requests = mixed(if is_long { 400 } else { 120 }, round as u64);
+        for at in [CutAt::Command, CutAt::Time] {
+            let seconds = if is_long { 3 } else { 1 };
+            let options = CrashOptions { at, nested: seconds, ..CrashOptions::default() };
+            let recording = recorded(&config, &requests, &options);
+            let summary = serde_json::to_value(recording.summary()).unwrap();
+            skipped += summary["gc"]["pages_skipped"].as_u64().unwrap();
+            for one in examined(&recording, 0..recording.points()) {
+                assert!(one.cut.is_survived(), "{name} {at:?}: {one:?}");
+                several += u64::from(at == CutAt::Time && one.cut.torn > 1);
+                nested += u64::from(one.cut.nested_at.is_some());
+            }
+        }
+    }
+    assert!(several > 1000 && skipped > 30 && nested > 1000, "{several} {skipped} {nested}");
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    #[test]
+    fn what_a_cache_was_given_survives_on_any_drive(
+        value in drives(),
+        cache in caches(),
+        buffer in buffers(),
+        journal in any::<bool>(),
+        requests in requests_of(1..60),
+        seed in 0..1000_u64,
+    ) {
+        let mut value = of_one_bit(value, &json!({}));
+        promising(&mut value, ("unit", if journal { "flush" } else { "volatile" }));
+        let Some(config) = with_cache(value, cache, buffer) else { return Ok(()) };
+        let requests = fitting(&config, requests);
+        survives(&config, &cuts(&config, &requests, seed))?;
+    }
+
+    #[test]
+    fn with_a_backup_so_it_does_over_cells_of_several_bits(
+        value in page_drives(),
+        cache in caches(),
+        buffer in buffers(),
+        journal in any::<bool>(),
+        requests in requests_of(1..60),
+        cell in proptest::sample::select(vec![
+            ("mlc", "tiles"), ("mlc", "shadow"), ("mlc", "shadow_pairs"), ("mlc", "adjacent"),
+            ("tlc", "tlc_pairs"), ("tlc", "shadow"), ("qlc", "shadow"), ("qlc", "adjacent"),
+        ]),
+        area in proptest::sample::select(vec!["pairs", "slc"]),
+        seed in 0..1000_u64,
+    ) {
+        let mut value = of_chosen(value);
+        value["cell"] = json!({});
+        promising(&mut value, ("unit", if journal { "flush" } else { "volatile" }));
+        let config = with_backup(value, cell, json!({ "kind": "copy", "area": area }));
+        let value = of_chosen(serde_json::to_value(&config).unwrap());
+        let Some(config) = with_cache(value, cache, buffer) else { return Ok(()) };
+        let requests = fitting(&config, requests);
+        survives(&config, &cuts(&config, &requests, seed))?;
+    }
+}
