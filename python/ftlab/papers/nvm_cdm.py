@@ -45,8 +45,8 @@ COPIES = {"JEDEC": 48.3, "OLTP": 54.4}
 AMPLIFICATION = {"JEDEC": (2.1, 17.6), "OLTP": (4.3, 38.2)}
 RESPONSE = {"JEDEC": 9.7, "OLTP": 20.3}
 DEVIATION = {"JEDEC": 31.0, "OLTP": 39.0}
-# Tolerances: points; part of the price of random writes within which another is similar; part of a published count.
-_POINTS, _SIMILAR, _CLOSE = 10.0, 0.25, 0.05
+# Tolerances: points, and part of the published saving that must be there, or nothing would be near a small one; part of the price of random writes within which another is similar; part of a published count.
+_POINTS, _LEAST, _SIMILAR, _CLOSE = 10.0, 0.5, 0.25, 0.05
 
 BASIC, CDM, FREE, NONE = "NVM alone", "CDM", "CDM, removable pages free", "no cache"
 _KINDS: dict[str, dict[str, Any]] = {
@@ -91,13 +91,18 @@ _MIB: dict[Size, tuple[int, ...]] = {
 }
 _WHOLE_MIB = (64, 512, 4096)
 _MIDDLE_MIB = 1024
-CAPACITIES_GIB = (36, 40, 48, 64)
+# In the smallest, the traces touch nearly all that the host sees.
+CAPACITIES_GIB: dict[Size, tuple[int, ...]] = {
+    "full": (40, 48, 64, 80), "quick": (40, 48, 64, 80), "test": (40, 80),
+}  # fmt: skip
 # Of the footprint.
-FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2)
+FRACTIONS: dict[Size, tuple[float, ...]] = {
+    "full": (0.001, 0.003, 0.01, 0.03, 0.1, 0.2), "quick": (0.001, 0.01, 0.1), "test": (),
+}  # fmt: skip
 # What the memory takes for a read and a write of a page, in microseconds.
 MEMORIES = {"DRAM: 0, 0": (0, 0), "1, 1": (1, 1), "5, 10": (5, 10), "10, 50": (10, 50), "50, 250": (50, 250)}
 # Percent of spare space in 32 GiB. 15 is published, and what the traces touch does not fit it.
-SPARES = (15, 11, 8)
+SPARES: dict[Size, tuple[int, ...]] = {"full": (15, 11, 8), "quick": (15, 8), "test": ()}
 
 
 # Drives -----------------------------------------------------------------------------------------------------------
@@ -203,28 +208,29 @@ def recorded() -> list[dict[str, Any]]:
 def _studies(size: Size) -> list[dict[str, Any]]:
     part, sizes = _PARTS[size], _MIB[size]
     studies = [_sweep(name, part, sizes, _SEEDS[size]) for name in NAMES]
-    studies.append(_capacity_study(part, _SEEDS[size]))
+    studies.append(_capacity_study(part, _SEEDS[size], size))
     if size == "test":
         return studies
-    for name in NAMES:
+    # JEDEC has no reads, so that it is hardly ever clean in the cache: with --quick it is left out of these.
+    for name in NAMES if size == "full" else NAMES[1:]:
         workload = _stand_in(name, part)
         studies += [
             {"name": f"free-{name}", "device": _sized(name, (FREE,), sizes, part), "workload": workload},
-            {"name": f"fractions-{name}", "device": _of_fractions(name, part), "workload": workload},
-            {"name": f"memories-{name}", "device": _of_memories(name, part), "workload": workload},
+            {"name": f"fractions-{name}", "device": _of_fractions(name, part, size), "workload": workload},
+            {"name": f"memories-{name}", "device": _of_memories(name, part, size), "workload": workload},
             {"name": f"spares-{name}", "device": _of_spares(name, part, size), "workload": workload},
         ]
         if size == "full":
             none = _drive(NONE, _WHOLE, _HOST[name])
             drives = [none, *_sized(name, (BASIC, CDM), _WHOLE_MIB, _WHOLE)]
             studies.append({"name": f"whole-{name}", "device": drives, "workload": _whole(name)[0]})
-    studies.append({"name": "together", "device": _together(part), "workload": _stand_in("OLTP", part)})
+    studies.append({"name": "together", "device": _together(part, size), "workload": _stand_in("OLTP", part)})
     if traces := recorded():
         host = {"arrival": "closed", "queue_depth": 1, "out_of_range": "wrap"}
         drives = [
             _drive(_label(scheme, mib), _RECORDED_PART, host, _cache(scheme, mib << 20, _RECORDED_PART))
             for scheme in (BASIC, CDM)
-            for mib in _RECORDED_MIB
+            for mib in (_RECORDED_MIB if size == "full" else _RECORDED_MIB[::2])
         ]
         studies.append({"name": "recorded", "device": drives, "trace": traces})
     return studies
@@ -239,33 +245,37 @@ _SYNTHETIC = {"random": {"kind": "uniform"}, "sequential": {"kind": "sequential"
 _SYNTHETIC_WRITES, _SYNTHETIC_BYTES = 5_000_000, 20_000_000_000
 
 
-def _capacity_study(part: Part, seeds: int) -> dict[str, Any]:
+def _capacity_study(part: Part, seeds: int, size: Size) -> dict[str, Any]:
     """Figure 1: no cache. Order decides write amplification, so that no clock is needed."""
     keys = {"requests": part.of(_SYNTHETIC_WRITES), "footprint_bytes": part.bytes(_SYNTHETIC_BYTES)}
     synthetic = [{**kind, **keys, "label": label} for label, kind in _SYNTHETIC.items()]
     return {
         "name": "capacity",
-        "device": [_drive(f"{gib} GiB", part, {}, gib=gib) for gib in CAPACITIES_GIB],
+        "device": [_drive(f"{gib} GiB", part, {}, gib=gib) for gib in CAPACITIES_GIB[size]],
         "workload": [*synthetic, *(_stand_in(name, part) for name in NAMES)],
         "options": {"timing": False},
         "repetitions": seeds,
     }
 
 
-def _of_fractions(name: str, part: Part) -> list[dict[str, Any]]:
+def _of_fractions(name: str, part: Part, size: Size) -> list[dict[str, Any]]:
     touched = TABLE_1[name][-1] * 1e9
     return [
         _drive(f"{scheme}, {fraction:.1%}", part, _HOST[name], _cache(scheme, round(touched * fraction), part))
-        for fraction in FRACTIONS
+        for fraction in FRACTIONS[size]
         for scheme in (BASIC, CDM)
     ]
 
 
-def _of_memories(name: str, part: Part) -> list[dict[str, Any]]:
+def _memories(size: Size) -> dict[str, tuple[int, int]]:
+    return {name: times for at, (name, times) in enumerate(MEMORIES.items()) if size == "full" or at % 2 == 0}
+
+
+def _of_memories(name: str, part: Part, size: Size) -> list[dict[str, Any]]:
     return [
         _drive(f"{scheme}, {memory}", part, _HOST[name],
                _cache(scheme, _MIDDLE_MIB << 20, part, read_us=read, write_us=write))
-        for memory, (read, write) in MEMORIES.items()
+        for memory, (read, write) in _memories(size).items()
         for scheme in (BASIC, CDM)
     ]  # fmt: skip
 
@@ -276,7 +286,7 @@ def _of_spares(name: str, part: Part, size: Size) -> list[dict[str, Any]]:
     sizes = _MIB[size] if size == "full" else _WHOLE_MIB
     return [
         _drive(f"{_label(scheme, mib)}, {spare} %", part, host, _cache(scheme, mib << 20, part), gib=32, spare=spare)
-        for spare in SPARES
+        for spare in SPARES[size]
         for scheme in (BASIC, CDM)
         for mib in sizes
     ]
@@ -306,12 +316,12 @@ TOGETHER: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
 _TABLE_BYTES = 2 << 20
 
 
-def _together(part: Part) -> list[dict[str, Any]]:
+def _together(part: Part, size: Size) -> list[dict[str, Any]]:
     """Drives of two bits a cell with everything that other papers add, without and with a cache."""
     blocks = _GIB * _BLOCKS_OF_A_GIB // 2
     pages = (blocks - blocks * _SPARE // 100) * 2 * _DATA_PAGES * _CHANNELS * part.planes
     drives = []
-    for label, (placement, sections) in TOGETHER.items():
+    for label, (placement, sections) in list(TOGETHER.items())[:: 1 if size == "full" else 6]:
         ftl = {
             "logical_pages": pages,
             "gc_low_free_blocks": blocks * _FREE // 100,
@@ -417,9 +427,6 @@ def _spread(values: Sequence[float], digits: int = 3) -> float | None:
     return round(math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)), digits)
 
 
-Measure = dict[str, list[list[float]]]
-
-
 def _reductions(
     results: Results, name: str, of: Callable[[Row], float], study: str = "sweep", scheme: str = CDM
 ) -> list[list[float]]:
@@ -466,8 +473,9 @@ def _average_claims(results: Results) -> list[Claim]:
                     f"{text}, {name}: percent that CDM saves, mean over cache sizes",
                     published[name],
                     None if found is None else round(found, 1),
-                    holds=found is not None and abs(found - published[name]) <= _POINTS,
-                    tolerance=f"within {_POINTS:.0f} points",
+                    holds=found is not None and abs(found - published[name]) <= _POINTS
+                    and found >= _LEAST * published[name],
+                    tolerance=f"within {_POINTS:.0f} points, and at least half of it",
                     direction=found is not None and found > 0,
                     otherwise=_missing(results) if found is None else _WHY[name],
                 )
@@ -516,12 +524,12 @@ def _grows_claim(results: Results) -> Claim:
 
 def _capacity_values(results: Results, workload: str) -> list[float | None]:
     runs = _Runs(results, "capacity", "workload")
-    return [runs.mean(f"{gib} GiB", workload, of=_waf_host) for gib in CAPACITIES_GIB]
+    return [runs.mean(f"{gib} GiB", workload, of=_waf_host) for gib in CAPACITIES_GIB[results.size]]
 
 
 def _over_capacities(results: Results, workload: str) -> float | None:
     values = [value for value in _capacity_values(results, workload) if value is not None]
-    return sum(values) / len(values) if len(values) == len(CAPACITIES_GIB) else None
+    return sum(values) / len(values) if len(values) == len(CAPACITIES_GIB[results.size]) else None
 
 
 def _capacity_claims(results: Results) -> list[Claim]:
@@ -623,7 +631,7 @@ def _table_1(results: Results) -> Table:
 def _capacity_table(results: Results) -> Table:
     names = (*_SYNTHETIC, *NAMES)
     values = [_capacity_values(results, name) for name in names]
-    rows = [[f"{gib} GiB", *each] for gib, *each in zip(CAPACITIES_GIB, *values, strict=True)]
+    rows = [[f"{gib} GiB", *each] for gib, *each in zip(CAPACITIES_GIB[results.size], *values, strict=True)]
     columns = ("flash", *(name if name in _SYNTHETIC else f"stand-in for {name}" for name in names))
     return Table("Figure 1: write amplification without a cache", columns, rows)
 
@@ -713,6 +721,8 @@ def _free_table(results: Results) -> Table:
         frames = _Runs(results, f"sweep-{name}"), _Runs(results, f"free-{name}")
         for mib in _MIB[results.size]:
             before = frames[0].rows.get((_label(BASIC, mib),), {}).get(1)
+            if not frames[1].rows:
+                continue
             both = [
                 of.rows.get((_label(scheme, mib),), {}).get(1)
                 for of, scheme in zip(frames, (CDM, FREE), strict=True)
@@ -748,9 +758,11 @@ def _spares_table(results: Results) -> Table:
     rows: list[Cells] = []
     for name in NAMES:
         runs = _Runs(results, f"spares-{name}")
-        for spare in SPARES:
+        for spare in SPARES[results.size]:
             for mib in _MIB[results.size] if results.size == "full" else _WHOLE_MIB:
                 one, other = (f"{_label(scheme, mib)}, {spare} %" for scheme in (BASIC, CDM))
+                if (one,) not in runs.rows:
+                    continue
                 saved = [_mean(runs.saved((one,), (other,), of), 2) for _, of, _ in _SWEPT]
                 rows.append([name, float(spare), float(mib), *saved, runs.mean(one, of=_copies, digits=0)])
     return Table("What CDM saves in the published 32 GiB, by spare space; at 15 % addresses are folded", columns, rows)
@@ -764,17 +776,16 @@ def _fractions_table(results: Results) -> Table:
     rows: list[Cells] = []
     for name in NAMES:
         runs, touched = _Runs(results, f"fractions-{name}"), _PARTS[results.size].bytes(TABLE_1[name][-1] * 1e9)
-        for fraction in FRACTIONS:
+        for fraction in FRACTIONS[results.size]:
             one, other = (f"{scheme}, {fraction:.1%}" for scheme in (BASIC, CDM))
+            if (one,) not in runs.rows:
+                continue
             saved = [_mean(runs.saved((one,), (other,), of), 2) for _, of, _ in _SWEPT]
             hits = runs.mean(other, of=lambda row: 100 * _value(row, "nvm.hit_ratio"))
             writes = [runs.mean(place, of=lambda row: _value(row, "nvm.writes_per_frame"), digits=1) for place in (one, other)]
             rounds = runs.mean(one, of=lambda row, all=touched: _value(row, "host.write_pages") * _PAGE_BYTES / all)
             rows.append([name, round(100 * fraction, 1), hits, *saved, *writes, rounds])
     return Table("Beyond the paper: size of the NVM, and what it has to endure", columns, rows)
-
-
-_LATENCIES = {"mean": _response, "deviation": _deviation}
 
 
 def _memories_table(results: Results) -> Table:
@@ -786,6 +797,8 @@ def _memories_table(results: Results) -> Table:
         for memory in MEMORIES:
             row: Cells = [name, memory]
             places = [f"{scheme}, {memory}" for scheme in (BASIC, CDM)]
+            if (places[0],) not in runs.rows:
+                continue
             row += [runs.mean(place, of=_response, digits=4) for place in places]
             for point in ("p99", "p999"):
                 key = f"latency_ns.all.{point}"
@@ -824,6 +837,8 @@ def _recorded_table(results: Results) -> Table:
     rows: list[Cells] = []
     for trace in traces:
         for mib in _RECORDED_MIB:
+            if (_label(CDM, mib), trace) not in runs.rows:
+                continue
             one, other = ((_label(scheme, mib), trace) for scheme in (BASIC, CDM))
             hits = runs.mean(*other, of=lambda row: 100 * _value(row, "nvm.hit_ratio"))
             copies = [runs.mean(*place, of=_copies, digits=0) for place in (one, other)]
@@ -984,7 +999,7 @@ def _capacity_figure(results: Results) -> Figure | None:
     rows = [
         (float(gib << 30), name if name in _SYNTHETIC else f"stand-in for {name}", value)
         for name in (*_SYNTHETIC, *NAMES)
-        for gib, value in zip(CAPACITIES_GIB, _capacity_values(results, name), strict=True)
+        for gib, value in zip(CAPACITIES_GIB[results.size], _capacity_values(results, name), strict=True)
         if value is not None
     ]
     if not rows:
@@ -1000,7 +1015,7 @@ def _fractions_figure(results: Results) -> Figure | None:
         (fraction, f"stand-in for {name}", saved)
         for name in NAMES
         for runs in [_Runs(results, f"fractions-{name}")]
-        for fraction in FRACTIONS
+        for fraction in FRACTIONS[results.size]
         for saved in runs.saved((f"{BASIC}, {fraction:.1%}",), (f"{CDM}, {fraction:.1%}",), _copies)
     ]
     if not rows:
@@ -1016,6 +1031,15 @@ def _figures(results: Results) -> dict[str, Figure]:
         "fig1-capacity": _capacity_figure(results),
         "fig3-states": _states_figure(results),
         "fig4-copies": _lines(results, _copies, "copies", "Pages copied by collection", "pages copied"),
+    }
+    # The others are drawn as figure 4 is: tests need not do it again.
+    if results.size != "test":
+        drawn |= _more_figures(results)
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def _more_figures(results: Results) -> dict[str, Figure | None]:
+    return {
         "fig5-write-amplification": _lines(
             results, _waf, "amplification", "Write amplification", "programs for a host-dirty eviction"
         ),
@@ -1023,7 +1047,6 @@ def _figures(results: Results) -> dict[str, Figure]:
         "fig7-deviation": _lines(results, _deviation, "deviation_ms", "Deviation of the response", "deviation"),
         "beyond-size": _fractions_figure(results),
     }
-    return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
 _SETUP = (
