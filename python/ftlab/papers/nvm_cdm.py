@@ -942,9 +942,12 @@ def _arrow(axis: Axes, start: str, end: str, text: str) -> None:
         for (px, py), sign in (((x, y), 1), ((to_x, to_y), -1))
     ]
     axis.annotate("", ends[1], ends[0], arrowprops={"arrowstyle": "->"})
-    place = [one + 0.36 * (other - one) for one, other in zip(*ends, strict=True)]
-    axis.text(place[0] + 0.1 * across[0], place[1] + 0.24 * across[1], text, fontsize="x-small", ha="center", va="center",
-              bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})  # fmt: skip
+    part = 0.3 if x == to_x else 0.5 if y == to_y else 0.75
+    place = [one + part * (other - one) for one, other in zip(*ends, strict=True)]
+    # Beside the arrow, on its own side: the opposite arrow is on the other.
+    upright = abs(across[0]) > abs(across[1]) / 2
+    axis.text(place[0] + 0.08 * across[0], place[1] + (0.0 if upright else 0.2 * across[1]), text, fontsize="x-small",
+              ha=("left" if across[0] > 0 else "right") if upright else "center", va="center")  # fmt: skip
 
 
 def _states_figure(results: Results) -> Figure | None:
