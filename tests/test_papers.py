@@ -362,9 +362,7 @@ def test_the_published_numbers_of_cooperation_meet_their_own_claims() -> None:
     def published(name: str) -> Callable[[int, str], float]:
         low, high = cdm.AMPLIFICATION[name]
         # A little less in the smallest cache and more in the largest one.
-        return lambda at, what: (
-            low + (high - low) * at / last if what == "waf" else of[what][name] + (at - last / 2)
-        )
+        return lambda at, what: low + (high - low) * at / last if what == "waf" else of[what][name] + (at - last / 2)
 
     def verdicts(saved: Callable[[str], Callable[[int, str], float]]) -> dict[str, str]:
         frames = {f"sweep-{name}": _cdm_rows(name, saved(name)) for name in cdm.NAMES}

@@ -91,7 +91,12 @@ def _studies(size: Size) -> list[dict[str, Any]]:
             **common,
             "repetitions": 1,
         },
-        {"name": "mixed-steady", **_mix(1 if size == "test" else _CHANNELS, 1, _STEADY, "last"), **common, "repetitions": 1},
+        {
+            "name": "mixed-steady",
+            **_mix(1 if size == "test" else _CHANNELS, 1, _STEADY, "last"),
+            **common,
+            "repetitions": 1,
+        },
     ]
     if size != "test":
         studies += [
@@ -339,11 +344,12 @@ _SETUP = (
     "15 % of its blocks are spare, and collection begins at 5 % free.",
     "Preparation: full, then sequential writes until 5 % of the blocks are free.",
     "Load: 5,000,000 writes of 4 KiB to 20 GB: random, sequential, or mixed. Means over 10 seeds.",
-    "Mixed: each write is random with a probability, and else goes on from the last one, as the source's generator "
-    "does. The other reading, one sequential stream that random writes do not move, stands beside it.",
+    "Mixed: each write is random with a probability, and else goes on from the last one, as in the source's generator.",
+    "Beside it stands the other reading: one sequential stream that random writes do not move.",
     "Write amplification: pages programmed for host and collections for each page that the host wrote.",
     "Summary pages are left out of it.",
-    "With --quick: one seed, and one of the eight channels under an eighth of the writes. Runs always go to all channels.",
+    "With --quick: one seed, and one of the eight channels under an eighth of the writes.",
+    "The mixed load of the source's generator always has all channels: its runs go to them in turn.",
 )
 _ASSUMED = (
     f"Capacities: {', '.join(map(str, CAPACITIES_GIB))} GiB of flash. Of the source's capacities only 32 GB is known.",
@@ -351,7 +357,8 @@ _ASSUMED = (
     "GB are 10^9 bytes for the load, and 2^30 for the flash, as in the simulator.",
     "What the load does not address holds live data, as in the simulator's initial state.",
     f"A small random share is {_SMALL_SHARE:.0%}; almost the full price is {_ALMOST:.0%} of what random writes add.",
-    "Added: one plane (for runs, one of each channel) under the same writes until write amplification is steady, which theory speaks about.",
+    "Added: one plane under the same writes until write amplification is steady, which theory speaks about.",
+    "For the mixed load of the source's generator, that is one plane of each channel.",
     "In theory, data that are never written again fill whole blocks and take no part.",
 )
 
