@@ -2,8 +2,8 @@
 //!
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
-//! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges` or
-//! `--only buffers` does one part.
+//! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges`,
+//! `--only buffers` or `--only nvm` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod buffers;
@@ -11,6 +11,7 @@ mod limit;
 mod merges;
 #[path = "../../crates/ftlab-core/tests/common/nothing.rs"]
 mod nothing;
+mod nvm;
 mod power;
 
 use std::sync::{Arc, OnceLock};
@@ -68,6 +69,9 @@ fn main() {
     }
     if wanted("buffers") {
         buffers::buffers(&scale);
+    }
+    if wanted("nvm") {
+        nvm::caches(&scale);
     }
 }
 

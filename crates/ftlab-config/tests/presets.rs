@@ -18,6 +18,7 @@ fn the_promised_presets_are_there() {
     for promised in [
         "ideal-page",
         "msr-ssd",
+        "msr-ssd-40g",
         "mqsim",
         "nvmevirt-970pro",
         "femu-bb",
@@ -60,4 +61,8 @@ fn a_resolved_device_reads_back_as_itself() {
 fn the_reference_drive_has_the_published_size() {
     let (_, config) = load_device("msr-ssd", &[]).unwrap();
     assert_eq!(config.logical_pages(), 8 * 8 * 1741 * 63);
+    // As many parts of a hundred are spare in the larger one, and it holds what its traces touch.
+    let (_, larger) = load_device("msr-ssd-40g", &[]).unwrap();
+    assert_eq!(larger.logical_pages(), 8 * 8 * (2560 - 2560 * 15 / 100) * 63);
+    assert!(larger.logical_pages() * 4096 > 31_200_000_000);
 }

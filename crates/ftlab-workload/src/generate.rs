@@ -100,8 +100,8 @@ pub(crate) enum Picker {
     Uniform,
     /// Any address, but trims take one that is in use.
     UniformInUse,
-    /// Any address with probability `random`, else the next.
-    Mix { random: f64 },
+    /// Any address with probability `random`, else the next; the next one follows what went anywhere, if that `jumps`.
+    Mix { random: f64, jumps: bool },
     /// By rank.
     Zipf { zipf: Zipf, slots: u64, scramble: bool },
     /// The first `hot_slots` with probability `hot_access`, else the others.
@@ -369,7 +369,11 @@ impl GeneratorConfig {
         let fitting = (self.part_sectors - u64::from(sectors)) / self.alignment_sectors + 1;
         let slot = match &self.picker {
             Picker::Sequential => return (op, self.next_address(lane, sectors)),
-            Picker::Mix { random } if lane.rng.unit() >= *random => {
+            Picker::Mix { random, .. } if lane.rng.unit() >= *random => {
+                return (op, self.next_address(lane, sectors));
+            }
+            Picker::Mix { jumps: true, .. } => {
+                lane.next = lane.rng.below_unbiased(fitting) * self.alignment_sectors;
                 return (op, self.next_address(lane, sectors));
             }
             Picker::Mix { .. } | Picker::Uniform => lane.rng.below_unbiased(fitting),

@@ -305,6 +305,7 @@ fn every_key_has_an_effect() {
         ("hotcold", "hot_space_fraction", ["0.1", "0.3"]),
         ("hotcold", "hot_access_fraction", ["0.7", "0.9"]),
         ("mix", "random_fraction", ["0.4", "0.6"]),
+        ("mix", "continues", ["\"stream\"", "\"last\""]),
         ("uniform", "write_bytes", ["{\"4KiB-64KiB\":1}", "{\"4KiB-64KiB/512B\":1}"]),
         (
             "uniform",
@@ -652,6 +653,14 @@ fn addresses_stay_inside_and_follow_their_law() {
         follows
     });
     assert!((sequential.count() as f64 / 1e5 - 0.75).abs() < 0.01);
+    // Runs from random places: their lengths are geometric, with a mean of four requests.
+    let json = r#"{"kind":"mix","random_fraction":0.25,"continues":"last","requests":100000}"#;
+    let runs = requests_of(json, GIB, 0);
+    let follows = runs.windows(2).filter(|pair| pair[1].lba == pair[0].lba + 8).count();
+    assert!((follows as f64 / 1e5 - 0.75).abs() < 0.01);
+    let begins = runs.windows(2).filter(|pair| pair[1].lba != pair[0].lba + 8).map(|pair| pair[1].lba);
+    let in_the_first_half = begins.clone().filter(|lba| *lba < GIB / 1024).count();
+    assert!((in_the_first_half as f64 / begins.count() as f64 - 0.5).abs() < 0.02);
     let ordered = requests_of(r#"{"kind":"zipf","theta":1,"scramble":false,"requests":100000}"#, GIB, 0);
     // The first of 262,144 ranks has 1 / H(262144) of the requests.
     assert!((share(&ordered, |request| request.lba == 0) - 1.0 / 13.054).abs() < 0.004);

@@ -14,10 +14,18 @@ pub struct NvmCounts {
     pub read_hits: u64,
     /// Pages of host reads that it had not.
     pub read_misses: u64,
+    /// Pages of host reads that the cache had, and flash as well.
+    pub read_hits_clean: u64,
+    /// Pages of host reads that nobody had: they were never written, or trimmed.
+    pub read_misses_unmapped: u64,
     /// Pages of host writes that the cache had.
     pub write_hits: u64,
     /// Pages of host writes that it had not.
     pub write_misses: u64,
+    /// Pages of host writes that the cache had, and flash as well.
+    pub write_hits_clean: u64,
+    /// Pages of host writes that nobody had.
+    pub write_misses_unmapped: u64,
     /// Hits / (hits + misses); 0 without either.
     pub hit_ratio: f64,
     /// Pages written back whose last change was a write of the host.
@@ -28,6 +36,12 @@ pub struct NvmCounts {
     pub clean_evicted: u64,
     /// Pages in flash that became stale when the cache got newer data.
     pub copies_dropped: u64,
+    /// Trimmed pages that the cache had, and flash as well.
+    pub trimmed_clean: u64,
+    /// Trimmed pages that were newer in the cache than in flash.
+    pub trimmed_dirty: u64,
+    /// Trimmed pages that only flash had.
+    pub trimmed_in_flash: u64,
     /// Flushes of the host.
     pub flushes: u64,
     /// Pages written by flushes, with `basic_flush = "writeback"`.

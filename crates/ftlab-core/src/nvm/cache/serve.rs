@@ -30,6 +30,7 @@ impl<T: Ticket> Nvm<T> {
             }
             if let Some(frame) = self.frames.find(lpn) {
                 self.counts.read_hits += 1;
+                self.counts.read_hits_clean += u64::from(!self.is_dirty(frame));
                 self.order.on_hit(self.frames.page(frame), false);
                 moment = flash.port.join(moment, self.frames.ready(frame));
                 sectors += unit.sectors;
@@ -43,6 +44,7 @@ impl<T: Ticket> Nvm<T> {
                 if below.copy_of(lpn).is_some() {
                     missing.push((lpn, start));
                 } else {
+                    self.counts.read_misses_unmapped += 1;
                     let nothing = self.read_nothing(flash, below, access, lpn, after)?;
                     done = flash.port.join(done, nothing);
                 }
@@ -180,10 +182,12 @@ impl<T: Ticket> Nvm<T> {
         let was_dirty = known.is_some_and(|frame| self.is_dirty(frame));
         let frame = if let Some(frame) = known {
             self.counts.write_hits += 1;
+            self.counts.write_hits_clean += u64::from(!was_dirty);
             self.order.on_hit(self.frames.page(frame), true);
             frame
         } else {
             self.counts.write_misses += 1;
+            self.counts.write_misses_unmapped += u64::from(copy.is_none());
             if self.free.is_empty() {
                 self.evict(flash, below, lpn)?;
             }
@@ -242,10 +246,15 @@ impl<T: Ticket> Nvm<T> {
                 continue;
             }
             self.put_tombstone(flash, lpn);
-            if let Some(frame) = frame {
-                self.order.on_leave(self.frames.page(frame));
-                self.set_free(flash, frame);
-            }
+            let Some(frame) = frame else {
+                self.counts.trimmed_in_flash += 1;
+                continue;
+            };
+            let dirty = self.is_dirty(frame);
+            self.counts.trimmed_dirty += u64::from(dirty);
+            self.counts.trimmed_clean += u64::from(!dirty);
+            self.order.on_leave(self.frames.page(frame));
+            self.set_free(flash, frame);
         }
     }
 }
