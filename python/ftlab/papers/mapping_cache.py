@@ -110,7 +110,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "a choice every 100 accesses": {"decision_interval": 100},
     "a choice every 10,000 accesses": {"decision_interval": 10_000},
     "window with the entry asked for": {"window_inclusive": True},
-    "ranks by runs": {"rank": "units"},
+    "the nearest run": {"board": "nearest_run"},
+    "the nearest run, ranks by runs": {"board": "nearest_run", "rank": "units"},
     "not balanced": {"balanced": False},
 }
 # These concern what BSB is compared with too.

@@ -23,6 +23,7 @@ pub mod scheme;
 mod segments;
 pub mod superblock_order;
 pub mod translation;
+pub mod windows;
 
 macro_rules! map_caches {
     ($($file:ident :: $kind:ident;)+) => {
