@@ -20,4 +20,5 @@ mod seam;
 mod sepbit;
 mod session;
 mod timing;
+mod windows;
 mod worked_example;

@@ -12,7 +12,7 @@ use ftlab_core::mapcache::alone;
 use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
 use ftlab_core::mapcache::layout::TranslationLayout;
 use ftlab_core::mapcache::superblock_order::SuperblockOrder;
-use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::mapcache::translation::{MapCacheSummary, prices};
 use ftlab_core::mapcache::{MapCacheChoice, MapCacheKind};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
@@ -420,7 +420,7 @@ fn every_scheme_keeps_its_contract() {
             (config.geometry.channels, config.geometry.blocks_per_plane) = (channels, 512);
             let bytes = config.map_cache.kind.bytes();
             let shape = translation_layout(&config);
-            let mut cache = config.map_cache.kind.build(shape, order(&config)).unwrap();
+            let mut cache = config.map_cache.kind.build(shape, order(&config), prices(&config)).unwrap();
             // Places are given out once: round the planes from their first halves, or in order from the half of the last one.
             let units_per_plane = 512 * 128;
             let place = |at: u32| at % channels * units_per_plane + at / channels;
