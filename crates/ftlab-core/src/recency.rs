@@ -559,7 +559,8 @@ mod tests {
             let (mut recent, mut rng) = (Recent::new(capacity, keys), Rng::new(6, "keys"));
             let mut order: Vec<u32> = Vec::new();
             for _ in 0..4000 {
-                let key = rng.below(if rng.below(2) == 0 { 4 } else { keys.into() }) as u32;
+                let among = if rng.below(2) == 0 { 4 } else { u64::from(keys) };
+                let key = rng.below(among) as u32;
                 let at = order.iter().position(|other| *other == key);
                 assert_eq!(recent.touch(key), at.is_some());
                 at.map(|at| order.remove(at));

@@ -857,7 +857,8 @@ mod tests {
             places.enter(&runs, node);
             inside.push(node);
             if rng.below(4) > 0 && low > 20 {
-                let node = inside.swap_remove(rng.below(inside.len() as u64) as usize);
+                let at = rng.below(inside.len() as u64) as usize;
+                let node = inside.swap_remove(at);
                 places.leave(&runs, runs[node as usize].low);
             }
             assert!(inside.iter().all(|node| places.find(&runs, runs[*node as usize].low) == *node));
