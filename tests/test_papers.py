@@ -152,7 +152,7 @@ def _results(done: Done) -> Results:
 
 
 def test_every_kind_of_mapping_cache_is_run() -> None:
-    schemes = [*mapping.FIXED, mapping.BSB, *mapping.others()]
+    schemes = [*mapping.FIXED, mapping.BSB, mapping.OWN, *mapping.GHOSTS, *mapping.others()]
     kinds = {row["name"] for row in _native.schemes() if row["key"] == "map_cache.kind"}
     assert {scheme["map_cache"]["kind"] for scheme in schemes} == kinds - {"ideal"}
     labels = [scheme["label"] for scheme in schemes]

@@ -358,19 +358,32 @@ fn mapping_caches(scale: &Scale) {
     ] {
         let mut keys = keys;
         keys.extend(settings(&[("requests", &(scale.requests / 4)), ("footprint_bytes", &(PAGES * 4096))]));
-        for kind in MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal) {
+        let kinds = MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal);
+        let rows = kinds.map(|kind| {
             let floor = match kind {
                 MapCacheKind::Dftl | MapCacheKind::FullPage => 8.0,
                 _ => 4.0,
             };
-            let device = settings(&[("map_cache.kind", &kind.name()), ("map_cache.bytes", &(256 << 10))]);
+            (kind.name(), "", Vec::new(), floor)
+        });
+        let more = [
+            ("bsb", " by the nearest run", settings(&[("map_cache.board", &"nearest_run")]), 4.0),
+            (
+                "ghosts",
+                " without sampling",
+                settings(&[("map_cache.sampling", &false), ("map_cache.charge_ghosts", &false)]),
+                1.0,
+            ),
+        ];
+        for (kind, how, own, floor) in rows.chain(more) {
+            let mut device = settings(&[("map_cache.kind", &kind), ("map_cache.bytes", &(256 << 10))]);
+            device.extend(own);
             let (seconds, outcome) =
                 best(scale, || run("map-cache-model", &device, workload, &keys, Clock::None));
             let cache = outcome.summary.parts.get::<MapCacheSummary>();
             let (lookups, hit_ratio) = cache.map_or((0, 0.0), |cache| (cache.lookups, cache.hit_ratio));
             println!(
-                "    {workload}, {}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",
-                kind.name(),
+                "    {workload}, {kind}{how}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",
                 lookups as f64 / seconds / 1e6,
                 hash(&outcome)
             );

@@ -380,58 +380,99 @@ impl TailedList {
 }
 
 /// The most recent keys, up to a number of them.
+///
+/// A log of touches instead of a list: a touch writes at its end, and what it has of the key before is void. That takes
+/// one random step where a list takes five.
 #[derive(Debug, Clone)]
 pub(crate) struct Recent {
     capacity: u32,
-    links: Links,
-    list: List,
-    key_of: Vec<u32>,
-    /// For each key its node plus 1, or 0.
-    node_of: Vec<u32>,
+    len: u32,
+    /// For each key the place of its last touch in `log` plus 1, or 0.
+    place_of: Vec<u32>,
+    /// Empty where there is room for every key.
+    log: Vec<u32>,
+    /// Before it all is void.
+    first: usize,
 }
 
 impl Recent {
-    /// `capacity` of the keys 0 to `keys` - 1.
+    /// `capacity` of the keys 0 to `keys` - 1, one at least.
     pub(crate) fn new(capacity: u32, keys: u32) -> Self {
-        let capacity = capacity.min(keys).max(1);
-        let mut links = Links::default();
-        links.reach(capacity - 1);
+        let capacity = capacity.max(1);
+        let log = if capacity < keys { Self::log_len(capacity) } else { 0 };
         Self {
             capacity,
-            links,
-            list: List::new(),
-            key_of: Vec::with_capacity(capacity as usize),
-            node_of: vec![0; keys as usize],
+            len: 0,
+            place_of: vec![0; keys as usize],
+            log: Vec::with_capacity(log as usize),
+            first: 0,
         }
+    }
+
+    /// Places of the log: closed up once in twice as many touches as it keeps.
+    const fn log_len(capacity: u32) -> u64 {
+        capacity as u64 * 3 + 16
     }
 
     #[inline]
     pub(crate) fn has(&self, key: u32) -> bool {
-        self.node_of[key as usize] != 0
+        self.place_of[key as usize] != 0
     }
 
+    /// True when it was among them.
     #[inline]
-    pub(crate) fn touch(&mut self, key: u32) {
-        match self.node_of[key as usize] {
-            0 if self.list.len < self.capacity => {
-                let node = self.list.len;
-                self.key_of.push(key);
-                self.node_of[key as usize] = node + 1;
-                self.list.enter(&mut self.links, node);
+    pub(crate) fn touch(&mut self, key: u32) -> bool {
+        let place = &mut self.place_of[key as usize];
+        if *place != 0 && *place as usize == self.log.len() {
+            return true;
+        }
+        if self.log.capacity() == 0 {
+            return std::mem::replace(place, 1) != 0;
+        }
+        if self.log.len() == self.log.capacity() {
+            self.close_up();
+        }
+        self.log.push(key);
+        let place = std::mem::replace(&mut self.place_of[key as usize], self.log.len() as u32);
+        if place != 0 {
+            return true;
+        }
+        if self.len < self.capacity {
+            self.len += 1;
+        } else {
+            self.drop_oldest();
+        }
+        false
+    }
+
+    fn drop_oldest(&mut self) {
+        loop {
+            let place = &mut self.place_of[self.log[self.first] as usize];
+            self.first += 1;
+            if *place as usize == self.first {
+                *place = 0;
+                return;
             }
-            0 => {
-                let node = self.list.oldest;
-                self.node_of[self.key_of[node as usize] as usize] = 0;
-                self.key_of[node as usize] = key;
-                self.node_of[key as usize] = node + 1;
-                self.list.touch(&mut self.links, node);
-            }
-            node => self.list.touch(&mut self.links, node - 1),
         }
     }
 
+    fn close_up(&mut self) {
+        let mut kept = 0;
+        for at in self.first..self.log.len() {
+            let key = self.log[at];
+            let place = &mut self.place_of[key as usize];
+            if *place as usize == at + 1 {
+                self.log[kept] = key;
+                kept += 1;
+                *place = kept as u32;
+            }
+        }
+        self.log.truncate(kept);
+        self.first = 0;
+    }
+
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.links.table_bytes() + (self.key_of.capacity() + self.node_of.capacity()) as u64 * 4
+        (self.log.capacity() + self.place_of.capacity()) as u64 * 4
     }
 }
 
@@ -514,10 +555,19 @@ mod tests {
 
     #[test]
     fn the_most_recent_keys_stay() {
-        let mut recent = Recent::new(2, 10);
-        for key in [1, 2, 1, 3] {
-            recent.touch(key);
+        for (capacity, keys) in [(1, 5), (2, 10), (7, 10), (10, 10), (40, 10), (30, 400)] {
+            let (mut recent, mut rng) = (Recent::new(capacity, keys), Rng::new(6, "keys"));
+            let mut order: Vec<u32> = Vec::new();
+            for _ in 0..4000 {
+                let among = if rng.below(2) == 0 { 4 } else { u64::from(keys) };
+                let key = rng.below(among) as u32;
+                let at = order.iter().position(|other| *other == key);
+                assert_eq!(recent.touch(key), at.is_some());
+                at.map(|at| order.remove(at));
+                order.insert(0, key);
+                order.truncate(capacity as usize);
+                assert!((0..keys).all(|key| recent.has(key) == order.contains(&key)));
+            }
         }
-        assert!(recent.has(1) && recent.has(3) && !recent.has(2));
     }
 }

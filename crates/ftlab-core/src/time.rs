@@ -88,6 +88,9 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Transfers take no time.
+    pub const INSTANT: Self = Self { ps_per_byte: 0.0 };
+
     /// `mb_per_s` million bytes a second; 0 means that transfers take no time.
     pub fn from_mb_per_s(mb_per_s: f64) -> Self {
         Self { ps_per_byte: if mb_per_s == 0.0 { 0.0 } else { 1e6 / mb_per_s } }

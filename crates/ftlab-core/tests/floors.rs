@@ -49,7 +49,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("metrics", &["cause", "time", "host/request"]),
     ("run", &["error", "interrupt", "metrics"]),
-    ("mapcache", &["error", "quantity", "scheme", "geometry", "plane_order", "recency"]),
+    ("mapcache", &["error", "time", "quantity", "scheme", "geometry", "plane_order", "recency"]),
     ("buffer", &["error", "quantity", "table", "scheme", "geometry", "recency"]),
     ("nvm", &["quantity", "scheme", "buffer"]),
     ("ftl/gc", &["error", "rng", "table", "scheme", "geometry"]),

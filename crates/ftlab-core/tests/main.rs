@@ -21,4 +21,5 @@ mod seam;
 mod sepbit;
 mod session;
 mod timing;
+mod windows;
 mod worked_example;

@@ -13,13 +13,13 @@ use ftlab_core::mapcache::alone;
 use ftlab_core::mapcache::cache::{Intent, Lookup, MapCache, MapOp};
 use ftlab_core::mapcache::layout::TranslationLayout;
 use ftlab_core::mapcache::superblock_order::SuperblockOrder;
-use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::mapcache::translation::{MapCacheSummary, prices};
 use ftlab_core::mapcache::{MapCacheChoice, MapCacheKind};
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
 /// The chip of the paper: 200 us to read, 1.6 ms to program, 25 ns a byte.
-fn chip(map_cache: &Value) -> DeviceConfig {
+pub(crate) fn chip(map_cache: &Value) -> DeviceConfig {
     device(json!({
         "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 64, "pages_per_block": 128, "page_bytes": 4096 },
         "timing": { "read_us": 200, "program_us": 1600, "bus_mb_per_s": 40 },
@@ -29,7 +29,7 @@ fn chip(map_cache: &Value) -> DeviceConfig {
     }))
 }
 
-fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
+pub(crate) fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
     let request = |(kind, lpn): &(char, u64)| Request {
         arrival_ns: 0,
         lba: lpn * 8,
@@ -41,7 +41,7 @@ fn pages(accesses: &[(char, u64)]) -> Vec<Request> {
     accesses.iter().map(request).collect()
 }
 
-fn cost(config: &DeviceConfig, requests: &[Request]) -> MapCacheSummary {
+pub(crate) fn cost(config: &DeviceConfig, requests: &[Request]) -> MapCacheSummary {
     let (outcome, _) = run_with(config, requests, &RunOptions::default());
     assert_eq!(outcome.error, None);
     outcome.summary.parts.get::<MapCacheSummary>().unwrap()
@@ -127,7 +127,8 @@ fn penalties_are_those_of_the_table() {
 fn points_go_to_the_windows_that_reach() {
     let points = |accesses: &[(char, u64)]| {
         // A first choice by the smallest window, whose misses fetch little; without ageing to speak of.
-        let config = chip(&json!({ "kind": "bsb", "bytes": "64KiB", "score_weight": 0.999_999_999 }));
+        let config = chip(&json!({ "kind": "bsb", "bytes": "64KiB", "board": "nearest_run",
+            "score_weight": 0.999_999_999 }));
         let scores = cost(&config, &pages(accesses)).scores;
         let liked = scores.into_iter().filter(|(_, score)| *score > 0.5);
         liked.map(|(name, _)| name).collect::<Vec<_>>()
@@ -160,7 +161,7 @@ fn headers_count_in_what_the_board_takes_for_resident() {
 }
 
 /// Accesses with runs, re-use and jumps.
-fn mixed(seed: u64, count: usize, space: u64) -> Vec<Request> {
+pub(crate) fn mixed(seed: u64, count: usize, space: u64) -> Vec<Request> {
     let mut rng = Rng::new(seed, "accesses");
     let mut at = 0;
     (0..count)
@@ -198,7 +199,10 @@ fn a_board_of_one_window_is_that_window() {
                     ..summary
                 }
             };
-            assert_eq!(of(json!({ "kind": "bsb", "candidates": [window] })), of(fixed.clone()), "{window}");
+            for board in ["own_origin", "nearest_run"] {
+                let told = of(json!({ "kind": "bsb", "board": board, "candidates": [window] }));
+                assert_eq!(told, of(fixed.clone()), "{window}, {board}");
+            }
         }
     }
 }
@@ -282,7 +286,7 @@ fn keys_belong_to_their_kinds() {
 }
 
 /// What is wrong with a mapping cache on the paper's chip.
-fn refusal(map_cache: &Value) -> Option<String> {
+pub(crate) fn refusal(map_cache: &Value) -> Option<String> {
     let mut config = chip(&json!({ "kind": "full_page", "bytes": 4096 }));
     refused_in(&mut config, map_cache)
 }
@@ -314,8 +318,17 @@ fn keys_without_effect_beside_another_key_are_refused() {
             "flush_coalesce",
             "full_page",
         ),
-        (board(json!({ "rank": "units", "balanced": false })), "rank", "balanced = false"),
-        (board(json!({ "rank": "units", "candidates": ["tafp_8", "tafp_64"] })), "rank", "candidates"),
+        (
+            board(json!({ "board": "nearest_run", "rank": "units", "balanced": false })),
+            "rank",
+            "balanced = false",
+        ),
+        (
+            board(json!({ "board": "nearest_run", "rank": "units", "candidates": ["tafp_8", "tafp_64"] })),
+            "rank",
+            "candidates",
+        ),
+        (board(json!({ "rank": "units" })), "rank", "own_origin"),
         (
             board(json!({ "candidates": ["half_page", "full_page"], "window_inclusive": true })),
             "window_inclusive",
@@ -337,7 +350,7 @@ fn keys_without_effect_beside_another_key_are_refused() {
         board(
             json!({ "candidates": ["full_page", "tafp_8"], "flush_coalesce": true, "window_inclusive": true }),
         ),
-        board(json!({ "rank": "units", "candidates": ["tafp_8", "half_page"] })),
+        board(json!({ "board": "nearest_run", "rank": "units", "candidates": ["tafp_8", "half_page"] })),
         board(json!({ "balanced": false })),
         json!({ "kind": "sftl", "bytes": "16KiB", "sparse_fraction": 0.0 }),
         json!({ "kind": "sftl", "bytes": "16KiB", "sparse_entries": 8 }),
@@ -408,7 +421,7 @@ fn every_scheme_keeps_its_contract() {
             (config.geometry.channels, config.geometry.blocks_per_plane) = (channels, 512);
             let bytes = config.map_cache.kind.bytes();
             let shape = translation_layout(&config);
-            let mut cache = config.map_cache.kind.build(shape, order(&config)).unwrap();
+            let mut cache = config.map_cache.kind.build(shape, order(&config), prices(&config)).unwrap();
             // Places are given out once: round the planes from their first halves, or in order from the half of the last one.
             let units_per_plane = 512 * 128;
             let place = |at: u32| at % channels * units_per_plane + at / channels;

@@ -16,7 +16,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceF
 use ftlab_core::mapcache::cache::{Intent, Lookup};
 use ftlab_core::mapcache::layout::TranslationLayout;
 use ftlab_core::mapcache::superblock_order::SuperblockOrder;
-use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::mapcache::translation::{MapCacheSummary, prices};
 use ftlab_validation::{is_long, load, load_source, settings, traces};
 
 const UNIT_SECTORS: u64 = 8;
@@ -145,7 +145,7 @@ fn sorted(kind: &str, gamma: u32, batches: &[Vec<u32>]) -> (u64, u64) {
     let logical_units = (last + 1).next_multiple_of(ENTRIES as u32);
     let shape =
         TranslationLayout { logical_units, shift: ENTRIES.ilog2(), slots: 1, planes: 1, block_units: 0 };
-    let mut cache = config.map_cache.kind.build(shape, SuperblockOrder::default()).unwrap();
+    let mut cache = config.map_cache.kind.build(shape, SuperblockOrder::default(), prices(&config)).unwrap();
     let mut table = vec![u32::MAX; logical_units as usize];
     let mut ops = Vec::new();
     for (unit, ppn) in batches.iter().flatten().zip(0..) {

@@ -1,81 +1,35 @@
 //! The balanced score board: at each miss, the window that would have served the recent accesses best.
 //!
-//! Each access gives a point to every window that would have had its entry in memory. The window must reach from where
-//! the nearest run was fetched to the entry. The run must be recent enough to be in memory still, had all runs been of
-//! that window's size. Points age.
-
-use std::fmt;
+//! Each access gives a point to every window that would have had its entry in memory, had all misses been its own. So
+//! each window has an origin of its own in every translation page, and a list of what it would have used last. Nothing
+//! of what is in memory is looked at: a choice cannot confirm itself.
+//!
+//! `board = "nearest_run"` takes the paper at its word instead. The window must reach from where the nearest run in
+//! memory was fetched to the entry, and that run must be recent enough. Once whole pages are in memory, only they get
+//! points.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::mapcache::runs::{Runs, Window, check_forward, half, header_bytes};
+use crate::mapcache::runs::{Runs, Window, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::mapcache::windows::{CandidateWindow, check_candidates};
 use crate::recency::{NONE, Recent};
 use crate::scheme::{Contrast, Scheme};
 
-/// A window that the score board may choose: `"tafp_8"` and the like, `"half_page"` or `"full_page"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CandidateWindow {
-    /// `tafp` with this many bytes.
-    Forward(u32),
-    /// `half_page`.
-    Half,
-    /// `full_page`.
-    Full,
-}
-
-impl CandidateWindow {
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "half_page" => Some(Self::Half),
-            "full_page" => Some(Self::Full),
-            _ => {
-                let bytes = text.strip_prefix("tafp_")?.parse().ok()?;
-                (bytes > 0 && bytes % ENTRY_BYTES == 0).then_some(Self::Forward(bytes))
-            }
-        }
-    }
-}
-
-impl fmt::Display for CandidateWindow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Forward(bytes) => write!(f, "tafp_{bytes}"),
-            Self::Half => f.write_str("half_page"),
-            Self::Full => f.write_str("full_page"),
-        }
-    }
-}
-
-impl Serialize for CandidateWindow {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for CandidateWindow {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
-            de::Error::custom(format!(
-                "{text:?} is no window: expected \"full_page\", \"half_page\", or \"tafp_N\" with N bytes, a multiple of 4"
-            ))
-        })
-    }
-}
-
-impl JsonSchema for CandidateWindow {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "CandidateWindow".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^(full_page|half_page|tafp_[0-9]+)$" })
-    }
+/// What `bsb` compares an access with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Board {
+    /// What each window would have in memory, had all misses been its own.
+    #[default]
+    OwnOrigin,
+    /// The nearest run that is in memory.
+    NearestRun,
 }
 
 /// Whose recency `bsb` compares.
@@ -95,13 +49,15 @@ pub enum RankBy {
 pub struct BsbKeys {
     /// The windows to choose from.
     pub candidates: Vec<CandidateWindow>,
+    /// What an access is compared with to give points: what each window would have in memory, or the nearest run.
+    pub board: Board,
     /// What a score is multiplied by at each access: 0.999 forgets half of it in 693 accesses.
     pub score_weight: f64,
     /// Accesses from one choice of a window to the next; 1 is a choice at every miss.
     pub decision_interval: u32,
     /// Whether a window gets points only for what it would still have in memory.
     pub balanced: bool,
-    /// Whose recency says whether it would.
+    /// With `board = "nearest_run"`: whose recency says whether it would.
     pub rank: RankBy,
     /// Whether the entry asked for counts among the bytes of the window.
     pub window_inclusive: bool,
@@ -125,6 +81,7 @@ impl Default for BsbKeys {
                 Half,
                 Full,
             ],
+            board: Board::OwnOrigin,
             score_weight: 0.999,
             decision_interval: 1,
             balanced: true,
@@ -138,11 +95,13 @@ impl Default for BsbKeys {
 
 impl BsbKeys {
     fn window(&self, candidate: CandidateWindow) -> Window {
-        match candidate {
-            CandidateWindow::Forward(bytes) => Window::forward(bytes, self.window_inclusive),
-            CandidateWindow::Half => Window::Half,
-            CandidateWindow::Full => Window::Full,
-        }
+        candidate.window(self.window_inclusive)
+    }
+
+    /// Runs of this window that `bytes` of memory hold, with their headers.
+    fn held(&self, window: Window, bytes: u64, layout: TranslationLayout) -> u32 {
+        let run = window.bytes(layout) + header_bytes(self.charge_headers);
+        (bytes / u64::from(run)).clamp(1, 1 << 30) as u32
     }
 
     /// Keys that another one leaves without effect.
@@ -156,6 +115,10 @@ impl BsbKeys {
             let expected =
                 "has no effect with map_cache.candidates = [\"full_page\"]: a page is written whole anyway";
             return refuse("flush_coalesce", true, expected);
+        }
+        if self.rank != RankBy::default() && self.board == Board::OwnOrigin {
+            let expected = "has no effect with map_cache.board = \"own_origin\": no runs are compared";
+            return refuse("rank", "\"units\"", expected);
         }
         if self.rank != RankBy::default() && !self.balanced {
             let expected = "has no effect with map_cache.balanced = false: no recency is asked for";
@@ -178,10 +141,15 @@ impl Scheme for Bsb {
             value: "[\"tafp_16\", \"half_page\"]",
             with: &["map_cache.bytes=16384"],
         },
+        Contrast { key: "board", value: "\"nearest_run\"", with: &["map_cache.bytes=16384"] },
         Contrast { key: "score_weight", value: "0.9", with: &["map_cache.bytes=16384"] },
         Contrast { key: "decision_interval", value: "50", with: &["map_cache.bytes=16384"] },
         Contrast { key: "balanced", value: "false", with: &["map_cache.bytes=16384"] },
-        Contrast { key: "rank", value: "\"units\"", with: &["map_cache.bytes=16384"] },
+        Contrast {
+            key: "rank",
+            value: "\"units\"",
+            with: &["map_cache.bytes=16384", "map_cache.board=\"nearest_run\""],
+        },
         Contrast { key: "window_inclusive", value: "true", with: &["map_cache.bytes=16384"] },
         Contrast { key: "charge_headers", value: "true", with: &["map_cache.bytes=16384"] },
         Contrast {
@@ -204,17 +172,79 @@ struct Candidate {
     chosen: u64,
 }
 
+/// What a window would have in memory, had all misses been its own: aligned blocks of entries as long as it reaches.
+#[derive(Debug, Clone)]
+struct Alone {
+    /// Base-2 logarithm of the entries of a block.
+    shift: u32,
+    /// How far it reaches ahead of its origin; `None` for halves and whole pages, which a block is.
+    reach: Option<u32>,
+    blocks: Recent,
+}
+
+impl Alone {
+    fn shift(window: Window, layout: TranslationLayout) -> u32 {
+        match window {
+            Window::Forward(more) => more.max(1).next_power_of_two().trailing_zeros(),
+            Window::Half => layout.shift - 1,
+            Window::Full => layout.shift,
+        }
+    }
+
+    /// Blocks of the drive.
+    fn all(window: Window, layout: TranslationLayout) -> u32 {
+        ((layout.logical_units - 1) >> Self::shift(window, layout)) + 1
+    }
+
+    fn new(window: Window, held: u32, layout: TranslationLayout) -> Self {
+        let reach = if let Window::Forward(more) = window { Some(more) } else { None };
+        let blocks = Recent::new(held, Self::all(window, layout));
+        Self { shift: Self::shift(window, layout), reach, blocks }
+    }
+
+    /// Whether it would have `lpn` in memory, where it was last fetched for `origin` (a logical unit plus 1, or 0). It does
+    /// have it then.
+    #[inline]
+    fn access(&mut self, lpn: Lpn, origin: &mut u32) -> bool {
+        let here = lpn.0 >> self.shift;
+        let Some(reach) = self.reach else { return self.blocks.touch(here) };
+        let from = origin.wrapping_sub(1);
+        let reached = *origin != 0 && lpn.0.wrapping_sub(from) <= reach;
+        let origin_held = reached && self.blocks.has(from >> self.shift);
+        let held = self.blocks.touch(here);
+        let covered = reached && (held || origin_held);
+        if !covered {
+            *origin = lpn.0 + 1;
+        }
+        covered
+    }
+}
+
+/// Where points come from.
+#[derive(Debug, Clone)]
+enum Points {
+    OwnOrigin {
+        /// For each candidate.
+        alone: Vec<Alone>,
+        /// For each translation page, for each candidate, the logical unit plus 1 whose miss would have fetched last, or 0.
+        origins: Vec<u32>,
+    },
+    NearestRun {
+        balanced: bool,
+        by_runs: bool,
+        /// The most recent translation pages and halves of them, as many as memory holds.
+        pages: Recent,
+        halves: Recent,
+    },
+}
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Bsb {
     runs: Runs,
     candidates: Vec<Candidate>,
     weight: f64,
-    balanced: bool,
-    by_runs: bool,
-    /// The most recent translation pages and halves of them, as many as memory holds.
-    pages: Recent,
-    halves: Recent,
+    points: Points,
     decision_interval: u32,
     until_decision: u32,
     choice: usize,
@@ -222,23 +252,38 @@ pub struct Bsb {
 
 impl MapCacheScheme for Bsb {
     fn new(keys: &BsbKeys, bytes: u64, layout: TranslationLayout) -> Self {
-        let header = header_bytes(keys.charge_headers);
-        let held =
-            |window: Window| (bytes / u64::from(window.bytes(layout) + header)).clamp(1, 1 << 30) as u32;
+        let held = |window: Window| keys.held(window, bytes, layout);
         let candidate = |name: &CandidateWindow| {
             let window = keys.window(*name);
             let (bytes, held) = (window.bytes(layout), held(window));
             Candidate { name: name.to_string(), window, bytes, held, score: 0.0, chosen: 0 }
         };
         let candidates: Vec<Candidate> = keys.candidates.iter().map(candidate).collect();
-        let ranks = candidates.iter().map(|candidate| candidate.held).collect();
+        let (points, ranks) = match keys.board {
+            Board::OwnOrigin => {
+                let alone = |candidate: &Candidate| {
+                    let held = if keys.balanced { candidate.held } else { u32::MAX };
+                    Alone::new(candidate.window, held, layout)
+                };
+                let alone = candidates.iter().map(alone).collect();
+                let origins = vec![0; layout.pages() as usize * candidates.len()];
+                (Points::OwnOrigin { alone, origins }, Vec::new())
+            }
+            Board::NearestRun => {
+                let points = Points::NearestRun {
+                    balanced: keys.balanced,
+                    by_runs: keys.rank == RankBy::Units,
+                    pages: Recent::new(held(Window::Full), layout.pages()),
+                    halves: Recent::new(held(Window::Half), layout.pages() * 2),
+                };
+                (points, candidates.iter().map(|candidate| candidate.held).collect())
+            }
+        };
+        let header = header_bytes(keys.charge_headers);
         Self {
             runs: Runs::new(layout, bytes, header, keys.flush_coalesce, ranks),
             weight: keys.score_weight,
-            balanced: keys.balanced,
-            by_runs: keys.rank == RankBy::Units,
-            pages: Recent::new(held(Window::Full), layout.pages()),
-            halves: Recent::new(held(Window::Half), layout.pages() * 2),
+            points,
             decision_interval: keys.decision_interval,
             until_decision: 0,
             // The smallest window: least memory, least time.
@@ -248,19 +293,13 @@ impl MapCacheScheme for Bsb {
     }
 
     fn check_keys(keys: &BsbKeys, page: PageSizes) -> Result<(), ConfigError> {
-        if keys.candidates.is_empty() {
-            return refuse("candidates", "[]", "needs a window to choose");
+        check_candidates(&keys.candidates, page)?;
+        let request = |window: &&CandidateWindow| matches!(window, CandidateWindow::Request(_));
+        if let Some(window) = keys.candidates.iter().find(request) {
+            let expected = "goes by the request, and the board by windows of one size: choose kind = \"ghosts\"";
+            return refuse("candidates", format!("\"{window}\""), expected);
         }
         keys.check_pairs()?;
-        for (at, candidate) in keys.candidates.iter().enumerate() {
-            if let CandidateWindow::Forward(bytes) = candidate {
-                check_forward("candidates", *bytes, page)?;
-            }
-            if keys.candidates[..at].contains(candidate) {
-                let expected = "is there twice: each window is chosen and counted once";
-                return refuse("candidates", format!("\"{candidate}\""), expected);
-            }
-        }
         if !(keys.score_weight > 0.0 && keys.score_weight < 1.0) {
             return refuse("score_weight", keys.score_weight, "must be above 0 and below 1");
         }
@@ -279,36 +318,67 @@ impl MapCacheScheme for Bsb {
         Runs::whole_table_bytes(layout)
     }
 
-    fn table_bytes_at_most(_: &BsbKeys, layout: TranslationLayout) -> TableBytes {
+    fn table_bytes_at_most(keys: &BsbKeys, layout: TranslationLayout) -> TableBytes {
         let runs = Runs::table_bytes_at_most(Window::Forward(0), layout);
-        TableBytes { per_page: runs.per_page + 3 * 24, ..runs }
+        match keys.board {
+            Board::NearestRun => TableBytes { per_page: runs.per_page + 3 * 24, ..runs },
+            Board::OwnOrigin => {
+                let windows = keys.candidates.iter().map(|candidate| keys.window(*candidate));
+                let blocks = windows.clone().map(|window| u64::from(Alone::all(window, layout)));
+                // A log has three places for each run that memory holds, or for each block where those are fewer.
+                let block = |window: Window| (window.bytes(layout) - ENTRY_BYTES).max(ENTRY_BYTES);
+                let log = |window: Window| 12 * ENTRY_BYTES / block(window) + 1;
+                let logs: u32 = windows.clone().map(log).sum();
+                let origins = 4 * keys.candidates.len() as u64;
+                TableBytes {
+                    per_node: runs.per_node + u64::from(logs),
+                    per_page: runs.per_page + origins,
+                    more: runs.more + 4 * blocks.sum::<u64>() + 64 * keys.candidates.len() as u64,
+                    ..runs
+                }
+            }
+        }
     }
 }
 
 impl Bsb {
-    /// Give points for an access to `lpn` whose nearest run is `run`.
+    /// Give points for an access to `lpn`, which is in `run` or in none.
     #[inline]
     fn score(&mut self, lpn: Lpn, run: u32) {
         let layout = self.runs.layout;
-        if run == NONE {
-            for candidate in &mut self.candidates {
-                candidate.score *= self.weight;
+        let weight = self.weight;
+        let all = self.candidates.iter_mut();
+        match &mut self.points {
+            Points::OwnOrigin { alone, origins } => {
+                let origins = &mut origins[layout.tpn(lpn) as usize * alone.len()..][..alone.len()];
+                for ((candidate, alone), origin) in all.zip(alone).zip(origins) {
+                    let point = alone.access(lpn, origin);
+                    candidate.score = candidate.score * weight + f64::from(u8::from(point));
+                }
             }
-            return;
-        }
-        let origin = Lpn(self.runs.run(run).origin);
-        // Everything about the run is asked of where it was fetched for.
-        let page_recent = self.pages.has(layout.tpn(origin));
-        let half_recent = self.halves.has(layout.tpn(origin) * 2 + half(layout, origin));
-        for candidate in &mut self.candidates {
-            let in_memory = !self.balanced
-                || match candidate.window {
-                    Window::Full if !self.by_runs => page_recent,
-                    Window::Half if !self.by_runs => half_recent,
-                    _ => self.runs.order.is_below(run, candidate.held),
-                };
-            let point = in_memory && candidate.window.covers(layout, origin, lpn);
-            candidate.score = candidate.score * self.weight + f64::from(u8::from(point));
+            Points::NearestRun { balanced, by_runs, pages, halves } => {
+                let run = if run == NONE { self.runs.nearest(lpn) } else { run };
+                if run == NONE {
+                    all.for_each(|candidate| candidate.score *= weight);
+                } else {
+                    let origin = Lpn(self.runs.run(run).origin);
+                    // Everything about the run is asked of where it was fetched for.
+                    let page_recent = pages.has(layout.tpn(origin));
+                    let half_recent = halves.has(layout.tpn(origin) * 2 + half(layout, origin));
+                    for candidate in all {
+                        let in_memory = !*balanced
+                            || match candidate.window {
+                                Window::Full if !*by_runs => page_recent,
+                                Window::Half if !*by_runs => half_recent,
+                                _ => self.runs.order.is_below(run, candidate.held),
+                            };
+                        let point = in_memory && candidate.window.covers(layout, origin, lpn);
+                        candidate.score = candidate.score * weight + f64::from(u8::from(point));
+                    }
+                }
+                pages.touch(layout.tpn(lpn));
+                halves.touch(layout.tpn(lpn) * 2 + half(layout, lpn));
+            }
         }
     }
 
@@ -339,11 +409,8 @@ fn smallest(candidates: &[Candidate]) -> usize {
 
 impl MapCache for Bsb {
     fn lookup(&mut self, lookup: Lookup, _: &[u32], ops: &mut Vec<MapOp>) -> bool {
-        let lpn = lookup.lpn;
-        let layout = self.runs.layout;
-        let run = self.runs.find(lpn);
-        let scored = if run == NONE { self.runs.nearest(lpn) } else { run };
-        self.score(lpn, scored);
+        let run = self.runs.find(lookup.lpn);
+        self.score(lookup.lpn, run);
         if run == NONE {
             let window = self.choose();
             self.runs.fetch(lookup, window, ops);
@@ -351,8 +418,6 @@ impl MapCache for Bsb {
             self.runs.hit(run, lookup.changes());
         }
         self.until_decision = self.until_decision.saturating_sub(1);
-        self.pages.touch(layout.tpn(lpn));
-        self.halves.touch(layout.tpn(lpn) * 2 + half(layout, lpn));
         run != NONE
     }
 
@@ -389,6 +454,13 @@ impl MapCache for Bsb {
     }
 
     fn table_bytes(&self) -> u64 {
-        self.runs.table_bytes() + self.pages.table_bytes() + self.halves.table_bytes()
+        let board = match &self.points {
+            Points::OwnOrigin { alone, origins } => {
+                let lists = alone.iter().map(|alone| alone.blocks.table_bytes());
+                lists.sum::<u64>() + origins.capacity() as u64 * 4
+            }
+            Points::NearestRun { pages, halves, .. } => pages.table_bytes() + halves.table_bytes(),
+        };
+        self.runs.table_bytes() + board
     }
 }

@@ -7,6 +7,7 @@ use dyn_clone::DynClone;
 
 use crate::geometry::{BlockId, Lpn};
 use crate::mapcache::layout::TranslationLayout;
+use crate::mapcache::prices::Prices;
 use crate::mapcache::superblock_order::SuperblockOrder;
 
 /// Why an entry is looked up.
@@ -133,6 +134,11 @@ pub trait MapCache: Debug + Send + DynClone {
     /// The same, to tell it what became of blocks.
     fn wishes_mut(&mut self) -> Option<&mut dyn PlacementWishes> {
         None
+    }
+
+    /// What its steps take, for a scheme that goes by it. Told once, before the first lookup.
+    fn set_prices(&mut self, prices: Prices) {
+        let _ = prices;
     }
 
     /// Start counting choices at zero, if it counts them; what memory holds stays.

@@ -11,6 +11,7 @@
 use crate::error::{ConfigError, refuse};
 use crate::mapcache::cache::MapCache;
 use crate::mapcache::layout::TranslationLayout;
+use crate::mapcache::prices::Prices;
 use crate::mapcache::scheme::{CacheKeys, MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::scheme::{NoKeys, Scheme, axis};
@@ -18,11 +19,13 @@ use crate::scheme::{NoKeys, Scheme, axis};
 pub mod alone;
 pub mod cache;
 pub mod layout;
+pub mod prices;
 mod runs;
 pub mod scheme;
 mod segments;
 pub mod superblock_order;
 pub mod translation;
+pub mod windows;
 
 macro_rules! map_caches {
     ($($file:ident :: $kind:ident;)+) => {
@@ -79,10 +82,18 @@ macro_rules! map_caches {
                 }
                 let least = self.least_bytes(layout);
                 if self.bytes() < least {
-                    let expected = format!("must hold one fetch: at least {least} bytes");
+                    let expected = format!("must hold {}: at least {least} bytes", self.least());
                     return refuse("map_cache.bytes", self.bytes(), expected);
                 }
                 Ok(())
+            }
+
+            /// What the least memory must hold.
+            const fn least(&self) -> &'static str {
+                match self {
+                    MapCacheChoice::Ideal(_) => "nothing",
+                    $(MapCacheChoice::$kind(_) => <$file::$kind as MapCacheScheme>::LEAST,)+
+                }
             }
 
             /// The least memory that holds one fetch, when it has as much as it has; 0 for `ideal`.
@@ -113,14 +124,20 @@ macro_rules! map_caches {
                 }
             }
 
-            /// The cache; `None` for `ideal`.
-            pub fn build(&self, layout: TranslationLayout, order: SuperblockOrder) -> Option<Box<dyn MapCache>> {
+            /// The cache, over data that are written in this `order`; `None` for `ideal`.
+            pub fn build(
+                &self,
+                layout: TranslationLayout,
+                order: SuperblockOrder,
+                prices: Prices,
+            ) -> Option<Box<dyn MapCache>> {
                 let mut cache: Box<dyn MapCache> = match self {
                     MapCacheChoice::Ideal(_) => return None,
                     $(MapCacheChoice::$kind(keys) => {
                         Box::new(<$file::$kind as MapCacheScheme>::new(&keys.own, keys.bytes, layout))
                     })+
                 };
+                cache.set_prices(prices);
                 if let Some(wishes) = cache.wishes_mut() {
                     wishes.set_plane_order(order);
                 }
@@ -144,6 +161,7 @@ map_caches! {
     half_page::HalfPage;
     tafp::Tafp;
     bsb::Bsb;
+    ghosts::Ghosts;
     sftl::Sftl;
     tpftl::Tpftl;
     cdftl::Cdftl;

@@ -81,6 +81,13 @@ pub(super) struct Run {
     after: u32,
 }
 
+impl Run {
+    /// Bytes of its entries.
+    pub(super) const fn bytes(&self) -> u32 {
+        (self.high - self.low + 1) * ENTRY_BYTES
+    }
+}
+
 /// The runs of a translation page.
 #[derive(Debug, Clone, Copy)]
 struct Page {
@@ -188,6 +195,12 @@ impl Runs {
     pub(super) fn hit(&mut self, run: u32, changes: bool) {
         self.runs[run as usize].dirty |= changes;
         self.order.touch(&mut self.links, run);
+    }
+
+    /// A hit that leaves the run where it is in the order.
+    #[inline]
+    pub(super) fn hit_in_place(&mut self, run: u32, changes: bool) {
+        self.runs[run as usize].dirty |= changes;
     }
 
     /// The entry has changed in memory without an access of the host. False when it is not there.

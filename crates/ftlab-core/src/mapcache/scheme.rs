@@ -47,6 +47,9 @@ pub struct TableBytes {
 
 /// A mapping cache that device files can name: its file implements this, and the list names it.
 pub trait MapCacheScheme: Scheme + MapCache + Sized + 'static {
+    /// What the least memory must hold, as errors say it.
+    const LEAST: &'static str = "one fetch";
+
     /// Empty, with `bytes` of memory.
     fn new(keys: &Self::Keys, bytes: u64, layout: TranslationLayout) -> Self;
 

@@ -11,6 +11,7 @@ use crate::geometry::Lpn;
 use crate::mapcache::MapCacheKind;
 use crate::mapcache::cache::{Lookup, MapCache, MapOp};
 use crate::mapcache::layout::TranslationLayout;
+use crate::mapcache::prices::Prices;
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::metrics::report::Counts;
 use crate::metrics::series::{Reading, Readings};
@@ -62,11 +63,13 @@ pub struct MapCacheSummary {
     pub collections: u64,
     /// Translation pages that were copied out of them (`gc.pages_copied` counts mapping units).
     pub pages_copied: u64,
-    /// Misses by the window chosen (`bsb`), or by what they brought (`cftl`, `tpftl`). Of `tpftl`: the `entry` alone, those
+    /// Misses by the window chosen (`bsb`, `ghosts`), or by what they brought (`cftl`, `tpftl`). Of `tpftl`: the `entry` alone, those
     /// of the same `request`, or `selective` prefetching.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub windows: BTreeMap<String, u64>,
     /// Scores of the windows at the end (`bsb`); blocks that are block-mapped, and bytes that their entries may take (`cftl`).
+    /// Of `ghosts`: recent penalties in nanoseconds as the ghosts of the windows estimate them. `regret` is by which part
+    /// more was paid than by the ghost that would have paid least.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, f64>,
     /// Memory in use at the end by kind of content, for schemes that have several.
@@ -105,37 +108,19 @@ fn nothing(ns: &f64) -> bool {
     *ns == 0.0
 }
 
-/// What steps on translation pages take where nothing else is going on (equations 2 to 4 of the IEEK paper
-/// 2012-50-3-10): command, array and transfer.
-#[derive(Debug, Clone, Copy)]
-struct Prices {
-    read: Time,
-    program: Time,
-    bus: Rate,
-}
-
-impl Prices {
-    fn new(config: &DeviceConfig) -> Self {
-        let timing = &config.timing;
-        let classes = config.cell.kind.kind().classes();
-        // Translation pages come to lie on pages of every class.
-        let mean = |times: &crate::config::ClassTimes| {
-            let sum: f64 = classes.iter().filter_map(|class| times.get(*class)).sum();
-            Time::from_us(sum / classes.len() as f64 + timing.command_us)
-        };
-        Self {
-            read: mean(&timing.read_us),
-            program: mean(&timing.program_us),
-            bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
-        }
-    }
-
-    fn read(&self, bytes: u32) -> u128 {
-        (self.read + self.bus.span(bytes.into())).0.into()
-    }
-
-    fn program(&self, bytes: u32) -> u128 {
-        (self.program + self.bus.span(bytes.into())).0.into()
+/// What steps on translation pages take in a drive where nothing else is going on.
+pub fn prices(config: &DeviceConfig) -> Prices {
+    let timing = &config.timing;
+    let classes = config.cell.kind.kind().classes();
+    // Translation pages come to lie on pages of every class.
+    let mean = |times: &crate::config::ClassTimes| {
+        let sum: f64 = classes.iter().filter_map(|class| times.get(*class)).sum();
+        Time::from_us(sum / classes.len() as f64 + timing.command_us)
+    };
+    Prices {
+        read: mean(&timing.read_us),
+        program: mean(&timing.program_us),
+        bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
     }
 }
 
@@ -199,7 +184,8 @@ impl Translation {
         order: SuperblockOrder,
         verify: bool,
     ) -> Option<Self> {
-        let cache = config.map_cache.kind.build(layout, order)?;
+        let prices = prices(config);
+        let cache = config.map_cache.kind.build(layout, order, prices)?;
         let pages = layout.all_pages();
         let unmapped = |entries: u32| vec![u32::MAX; entries as usize];
         Some(Self {
@@ -210,7 +196,7 @@ impl Translation {
             kind: config.map_cache.kind.kind(),
             capacity_bytes: config.map_cache.kind.bytes(),
             unit_bytes: config.unit_bytes() as u32,
-            prices: Prices::new(config),
+            prices,
             persisted: verify.then(|| Persisted {
                 units: unmapped(layout.logical_units),
                 blocks: unmapped(layout.blocks()),
@@ -244,20 +230,20 @@ impl Translation {
             MapOp::Fetch { bytes, .. } if existed => {
                 counts.fetches += 1;
                 counts.fetch_bytes += u64::from(bytes);
-                counts.fetch_ps += self.prices.read(bytes);
+                counts.fetch_ps += u128::from(self.prices.read(bytes));
             }
             MapOp::Fetch { .. } => {}
             MapOp::WriteBack { rest_bytes, .. } => {
                 counts.write_backs += 1;
-                counts.program_ps += self.prices.program(self.layout.page_bytes());
+                counts.program_ps += u128::from(self.prices.program(self.layout.page_bytes()));
                 if existed && rest_bytes > 0 {
                     counts.rest_reads += 1;
-                    counts.rest_ps += self.prices.read(rest_bytes);
+                    counts.rest_ps += u128::from(self.prices.read(rest_bytes));
                 }
             }
             MapOp::Probe { .. } => {
                 counts.mispredictions += 1;
-                counts.probe_ps += self.prices.read(self.unit_bytes);
+                counts.probe_ps += u128::from(self.prices.read(self.unit_bytes));
             }
         }
     }
