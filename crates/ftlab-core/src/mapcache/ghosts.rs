@@ -146,7 +146,7 @@ impl GhostsKeys {
 impl Scheme for Ghosts {
     const SUMMARY: &'static str =
         "Chooses the prefetch window whose ghost, a sampled cache without entries, has the least penalty.";
-    const SOURCE: &'static str = "of this project; ghosts as in MRC by sampling (SHARDS, FAST 2015)";
+    const SOURCE: &'static str = "of this project; sampling as in SHARDS, FAST 2015";
     const CONTRASTS: &'static [Contrast] = &[
         Contrast {
             key: "candidates",
