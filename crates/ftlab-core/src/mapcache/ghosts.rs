@@ -146,7 +146,7 @@ impl GhostsKeys {
 impl Scheme for Ghosts {
     const SUMMARY: &'static str =
         "Chooses the prefetch window whose ghost, a sampled cache without entries, has the least penalty.";
-    const SOURCE: &'static str = "of this project; ghosts as in MRC by sampling (SHARDS, FAST 2015)";
+    const SOURCE: &'static str = "of this project; sampling as in SHARDS, FAST 2015";
     const CONTRASTS: &'static [Contrast] = &[
         Contrast {
             key: "candidates",
@@ -672,12 +672,12 @@ impl MapCacheScheme for Ghosts {
             let bytes = candidate.window(false).bytes(layout);
             // As thin as it gets where there is much memory; where there is little, it has few runs.
             let level = keys.level(bytes, 1 << 40);
-            let entries = match candidate {
-                CandidateWindow::Forward(_) | CandidateWindow::Request(_) => 1,
-                _ => u64::from(bytes / ENTRY_BYTES),
+            let (entries, few) = match candidate {
+                CandidateWindow::Forward(_) | CandidateWindow::Request(_) => (1, u64::from(bytes).max(256)),
+                _ => (u64::from(bytes / ENTRY_BYTES), 16),
             };
-            per_node += (RUN >> level).div_ceil(entries) + 1;
-            more += u64::from(layout.logical_units) / 8 + RUN * (2 * u64::from(bytes)).max(2048);
+            per_node += (RUN >> level).div_ceil(entries);
+            more += u64::from(layout.logical_units) / 8 + RUN * few;
         }
         TableBytes { per_node, more, ..runs }
     }
