@@ -112,6 +112,16 @@ def test_a_flush_promises_trims_where_the_drive_says_so() -> None:
     assert promised["what was promised to be trimmed stays so"] == 0
 
 
+def test_a_non_volatile_cache_keeps_trims() -> None:
+    table = {"op": ["write", "write", "trim", "write"], "lba": [0, 8, 0, 16], "sectors": [8, 8, 8, 8]}
+    result = ftlab.crash(SLC.set("nvm.kind=cdm", "nvm.bytes=4096"), table)
+    # One frame: the second write sends the first page to flash, and the last one the second.
+    assert result.frame["untrimmed_sectors"].to_list() == [0, 0, 0]
+    assert (result.survived, result.summary["returned_sectors"]) == (True, 0)
+    promised = {each["guarantee"]: each["cuts"] for each in result.summary["guarantees"]}
+    assert promised["what was promised to be trimmed stays so"] == 0
+
+
 def test_requests_survive_as_a_whole_where_the_drive_says_so() -> None:
     whole = SLC.set("geometry.blocks_per_plane=18", "power.atomic=request")
     table = {"op": ["write"] * 6, "lba": [0, 16, 8, 0, 24, 4], "sectors": [32] * 6}

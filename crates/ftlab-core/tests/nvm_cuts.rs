@@ -48,7 +48,7 @@ fn cuts(config: &DeviceConfig, requests: &[Request], seed: u64) -> Vec<Examined>
     for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 0), (CutAt::Time, 1)] {
         let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
         let recording = recorded(config, requests, &options);
-        all.extend(examined(&recording, recording.spread(recording.points().min(24))));
+        all.extend(examined(&recording, recording.spread(recording.points().min(10))));
     }
     all
 }
@@ -259,7 +259,7 @@ fn no_cut_loses_a_last_copy() {
 }
 
 proptest! {
-    #![proptest_config(cases(24))]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn what_a_cache_was_given_survives_on_any_drive(
