@@ -190,7 +190,7 @@ fn an_erase_waits_for_the_message_that_made_it_harmless() {
 }
 
 /// A filled drive of 15 blocks of 63 pages, and some more, which collects at four free ones.
-fn by_hand_collected(blocks: u32, nvm: Value) -> DeviceConfig {
+fn by_hand_collected(blocks: u32, nvm: &Value) -> DeviceConfig {
     device(json!({
         "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": blocks, "pages_per_block": 63, "page_bytes": 4096 },
         "timing": { "read_us": { "lsb": 25 }, "program_us": { "lsb": 200 }, "erase_us": 1500, "bus_mb_per_s": 40,
@@ -207,7 +207,7 @@ fn by_hand_collected(blocks: u32, nvm: Value) -> DeviceConfig {
 /// the cache has the only copy then.
 #[test]
 fn a_collection_by_hand() {
-    let config = by_hand_collected(20, json!({ "kind": "cdm", "bytes": 60 * 4096 }));
+    let config = by_hand_collected(20, &json!({ "kind": "cdm", "bytes": 60 * 4096 }));
     let of = |at: u32, op, page: u64| request(f64::from(at) * 10_000.0, op, 8 * page, 8);
     let mut requests: Vec<Request> = (0..40).map(|at| of(at, Op::Write, u64::from(at))).collect();
     requests.extend((40..60).map(|at| of(at, Op::Read, u64::from(at))));
@@ -226,7 +226,7 @@ fn a_collection_by_hand() {
 /// to be evicted before it is stale in flash, so that one more block is filled.
 #[test]
 fn a_collection_by_hand_without_cooperation() {
-    let config = by_hand_collected(21, json!({ "kind": "basic", "bytes": 85 * 4096 }));
+    let config = by_hand_collected(21, &json!({ "kind": "basic", "bytes": 85 * 4096 }));
     let of = |at: u32, op, page: u32| request(f64::from(at) * 10_000.0, op, 8 * u64::from(page), 8);
     // The last 25 are of the next block: more than 40 stale pages has only the first one.
     let pages =
