@@ -295,7 +295,7 @@ impl Plain {
         ops
     }
 
-    fn to_front(&mut self, at: usize) {
+    fn touch(&mut self, at: usize) {
         let run = self.runs.remove(at);
         self.runs.insert(0, run);
     }
@@ -364,26 +364,23 @@ impl NaiveBoard {
         let lpn = lookup.lpn.0;
         self.score(lpn);
         let mut ops = Vec::new();
-        match self.cache.find(lpn) {
-            Some(at) => {
-                self.cache.runs[at].dirty |= lookup.changes();
-                self.cache.to_front(at);
-            }
-            None => {
-                if self.until == 0 {
-                    let better = |one: &Scored, two: &Scored| {
-                        one.score > two.score || (one.score >= two.score && one.bytes < two.bytes)
-                    };
-                    self.choice = 0;
-                    for at in 1..self.windows.len() {
-                        if better(&self.windows[at], &self.windows[self.choice]) {
-                            self.choice = at;
-                        }
+        if let Some(at) = self.cache.find(lpn) {
+            self.cache.runs[at].dirty |= lookup.changes();
+            self.cache.touch(at);
+        } else {
+            if self.until == 0 {
+                let better = |one: &Scored, two: &Scored| {
+                    one.score > two.score || (one.score >= two.score && one.bytes < two.bytes)
+                };
+                self.choice = 0;
+                for at in 1..self.windows.len() {
+                    if better(&self.windows[at], &self.windows[self.choice]) {
+                        self.choice = at;
                     }
-                    self.until = self.interval;
                 }
-                ops = self.cache.fetch(lpn, self.windows[self.choice].window, lookup.changes());
+                self.until = self.interval;
             }
+            ops = self.cache.fetch(lpn, self.windows[self.choice].window, lookup.changes());
         }
         self.until = self.until.saturating_sub(1);
         for scored in &mut self.windows {
@@ -428,7 +425,7 @@ impl NaiveGhost {
         if let Some(at) = self.cache.find(lpn) {
             let turns = lookup.changes() && !self.cache.runs[at].dirty;
             self.cache.runs[at].dirty |= turns;
-            self.cache.to_front(at);
+            self.cache.touch(at);
             return if turns { self.dirty_bill(0) } else { 0.0 };
         }
         let window = match self.window {
@@ -481,22 +478,19 @@ impl NaiveGhosts {
             }
         }
         let current = &self.ghosts[self.choice];
-        let ops = match self.cache.find(lpn) {
-            Some(at) => {
-                self.cache.runs[at].dirty |= lookup.changes();
-                let run = u64::from((self.cache.runs[at].high - self.cache.runs[at].low + 1) * 4);
-                if run <= 2 * current.bytes.max(4 * (u64::from(lookup.rest) + 1)) {
-                    self.cache.to_front(at);
-                }
-                Vec::new()
+        let ops = if let Some(at) = self.cache.find(lpn) {
+            self.cache.runs[at].dirty |= lookup.changes();
+            let run = u64::from((self.cache.runs[at].high - self.cache.runs[at].low + 1) * 4);
+            if run <= 2 * current.bytes.max(4 * (u64::from(lookup.rest) + 1)) {
+                self.cache.touch(at);
             }
-            None => {
-                let window = match current.window {
-                    Window::Forward(more) if current.by_request => Window::Forward(more.max(lookup.rest)),
-                    window => window,
-                };
-                self.cache.fetch(lpn, window, lookup.changes())
-            }
+            Vec::new()
+        } else {
+            let window = match current.window {
+                Window::Forward(more) if current.by_request => Window::Forward(more.max(lookup.rest)),
+                window => window,
+            };
+            self.cache.fetch(lpn, window, lookup.changes())
         };
         self.accesses += 1;
         if self.accesses.is_multiple_of(self.interval) {

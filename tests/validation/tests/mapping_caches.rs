@@ -232,7 +232,9 @@ fn recordings_are_printed_where_they_are_at_hand() {
         let trace = ftlab_trace::open(folder.join(file), &options).unwrap();
         let mut requests = closed_up(&requests(&trace, usize::MAX));
         if writes {
-            requests.iter_mut().for_each(|request| request.op = Op::Write);
+            for request in &mut requests {
+                request.op = Op::Write;
+            }
         }
         let source = VecSource::new(requests);
         for kib in [16, 32, 64] {

@@ -211,7 +211,7 @@ impl Places {
     #[inline]
     fn home(&self, low: u32) -> usize {
         // The high bits of a product depend on all bits of its factor.
-        (u64::from(low.wrapping_mul(0x9e37_79b1)) * self.slots.len() as u64 >> 32) as usize
+        ((u64::from(low.wrapping_mul(0x9e37_79b1)) * self.slots.len() as u64) >> 32) as usize
     }
 
     #[inline]
