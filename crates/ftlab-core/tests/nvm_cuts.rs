@@ -190,6 +190,25 @@ fn smallest(drive: &Value) -> DeviceConfig {
     (4..60).find_map(with).unwrap()
 }
 
+/// A buffer with a capacitor sends several units to the cache, and the cache has to make room between them. What the cache has
+/// already is not written over with what had been acknowledged before.
+#[test]
+fn a_capacitor_saves_what_is_on_its_way_to_the_cache() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "planes": 2, "blocks_per_plane": 20, "pages_per_block": 12,
+            "page_bytes": 4096, "mapping_unit_bytes": 1024 },
+        "cell": { "kind": "slc" },
+        "ftl": { "over_provisioning": 4.0, "gc_low_free_blocks": 1 },
+        "power": { "capacitor": true },
+        "buffer": { "kind": "lru", "bytes": 16384, "keep_reads": false },
+        "nvm": { "kind": "basic", "bytes": 12288 },
+        "host": { "arrival": "open", "outstanding": 1 },
+    }));
+    let requests = [(35, 54), (90, 9), (68, 49)].map(|(lba, sectors)| request(0.0, Op::Write, lba, sectors));
+    let cuts = all_cuts(&config, &requests);
+    assert!(cuts.len() > 4 && cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
 /// Small drives on which several requests, dies and writes to frames are under way.
 fn small_drives() -> Vec<(String, DeviceConfig)> {
     let caches = [

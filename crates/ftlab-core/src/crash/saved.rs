@@ -36,7 +36,7 @@ impl Saved {
                 Happened::Left(changes) => {
                     Some(changes.clone().any(|change| recording.have_ended(change..change + 1, moment)))
                 }
-                Happened::Moved(note) => Some(recording.is_over(*note, moment)),
+                Happened::Moved { begun, .. } => Some(recording.is_over(*begun, moment)),
                 Happened::Written(_) | Happened::Trimmed => None,
             });
             leaves.any(|has_begun| has_begun)
@@ -56,8 +56,8 @@ impl Saved {
                 Happened::Left(changes) if recording.have_ended(changes.clone(), moment) => {
                     leave(&mut pages, note);
                 }
-                Happened::Moved(number) if recording.is_over(*number, moment) => leave(&mut pages, note),
-                Happened::Written(_) | Happened::Trimmed | Happened::Left(_) | Happened::Moved(_) => {}
+                Happened::Moved { ended, .. } if recording.is_over(*ended, moment) => leave(&mut pages, note),
+                Happened::Written(_) | Happened::Trimmed | Happened::Left(_) | Happened::Moved { .. } => {}
             }
         }
         Self(pages)

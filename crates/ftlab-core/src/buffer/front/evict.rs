@@ -121,7 +121,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         self.counts.victims += 1;
         let mut leaving = std::mem::take(&mut self.scratch.leaving);
-        let before = flash.nand.changes();
+        let before = self.before_leaving(flash);
         let done = self.write_frames(flash, below, &mut leaving, after)?;
         for frame in leaving.drain(..) {
             let dirty = self.frames.dirty(frame);

@@ -343,7 +343,17 @@ impl<T: Ticket> WriteBuffer<T> {
         }
     }
 
-    /// Sectors leave for the layer below, which has made all changes of flash since `before` and is done at `done`.
+    /// Something will leave for the layer below: what [`note_left`](Self::note_left) wants to know of the moment before.
+    #[inline]
+    fn before_leaving<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>) -> usize {
+        if self.over_cache && self.notes.is_some() {
+            let now = flash.port.ready();
+            return flash.port.note_end(now) as usize;
+        }
+        flash.nand.changes()
+    }
+
+    /// Sectors have left for the layer below, since `before`, which is done at `done`.
     #[inline]
     fn note_left<P: FlashPort<Ticket = T>>(
         &mut self,
@@ -355,7 +365,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) {
         if self.notes.is_some() {
             let happened = if self.over_cache {
-                Happened::Moved(flash.port.note_end(done))
+                Happened::Moved { begun: before as u32, ended: flash.port.note_end(done) }
             } else {
                 Happened::Left(before..flash.nand.changes())
             };

@@ -13,8 +13,9 @@ pub(crate) enum Happened {
     Trimmed,
     /// They went to flash by these changes of it.
     Left(Range<usize>),
-    /// They went to a cache below, which has them when the note of this number has ended.
-    Moved(u32),
+    /// They went to a cache below, by these notes of when that began and ended. Between them it has any of the units that
+    /// went together.
+    Moved { begun: u32, ended: u32 },
 }
 
 /// What happened, in the order of decisions.

@@ -155,7 +155,7 @@ impl<T: Ticket> WriteBuffer<T> {
         if past != Past::Through {
             self.counts.bypassed_pages += u64::from(access.units);
         }
-        let before = flash.nand.changes();
+        let before = self.before_leaving(flash);
         let takes_dirty = past != Past::Through && self.takes_dirty(access, past);
         let done = if takes_dirty && past == Past::Durable {
             self.write_with_older(flash, below, access, after)?
