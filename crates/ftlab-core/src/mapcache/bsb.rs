@@ -296,7 +296,8 @@ impl MapCacheScheme for Bsb {
         check_candidates(&keys.candidates, page)?;
         let request = |window: &&CandidateWindow| matches!(window, CandidateWindow::Request(_));
         if let Some(window) = keys.candidates.iter().find(request) {
-            let expected = "goes by the request, and the board by windows of one size: choose kind = \"ghosts\"";
+            let expected =
+                "goes by the request, and the board by windows of one size: choose kind = \"ghosts\"";
             return refuse("candidates", format!("\"{window}\""), expected);
         }
         keys.check_pairs()?;

@@ -309,8 +309,8 @@ impl Ghost {
             }
             _ => entries,
         };
-        let runs = (capacity / u64::from(window.bytes(layout) + keys.header()))
-            .min(layout.logical_units.into());
+        let runs =
+            (capacity / u64::from(window.bytes(layout) + keys.header())).min(layout.logical_units.into());
         Self {
             window,
             longest,
