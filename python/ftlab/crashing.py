@@ -52,7 +52,7 @@ def flushes_trims(device: Device) -> bool:
 def keeps_trims(device: Device) -> bool:
     """Whether a trim is promised when it has completed: a non-volatile cache keeps it."""
     cache = device.to_dict()["nvm"]
-    return cache.get("kind", "none") != "none" and cache.get("bytes", 0) > 0
+    return bool(cache.get("kind", "none") != "none" and cache.get("bytes", 0) > 0)
 
 
 @dataclass(frozen=True)
