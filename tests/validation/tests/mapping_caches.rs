@@ -132,7 +132,9 @@ fn small_windows(cache: &MapCacheSummary) -> f64 {
 #[test]
 fn the_board_takes_the_windows_that_suit_a_workload() {
     let limit = if is_long() { usize::MAX } else { 40_000 };
-    for (workload, small) in [("like-financial", 0.8..1.0), ("like-tpcc1", 0.0..0.3), ("like-pc", 0.0..0.2)] {
+    for (workload, small) in
+        [("like-financial", 0.8..=1.0), ("like-tpcc1", 0.0..=0.3), ("like-pc", 0.0..=0.2)]
+    {
         let device = load("map-cache-model", &[]);
         let source = VecSource::new(requests(&*load_source(&device, workload, &[]), limit));
         let told = run(&[("map_cache.kind", &"bsb"), ("map_cache.bytes", &"32KiB")], &source);
