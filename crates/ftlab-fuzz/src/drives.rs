@@ -117,8 +117,9 @@ mod tests {
 
     #[test]
     fn a_finding_is_made_smaller_as_long_as_it_is_one() {
-        let config =
-            (1..1000).map(drive::random).find(|config| config.geometry.planes > 2).expect("there is one");
+        // Without tables in flash, which would need the room of the other planes in the end.
+        let wanted = |config: &DeviceConfig| config.geometry.planes > 2 && !config.map_cache.kind.is_cache();
+        let config = (1..1000).map(drive::random).find(wanted).expect("there is one");
         let fails = |config: &DeviceConfig| (config.geometry.planes > 1).then(|| "two planes".to_owned());
         let (small, text) = Drives.smallest(config, "more planes", fails);
         assert_eq!((small.geometry.planes, small.geometry.channels, text.as_str()), (2, 1, "two planes"));
