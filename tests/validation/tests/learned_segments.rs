@@ -259,7 +259,7 @@ fn savings(name: &str, writes: &Writes, drives: &[usize]) -> ([Saving; 3], Vec<O
 #[test]
 fn generated_writes_take_from_a_hundredth_to_more_than_a_table() {
     let device = load("map-cache-model", &settings(&[("map_cache.kind", &"dftl")]));
-    let units = if is_long() { 400_000 } else { 200_000 };
+    let units = 400_000;
     let of = |name: &str, units: usize, drives: &[usize], keys: &[String]| {
         savings(name, &Writes::of(&*load_source(&device, name, keys), units), drives)
     };
@@ -270,7 +270,7 @@ fn generated_writes_take_from_a_hundredth_to_more_than_a_table() {
         assert!((127.0..129.0).contains(&saving.plain) && (8.0..8.3).contains(&saving.sftl), "{saving}");
     }
     // A log, clusters of pages, and single ones.
-    let (mixed, _) = of("like-tpcc1", if is_long() { 2_000_000 } else { 300_000 }, &[], &[]);
+    let (mixed, _) = of("like-tpcc1", if is_long() { 2_000_000 } else { 500_000 }, &[], &[]);
     assert!((3.75..18.9).contains(&mixed[0].plain), "{}", mixed[0]);
     assert!(mixed[2].plain > 1.2 * mixed[0].plain, "a larger bound joins runs: {}", mixed[2]);
     // Nothing can be learned where units that are written together have nothing to do with each other.
