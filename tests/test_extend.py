@@ -156,7 +156,6 @@ def test_an_addition_is_one_file_and_a_line_at_most(name: str) -> None:
     shutil.rmtree(copy)
 
 
-@pytest.mark.skipif(not LONG, reason="compiles the core once more")
 def test_all_additions_together_build(tmp_path: Path) -> None:
     assert ADDITIONS
     copy = _copy("all")

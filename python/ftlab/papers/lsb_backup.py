@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +13,8 @@ from ftlab import figures
 from ftlab.device import Device
 from ftlab.errors import ConfigError
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
+from ftlab.papers.recordings import recorded
 from ftlab.running import run
-from ftlab.workload import TRACES_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -164,28 +163,6 @@ def _skewed(label: str, requests: int) -> dict[str, Any]:
 
 def _gs3(requests: int) -> list[dict[str, Any]]:
     return [{"extends": "like-gs3", "label": GS3_LABEL, "requests": requests}]
-
-
-_RECORDED = (
-    ("Nexus 5, starting", "nexus5-mobile/Booting_log176.txt.zst", "biotracer"),
-    ("Nexus 5, installing", "nexus5-mobile/Installing_log181.txt.zst", "biotracer"),
-    ("MySQL server", "1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
-    ("MSR prxy_0, first 20,000", "msr-cambridge/prxy_0-sample20k.csv.zst", "msr"),
-    ("MSR rsrch_1", "msr-cambridge/rsrch_1.csv.zst", "msr"),
-    ("Financial1, first 10,000", "umass-spc/ssdsim-example.ascii", "ssdsim"),
-    ("CloudPhysics disk", "cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
-)
-
-
-def recorded() -> list[dict[str, Any]]:
-    """The recordings that are at hand, each moved together to the chunks of 64 KiB that it touches."""
-    folder = Path(os.environ.get(TRACES_VARIABLE) or Path("..", "shared", "traces"))
-    compact = {"step": "compact", "chunk_bytes": "64KiB"}
-    return [
-        {"path": str(folder / path), "format": form, "label": label, "volumes": "concat", "transform": [compact]}
-        for label, path, form in _RECORDED
-        if (folder / path).is_file()
-    ]
 
 
 # Studies ----------------------------------------------------------------------------------------------------------

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import figures
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
-from ftlab.workload import TRACES_VARIABLE, Workload
+from ftlab.papers.recordings import CLOSED_UP, recorded
+from ftlab.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,8 +33,6 @@ NAMES = ("JEDEC", "OLTP")
 _STAND_INS = {"JEDEC": "like-jedec", "OLTP": "like-oltp"}
 # Only OLTP has times; the master trace is replayed one request after the other.
 _HOST: dict[str, dict[str, Any]] = {"JEDEC": {"arrival": "closed", "queue_depth": 1}, "OLTP": {}}
-# Addresses of the stand-in for JEDEC lie on more than it touches.
-_CLOSED_UP = {"step": "compact", "chunk_bytes": "64KiB"}
 
 # Published. Of Table 1: requests, percent of writes, reads, trims and flushes, and the footprint in GB.
 TABLE_1 = {"JEDEC": (5_000_000, 89.0, 0.0, 6.0, 5.0, 31.2), "OLTP": (9_034_179, 48.0, 52.0, 0.0, 0.0, 30.7)}
@@ -169,7 +166,8 @@ def _stand_in(name: str, part: Part) -> dict[str, Any]:
         keys["oltp_financial"] = dict(keys["oltp_financial"])
         keys["oltp_financial"]["working_set_bytes"] = part.bytes(keys["oltp_financial"]["working_set_bytes"])
     else:
-        keys["transform"] = [_CLOSED_UP]
+        # Its addresses lie on more than it touches.
+        keys["transform"] = [CLOSED_UP]
     return {**keys, "label": name}
 
 
@@ -179,28 +177,10 @@ def _whole(name: str) -> tuple[dict[str, Any], str]:
     if found is None:
         return _stand_in(name, _WHOLE), "stand-in"
     keys = found.keys()
-    return {**keys, "transform": [*keys.get("transform", ()), _CLOSED_UP], "label": name}, "recording"
+    return {**keys, "transform": [*keys.get("transform", ()), CLOSED_UP], "label": name}, "recording"
 
 
-_RECORDED: tuple[tuple[str, str, str], ...] = (
-    ("Financial1, first 10,000", "umass-spc/ssdsim-example.ascii", "ssdsim"),
-    ("MySQL server", "1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
-    ("MSR prxy_0, first 20,000", "msr-cambridge/prxy_0-sample20k.csv.zst", "msr"),
-    ("MSR rsrch_1", "msr-cambridge/rsrch_1.csv.zst", "msr"),
-    ("CloudPhysics disk", "cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
-    ("Nexus 5, installing", "nexus5-mobile/Installing_log181.txt.zst", "biotracer"),
-)
 _RECORDED_PART, _RECORDED_MIB = Part(1, shrink=8), (64, 256, 1024)
-
-
-def recorded() -> list[dict[str, Any]]:
-    """The recordings that are at hand, each moved together to the chunks of 64 KiB that it touches."""
-    folder = Path(os.environ.get(TRACES_VARIABLE) or Path("..", "shared", "traces"))
-    return [
-        {"path": str(folder / path), "format": form, "label": label, "volumes": "concat", "transform": [_CLOSED_UP]}
-        for label, path, form in _RECORDED
-        if (folder / path).is_file()
-    ]
 
 
 # Studies ----------------------------------------------------------------------------------------------------------
@@ -226,11 +206,11 @@ def _studies(size: Size) -> list[dict[str, Any]]:
             drives = [none, *_sized(name, (BASIC, CDM), _WHOLE_MIB, _WHOLE)]
             studies.append({"name": f"whole-{name}", "device": drives, "workload": _whole(name)[0]})
     # What the stand-in trims is not published, and decides what is left to save.
-    kept = {**_stand_in("JEDEC", part), "transform": [{"step": "filter", "ops": ["write", "flush"]}, _CLOSED_UP]}
+    kept = {**_stand_in("JEDEC", part), "transform": [{"step": "filter", "ops": ["write", "flush"]}, CLOSED_UP]}
     drives = _sized("JEDEC", (BASIC, CDM), sizes if size == "full" else _WHOLE_MIB, part)
     studies.append({"name": "untrimmed", "device": drives, "workload": {**kept, "label": "JEDEC without its trims"}})
     studies.append({"name": "together", "device": _together(part, size), "workload": _stand_in("OLTP", part)})
-    if traces := recorded():
+    if traces := recorded(without=("Nexus 5, starting",)):
         host = {"arrival": "closed", "queue_depth": 1, "out_of_range": "wrap"}
         drives = [
             _drive(_label(scheme, mib), _RECORDED_PART, host, _cache(scheme, mib << 20, _RECORDED_PART))
