@@ -219,6 +219,12 @@ def test_lists() -> None:
     assert 'ftl.gc = "greedy"' in inside("schemes", "greedy").out
 
 
+def test_the_model_of_a_mapping_cache_runs_at_its_own_size() -> None:
+    # It has as many pages as a drive that takes long to prepare, and nothing to prepare.
+    ran = inside("run", "map-cache-model", "--workload", "zipf", "--requests", "100")
+    assert (ran.status, ran.err) == (0, "")
+
+
 def test_every_device_preset_runs() -> None:
     for device in inside("devices", "--json").json:
         described = inside("devices", device["name"], "--json").json["device"]

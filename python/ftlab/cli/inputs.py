@@ -69,7 +69,7 @@ def _waits(device: Device) -> list[str]:
     """What is said of a drive that takes long before its first request."""
     keys = device.to_dict()
     pages = device.logical_bytes // unit_bytes(device)
-    if pages < _MANY_PAGES or keys["precondition"]["kind"] == "none" or keys.get("model") == "mapping_cache":
+    if pages < _MANY_PAGES or keys.get("model") == "mapping_cache" or keys["precondition"]["kind"] == "none":
         return []
     memory, limit = memory_bytes(device, verify=False), limits.least()
     if limit is not None and memory > limit.bytes:
