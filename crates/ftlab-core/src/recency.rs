@@ -25,6 +25,21 @@ impl Links {
         }
     }
 
+    /// Ask the processor for the neighbours of `node`.
+    #[inline]
+    pub(crate) fn prefetch(&self, node: u32) {
+        table::prefetch(&self.of, node as usize);
+    }
+
+    /// Ask the processor for what the neighbours of `node` say: they change when it moves.
+    #[inline]
+    pub(crate) fn prefetch_around(&self, node: u32) {
+        if let Some((newer, older)) = self.of.get(node as usize) {
+            self.prefetch(*newer);
+            self.prefetch(*older);
+        }
+    }
+
     pub(crate) fn table_bytes(&self) -> u64 {
         self.of.capacity() as u64 * 8
     }
@@ -98,6 +113,16 @@ impl List {
             self.remove(links, node);
             self.enter(links, node);
         }
+    }
+
+    /// The least recent nodes, and `NONE` where there are no more.
+    #[inline]
+    pub(crate) fn least_recent<const N: usize>(&self, links: &Links) -> [u32; N] {
+        let mut node = self.oldest;
+        std::array::from_fn(|_| {
+            let newer = if node == NONE { NONE } else { links.of[node as usize].0 };
+            std::mem::replace(&mut node, newer)
+        })
     }
 
     /// From the most to the least recent.

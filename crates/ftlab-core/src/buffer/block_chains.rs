@@ -88,6 +88,26 @@ impl BlockChains {
         head
     }
 
+    /// A page of the block of `lpn` will be looked at soon: ask the processor for the next of three stages.
+    #[inline]
+    pub(super) fn prefetch(&self, lpn: Lpn, stage: u32) {
+        let bucket = self.bucket(self.block_of(lpn));
+        if stage == 0 {
+            return table::prefetch(&self.buckets, bucket);
+        }
+        let head = self.buckets[bucket];
+        if head == NONE {
+            return;
+        }
+        if stage == 1 {
+            table::prefetch(&self.nodes, head as usize);
+            self.links.prefetch(head);
+        } else {
+            self.links.prefetch_around(head);
+            table::prefetch(&self.nodes, self.other(head) as usize);
+        }
+    }
+
     /// What points to `head` in its bucket points to `other` now.
     fn relink(&mut self, head: u32, other: u32) {
         let bucket = self.bucket(self.block_of(self.lpn(head)));

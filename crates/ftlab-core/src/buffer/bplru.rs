@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::block_chains::BlockChains;
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
 use crate::geometry::Lpn;
 use crate::recency::{List, NONE};
 use crate::scheme::{Contrast, Scheme};
@@ -179,6 +179,16 @@ impl BufferOrder for Bplru {
             Padding::Half => 2 * held >= of,
             Padding::Never => false,
         }
+    }
+
+    #[inline]
+    fn prefetch(&self, lpn: Lpn, _: Option<FrameId>, stage: u32) {
+        self.chains.prefetch(lpn, stage);
+    }
+
+    #[inline]
+    fn likely_next(&self) -> [u32; LOOKED_AT] {
+        self.list.least_recent(&self.chains.links)
     }
 
     fn table_bytes(&self) -> u64 {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::recency::{Links, List, NONE};
@@ -235,6 +235,27 @@ impl BufferOrder for Cflru {
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
         self.remove(page.frame.0);
         frames.push(page.frame);
+    }
+
+    #[inline]
+    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
+        match (frame, stage) {
+            (Some(frame), 1) => {
+                self.links.prefetch(frame.0);
+                self.clean_links.prefetch(frame.0);
+            }
+            (Some(frame), 2) => self.links.prefetch_around(frame.0),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn likely_next(&self) -> [u32; LOOKED_AT] {
+        match (self.clean.len, self.last.len) {
+            (0, 0) => self.recent.least_recent(&self.links),
+            (0, _) => self.last.least_recent(&self.links),
+            _ => self.clean.least_recent(&self.clean_links),
+        }
     }
 
     fn table_bytes(&self) -> u64 {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::block_chains::BlockChains;
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
 use crate::buffer::size_lists::SizeLists;
 use crate::geometry::Lpn;
 use crate::recency::{List, NONE};
@@ -137,6 +137,17 @@ impl BufferOrder for Fab {
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
         self.remove(self.head_of(page), frames);
+    }
+
+    #[inline]
+    fn prefetch(&self, lpn: Lpn, _: Option<FrameId>, stage: u32) {
+        self.chains.prefetch(lpn, stage);
+    }
+
+    #[inline]
+    fn likely_next(&self) -> [u32; LOOKED_AT] {
+        let mut heads = self.heads(Lpn(u32::MAX));
+        std::array::from_fn(|_| heads.next().unwrap_or(NONE))
     }
 
     fn table_bytes(&self) -> u64 {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
 use crate::geometry::Lpn;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
@@ -101,6 +101,20 @@ impl BufferOrder for Lru {
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
         self.remove(page.frame.0, frames);
+    }
+
+    #[inline]
+    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
+        match (frame, stage) {
+            (Some(frame), 1) => self.links.prefetch(frame.0),
+            (Some(frame), 2) => self.links.prefetch_around(frame.0),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn likely_next(&self) -> [u32; LOOKED_AT] {
+        self.list.least_recent(&self.links)
     }
 
     fn table_bytes(&self) -> u64 {

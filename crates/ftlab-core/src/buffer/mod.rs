@@ -7,7 +7,7 @@
 //! How much leaves, and when, is no business of an order: that is the buffer's own, in `front`.
 
 use crate::buffer::keys::{BufferKeys, CommonKeys};
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
 use crate::error::ConfigError;
 use crate::geometry::Lpn;
 use crate::scheme::{NoKeys, Scheme, axis};
@@ -132,6 +132,14 @@ macro_rules! buffer_orders {
             }
             pub fn pads(&self, held: u32, of: u32) -> bool {
                 match self { $(Orders::$kind(order) => order.pads(held, of),)+ }
+            }
+            #[inline]
+            pub fn prefetch(&self, lpn: Lpn, frame: Option<FrameId>, stage: u32) {
+                match self { $(Orders::$kind(order) => order.prefetch(lpn, frame, stage),)+ }
+            }
+            #[inline]
+            pub fn likely_next(&self) -> [u32; LOOKED_AT] {
+                match self { $(Orders::$kind(order) => order.likely_next(),)+ }
             }
             pub fn table_bytes(&self) -> u64 {
                 match self { $(Orders::$kind(order) => order.table_bytes(),)+ }

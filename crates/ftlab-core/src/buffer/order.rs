@@ -39,12 +39,16 @@ pub struct Shape {
     pub log_blocks: u32,
 }
 
+/// Victims that are looked at ahead of time: one for each stage of what it will touch below, and one before them.
+pub const LOOKED_AT: usize = 4;
+
 /// Chooses what leaves a buffer that is full.
 ///
 /// An order says *who* leaves and knows nothing of how many leave at a time, of flash or of time. Order of calls for a
 /// page: `on_insert` once, then `on_hit` and `on_clean` any number of times; then it leaves by `victim`, `take` or
 /// `on_leave`, and may come back. The page or block that `protect` belongs to is never a victim: it is being served.
-/// Every step but `candidates` is O(1) amortised, and allocates nothing once warm. Required: all but `check_keys`, `pads`.
+/// Every step but `candidates` is O(1) amortised, and allocates nothing once warm. Required: all but `check_keys`, `pads`,
+/// `prefetch` and `likely_next`.
 pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
     /// What its victims are.
     const UNIT: VictimUnit;
@@ -89,6 +93,18 @@ pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
     fn pads(&self, held: u32, of: u32) -> bool {
         let _ = (held, of);
         false
+    }
+
+    /// `lpn` will be accessed soon, and `frame` has it if any has: ask the processor for what that will touch. Stages 0 to 2
+    /// come one after the other; the frame is not known in stage 0, and a guess in stage 1.
+    fn prefetch(&self, lpn: Lpn, frame: Option<FrameId>, stage: u32) {
+        let _ = (lpn, frame, stage);
+    }
+
+    /// A frame of each of the next victims, `u32::MAX` where that takes long to say. Only what the processor fetches comes
+    /// of it.
+    fn likely_next(&self) -> [u32; LOOKED_AT] {
+        [u32::MAX; LOOKED_AT]
     }
 
     /// Bytes of the tables.

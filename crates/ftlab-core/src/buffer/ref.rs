@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::block_chains::BlockChains;
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
 use crate::buffer::size_lists::SizeLists;
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
@@ -358,6 +358,20 @@ impl BufferOrder for Ref {
         }
         self.remove(page.frame.0);
         frames.push(page.frame);
+    }
+
+    #[inline]
+    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
+        match (frame, stage) {
+            (Some(frame), 1) => self.links.prefetch(frame.0),
+            (Some(frame), 2) => self.links.prefetch_around(frame.0),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn likely_next(&self) -> [u32; LOOKED_AT] {
+        self.chosen.least_recent(&self.links)
     }
 
     fn table_bytes(&self) -> u64 {

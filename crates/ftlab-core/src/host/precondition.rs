@@ -9,7 +9,7 @@ use crate::geometry::Lpn;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, SourceFactory};
 use crate::host::split::Splitter;
-use crate::host::{CONTROL_INTERVAL, Drive};
+use crate::host::{AHEAD, CONTROL_INTERVAL, Drive};
 use crate::layer::Ftl;
 use crate::metrics::summary::PreconditionSummary;
 use crate::rng::Rng;
@@ -201,16 +201,35 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
         if pattern == PreconditionPattern::Workload {
             return self.age_by_workload(config, workload, goal, filled);
         }
-        let mut rng = Rng::new(seed, "precondition");
+        if pattern == PreconditionPattern::Uniform {
+            return self.age_at_random(seed, goal, filled);
+        }
         let mut next = 0;
         while !self.is_over(goal, filled) {
-            if pattern == PreconditionPattern::Uniform {
-                self.write(Lpn(rng.below(u64::from(logical)) as u32), 1, per_unit)?;
-            } else {
-                let units = slots.min(logical - next);
-                self.write(Lpn(next), units, units * per_unit)?;
-                next = if next + units == logical { 0 } else { next + units };
+            let units = slots.min(logical - next);
+            self.write(Lpn(next), units, units * per_unit)?;
+            next = if next + units == logical { 0 } else { next + units };
+            self.look_up(None);
+        }
+        Ok(())
+    }
+
+    /// Write units drawn at random, drawn so far ahead that the processor can fetch what each of them will touch.
+    fn age_at_random(&mut self, seed: u64, goal: &mut Goal, filled: u64) -> Result<(), RunError> {
+        const RING: usize = AHEAD[0].next_power_of_two();
+        let geometry = self.drive.flash.geometry();
+        let (logical, per_unit) = (u64::from(geometry.logical_units), geometry.sectors_per_unit);
+        let mut rng = Rng::new(seed, "precondition");
+        let mut upcoming: [Lpn; RING] = std::array::from_fn(|_| Lpn(rng.below(logical) as u32));
+        for at in 0.. {
+            if self.is_over(goal, filled) {
+                break;
             }
+            for (stage, ahead) in (0..).zip(AHEAD) {
+                self.drive.top.prefetch(&self.drive.flash.nand, upcoming[(at + ahead) % RING], stage);
+            }
+            let lpn = std::mem::replace(&mut upcoming[at % RING], Lpn(rng.below(logical) as u32));
+            self.write(lpn, 1, per_unit)?;
             self.look_up(None);
         }
         Ok(())

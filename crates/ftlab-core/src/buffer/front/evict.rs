@@ -62,7 +62,15 @@ impl<T: Ticket> WriteBuffer<T> {
             }
         }
         self.end_event(flash, event);
+        self.look_at_victims(flash, below);
         Ok(event)
+    }
+
+    /// Ask the processor for what the next victims will touch.
+    fn look_at_victims<P: FlashPort<Ticket = T>, L: Layer<P>>(&self, flash: &Flash<P>, below: &L) {
+        let frames = self.order.likely_next();
+        self.frames.prefetch_victims(frames, |lpn, stage| below.prefetch(&flash.nand, lpn, stage));
+        self.order.prefetch(NOBODY, frames.last().copied().map(FrameId), 1);
     }
 
     /// All victims of an eviction are on their way: their frames are free.

@@ -1,7 +1,8 @@
 //! Frames: which page each has, which of its sectors it holds, and which of them are newer than in flash.
 
-use crate::buffer::order::{Buffered, FrameId};
+use crate::buffer::order::{Buffered, FrameId, LOOKED_AT};
 use crate::geometry::Lpn;
+use crate::table;
 
 /// No frame, and no page.
 const NONE: u32 = u32::MAX;
@@ -17,7 +18,7 @@ struct Masks {
 impl Masks {
     fn new(frames: u32, shift: u32) -> Self {
         let bits = u64::from(frames) << shift;
-        Self { words: vec![0; bits.div_ceil(64) as usize], shift }
+        Self { words: table::zeros(bits.div_ceil(64) as usize), shift }
     }
 
     /// The word of a frame, and where in it its bits begin.
@@ -47,6 +48,13 @@ impl Masks {
     }
 }
 
+/// A table of `NONE`.
+fn nothing(len: usize) -> Vec<u32> {
+    let mut table = table::zeros(len);
+    table.fill(NONE);
+    table
+}
+
 /// The frames of a buffer. A frame has a page, or is free.
 #[derive(Debug, Clone)]
 pub(crate) struct Frames<T> {
@@ -72,11 +80,11 @@ impl<T: Copy> Frames<T> {
         let shift = sectors.trailing_zeros();
         let slots = u64::from(frames) * 3 / 2 + 2;
         Self {
-            lpns: vec![NONE; frames as usize],
+            lpns: nothing(frames as usize),
             held: Masks::new(frames, shift),
             dirty: Masks::new(frames, shift),
             ready: vec![ready; frames as usize],
-            directory: vec![NONE; slots as usize],
+            directory: nothing(slots as usize),
             versions: vec![0; if verify { frames as usize * sectors as usize } else { 0 }],
             dirty_frames: 0,
             used: 0,
@@ -124,6 +132,49 @@ impl<T: Copy> Frames<T> {
                 return Some(FrameId(frame));
             }
             at = self.next(at);
+        }
+    }
+
+    /// `lpn` will be looked for soon: ask the processor for what that will touch. Gives the frame that has it, as far as it
+    /// is known in a stage.
+    #[inline]
+    pub(crate) fn prefetch(&self, lpn: Lpn, stage: u32) -> Option<FrameId> {
+        match stage {
+            0 => {
+                table::prefetch(&self.directory, self.home(lpn.0));
+                None
+            }
+            1 => {
+                let frame = self.directory[self.home(lpn.0)];
+                self.prefetch_frame(frame);
+                (frame != NONE).then_some(FrameId(frame))
+            }
+            _ => self.find(lpn),
+        }
+    }
+
+    /// Ask the processor for what is known of a frame.
+    #[inline]
+    pub(crate) fn prefetch_frame(&self, frame: u32) {
+        if frame != NONE {
+            let word = self.held.place(FrameId(frame)).0;
+            table::prefetch(&self.lpns, frame as usize);
+            table::prefetch(&self.held.words, word);
+            table::prefetch(&self.dirty.words, word);
+            table::prefetch(&self.ready, frame as usize);
+        }
+    }
+
+    /// The next victims are likely those of `frames`, one each: ask the processor for what they will touch, each a stage
+    /// further than the one after it. `below` hears of their pages and stages.
+    #[inline]
+    pub(crate) fn prefetch_victims(&self, frames: [u32; LOOKED_AT], below: impl Fn(Lpn, u32)) {
+        let [nearer @ .., last] = frames;
+        self.prefetch_frame(last);
+        for (stage, frame) in (0..).zip(nearer.into_iter().rev()) {
+            if let Some(lpn) = self.lpns.get(frame as usize).filter(|lpn| **lpn != NONE) {
+                below(Lpn(*lpn), stage);
+            }
         }
     }
 

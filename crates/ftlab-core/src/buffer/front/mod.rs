@@ -130,9 +130,11 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
         self.below.drain(flash)
     }
 
-    /// With a buffer it helps reads only: which pages leave, and when, is not known ahead of time.
     #[inline(always)]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        if let Some(buffer) = &self.buffer {
+            buffer.look_ahead(lpn, stage);
+        }
         self.below.prefetch(nand, lpn, stage);
     }
 
@@ -313,6 +315,13 @@ impl<T: Ticket> WriteBuffer<T> {
                 ..Scratch::default()
             },
         })
+    }
+
+    /// `lpn` will be accessed soon: ask the processor for what that will touch.
+    #[inline]
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        let frame = self.frames.prefetch(lpn, stage);
+        self.order.prefetch(lpn, frame, stage);
     }
 
     /// Bytes of the tables, without verification.

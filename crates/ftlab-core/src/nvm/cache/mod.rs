@@ -118,6 +118,10 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
 
     #[inline(always)]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        if let Some(nvm) = &self.nvm {
+            let frame = nvm.frames.prefetch(lpn, stage);
+            nvm.order.prefetch(lpn, frame, stage);
+        }
         self.below.prefetch(nand, lpn, stage);
     }
 
@@ -423,6 +427,9 @@ impl<T: Ticket> Nvm<T> {
         }
         self.scratch.leaving = leaving;
         self.fetch_removed(below);
+        let next = self.order.likely_next();
+        self.frames.prefetch_victims(next, |lpn, stage| below.prefetch(&flash.nand, lpn, stage));
+        self.order.prefetch(NOBODY, next.last().copied().map(FrameId), 1);
         Ok(())
     }
 
