@@ -8,8 +8,13 @@ use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// What a program returns that was interrupted.
+const INTERRUPTED: i32 = 128 + SIGINT;
 
 /// What can be tried with case after case, each of which is a number.
 pub trait Target: Sync {
@@ -235,11 +240,16 @@ impl<T: Target> Campaign<'_, T> {
         self.under_way.lock().expect("nobody panics with it")[thread] = case;
     }
 
-    /// A case that never ends cannot be stopped, and nor can its thread: say which it is and give up.
-    fn watch(&self, done: &AtomicBool) {
+    /// A case that never ends cannot be stopped, and nor can its thread: say which it is and give up. One that takes long is
+    /// not waited for when somebody wants an end.
+    fn watch(&self, done: &AtomicBool, interrupted: &AtomicBool) {
         let most = Duration::from_secs(4 * T::MOST_SECONDS);
         while !done.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(20));
+            if interrupted.load(Ordering::Relaxed) {
+                self.say("interrupted, ");
+                std::process::exit(INTERRUPTED);
+            }
             let under_way = self.under_way.lock().expect("nobody panics with it");
             let mut late = under_way.iter().flatten().filter(|(_, since)| since.elapsed() > most);
             if let Some((seed, _)) = late.next() {
@@ -251,12 +261,27 @@ impl<T: Target> Campaign<'_, T> {
             }
         }
     }
+
+    /// Say what has come of it, and how it ended; gives the number of findings.
+    fn say(&self, ending: &str) -> u64 {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let Tally { cases, findings, seconds: slowest, seen } =
+            &*self.tally.lock().expect("nobody panics with it");
+        println!(
+            "{}: {ending}{cases} cases from {}, {seconds:.0} s: {findings} findings\n  slowest {:.2} s (case {}); {seen}",
+            T::NAME,
+            self.budget.seed,
+            slowest.0,
+            slowest.1
+        );
+        *findings
+    }
 }
 
 /// Try the cases of a budget on all processors, and tell what did not hold; gives the number of findings.
 ///
 /// # Errors
-/// When the folder for findings cannot be written.
+/// When the folder for findings cannot be written, or the system gives no signals.
 pub fn run<T: Target>(target: &T, budget: &Budget) -> io::Result<u64> {
     if let Some(folder) = &budget.out {
         fs::create_dir_all(folder)?;
@@ -271,27 +296,21 @@ pub fn run<T: Target>(target: &T, budget: &Budget) -> io::Result<u64> {
         tally: Mutex::default(),
         under_way: Mutex::new(vec![None; threads]),
     };
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, interrupted.clone())?;
+    }
     let done = AtomicBool::new(false);
     let campaign = &campaign;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|thread| scope.spawn(move || campaign.work(thread))).collect();
-        scope.spawn(|| campaign.watch(&done));
+        scope.spawn(|| campaign.watch(&done, &interrupted));
         let results = workers.into_iter().map(|worker| worker.join().expect("findings are caught"));
         let result = results.fold(Ok(()), io::Result::and);
         done.store(true, Ordering::Relaxed);
         result
     })?;
-    let seconds = campaign.start.elapsed().as_secs_f64();
-    let Tally { cases, findings, seconds: slowest, seen } =
-        &*campaign.tally.lock().expect("nobody panics with it");
-    println!(
-        "{}: {cases} cases from {}, {seconds:.0} s: {findings} findings\n  slowest {:.2} s (case {}); {seen}",
-        T::NAME,
-        budget.seed,
-        slowest.0,
-        slowest.1
-    );
-    Ok(*findings)
+    Ok(campaign.say(""))
 }
 
 /// Try the case of a file again; gives the number of findings.

@@ -48,6 +48,8 @@ Usage: ftlab-fuzz [drives|traces|files] [--seed N] [--cases N | --seconds N] [--
   --out FOLDER   write files for each finding
   --show         print the first case, and run nothing
   --repeat FILE  try the case of such a file again
+
+Ctrl-C ends it at once, with what it has found so far and status 130.
 ";
 
 const ALL: [&str; 3] = [Drives::NAME, Traces::NAME, Files::NAME];
