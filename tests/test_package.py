@@ -237,6 +237,35 @@ def test_wrong_numbers_of_traces(tmp_path: Path) -> None:
     assert ftlab.run(DEVICE, COLUMNS, requests=np.uint64(2)).summary["host"]["requests"] == 2  # type: ignore[arg-type]  # what users pass
 
 
+def test_workload_by_name_or_path(tmp_path: Path) -> None:
+    by_name = ftlab.run(DEVICE, "zipf", requests=50)
+    assert by_name.summary == ftlab.run(DEVICE, ftlab.Workload.load("zipf"), requests=50).summary | {
+        "wall_seconds": by_name.summary["wall_seconds"]
+    }
+    file, trace = tmp_path / "mine.toml", tmp_path / "mine.csv"
+    file.write_text('[workload]\nkind = "uniform"\nrequests = 30\n')
+    trace.write_text("arrival_ns,op,lba,sectors\n0,write,0,8\n5,read,0,8\n")
+    assert [ftlab.run(DEVICE, path).summary["host"]["completed"] for path in (file, str(trace))] == [30, 2]
+    with pytest.raises(ftlab.ConfigError, match=r'zip: no workload preset .*did you mean "zipf"'):
+        ftlab.run(DEVICE, "zip")
+    with pytest.raises(ftlab.ConfigError, match="the trace of the run, which a request log would replace"):
+        ftlab.run(DEVICE, trace, request_log=trace)
+
+
+def test_presets_are_frames() -> None:
+    drives, loads = ftlab.devices(), ftlab.workloads()
+    assert set(drives["name"]) == {name for name, _ in ftlab._native.presets("device")}
+    assert (drives["logical_bytes"] <= drives["physical_bytes"]).all()
+    assert ftlab.Device(drives["name"][0]) == ftlab.Device.load(drives["name"][0])
+    assert loads.filter(pl.col("name") == "like-financial")["stands_for"][0] is not None
+
+
+def test_write_amplification_is_absent_where_nothing_was_written() -> None:
+    load = ftlab.Workload(kind="uniform", requests=100)
+    assert ftlab.run(DEVICE, load).write_amplification == 1.0
+    assert ftlab.run(DEVICE, load.set("read_fraction=1.0")).write_amplification is None
+
+
 def test_device_by_name_or_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(DEVICE.to_toml())

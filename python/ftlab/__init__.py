@@ -1,7 +1,7 @@
 """ftlab, the flash translation lab: describe a drive, give it a workload, see what its FTL does.
 
 >>> import ftlab
->>> device = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64")
+>>> device = ftlab.Device("ideal-page").set("geometry.blocks_per_plane=64")
 >>> result = ftlab.run(device, ftlab.Workload(kind="uniform", requests=1000, request_bytes=4096))
 >>> result.summary["host"]["writes"]
 1000
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ftlab.crashing import CrashCase, CrashResult, crash
     from ftlab.device import Device
     from ftlab.errors import ConfigError, FtlabError, InputError, RunError, SessionError
+    from ftlab.listing import devices, workloads
     from ftlab.recording import Recording, record
     from ftlab.reporting import report
     from ftlab.result import Result
@@ -52,6 +53,7 @@ __all__ = [
     "analysis",
     "convert",
     "crash",
+    "devices",
     "figures",
     "fit",
     "merge",
@@ -61,6 +63,7 @@ __all__ = [
     "split",
     "study",
     "trace_stats",
+    "workloads",
 ]
 
 __getattr__ = names_of(
@@ -72,6 +75,7 @@ __getattr__ = names_of(
         "device": ("Device",),
         "errors": ("ConfigError", "FtlabError", "InputError", "RunError", "SessionError"),
         "figures": (),
+        "listing": ("devices", "workloads"),
         "recording": ("Recording", "record"),
         "reporting": ("report",),
         "result": ("Result",),

@@ -26,9 +26,16 @@ class Device:
 
     __slots__ = ("_native",)
 
-    def __init__(self, native: _native.Device) -> None:
-        """Wrap a native device; use :meth:`load` or :meth:`parse`."""
-        self._native = native
+    def __init__(self, source: str | os.PathLike[str] | _native.Device) -> None:
+        """Name a drive: as :meth:`load` does without changes.
+
+        Args:
+            source: A preset's name, or the path of a device file.
+
+        Raises:
+            ConfigError: The device cannot be read or is wrong; the message names every place.
+        """
+        self._native = source if isinstance(source, _native.Device) else _native.Device.load(utf8(source), [])
 
     @classmethod
     def load(cls, source: str | os.PathLike[str], *overrides: str) -> Device:

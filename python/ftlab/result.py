@@ -88,6 +88,12 @@ class Result:
         return bool(self.summary["partial"])
 
     @property
+    def write_amplification(self) -> float | None:
+        """Mapping units programmed for each one that the host wrote; ``None`` when it wrote nothing."""
+        measured = self.summary.get("write_amplification")
+        return None if measured is None else float(measured["total"])
+
+    @property
     def latency(self) -> pl.DataFrame:
         """Latency by operation: a row each for all, read, write, trim and flush, times in nanoseconds.
 

@@ -16,7 +16,7 @@ from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 from ftlab.result import Result, inputs_of
 from ftlab.units import bytes_text
-from ftlab.workload import Trace, Workload, uncalibrated
+from ftlab.workload import Trace, Workload, named, uncalibrated
 
 Progress = Callable[[str, float | None, int], None]
 
@@ -116,7 +116,8 @@ def source_for(
     if tables.is_table(workload):
         return tables.source_of(workload)
     kind = type(workload).__name__
-    raise InputError(f"workload: found {kind}, expected ftlab.Trace, ftlab.Workload, or a table of requests")
+    expected = "a preset's name, a path, ftlab.Trace, ftlab.Workload, or a table of requests"
+    raise InputError(f"workload: found {kind}, expected {expected}")
 
 
 def _log_path(
@@ -146,7 +147,7 @@ def _placed(path: Path | None, folder: Path | None, staged: Path | None, ends: c
 
 def run(
     device: Device | str | os.PathLike[str],
-    workload: Trace | Workload | Any,
+    workload: Trace | Workload | str | os.PathLike[str] | Any,
     *,
     seed: int | None = None,
     requests: int | None = None,
@@ -168,9 +169,10 @@ def run(
 
     Args:
         device: A device, a preset's name, or the path of a device file.
-        workload: A trace, a generated workload, or a table of requests: a structured NumPy array, a dictionary of
-            arrays, a Polars, pandas or Arrow table. Its columns are ``op``, ``lba`` and ``sectors`` of 512 bytes, and
-            optionally ``arrival_ns``, ``stream`` and ``fua``.
+        workload: A preset's name, the path of a workload file or of a trace, a trace, or a generated workload. Or a
+            table of requests: a structured NumPy array, a dictionary of arrays, a Polars, pandas or Arrow table. Its
+            columns are ``op``, ``lba`` and ``sectors`` of 512 bytes, and optionally ``arrival_ns``, ``stream`` and
+            ``fua``.
         seed: Seed of every random choice of the drive and of the workload. Default: 1, or what the workload states.
         requests: Stop after this many requests. Default: all.
         verify: Keep a version of every sector and check every read against it.
@@ -197,6 +199,8 @@ def run(
     inputs: list[str | os.PathLike[str]] = []
     if not isinstance(device, Device):
         inputs, device = [device], Device.load(device)
+    if isinstance(workload, str | os.PathLike):
+        inputs, workload = [*inputs, workload], named(workload)
     seed = whole_or_none("seed", seed)
     requests = whole_or_none("requests", requests, 1)
     check_memory(device, verify=verify, drawing=out is not None)

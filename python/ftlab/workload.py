@@ -320,6 +320,19 @@ class Workload(Transformable):
         return (Workload.parse, (self.to_toml(), self.name))
 
 
+def named(source: str | os.PathLike[str]) -> Trace | Workload:
+    """What a name or a path stands for: a preset, a workload file (``.toml``), or else the file of a trace.
+
+    Raises:
+        ConfigError: It is none of them; the message has the nearest preset.
+    """
+    text = os.fspath(source)
+    names = [name for name, _ in _native.presets("workload")]
+    if text in names or text.endswith(".toml") or not Path(source).exists():
+        return Workload.load(source)
+    return Trace(source)
+
+
 def reading_options(
     format: str | None,
     volume: int | Sequence[int] | None,

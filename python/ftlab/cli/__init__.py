@@ -63,13 +63,21 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100})
+@click.group(
+    cls=_LazyGroup,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "terminal_width": 100},
+)
 @click.version_option(__version__, prog_name="ftlab")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Describe a solid-state drive, give it a workload, see what its translation layer does.
 
     Start with: ftlab run tlc-small --workload zipf --explain
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

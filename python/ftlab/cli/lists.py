@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any
 
 import click
 
 from ftlab import _native
 from ftlab.cli.output import json_option, print_json, print_lines, table
 from ftlab.device import Device
+from ftlab.listing import device_rows, workload_rows
 from ftlab.units import bytes_text
 from ftlab.workload import Workload
 
@@ -35,18 +35,7 @@ def devices(name: str | None, as_json: bool) -> None:
         else:
             click.echo(text, nl=False)
         return
-    drives = [Device.load(preset) for preset, _ in _native.presets("device")]
-    rows: list[dict[str, Any]] = [
-        {
-            "name": drive.name,
-            "description": drive.description,
-            "logical_bytes": drive.logical_bytes,
-            "physical_bytes": drive.physical_bytes,
-            **{key: drive.to_dict()["geometry"][key] for key in ("channels", "ways", "dies", "planes", "page_bytes")},
-            "cell": drive.to_dict()["cell"]["kind"],
-        }
-        for drive in drives
-    ]
+    rows = device_rows()
     if as_json:
         print_json(rows)
         return
@@ -95,16 +84,7 @@ def workloads(name: str | None, kinds: bool, as_json: bool) -> None:
         else:
             click.echo(text, nl=False)
         return
-    generators = [Workload.load(preset) for preset, _ in _native.presets("workload")]
-    rows = [
-        {
-            "name": each.name,
-            "description": each.description,
-            "stand_in": each.stand_in,
-            "workload": each.to_dict(),
-        }
-        for each in generators
-    ]
+    rows = workload_rows()
     if as_json:
         print_json(rows)
         return
