@@ -105,6 +105,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "buffer/front",
         &[
             "error",
+            "table",
             "cause",
             "time",
             "geometry",

@@ -7,7 +7,7 @@ use ftlab_core::rng::Rng;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::common::drives::{cases, drives, page_drives, requests_of};
+use super::common::drives::{cases, drives, is_long, page_drives, requests_of};
 use super::common::{device, latencies, merged, of_chosen, request, run, small};
 use super::crash::{all_cuts, examined, of_one_bit, promising, recorded, survives, with_backup};
 use super::nvm::{cached, caches};
@@ -257,13 +257,12 @@ fn mixed(count: u64, seed: u64) -> Vec<Request> {
 /// Every command and every instant, and at some of them again while the drive is mounted.
 #[test]
 fn no_cut_loses_a_last_copy() {
-    let is_long = std::env::var_os("FTLAB_LONG").is_some();
+    let (requests, second_cuts, step) = if is_long() { (400, 3, 1) } else { (120, 1, 2) };
     let (mut several, mut skipped, mut nested) = (0, 0, 0);
-    for (round, (name, config)) in small_drives().into_iter().enumerate() {
-        let requests = mixed(if is_long { 400 } else { 120 }, round as u64);
+    for (round, (name, config)) in small_drives().into_iter().enumerate().step_by(step) {
+        let requests = mixed(requests, round as u64);
         for at in [CutAt::Command, CutAt::Time] {
-            let seconds = if is_long { 3 } else { 1 };
-            let options = CrashOptions { at, nested: seconds, ..CrashOptions::default() };
+            let options = CrashOptions { at, nested: second_cuts, ..CrashOptions::default() };
             let recording = recorded(&config, &requests, &options);
             let summary = serde_json::to_value(recording.summary()).unwrap();
             skipped += summary["gc"]["pages_skipped"].as_u64().unwrap();
@@ -274,11 +273,11 @@ fn no_cut_loses_a_last_copy() {
             }
         }
     }
-    assert!(several > 1000 && skipped > 30 && nested > 1000, "{several} {skipped} {nested}");
+    assert!(several > 500 && skipped > 10 && nested > 500, "{several} {skipped} {nested}");
 }
 
 proptest! {
-    #![proptest_config(cases(40))]
+    #![proptest_config(cases(20))]
 
     #[test]
     fn what_a_cache_was_given_survives_on_any_drive(

@@ -18,7 +18,7 @@ use ftlab_core::rng::Rng;
 use ftlab_core::scheme::Scheme;
 use proptest::prelude::*;
 
-use crate::common::drives::cases;
+use crate::common::drives::{cases, is_long};
 
 /// An order as its text has it. Victims are the pages that leave, ascending; none where nothing can leave.
 trait Naive {
@@ -556,7 +556,7 @@ fn every_order_agrees_with_lists_in_a_larger_buffer() {
     for choice in all() {
         let (mut pair, mut rng) = (Pair::new(choice, shape), Rng::new(11, "orders"));
         let mut runs = 0;
-        for _ in 0..6000 {
+        for _ in 0..if is_long() { 6000 } else { 3000 } {
             // Runs make blocks of many pages, and some in sequence.
             if rng.below(10) == 0 {
                 runs = rng.below(3000 / 64) as u32 * 64;

@@ -174,7 +174,7 @@ fn drive(kind: &str, slots: u32, map_cache: &Value, ftl: &Value) -> DeviceConfig
 
 #[test]
 fn what_was_acknowledged_survives_a_cut_at_any_command() {
-    let seeds = if is_long() { 40 } else { 15 };
+    let seeds = if is_long() { 40 } else { 8 };
     for (kind, seed) in ftl_kinds().into_iter().flat_map(|kind| (0..seeds).map(move |seed| (kind, seed))) {
         if kind != "page" {
             for ftl in block_mapped(kind) {
@@ -198,7 +198,7 @@ fn what_was_acknowledged_survives_a_cut_at_any_command() {
 
 #[test]
 fn so_it_does_behind_every_mapping_cache() {
-    let seeds = if is_long() { 20 } else { 8 };
+    let seeds = if is_long() { 20 } else { 4 };
     for kind in MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal) {
         for (seed, bytes) in (0..seeds).map(|seed| (seed, [4096, 5000][seed as usize % 2])) {
             let mut map_cache = json!({ "kind": kind.name(), "bytes": bytes });

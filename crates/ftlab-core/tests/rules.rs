@@ -1,6 +1,7 @@
 //! The referee: what real flash refuses is refused, with the command, the address and the cause; and what a
 //! translation layer hands to a port is what physics needs.
 
+use crate::common::drives::is_long;
 use crate::common::{device, ftl_kinds, merged, of_chosen, request, run, run_with, small};
 use ftlab_core::access::Access;
 use ftlab_core::config::DeviceConfig;
@@ -224,7 +225,7 @@ fn a_power_cut_stops_at_its_command_and_leaves_the_array_as_it_was() {
     {
         let changes = json!({ "ftl": { "kind": kind, "gc": gc.name() }, "timing": { "copyback": true } });
         let config = device(merged(small(), changes));
-        for commands in (0..3000).step_by(37) {
+        for commands in (0..3000).step_by(if is_long() { 37 } else { 111 }) {
             let visitor = CutAfter { config: &config, commands };
             ftl::build(&config, &config.to_geometry(), 1, false, visitor);
         }
