@@ -584,6 +584,23 @@ impl Session {
         Ok(records)
     }
 
+    /// Send nothing for `span`. Returns the completions of that time, in order; see [`advance`](Self::advance).
+    ///
+    /// # Errors
+    /// As `advance`.
+    pub fn idle(&mut self, span: Time) -> Result<Vec<RequestRecord>, SessionError> {
+        self.advance(self.now()? + span)
+    }
+
+    /// Let `request` arrive at this moment, and time pass until it has completed.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit) and [`wait`](Self::wait).
+    pub fn serve(&mut self, request: Request) -> Result<RequestRecord, SessionError> {
+        let id = self.submit_now(request)?;
+        self.wait(id)
+    }
+
     /// Let everything happen that was submitted, background work included. Returns the completions, in order.
     ///
     /// # Errors
@@ -647,6 +664,48 @@ impl Session {
                 Some(request) => self.submit(*request, record.end + gap)?,
                 None => continue,
             };
+        }
+        Ok(records)
+    }
+
+    /// Send `requests` in groups of `together` from now on. All of a group arrive at one instant, and the next group `gap` after
+    /// the last of them has completed. Returns their completions, in order; when `control` is cancelled, those of the groups
+    /// that had been sent by then.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails, or the gap ends too late.
+    pub fn send_together(
+        &mut self,
+        requests: &[Request],
+        together: usize,
+        gap: Time,
+        control: &RunControl,
+    ) -> Result<Vec<RequestRecord>, SessionError> {
+        self.working()?;
+        requests.iter().try_for_each(|request| self.fitted(*request).map(drop))?;
+        let mut records = Vec::with_capacity(requests.len());
+        for group in requests.chunks(together.max(1)) {
+            if control.is_cancelled() {
+                break;
+            }
+            if !records.is_empty() && gap > Time::ZERO {
+                let others = self.idle(gap)?;
+                self.untold.extend(others);
+            }
+            let first = self.submitted;
+            for request in group {
+                self.submit_now(*request)?;
+            }
+            let mut left = group.len();
+            while left > 0 {
+                let Some(record) = self.next_completion(Time::NEVER)? else { break };
+                if record.index < first {
+                    self.untold.push_back(record);
+                } else {
+                    records.push(record);
+                    left -= 1;
+                }
+            }
         }
         Ok(records)
     }
