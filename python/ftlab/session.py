@@ -64,15 +64,14 @@ def _frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
     import polars as pl
 
     arrays = {name: np.frombuffer(data, dtype=kind) for name, (kind, data) in columns.items()}
-    names = np.array(OPERATIONS)[arrays["op"]] if arrays["op"].size else np.array([], dtype=str)
-    return pl.DataFrame(arrays | {"op": names})
+    return pl.DataFrame(arrays | {"op": pl.Series(OPERATIONS).gather(arrays["op"])})
 
 
 class Session:
     """A drive that stands still between calls.
 
     The same requests at the same times complete at the same times as in a run, to the picosecond. Of the keys of
-    ``host``, a session heeds the link, ``out_of_range`` and, with open arrivals, ``outstanding``: when requests come is
+    ``host``, a session heeds ``overhead_us``, the link, ``out_of_range`` and, with open arrivals, ``outstanding``: when requests come is
     up to the caller. A call that is refused changes nothing. One thread at a time may use a session.
 
     >>> session = Session(Device.load("ideal-page").set("precondition.kind=none"))

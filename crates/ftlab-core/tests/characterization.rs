@@ -127,7 +127,8 @@ fn pages_that_come_from_flash() {
     for times in all_times() {
         for (block, n) in (0..).zip(COUNTS) {
             for write in ["through", "back"] {
-                let config = white_box(times, merged(filled.clone(), json!({ "buffer": { "write": write } })));
+                let config =
+                    white_box(times, merged(filled.clone(), json!({ "buffer": { "write": write } })));
                 let mut session = session(&config);
                 let missed = pages(&mut session, Op::Read, block, n);
                 assert_eq!(missed, times.beside(times.read + times.transfer, n), "{n} pages, {times:?}");
@@ -278,8 +279,14 @@ fn table_of_pairs() -> Vec<Pairs> {
         json!({ "read_us": 50, "bus_mb_per_s": 100 }),
         0.0,
     );
-    let row = |drive, (channels, units), alone, different, channel, unit| {
-        Pairs { drive, channels, units, alone, different, channel, unit }
+    let row = |drive, (channels, units), alone, different, channel, unit| Pairs {
+        drive,
+        channels,
+        units,
+        alone,
+        different,
+        channel,
+        unit,
     };
     vec![
         row(six, (6, 12), 100_960, 100_960, 141_920, 201_920),
@@ -312,7 +319,8 @@ fn check_pairs(drive: &Value, units: u64, alone: u64, expected: impl Fn(u64) -> 
     }
     session.serve(request(Op::Flush, 0, 0)).unwrap();
     session.drain().unwrap();
-    let near = |found: u64, ns: u64| assert!(found.abs_diff(ns * 1000) <= 500, "{found} ps, {ns} ns: {drive}");
+    let near =
+        |found: u64, ns: u64| assert!(found.abs_diff(ns * 1000) <= 500, "{found} ps, {ns} ns: {drive}");
     near(together(&session, &[of(0)]), alone);
     for distance in 1..=3 * units {
         near(together(&session, &[of(0), of(distance)]), expected(distance));
@@ -350,7 +358,15 @@ fn pairs_of_reads_tell_the_same_beside_a_buffer() {
     // The buffer is too small to hold what was written.
     let buffer = json!({ "buffer": { "kind": "lru", "bytes": 8192, "write": "through", "access_us": 5, "hiding": 0.4 } });
     check_pairs(&merged(drive, buffer), 12, 103_960, |distance| {
-        100_960 + 3_000 + if distance % 12 == 0 { 100_960 } else if distance % 6 == 0 { 40_960 } else { 0 }
+        100_960
+            + 3_000
+            + if distance % 12 == 0 {
+                100_960
+            } else if distance % 6 == 0 {
+                40_960
+            } else {
+                0
+            }
     });
 }
 

@@ -300,6 +300,17 @@ fn groups_arrive_at_one_instant() {
 }
 
 #[test]
+fn what_takes_no_time_is_told_to_those_who_wait() {
+    let mut session = session(&device(small()));
+    session.serve(write(0)).unwrap();
+    for op in [Op::Flush, Op::Trim, Op::Read] {
+        let record = session.serve(Request { op, ..write(0) }).unwrap();
+        assert_eq!((record.request.op, record.end), (op, record.arrival));
+    }
+    assert_eq!(session.outstanding(), 0);
+}
+
+#[test]
 fn own_times_count_from_the_present() {
     let config = device(merged(small(), json!({ "host": { "time_scale": 2.0 } })));
     let (mut session, control) = (session(&config), RunControl::default());

@@ -112,21 +112,30 @@ fn request(op: u8, lba: u64, sectors: u32, stream: u16, fua: bool) -> PyResult<R
 
 /// The completions by column: for each its NumPy type and its values as bytes.
 fn columns<'py>(py: Python<'py>, records: &[RequestRecord]) -> PyResult<Bound<'py, PyDict>> {
+    fn whole<'py>(
+        py: Python<'py>,
+        records: &[RequestRecord],
+        of: impl Fn(&RequestRecord) -> u64,
+    ) -> PyResult<(&'static str, Bound<'py, PyBytes>)> {
+        let bytes = PyBytes::new_with(py, records.len() * size_of::<u64>(), |bytes| {
+            for (place, record) in bytes.as_chunks_mut().0.iter_mut().zip(records) {
+                *place = of(record).to_le_bytes();
+            }
+            Ok(())
+        })?;
+        Ok(("<u8", bytes))
+    }
     let dict = PyDict::new(py);
-    let whole = |of: &dyn Fn(&RequestRecord) -> u64| -> (&str, Bound<'py, PyBytes>) {
-        let bytes: Vec<u8> = records.iter().flat_map(|record| of(record).to_le_bytes()).collect();
-        ("<u8", PyBytes::new(py, &bytes))
-    };
     let ops: Vec<u8> = records.iter().map(|record| record.request.op as u8).collect();
-    dict.set_item("id", whole(&|record| record.index))?;
-    dict.set_item("arrival_ns", whole(&|record| record.arrival.as_ns()))?;
-    dict.set_item("start_ns", whole(&|record| record.start.as_ns()))?;
-    dict.set_item("end_ns", whole(&|record| record.end.as_ns()))?;
-    dict.set_item("latency_ns", whole(&|record| record.end.since(record.start).as_ns()))?;
+    dict.set_item("id", whole(py, records, |record| record.index)?)?;
+    dict.set_item("arrival_ns", whole(py, records, |record| record.arrival.as_ns())?)?;
+    dict.set_item("start_ns", whole(py, records, |record| record.start.as_ns())?)?;
+    dict.set_item("end_ns", whole(py, records, |record| record.end.as_ns())?)?;
+    dict.set_item("latency_ns", whole(py, records, |record| record.end.since(record.start).as_ns())?)?;
     dict.set_item("op", ("u1", PyBytes::new(py, &ops)))?;
-    dict.set_item("lba", whole(&|record| record.request.lba))?;
-    dict.set_item("sectors", whole(&|record| record.request.sectors.into()))?;
-    dict.set_item("stream", whole(&|record| record.request.stream.into()))?;
+    dict.set_item("lba", whole(py, records, |record| record.request.lba)?)?;
+    dict.set_item("sectors", whole(py, records, |record| record.request.sectors.into())?)?;
+    dict.set_item("stream", whole(py, records, |record| record.request.stream.into())?)?;
     let fua: Vec<u8> = records.iter().map(|record| record.request.fua.into()).collect();
     dict.set_item("fua", ("?", PyBytes::new(py, &fua)))?;
     Ok(dict)

@@ -293,9 +293,9 @@ impl<T: Copy> Pages<T> {
     /// If `submission`, which takes `flash` by itself, is what moves the page: the request, what of the buffer's time is not
     /// hidden, and what it has to wait for. There is one for each page.
     pub(super) fn take(&mut self, submission: Submission, flash: Time) -> Option<(u32, Time, Option<T>)> {
-        let (_, buffer, request) = self.awaited.take_if(|(command, ..)| {
-            *command == submission.command() && submission.cause() == Cause::Host
-        })?;
+        let (_, buffer, request) = self
+            .awaited
+            .take_if(|(command, ..)| *command == submission.command() && submission.cause() == Cause::Host)?;
         let hidden = Time(nearest(buffer.min(flash).0 as f64 * self.hiding));
         let before = self.last[submission.lane() as usize].filter(|(of, _)| *of == request);
         Some((request, buffer - hidden, before.map(|(_, ticket)| ticket)))

@@ -33,6 +33,7 @@ use crate::flash::clock::{Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
 use crate::flash::event_tree::EventTree;
 use crate::flash::line::{Line, NONE};
 use crate::flash::port::{FlashPort, Memory, Submission};
+use crate::flash::waiter::{Edge, Waiter};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::CommandRecord;
 use crate::time::Time;
@@ -68,27 +69,6 @@ struct Node {
     /// Commands in a row, on consecutive pages: more than 1 only where they need no bus.
     count: u32,
     submission: Submission,
-}
-
-/// Who waits for a node.
-#[derive(Debug, Clone, Copy)]
-struct Edge {
-    waiter: Waiter,
-    next: u32,
-}
-
-/// A node, or a watcher of the host: one word, which is read soon after it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Waiter(u32);
-
-impl Waiter {
-    const NOBODY: Waiter = Waiter(NONE);
-    const IS_WATCHER: u32 = 1 << 31;
-
-    #[inline]
-    fn watcher(self) -> Option<u32> {
-        (self.0 & Self::IS_WATCHER != 0).then_some(self.0 ^ Self::IS_WATCHER)
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

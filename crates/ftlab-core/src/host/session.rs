@@ -254,7 +254,9 @@ where
 
     fn holds(&self, id: u64) -> bool {
         let awaited = self.awaits_arrival() && self.feeder.taken.id == id;
-        awaited || self.feeder.queue.iter().any(|arriving| arriving.id == id) || self.has(id)
+        // A request that takes no time has completed as it came.
+        let told_next = self.feeder.completed.is_some_and(|record| record.index == id);
+        awaited || told_next || self.feeder.queue.iter().any(|arriving| arriving.id == id) || self.has(id)
     }
 
     fn failure(&self) -> Option<&RunError> {
@@ -371,7 +373,7 @@ fn refused(key: &str, found: &str, expected: &str) -> SessionError {
 impl Session {
     /// Put a drive together and precondition it. `control` watches that, and may end it.
     ///
-    /// Of the keys of `host`, a session heeds the link, `out_of_range`, and with `arrival = "open"` the limit `outstanding`:
+    /// Of the keys of `host`, a session heeds `overhead_us`, the link, `out_of_range`, and with `arrival = "open"` the limit `outstanding`:
     /// when requests come is up to the client.
     ///
     /// # Errors

@@ -83,12 +83,7 @@ impl<T: Ticket> WriteBuffer<T> {
     }
 
     /// Move data of an access of the host, of which `sectors` are in frames or come to them.
-    fn move_data<P: FlashPort<Ticket = T>>(
-        &self,
-        flash: &mut Flash<P>,
-        sectors: u32,
-        after: T,
-    ) -> Moved<T> {
+    fn move_data<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>, sectors: u32, after: T) -> Moved<T> {
         if let Some(span) = self.page_time(sectors) {
             return Moved { arrived: after, span, served: Some(flash.port.occupy(Memory::Buffer, span)) };
         }
