@@ -88,6 +88,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "timing.bus_mb_per_s": (150, {}),
     "timing.command_us": (1.5, {}),
     "timing.copyback": (True, {}),
+    "timing.program_includes_transfer": (True, {}),
     "timing.transfer_spare": (False, {}),
     "timing.independent_planes": (True, {}),
     "cell.rated_pe_cycles": (2000, {}),
@@ -114,6 +115,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "buffer.wait": ("frame", buffered(rate="cave")),
     "buffer.access_us": (2.5, buffered()),
     "buffer.mb_per_s": (400, buffered()),
+    "buffer.hiding": (0.5, buffered(access_us=2.5)),
     "buffer.drain_at_end": (False, buffered()),
     "buffer.bypass_bytes": (16384, buffered()),
     "buffer.prefetch_pages": (4, buffered()),
@@ -126,6 +128,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "host.outstanding": (2, {}),
     "host.link_mb_per_s": (200, {}),
     "host.link_duplex": ("half", {}),
+    "host.overhead_us": (10, {}),
     "host.stop": ("last_arrival", {}),
     "precondition.kind": ("fill", {}),
     "precondition.pattern": ("sequential", {}),
@@ -147,6 +150,8 @@ SINGLE = {"ftl.kind", "ftl.placement", "nvm.kind", "name", "description"}
 IDLE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"timing.bus_mb_per_s": 0}, {"timing.transfer_spare": True}),
     ({"host.link_mb_per_s": 0}, {"host.link_duplex": "half"}),
+    ({"timing.bus_mb_per_s": 0, "timing.command_us": 0}, {"timing.program_includes_transfer": True}),
+    (buffered(access_us=0), {"buffer.hiding": 0.5}),
 ]
 
 

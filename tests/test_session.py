@@ -92,6 +92,37 @@ def test_forks_go_on_alike() -> None:
     assert forks[0].close() == forks[1].close()
 
 
+def test_groups_arrive_at_one_instant() -> None:
+    session = ftlab.Session(DEVICE)
+    table = {key: column[:40] for key, column in _table(DEVICE, 40).items() if key != "arrival_ns"}
+    sent = session.send_together(table, 4, gap_ns=1_000_000)
+    groups = sent.with_columns(group=pl.col("id") // 4).group_by("group", maintain_order=True)
+    spans = groups.agg(pl.col("arrival_ns").n_unique().alias("arrivals"), pl.col("arrival_ns").min(), pl.col("end_ns").max())
+    assert spans["arrivals"].to_list() == [1] * 10
+    gaps = (spans["arrival_ns"].shift(-1) - spans["end_ns"]).drop_nulls()
+    assert all(abs(gap - 1_000_000) <= 1 for gap in gaps)
+
+
+def test_idle_time_passes() -> None:
+    session = ftlab.Session(DEVICE)
+    session.submit("write", 0, 8)
+    assert session.idle(5_000_000).height == 1
+    assert session.now_ns == 5_000_000
+    flushed, trimmed = session.flush(), session.trim(0, 8)
+    assert (flushed.op, flushed.sectors, trimmed.op, trimmed.sectors) == ("flush", 0, "trim", 8)
+    assert session.idle(1).height == 0
+
+
+def test_a_batch_on_forks_takes_the_same_again() -> None:
+    device = ftlab.Device.load("white-box-64g").set("geometry.blocks_per_plane=64")
+    session = ftlab.Session(device)
+    batch = {key: column for key, column in _table(device, 300).items() if key != "arrival_ns"}
+    session.send(batch, queue_depth=4)
+    once, again = (session.fork().send_together(batch, 3, gap_ns=500) for _ in range(2))
+    assert once.equals(again)
+    assert once.equals(session.send_together(batch, 3, gap_ns=500))
+
+
 REFUSED: dict[str, Callable[[ftlab.Session], object]] = {
     "arrive at 9000": lambda session: session.submit("write", 0, 8, at_ns=9000),
     "beyond the end of the drive": lambda session: session.submit("read", session.sectors - 1, 2),
@@ -130,6 +161,10 @@ def test_a_closed_session_says_so() -> None:
         session.fork,
         session.close,
         lambda: session.send({"op": ["read"], "lba": [0], "sectors": [1]}),
+        lambda: session.send_together({"op": ["read"], "lba": [0], "sectors": [1]}, 1),
+        lambda: session.idle(1),
+        session.flush,
+        lambda: session.trim(0, 8),
         lambda: session.now_ns,
     ]
     for call in calls:
@@ -151,6 +186,10 @@ def test_options_are_checked() -> None:
         session.send(table, queue_depth=0)
     with pytest.raises(ftlab.ConfigError, match="gap_ns = -1"):
         session.send(table, gap_ns=-1)
+    with pytest.raises(ftlab.ConfigError, match="count = 0"):
+        session.send_together(table, 0)
+    with pytest.raises(ftlab.ConfigError, match="span_ns = -1"):
+        session.idle(-1)
     with pytest.raises(ftlab.InputError, match="op = 'erase'"):
         session.submit("erase", 0, 8)
     with pytest.raises(ftlab.InputError, match="column 'lba' is missing"):

@@ -64,15 +64,14 @@ def _frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
     import polars as pl
 
     arrays = {name: np.frombuffer(data, dtype=kind) for name, (kind, data) in columns.items()}
-    names = np.array(OPERATIONS)[arrays["op"]] if arrays["op"].size else np.array([], dtype=str)
-    return pl.DataFrame(arrays | {"op": names})
+    return pl.DataFrame(arrays | {"op": pl.Series(OPERATIONS).gather(arrays["op"])})
 
 
 class Session:
     """A drive that stands still between calls.
 
     The same requests at the same times complete at the same times as in a run, to the picosecond. Of the keys of
-    ``host``, a session heeds the link, ``out_of_range`` and, with open arrivals, ``outstanding``: when requests come is
+    ``host``, a session heeds ``overhead_us``, the link, ``out_of_range`` and, with open arrivals, ``outstanding``: when requests come is
     up to the caller. A call that is refused changes nothing. One thread at a time may use a session.
 
     >>> session = Session(Device.load("ideal-page").set("precondition.kind=none"))
@@ -232,6 +231,69 @@ class Session:
         depth = whole_or_none("queue_depth", queue_depth, 1, _DEPTH)
         gap = whole("gap_ns", gap_ns)
         return _frame(self._native.send(source_for(self.device, table, None, None), depth, gap))
+
+    def send_together(self, table: Any, count: int, *, gap_ns: int = 0) -> pl.DataFrame:
+        """Send many requests in groups: all of a group arrive at one instant.
+
+        >>> pair = {"op": ["read"] * 2, "lba": [0, 8], "sectors": [8, 8]}
+        >>> session = Session(Device.load("femu-bb").set("geometry.blocks_per_plane=80", "ftl.logical_bytes=1GiB"))
+        >>> session.send_together(pair, 2)["arrival_ns"].to_list()
+        [0, 0]
+
+        Args:
+            table: As for :meth:`send`.
+            count: Requests of a group; the last one may have fewer.
+            gap_ns: Time between the completion of the last request of a group and the arrival of the next group.
+
+        Returns:
+            As :meth:`send`.
+
+        Raises:
+            SessionError: As :meth:`send`.
+            InputError: The table cannot be read.
+            ConfigError: An option is refused.
+            RunError: The drive has failed.
+        """
+        count, gap = whole("count", count, 1, _DEPTH), whole("gap_ns", gap_ns)
+        return _frame(self._native.send_together(source_for(self.device, table, None, None), count, gap))
+
+    def idle(self, span_ns: int) -> pl.DataFrame:
+        """Send nothing for a time. What the drive does meanwhile happens.
+
+        Args:
+            span_ns: Nanoseconds from the present on.
+
+        Returns:
+            The completions of that time, as :meth:`advance`.
+
+        Raises:
+            SessionError: The session is closed, or the time too long.
+            RunError: The drive has failed, and all completions of what it had begun were returned.
+        """
+        return _frame(self._native.idle(whole("span_ns", span_ns)))
+
+    def flush(self) -> Completion:
+        """Send a flush now, and let time pass until it has completed.
+
+        Raises:
+            SessionError: The session is closed.
+            RunError: The drive has failed.
+        """
+        return _completion(self._native.serve(OPERATIONS.index("flush"), 0, 0))
+
+    def trim(self, lba: int, sectors: int) -> Completion:
+        """Trim sectors now, and let time pass until that has completed.
+
+        Args:
+            lba: First sector of 512 bytes.
+            sectors: Length in sectors.
+
+        Raises:
+            SessionError: The request is beyond the drive or empty, or the session is closed.
+            RunError: The drive has failed.
+        """
+        lba, sectors = whole("lba", lba), whole("sectors", sectors, 0, _SECTORS)
+        return _completion(self._native.serve(OPERATIONS.index("trim"), lba, sectors))
 
     def fork(self) -> Self:
         """Copy the drive in its state, with its clock and its outstanding requests.

@@ -1,5 +1,12 @@
 //! Large tables that are touched at random.
 
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
 use crate::interrupt::Interrupt;
 
 /// A table of `len` zeros, on large pages of memory where the system has them. It takes memory only where it is touched.
@@ -53,4 +60,216 @@ pub fn prefetch<T>(table: &[T], index: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (table, index);
+}
+
+/// A table that is touched at random, and whose copies share what neither side has changed since.
+///
+/// A session is copied hundreds of times from one state, and each copy touches little. So a large table is written out
+/// to memory that belongs to no address once, and every copy maps that: the system copies a page of memory when it is
+/// changed. Where the system cannot do so, and for small tables, copies are whole.
+pub(crate) struct Table<T> {
+    start: NonNull<T>,
+    len: usize,
+    /// Changed since `shared` was written.
+    changed: AtomicBool,
+    memory: Memory,
+    shared: Mutex<Option<Arc<Shared>>>,
+}
+
+/// Whose memory a table is in.
+enum Memory {
+    /// That of a vector with room for so many.
+    Own(usize),
+    /// A mapping.
+    Mapped,
+}
+
+// SAFETY: a table owns its memory as a vector does. What `clone` changes of one that is shared is behind a lock.
+unsafe impl<T: Send> Send for Table<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Table<T> {}
+
+impl<T> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `start` and `len` are those of the memory that the table holds.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Table<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        *self.changed.get_mut() = true;
+        // SAFETY: as in `deref`; nobody else has this memory, as mappings are private.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> From<Vec<T>> for Table<T> {
+    fn from(own: Vec<T>) -> Self {
+        let mut own = ManuallyDrop::new(own);
+        let (len, memory) = (own.len(), Memory::Own(own.capacity()));
+        let start = NonNull::new(own.as_mut_ptr()).unwrap_or(NonNull::dangling());
+        Self { start, len, changed: AtomicBool::new(true), memory, shared: Mutex::new(None) }
+    }
+}
+
+impl<T> fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// Numbers of which any bits are one.
+pub(crate) trait Plain: Copy {}
+impl Plain for u32 {}
+impl Plain for u64 {}
+
+/// Tables of fewer bytes are copied whole: that is as fast.
+const LEAST_SHARED: usize = 1 << 22;
+
+impl<T: Plain> Clone for Table<T> {
+    fn clone(&self) -> Self {
+        self.shared_copy().unwrap_or_else(|| Self::from(self.to_vec()))
+    }
+}
+
+impl<T: Plain> Table<T> {
+    fn shared_copy(&self) -> Option<Self> {
+        let bytes = self.len * size_of::<T>();
+        if bytes < LEAST_SHARED {
+            return None;
+        }
+        let mut held = self.shared.lock().ok()?;
+        if held.is_none() || self.changed.load(Ordering::Relaxed) {
+            // SAFETY: the bytes of the table, which are plain numbers.
+            let content = unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast::<u8>(), bytes) };
+            *held = Some(Arc::new(Shared::new(content)?));
+            self.changed.store(false, Ordering::Relaxed);
+        }
+        let shared = held.clone()?;
+        let start = NonNull::new(shared.map(bytes)?.cast::<T>())?;
+        let changed = AtomicBool::new(false);
+        Some(Self { start, len: self.len, changed, memory: Memory::Mapped, shared: Mutex::new(Some(shared)) })
+    }
+}
+
+impl<T> Drop for Table<T> {
+    fn drop(&mut self) {
+        match self.memory {
+            // SAFETY: these were the parts of a vector, which was not dropped.
+            Memory::Own(room) => drop(unsafe { Vec::from_raw_parts(self.start.as_ptr(), self.len, room) }),
+            Memory::Mapped => unmap(self.start.as_ptr().cast(), self.len * size_of::<T>()),
+        }
+    }
+}
+
+/// What a table held when it was copied.
+struct Shared {
+    #[cfg(target_os = "linux")]
+    memory: std::os::fd::OwnedFd,
+}
+
+/// So many bytes of zeros are left out: they take no memory.
+#[cfg(target_os = "linux")]
+const HOLE: usize = 1 << 16;
+
+#[cfg(target_os = "linux")]
+impl Shared {
+    /// `content`, written out; `None` where the system cannot.
+    fn new(content: &[u8]) -> Option<Self> {
+        use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+        // SAFETY: the name is a string that ends with a zero.
+        let memory = unsafe { libc::memfd_create(c"table".as_ptr(), libc::MFD_CLOEXEC) };
+        if memory < 0 {
+            return None;
+        }
+        // SAFETY: it was opened just now, and is nobody else's.
+        let memory = unsafe { OwnedFd::from_raw_fd(memory) };
+        // SAFETY: a call without memory of ours.
+        if unsafe { libc::ftruncate(memory.as_raw_fd(), content.len() as libc::off_t) } != 0 {
+            return None;
+        }
+        for (at, part) in (0..).step_by(HOLE).zip(content.chunks(HOLE)) {
+            let mut done = if part.iter().all(|byte| *byte == 0) { part.len() } else { 0 };
+            while done < part.len() {
+                let (rest, offset) = (&part[done..], (at + done) as libc::off_t);
+                // SAFETY: `rest` is as long as is said.
+                let written =
+                    unsafe { libc::pwrite(memory.as_raw_fd(), rest.as_ptr().cast(), rest.len(), offset) };
+                done += usize::try_from(written).ok().filter(|written| *written > 0)?;
+            }
+        }
+        Some(Self { memory })
+    }
+
+    /// A mapping of it that keeps its changes to itself.
+    fn map(&self, bytes: usize) -> Option<*mut libc::c_void> {
+        use std::os::fd::AsRawFd;
+
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, at an address that the system chooses.
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_PRIVATE, self.memory.as_raw_fd(), 0)
+        };
+        (start != libc::MAP_FAILED).then_some(start)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn unmap(start: *mut libc::c_void, bytes: usize) {
+    // SAFETY: a mapping of that length, which nobody uses any more.
+    unsafe { libc::munmap(start, bytes) };
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Shared {
+    fn new(_: &[u8]) -> Option<Self> {
+        None
+    }
+
+    fn map(&self, _: usize) -> Option<*mut std::ffi::c_void> {
+        None
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unmap(_: *mut std::ffi::c_void, _: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_share_what_neither_has_changed() {
+        let count = LEAST_SHARED / 4 + 1000;
+        let mut original = Table::from((0..count as u32).map(|at| at / 100_000).collect::<Vec<u32>>());
+        let mut one = original.clone();
+        let other = original.clone();
+        assert!(original[..] == one[..] && one[..] == other[..]);
+        one[5] = 7;
+        original[count - 1] = 9;
+        assert_eq!((original[5], one[5], other[5]), (0, 7, 0));
+        assert_eq!((original[count - 1], one[count - 1]), (9, other[count - 1]));
+        // Copies of what has changed since, and of copies.
+        let (later, of_copy, of_other) = (original.clone(), one.clone(), other.clone());
+        drop((original, one));
+        assert_eq!((later[count - 1], of_copy[5], of_other[5]), (9, 7, 0));
+        assert!(later[..count - 1] == of_other[..count - 1]);
+    }
+
+    #[test]
+    fn small_tables_and_zeros() {
+        let mut small = Table::from(vec![1_u64, 2, 3]);
+        let copy = small.clone();
+        small[0] = 5;
+        assert_eq!((&copy[..], &small[..]), (&[1, 2, 3][..], &[5, 2, 3][..]));
+        let zeros = Table::from(zeros::<u64>(LEAST_SHARED));
+        assert!(zeros.clone().iter().all(|value| *value == 0));
+        assert!(Table::from(Vec::<u32>::new()).clone().is_empty());
+    }
 }

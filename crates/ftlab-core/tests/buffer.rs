@@ -47,7 +47,8 @@ fn buffers() -> impl Strategy<Value = Value> {
         let (frames, bypass, access, prefetch, drains) = sizes;
         json!({ "kind": kind, "bytes": frames * 4096, "write": write, "rate": rate, "rate_unit": unit,
             "select": select, "wait": if by_event { "event" } else { "frame" }, "access_us": f64::from(access) * 0.7,
-            "mb_per_s": if access > 1 { 800 } else { 0 }, "drain_at_end": drains, "bypass_bytes": bypass * 1024,
+            "mb_per_s": if access > 1 { 800 } else { 0 },
+            "hiding": (access > 0 && prefetch > 0).then_some(f64::from(prefetch) * 0.5), "drain_at_end": drains, "bypass_bytes": bypass * 1024,
             "prefetch_pages": prefetch })
     })
 }

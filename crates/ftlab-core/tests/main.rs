@@ -1,6 +1,7 @@
 //! The tests of the model from outside, as one program: a new file is one line here.
 
 mod buffer;
+mod characterization;
 mod common;
 mod crash;
 mod ends;

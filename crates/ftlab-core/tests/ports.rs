@@ -37,7 +37,8 @@ fn drive_without_sharing(rng: &mut Rng) -> DeviceConfig {
         "timing": {{ "copyback": {copyback}, "read_us": {read}, "program_us": 200, "erase_us": 1000,
             "command_us": {command}, "bus_mb_per_s": {bus} }},
         "ftl": {{ "over_provisioning": 0.6, "summary_page": {summary}, "striping": "{striping}" }},
-        "host": {{ {host}, "link_mb_per_s": {link}, "link_duplex": "{duplex}" }} }}"#,
+        "buffer": {{ {buffer} }},
+        "host": {{ {host}, "link_mb_per_s": {link}, "link_duplex": "{duplex}", "overhead_us": {overhead} }} }}"#,
         channels = 1 + rng.below(6),
         planes = pick(rng, &[1, 2]),
         page = pick(rng, &[4096, 8192]),
@@ -49,6 +50,16 @@ fn drive_without_sharing(rng: &mut Rng) -> DeviceConfig {
         striping = pick(rng, &["static", "dynamic"]),
         link = pick(rng, &[0.0, 300.0, 409.6]),
         duplex = pick(rng, &["half", "full"]),
+        overhead = pick(rng, &[0.0, 0.0, 10.0, 25.0]),
+        buffer = pick(
+            rng,
+            &[
+                "",
+                "",
+                r#""kind": "lru", "bytes": 262144, "write": "through", "access_us": 10, "hiding": 0.5"#,
+                r#""kind": "lru", "bytes": 262144, "access_us": 20, "mb_per_s": 409.6, "hiding": 0"#,
+            ]
+        ),
     );
     let config: DeviceConfig =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));

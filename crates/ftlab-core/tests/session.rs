@@ -273,6 +273,43 @@ fn a_gap_follows_each_completion() {
     assert_eq!(records.len(), 20);
 }
 
+/// Groups arrive whole, a gap after the last request of the one before, whatever else is on its way.
+#[test]
+fn groups_arrive_at_one_instant() {
+    let config = device(small());
+    let requests: Vec<Request> = (0..20).map(write).collect();
+    let (mut session, gap, control) = (session(&config), at_us(30), RunControl::default());
+    let early = session.submit_now(write(30)).unwrap();
+    let records = session.send_together(&requests, 3, gap, &control).unwrap();
+    assert_eq!(records.len(), 20);
+    for (at, group) in records.chunks(3).enumerate() {
+        assert!(group.iter().all(|record| record.arrival == group[0].arrival), "{at}");
+        let before = if at == 0 { Time::ZERO } else { records[3 * at - 1].end + gap };
+        assert_eq!(group[0].arrival, before, "{at}");
+    }
+    assert_eq!(session.next_event().unwrap().unwrap().index, early, "it was not of a group");
+    let now = session.now().unwrap();
+    session.submit_now(write(31)).unwrap();
+    assert_eq!(session.idle(at_us(5000)).unwrap().len(), 1);
+    assert_eq!(session.now().unwrap(), now + at_us(5000));
+    let beyond = Request { sectors: 16, ..write(session.sectors() / 8 - 1) };
+    assert!(session.send_together(&[write(1), beyond], 2, gap, &control).is_err());
+    assert_eq!((session.outstanding(), session.now().unwrap()), (0, now + at_us(5000)));
+    control.cancel();
+    assert_eq!(session.send_together(&requests, 3, gap, &control).unwrap(), []);
+}
+
+#[test]
+fn what_takes_no_time_is_told_to_those_who_wait() {
+    let mut session = session(&device(small()));
+    session.serve(write(0)).unwrap();
+    for op in [Op::Flush, Op::Trim, Op::Read] {
+        let record = session.serve(Request { op, ..write(0) }).unwrap();
+        assert_eq!((record.request.op, record.end), (op, record.arrival));
+    }
+    assert_eq!(session.outstanding(), 0);
+}
+
 #[test]
 fn own_times_count_from_the_present() {
     let config = device(merged(small(), json!({ "host": { "time_scale": 2.0 } })));

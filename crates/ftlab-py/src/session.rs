@@ -71,6 +71,38 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Send what `source` gives, as `send` does. Ctrl-C ends it when what is in the drive has completed.
+    fn send_all<'py>(
+        &self,
+        py: Python<'py>,
+        source: &Source,
+        send: impl FnOnce(
+            &mut session::Session,
+            &[Request],
+            &RunControl,
+        ) -> Result<Vec<RequestRecord>, SessionError>
+        + Send,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut session = self.lock()?;
+        let (session, control) = (&mut *session, RunControl::default());
+        let mut requests = Vec::new();
+        let mut source = source.factory.open(0).map_err(|error| errors::input(&error))?;
+        while source.fill(&mut requests, FEW).map_err(|error| errors::input(&error))? > 0 {}
+        let few = requests.len() <= FEW;
+        let work = || send(session, &requests, &control);
+        let (records, stopped) = if few {
+            (py.detach(work), None)
+        } else {
+            run_without_gil(py, work, |_| Ok(()), || control.cancel())?
+        };
+        if let Some(error) = stopped {
+            return Err(error);
+        }
+        columns(py, &records.map_err(|error| raised(&error))?)
+    }
+}
+
 fn request(op: u8, lba: u64, sectors: u32, stream: u16, fua: bool) -> PyResult<Request> {
     let Some(op) = Op::ALL.get(usize::from(op)).copied() else {
         return Err(errors::SessionError::new_err(format!("op = {op}: expected 0 to 3")));
@@ -80,21 +112,30 @@ fn request(op: u8, lba: u64, sectors: u32, stream: u16, fua: bool) -> PyResult<R
 
 /// The completions by column: for each its NumPy type and its values as bytes.
 fn columns<'py>(py: Python<'py>, records: &[RequestRecord]) -> PyResult<Bound<'py, PyDict>> {
+    fn whole<'py>(
+        py: Python<'py>,
+        records: &[RequestRecord],
+        of: impl Fn(&RequestRecord) -> u64,
+    ) -> PyResult<(&'static str, Bound<'py, PyBytes>)> {
+        let bytes = PyBytes::new_with(py, records.len() * size_of::<u64>(), |bytes| {
+            for (place, record) in bytes.as_chunks_mut().0.iter_mut().zip(records) {
+                *place = of(record).to_le_bytes();
+            }
+            Ok(())
+        })?;
+        Ok(("<u8", bytes))
+    }
     let dict = PyDict::new(py);
-    let whole = |of: &dyn Fn(&RequestRecord) -> u64| -> (&str, Bound<'py, PyBytes>) {
-        let bytes: Vec<u8> = records.iter().flat_map(|record| of(record).to_le_bytes()).collect();
-        ("<u8", PyBytes::new(py, &bytes))
-    };
     let ops: Vec<u8> = records.iter().map(|record| record.request.op as u8).collect();
-    dict.set_item("id", whole(&|record| record.index))?;
-    dict.set_item("arrival_ns", whole(&|record| record.arrival.as_ns()))?;
-    dict.set_item("start_ns", whole(&|record| record.start.as_ns()))?;
-    dict.set_item("end_ns", whole(&|record| record.end.as_ns()))?;
-    dict.set_item("latency_ns", whole(&|record| record.end.since(record.start).as_ns()))?;
+    dict.set_item("id", whole(py, records, |record| record.index)?)?;
+    dict.set_item("arrival_ns", whole(py, records, |record| record.arrival.as_ns())?)?;
+    dict.set_item("start_ns", whole(py, records, |record| record.start.as_ns())?)?;
+    dict.set_item("end_ns", whole(py, records, |record| record.end.as_ns())?)?;
+    dict.set_item("latency_ns", whole(py, records, |record| record.end.since(record.start).as_ns())?)?;
     dict.set_item("op", ("u1", PyBytes::new(py, &ops)))?;
-    dict.set_item("lba", whole(&|record| record.request.lba))?;
-    dict.set_item("sectors", whole(&|record| record.request.sectors.into()))?;
-    dict.set_item("stream", whole(&|record| record.request.stream.into()))?;
+    dict.set_item("lba", whole(py, records, |record| record.request.lba)?)?;
+    dict.set_item("sectors", whole(py, records, |record| record.request.sectors.into())?)?;
+    dict.set_item("stream", whole(py, records, |record| record.request.stream.into())?)?;
     let fua: Vec<u8> = records.iter().map(|record| record.request.fua.into()).collect();
     dict.set_item("fua", ("?", PyBytes::new(py, &fua)))?;
     Ok(dict)
@@ -175,25 +216,38 @@ impl Session {
         queue_depth: Option<usize>,
         gap_ns: u64,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let mut session = self.lock()?;
-        let (session, control) = (&mut *session, RunControl::default());
-        let mut requests = Vec::new();
-        let mut source = source.factory.open(0).map_err(|error| errors::input(&error))?;
-        while source.fill(&mut requests, FEW).map_err(|error| errors::input(&error))? > 0 {}
-        let few = requests.len() <= FEW;
-        let work = || match queue_depth {
-            Some(depth) => session.send(&requests, depth, Time::from_ns(gap_ns), &control),
-            None => session.send_timed(&requests, &control),
-        };
-        let (records, stopped) = if few {
-            (py.detach(work), None)
-        } else {
-            run_without_gil(py, work, |_| Ok(()), || control.cancel())?
-        };
-        if let Some(error) = stopped {
-            return Err(error);
-        }
-        columns(py, &records.map_err(|error| raised(&error))?)
+        self.send_all(py, source, |session, requests, control| match queue_depth {
+            Some(depth) => session.send(requests, depth, Time::from_ns(gap_ns), control),
+            None => session.send_timed(requests, control),
+        })
+    }
+
+    /// Send the requests of `source` in groups of `together`, each at one instant. Otherwise as `send`.
+    #[pyo3(signature = (source, together, gap_ns))]
+    fn send_together<'py>(
+        &self,
+        py: Python<'py>,
+        source: &Source,
+        together: usize,
+        gap_ns: u64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        self.send_all(py, source, |session, requests, control| {
+            session.send_together(requests, together, Time::from_ns(gap_ns), control)
+        })
+    }
+
+    /// Let a request arrive at this moment, and time pass until it has completed.
+    #[pyo3(signature = (op, lba, sectors))]
+    fn serve(&self, py: Python<'_>, op: u8, lba: u64, sectors: u32) -> PyResult<Row> {
+        let request = request(op, lba, sectors, 0, false)?;
+        self.pass(py, |session| Ok(row(&session.serve(request)?)))
+    }
+
+    /// Send nothing for `span_ns`. Returns the completions of that time by column.
+    #[pyo3(signature = (span_ns))]
+    fn idle<'py>(&self, py: Python<'py>, span_ns: u64) -> PyResult<Bound<'py, PyDict>> {
+        let records = self.pass(py, |session| session.idle(Time::from_ns(span_ns)))?;
+        columns(py, &records)
     }
 
     /// The same drive in the same state at the same time, again.

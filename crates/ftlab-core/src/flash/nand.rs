@@ -10,7 +10,7 @@ use crate::flash::contents::Contents;
 use crate::flash::history::{Change, GroupMark, History};
 use crate::flash::role::{Purpose, Role};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
-use crate::table;
+use crate::table::{self, Table};
 
 /// Spare area of a mapping unit that was never written since its block was erased. Spare areas are kept as complements of
 /// logical units: memory as the system gives it is an erased drive.
@@ -43,8 +43,8 @@ struct Block {
 #[derive(Debug, Clone)]
 pub struct NandArray {
     geometry: Geometry,
-    spare: Vec<u32>,
-    valid: Vec<u64>,
+    spare: Table<u32>,
+    valid: Table<u64>,
     blocks: Vec<Block>,
     /// What each block is for, while it has pages or is open.
     purposes: Vec<Purpose>,
@@ -58,8 +58,8 @@ impl NandArray {
     pub fn new(geometry: &Geometry, verify: bool) -> Self {
         let units = geometry.physical_units() as usize;
         Self {
-            spare: table::zeros(units),
-            valid: table::zeros(units.div_ceil(64)),
+            spare: table::zeros(units).into(),
+            valid: table::zeros(units.div_ceil(64)).into(),
             blocks: table::zeros(geometry.blocks() as usize),
             purposes: vec![Purpose::default(); geometry.blocks() as usize],
             openings: 0,
@@ -382,7 +382,7 @@ impl NandArray {
         let first = self.take_pages(to, count as u32, Command::Copyback, cause)?;
         let source = self.geometry.block_of(start);
         let base = self.geometry.first_unit(source).0;
-        let areas = Cell::from_mut(self.spare.as_mut_slice()).as_slice_of_cells();
+        let areas = Cell::from_mut(&mut *self.spare).as_slice_of_cells();
         let old = &areas[base as usize..(base + self.geometry.units_per_block()) as usize];
         let new = &areas[first..first + count];
         #[allow(

@@ -254,7 +254,9 @@ where
 
     fn holds(&self, id: u64) -> bool {
         let awaited = self.awaits_arrival() && self.feeder.taken.id == id;
-        awaited || self.feeder.queue.iter().any(|arriving| arriving.id == id) || self.has(id)
+        // A request that takes no time has completed as it came.
+        let told_next = self.feeder.completed.is_some_and(|record| record.index == id);
+        awaited || told_next || self.feeder.queue.iter().any(|arriving| arriving.id == id) || self.has(id)
     }
 
     fn failure(&self) -> Option<&RunError> {
@@ -371,7 +373,7 @@ fn refused(key: &str, found: &str, expected: &str) -> SessionError {
 impl Session {
     /// Put a drive together and precondition it. `control` watches that, and may end it.
     ///
-    /// Of the keys of `host`, a session heeds the link, `out_of_range`, and with `arrival = "open"` the limit `outstanding`:
+    /// Of the keys of `host`, a session heeds `overhead_us`, the link, `out_of_range`, and with `arrival = "open"` the limit `outstanding`:
     /// when requests come is up to the client.
     ///
     /// # Errors
@@ -584,6 +586,23 @@ impl Session {
         Ok(records)
     }
 
+    /// Send nothing for `span`. Returns the completions of that time, in order; see [`advance`](Self::advance).
+    ///
+    /// # Errors
+    /// As `advance`.
+    pub fn idle(&mut self, span: Time) -> Result<Vec<RequestRecord>, SessionError> {
+        self.advance(self.now()? + span)
+    }
+
+    /// Let `request` arrive at this moment, and time pass until it has completed.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit) and [`wait`](Self::wait).
+    pub fn serve(&mut self, request: Request) -> Result<RequestRecord, SessionError> {
+        let id = self.submit_now(request)?;
+        self.wait(id)
+    }
+
     /// Let everything happen that was submitted, background work included. Returns the completions, in order.
     ///
     /// # Errors
@@ -647,6 +666,48 @@ impl Session {
                 Some(request) => self.submit(*request, record.end + gap)?,
                 None => continue,
             };
+        }
+        Ok(records)
+    }
+
+    /// Send `requests` in groups of `together` from now on. All of a group arrive at one instant, and the next group `gap` after
+    /// the last of them has completed. Returns their completions, in order; when `control` is cancelled, those of the groups
+    /// that had been sent by then.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails, or the gap ends too late.
+    pub fn send_together(
+        &mut self,
+        requests: &[Request],
+        together: usize,
+        gap: Time,
+        control: &RunControl,
+    ) -> Result<Vec<RequestRecord>, SessionError> {
+        self.working()?;
+        requests.iter().try_for_each(|request| self.fitted(*request).map(drop))?;
+        let mut records = Vec::with_capacity(requests.len());
+        for group in requests.chunks(together.max(1)) {
+            if control.is_cancelled() {
+                break;
+            }
+            if !records.is_empty() && gap > Time::ZERO {
+                let others = self.idle(gap)?;
+                self.untold.extend(others);
+            }
+            let first = self.submitted;
+            for request in group {
+                self.submit_now(*request)?;
+            }
+            let mut left = group.len();
+            while left > 0 {
+                let Some(record) = self.next_completion(Time::NEVER)? else { break };
+                if record.index < first {
+                    self.untold.push_back(record);
+                } else {
+                    records.push(record);
+                    left -= 1;
+                }
+            }
         }
         Ok(records)
     }

@@ -93,7 +93,8 @@ fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
                 "over_provisioning": if slot_shift == 0 { 1.5 } else { 4.0 },
                 "free_block": if wear == "none" { free } else { "fifo" }, "wear_leveling": wear,
                 "wear_leveling_threshold": 2 },
-            "host": { "arrival": arrival, "link_mb_per_s": link * 500, "link_duplex": duplex, "out_of_range": "wrap" },
+            "host": { "arrival": arrival, "link_mb_per_s": link * 500, "link_duplex": duplex, "out_of_range": "wrap",
+                "overhead_us": if duplex == "half" { 3.3 } else { 0.0 } },
             "precondition": { "kind": precondition, "max_drive_writes": 8,
                 "layout": if blocks_layout && streams == 1 && slot_shift == 0 && placement == "stripe" { "blocks" } else { "written" } },
         });

@@ -153,7 +153,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
     fn verify(&self, nand: &NandArray) -> Result<(), String> {
         nand.verify()?;
         let mut mapped = 0;
-        for (lpn, entry) in (0..).map(Lpn).zip(&self.units.table) {
+        for (lpn, entry) in (0..).map(Lpn).zip(self.units.table.iter()) {
             let ppn = Ppn(*entry);
             if ppn.0 == UNMAPPED {
                 continue;

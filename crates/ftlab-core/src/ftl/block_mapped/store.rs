@@ -13,6 +13,7 @@ use crate::ftl::blocks::free_blocks::FreeBlocks;
 use crate::ftl::hybrid::scheme::{ClusteredBlock, Place, Purpose, Shape, Store, View};
 use crate::geometry::{BlockId, Divider, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
+use crate::table::Table;
 
 /// The entry of a page without data.
 pub(super) const UNMAPPED: u32 = u32::MAX;
@@ -34,7 +35,7 @@ pub(super) struct Units {
     /// By cluster.
     pub(super) free: Vec<FreeBlocks>,
     /// The newest place of each logical page.
-    pub(super) table: Vec<u32>,
+    pub(super) table: Table<u32>,
     copyback: bool,
     /// Why pages are copied.
     pub(super) cause: Cause,
@@ -57,7 +58,7 @@ impl Units {
             width: Divider::new(shape.layout.width),
             rows: Divider::new(shape.units_per_cluster),
             free: (0..shape.clusters).map(|_| FreeBlocks::new(geometry, &config.ftl)).collect(),
-            table: vec![UNMAPPED; geometry.logical_units as usize],
+            table: vec![UNMAPPED; geometry.logical_units as usize].into(),
             copyback: config.timing.copyback,
             cause: Cause::Merge,
             read_modify_writes: 0,
@@ -113,7 +114,7 @@ impl Units {
 
     pub(super) fn table_bytes(&self) -> u64 {
         let free: u64 = self.free.iter().map(FreeBlocks::table_bytes).sum();
-        free + 4 * (self.table.capacity() + self.planes.capacity() + self.stands.capacity()) as u64
+        free + 4 * (self.table.len() + self.planes.capacity() + self.stands.capacity()) as u64
     }
 }
 

@@ -80,7 +80,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         }
         let logical = self.geometry.logical_units;
         let mut newest = vec![0; logical as usize];
-        for (newest, entry) in newest.iter_mut().zip(&self.table.map).filter(|(_, entry)| **entry != UNMAPPED)
+        for (newest, entry) in
+            newest.iter_mut().zip(self.table.map.iter()).filter(|(_, entry)| **entry != UNMAPPED)
         {
             *newest = nand.age(Ppn(*entry)).0;
         }

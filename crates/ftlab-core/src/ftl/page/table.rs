@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::mapcache::cache::PlacementWishes;
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::mapcache::translation::Translation;
-use crate::table;
+use crate::table::{self, Table};
 
 /// Entry of a unit that holds nothing.
 pub(super) const UNMAPPED: u32 = u32::MAX;
@@ -19,7 +19,7 @@ pub(super) const UNMAPPED: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub(super) struct PageTable<T> {
     /// Where each logical unit is, then each unit of a translation page.
-    pub(super) map: Vec<u32>,
+    pub(super) map: Table<u32>,
     /// With a mapping cache.
     pub(super) translation: Option<Translation>,
     /// With a mapping cache and a port that keeps time.
@@ -39,7 +39,7 @@ impl<T: Ticket> PageTable<T> {
         let order = SuperblockOrder::new(geometry, config.ftl.allocation, by_turn);
         let units = u64::from(geometry.logical_units) + capacity::translation_units(config);
         Self {
-            map: table::filled(units as usize, UNMAPPED, interrupt),
+            map: table::filled(units as usize, UNMAPPED, interrupt).into(),
             translation: Translation::new(config, layout, order, verify),
             fetches: None,
         }
