@@ -123,6 +123,19 @@ def test_a_batch_on_forks_takes_the_same_again() -> None:
     assert once.equals(session.send_together(batch, 3, gap_ns=500))
 
 
+def test_the_white_box_drive_takes_what_its_paper_says() -> None:
+    session = ftlab.Session(ftlab.Device.load("white-box-64g").set("geometry.blocks_per_plane=64", "host.link_mb_per_s=0"))
+    host, buffer, program, read, transfer = 10_000, 1_440, 200_100, 25_000, 51_200
+    for block, pages in enumerate((1, 7, 64)):
+        address = {"lba": [256 * block], "sectors": [4 * pages]}
+        missed, written, hit = (
+            session.send({"op": [op], **address})["latency_ns"].item() for op in ("read", "write", "read")
+        )
+        assert missed == host + pages * (read + transfer)
+        assert written == host + pages * program
+        assert hit == host + pages * buffer
+
+
 REFUSED: dict[str, Callable[[ftlab.Session], object]] = {
     "arrive at 9000": lambda session: session.submit("write", 0, 8, at_ns=9000),
     "beyond the end of the drive": lambda session: session.submit("read", session.sectors - 1, 2),

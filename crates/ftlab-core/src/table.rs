@@ -64,9 +64,9 @@ pub fn prefetch<T>(table: &[T], index: usize) {
 
 /// A table that is touched at random, and whose copies share what neither side has changed since.
 ///
-/// A session is copied hundreds of times from one state, and each copy touches little. So a large table is written out
-/// to memory that belongs to no address once, and every copy maps that: the system copies a page of memory when it is
-/// changed. Where the system cannot do so, and for small tables, copies are whole.
+/// A session is copied hundreds of times from one state, and each copy touches little. So the first copy of a large table
+/// writes it out, and every copy maps that. The system copies a page of memory when it is changed. Where the system
+/// cannot do so, and for small tables, copies are whole.
 pub(crate) struct Table<T> {
     start: NonNull<T>,
     len: usize,
