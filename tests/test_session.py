@@ -97,7 +97,8 @@ def test_groups_arrive_at_one_instant() -> None:
     table = {key: column[:40] for key, column in _table(DEVICE, 40).items() if key != "arrival_ns"}
     sent = session.send_together(table, 4, gap_ns=1_000_000)
     groups = sent.with_columns(group=pl.col("id") // 4).group_by("group", maintain_order=True)
-    spans = groups.agg(pl.col("arrival_ns").n_unique().alias("arrivals"), pl.col("arrival_ns").min(), pl.col("end_ns").max())
+    arrival, end = pl.col("arrival_ns"), pl.col("end_ns")
+    spans = groups.agg(arrival.n_unique().alias("arrivals"), arrival.min(), end.max())
     assert spans["arrivals"].to_list() == [1] * 10
     gaps = (spans["arrival_ns"].shift(-1) - spans["end_ns"]).drop_nulls()
     assert all(abs(gap - 1_000_000) <= 1 for gap in gaps)
@@ -121,6 +122,20 @@ def test_a_batch_on_forks_takes_the_same_again() -> None:
     once, again = (session.fork().send_together(batch, 3, gap_ns=500) for _ in range(2))
     assert once.equals(again)
     assert once.equals(session.send_together(batch, 3, gap_ns=500))
+
+
+def test_the_white_box_drive_takes_what_its_paper_says() -> None:
+    device = ftlab.Device.load("white-box-64g").set("geometry.blocks_per_plane=64", "host.link_mb_per_s=0")
+    session = ftlab.Session(device)
+    host, buffer, program, read, transfer = 10_000, 1_440, 200_100, 25_000, 51_200
+    for block, pages in enumerate((1, 7, 64)):
+        address = {"lba": [256 * block], "sectors": [4 * pages]}
+        missed, written, hit = (
+            session.send({"op": [op], **address})["latency_ns"].item() for op in ("read", "write", "read")
+        )
+        assert missed == host + pages * (read + transfer)
+        assert written == host + pages * program
+        assert hit == host + pages * buffer
 
 
 REFUSED: dict[str, Callable[[ftlab.Session], object]] = {

@@ -71,8 +71,8 @@ class Session:
     """A drive that stands still between calls.
 
     The same requests at the same times complete at the same times as in a run, to the picosecond. Of the keys of
-    ``host``, a session heeds ``overhead_us``, the link, ``out_of_range`` and, with open arrivals, ``outstanding``: when requests come is
-    up to the caller. A call that is refused changes nothing. One thread at a time may use a session.
+    ``host``, a session heeds ``overhead_us``, the link, ``out_of_range`` and, with open arrivals, ``outstanding``. When
+    requests come is up to the caller. A call that is refused changes nothing. One thread at a time may use a session.
 
     >>> session = Session(Device.load("ideal-page").set("precondition.kind=none"))
     >>> first = session.submit("write", 0, 8)

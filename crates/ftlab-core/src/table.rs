@@ -64,9 +64,9 @@ pub fn prefetch<T>(table: &[T], index: usize) {
 
 /// A table that is touched at random, and whose copies share what neither side has changed since.
 ///
-/// A session is copied hundreds of times from one state, and each copy touches little. So a large table is written out
-/// to memory that belongs to no address once, and every copy maps that: the system copies a page of memory when it is
-/// changed. Where the system cannot do so, and for small tables, copies are whole.
+/// A session is copied hundreds of times from one state, and each copy touches little. So the first copy of a large table
+/// writes it out, and every copy maps that. The system copies a page of memory when it is changed. Where the system
+/// cannot do so, and for small tables, copies are whole.
 pub(crate) struct Table<T> {
     start: NonNull<T>,
     len: usize,
@@ -190,14 +190,15 @@ impl Shared {
         }
         // SAFETY: it was opened just now, and is nobody else's.
         let memory = unsafe { OwnedFd::from_raw_fd(memory) };
+        let length = libc::off_t::try_from(content.len()).ok()?;
         // SAFETY: a call without memory of ours.
-        if unsafe { libc::ftruncate(memory.as_raw_fd(), content.len() as libc::off_t) } != 0 {
+        if unsafe { libc::ftruncate(memory.as_raw_fd(), length) } != 0 {
             return None;
         }
         for (at, part) in (0..).step_by(HOLE).zip(content.chunks(HOLE)) {
             let mut done = if part.iter().all(|byte| *byte == 0) { part.len() } else { 0 };
             while done < part.len() {
-                let (rest, offset) = (&part[done..], (at + done) as libc::off_t);
+                let (rest, offset) = (&part[done..], libc::off_t::try_from(at + done).ok()?);
                 // SAFETY: `rest` is as long as is said.
                 let written =
                     unsafe { libc::pwrite(memory.as_raw_fd(), rest.as_ptr().cast(), rest.len(), offset) };

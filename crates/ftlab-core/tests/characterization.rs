@@ -232,7 +232,7 @@ struct Pairs {
     unit: u64,
 }
 
-fn page_mapped(geometry: Value, timing: Value, link: f64) -> Value {
+fn page_mapped(geometry: Value, timing: &Value, link: f64) -> Value {
     json!({
         "geometry": merged(json!({ "dies": 1, "planes": 1, "blocks_per_plane": 16, "pages_per_block": 16 }), geometry),
         "timing": timing,
@@ -245,38 +245,38 @@ fn page_mapped(geometry: Value, timing: Value, link: f64) -> Value {
 fn table_of_pairs() -> Vec<Pairs> {
     let six = page_mapped(
         json!({ "channels": 6, "ways": 2, "page_bytes": 8192 }),
-        json!({ "read_us": 60, "bus_mb_per_s": 200 }),
+        &json!({ "read_us": 60, "bus_mb_per_s": 200 }),
         0.0,
     );
     let five = page_mapped(
         json!({ "channels": 5, "ways": 3, "page_bytes": 4096 }),
-        json!({ "read_us": 40, "bus_mb_per_s": 100 }),
+        &json!({ "read_us": 40, "bus_mb_per_s": 100 }),
         1000.0,
     );
     let planes = page_mapped(
         json!({ "channels": 4, "ways": 2, "planes": 2, "page_bytes": 4096 }),
-        json!({ "read_us": 50, "bus_mb_per_s": 200 }),
+        &json!({ "read_us": 50, "bus_mb_per_s": 200 }),
         0.0,
     );
     let white_box = page_mapped(
         json!({ "channels": 8, "ways": 4, "planes": 2, "page_bytes": 2048 }),
-        json!({ "read_us": 25, "bus_mb_per_s": 40 }),
+        &json!({ "read_us": 25, "bus_mb_per_s": 40 }),
         300.0,
     );
     let tlc = page_mapped(
         json!({ "channels": 4, "ways": 1, "planes": 4, "pages_per_block": 48, "page_bytes": 16384,
             "mapping_unit_bytes": 4096 }),
-        json!({ "read_us": 50, "bus_mb_per_s": 1600, "independent_planes": true }),
+        &json!({ "read_us": 50, "bus_mb_per_s": 1600, "independent_planes": true }),
         3500.0,
     );
     let femu = page_mapped(
         json!({ "channels": 8, "ways": 8, "page_bytes": 4096 }),
-        json!({ "read_us": 40, "bus_mb_per_s": 0 }),
+        &json!({ "read_us": 40, "bus_mb_per_s": 0 }),
         0.0,
     );
     let one = page_mapped(
         json!({ "channels": 1, "ways": 1, "page_bytes": 8192, "pages_per_block": 64 }),
-        json!({ "read_us": 50, "bus_mb_per_s": 100 }),
+        &json!({ "read_us": 50, "bus_mb_per_s": 100 }),
         0.0,
     );
     let row = |drive, (channels, units), alone, different, channel, unit| Pairs {
@@ -352,7 +352,7 @@ fn pairs_of_reads_tell_channels_and_units() {
 fn pairs_of_reads_tell_the_same_beside_a_buffer() {
     let drive = page_mapped(
         json!({ "channels": 6, "ways": 2, "page_bytes": 8192, "blocks_per_plane": 32 }),
-        json!({ "read_us": 60, "bus_mb_per_s": 200 }),
+        &json!({ "read_us": 60, "bus_mb_per_s": 200 }),
         0.0,
     );
     // The buffer is too small to hold what was written.
@@ -375,7 +375,7 @@ fn a_fork_gives_a_batch_the_same_latencies_again() {
     let mut session = session(&white_box(PRESET, json!({ "precondition": { "kind": "fill" } })));
     let batch: Vec<Request> = (0..600)
         .map(|at: u64| {
-            let op = if at % 3 == 0 { Op::Read } else { Op::Write };
+            let op = if at.is_multiple_of(3) { Op::Read } else { Op::Write };
             request(op, at * 37 % 512 * PAGE, 1 + at % 9)
         })
         .collect();
