@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 READ, WRITE, TRIM, FLUSH = (OPERATIONS.index(name) for name in ("read", "write", "trim", "flush"))
 SECTOR_BYTES = 512
-_NAMES = np.array(OPERATIONS)
 
 
 def _column(name: str, values: Any, rows: int | None = None) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -160,7 +159,7 @@ class SimulatedTarget:
             RunError: The drive has failed.
             SessionError: A request is beyond the drive.
         """
-        table: dict[str, Any] = {"op": _NAMES[batch.op], "lba": batch.lba, "sectors": batch.sectors}
+        table: dict[str, Any] = {"op": batch.op, "lba": batch.lba, "sectors": batch.sectors}
         if not len(batch):
             return Times(np.empty(0), np.empty(0))
         if batch.at_ns is None:
