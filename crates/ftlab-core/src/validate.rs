@@ -19,7 +19,7 @@ impl DeviceConfig {
         g.check()?;
         self.cell.check(g.pages_per_block)?;
         self.lsb_backup.check(self.cell.kind.kind(), g.pages_per_block)?;
-        self.timing.check(self.cell.kind.kind(), g.spare_bytes)?;
+        self.timing.check(self.cell.kind.kind(), g.page_bytes, g.spare_bytes)?;
         self.check_table()?;
         self.ftl.check(g.unit_bytes())?;
         if self.ftl.summary_page && g.pages_per_block < 2 {
@@ -71,6 +71,11 @@ impl DeviceConfig {
         let (g, kind) = (&self.geometry, self.ftl.kind.kind());
         let cannot_cooperate = (kind != FtlKind::Page).then(|| kind.name());
         self.nvm.check(g.page_bytes, g.unit_bytes(), cannot_cooperate)?;
+        let hiding = self.buffer.keys().and_then(|keys| keys.hiding);
+        if let (Some(hiding), true) = (hiding, self.nvm.is_on()) {
+            let expected = "is about the time of flash, which a cache between buffer and flash takes away: choose nvm.kind = \"none\", or leave it out";
+            return refuse("buffer.hiding", hiding, expected);
+        }
         if self.power.atomic == Atomic::Request && self.nvm.is_on() {
             let expected = "needs nvm.kind = \"none\": requests come to a cache in parts";
             return refuse("power.atomic", "\"request\"", expected);

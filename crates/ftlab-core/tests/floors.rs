@@ -63,6 +63,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "config",
         &[
             "error",
+            "time",
             "quantity",
             "scheme",
             "geometry",

@@ -175,6 +175,11 @@ pub struct CommonKeys {
     /// Rate of the memory in million bytes a second; 0 (the default): transfers take no time. It moves the data of one
     /// host access at a time; what moves between flash and frames is slower on the bus, and is not charged.
     pub mb_per_s: f64,
+    /// Which share of the shorter of buffer time and flash time of a page is hidden behind the longer, from 0 to 1. With this
+    /// key the buffer moves one page at a time. Without it (the default) `access_us` is charged for what frames hold and
+    /// for writes to frames, for several pages at once, and what goes to flash or comes from there hides all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hiding: Option<f64>,
     /// Whether what is in the buffer is written at the end of a run, at the same rate.
     pub drain_at_end: bool,
     /// Sequential writes of so many bytes and more go past the buffer; 0 (the default): none. A request goes past as a whole or
@@ -199,6 +204,7 @@ impl Default for CommonKeys {
             wait: Wait::Event,
             access_us: 0.0,
             mb_per_s: 0.0,
+            hiding: None,
             drain_at_end: true,
             bypass_bytes: 0,
             prefetch_pages: 0,

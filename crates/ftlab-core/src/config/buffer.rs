@@ -59,6 +59,11 @@ impl BufferConfig {
             return refuse("buffer.access_us", keys.access_us, "must be at most an hour, in microseconds");
         }
         check_rate("buffer.mb_per_s", keys.mb_per_s)?;
+        if let Some(hiding) = keys.hiding
+            && !(0.0..=1.0).contains(&hiding)
+        {
+            return refuse("buffer.hiding", hiding, "must be a share from 0 to 1");
+        }
         if keys.bytes == 0 {
             return Ok(());
         }

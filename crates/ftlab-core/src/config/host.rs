@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::timing::check_rate;
+use crate::config::timing::{HOUR_US, check_rate};
 use crate::error::{ConfigError, refuse};
+use crate::quantity;
 use crate::scheme::axis;
 
 axis! {
@@ -109,6 +110,10 @@ pub struct HostConfig {
     pub link_mb_per_s: f64,
     /// Whether the link works in both directions at once.
     pub link_duplex: LinkDuplex,
+    /// Fixed time of each request for host and firmware, in microseconds; 0 (the default): none. It begins when the request
+    /// is handed over, before anything else of it, and occupies nothing: neither link nor buffer nor dies wait.
+    #[serde(deserialize_with = "quantity::micros")]
+    pub overhead_us: f64,
     /// What happens to a request beyond the end of the drive.
     pub out_of_range: OutOfRange,
 }
@@ -156,6 +161,9 @@ impl HostConfig {
                     return refuse("host.time_scale", keys.time_scale, "must be from 0 to 1e9");
                 }
             }
+        }
+        if !(self.overhead_us >= 0.0 && self.overhead_us <= HOUR_US) {
+            return refuse("host.overhead_us", self.overhead_us, "must be at most an hour, in microseconds");
         }
         check_rate("host.link_mb_per_s", self.link_mb_per_s)
     }

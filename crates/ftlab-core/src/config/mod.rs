@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::buffer::keys::CommonKeys;
 use crate::ftl::kinds::FtlKind;
 use crate::geometry::{Geometry, GeometryNumbers};
 
@@ -263,6 +264,16 @@ impl DeviceConfig {
         if self.timing.transfer_spare && self.timing.bus_mb_per_s == 0.0 {
             let reason = "has no effect with timing.bus_mb_per_s = 0: transfers take no time";
             notes.push(ConfigNote { key: "timing.transfer_spare", reason });
+        }
+        let moves = self.timing.bus_mb_per_s > 0.0 || self.timing.command_us > 0.0;
+        if self.timing.program_includes_transfer && !moves {
+            let reason = "has no effect with timing.bus_mb_per_s = 0 and timing.command_us = 0: nothing takes the bus";
+            notes.push(ConfigNote { key: "timing.program_includes_transfer", reason });
+        }
+        let takes_no_time = |keys: &&CommonKeys| keys.access_us == 0.0 && keys.mb_per_s == 0.0;
+        if self.buffer.keys().filter(takes_no_time).is_some_and(|keys| keys.hiding.is_some()) {
+            let reason = "has no effect with buffer.access_us = 0 and buffer.mb_per_s = 0: the buffer takes no time";
+            notes.push(ConfigNote { key: "buffer.hiding", reason });
         }
         if self.host.link_duplex != LinkDuplex::default() && self.host.link_mb_per_s == 0.0 {
             let reason = "has no effect with host.link_mb_per_s = 0: transfers over the link take no time";

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::error::{ConfigError, refuse};
 use crate::flash::cell::{CellKind, PageClass};
 use crate::quantity;
+use crate::time::{Rate, Time};
 
 /// How long commands and transfers take. Times are microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +32,10 @@ pub struct TimingConfig {
     pub copyback: bool,
     /// Whether spare bytes cross the bus along with the data bytes they belong to.
     pub transfer_spare: bool,
+    /// Whether `program_us` counts from the command on, as some papers have it: the transfer is a part of it. Off (the
+    /// default): the array works that long once the data have come. A copy inside a plane takes `read_us` and `program_us`
+    /// either way.
+    pub program_includes_transfer: bool,
     /// Whether the planes of a die work independently. Off (the default): a die runs one command at a time.
     pub independent_planes: bool,
 }
@@ -46,6 +51,7 @@ impl Default for TimingConfig {
             command_us: 0.0,
             copyback: false,
             transfer_spare: false,
+            program_includes_transfer: false,
             independent_planes: false,
         }
     }
@@ -139,11 +145,11 @@ impl<'de> Deserialize<'de> for ClassTimes {
 struct Micros(#[serde(deserialize_with = "quantity::micros")] f64);
 
 impl TimingConfig {
-    /// Check its limits, for cells of this kind and pages with this many spare bytes.
+    /// Check its limits, for cells of this kind and pages with so many bytes of data and spare bytes.
     ///
     /// # Errors
     /// The first value beyond them.
-    pub(crate) fn check(&self, cell: CellKind, spare_bytes: u64) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, cell: CellKind, page_bytes: u64, spare_bytes: u64) -> Result<(), ConfigError> {
         let t = self;
         for (key, times) in [("timing.read_us", &t.read_us), ("timing.program_us", &t.program_us)] {
             for class in cell.classes() {
@@ -168,6 +174,25 @@ impl TimingConfig {
         check_rate("timing.bus_mb_per_s", t.bus_mb_per_s)?;
         if t.transfer_spare && spare_bytes == 0 {
             return refuse("timing.transfer_spare", true, "needs geometry.spare_bytes above 0");
+        }
+        let bytes = page_bytes + if t.transfer_spare { spare_bytes } else { 0 };
+        self.check_included(cell, Rate::from_mb_per_s(t.bus_mb_per_s).span(bytes))
+    }
+
+    /// A program that includes its transfer takes as long at least.
+    fn check_included(&self, cell: CellKind, transfer: Time) -> Result<(), ConfigError> {
+        if !self.program_includes_transfer {
+            return Ok(());
+        }
+        let least = Time::from_us(self.command_us) + transfer;
+        for us in cell.classes().iter().filter_map(|class| self.program_us.get(*class)) {
+            if Time::from_us(us) < least {
+                let expected = format!(
+                    "includes the transfer of a page (timing.program_includes_transfer): at least {} microseconds",
+                    least.as_ns_f64() / 1000.0
+                );
+                return refuse("timing.program_us", us, expected);
+            }
         }
         Ok(())
     }

@@ -6,10 +6,10 @@ use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::SECTOR_BYTES;
 use crate::metrics::CommandRecord;
-use crate::time::{Rate, Time};
+use crate::time::{Rate, Time, nearest};
 
 /// Timers of the host.
-pub const TIMERS: u32 = 3;
+pub const TIMERS: u32 = 4;
 
 /// What [`Clock::step_before`] met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,13 +242,67 @@ impl Servers {
 
     /// When `bytes` that come now have been moved; `None` when that takes no time.
     pub(super) fn serve(&mut self, memory: Memory, bytes: u32, now: Time) -> Option<Time> {
-        let span = self.rates[memory as usize].span(bytes.into());
+        self.occupy(memory, self.rates[memory as usize].span(bytes.into()), now)
+    }
+
+    /// When something that comes now and takes `span` is over; `None` when that takes no time.
+    pub(super) fn occupy(&mut self, memory: Memory, span: Time, now: Time) -> Option<Time> {
         if span == Time::ZERO {
             return None;
         }
         let free = &mut self.free[memory as usize];
         *free = now.max(*free) + span;
         Some(*free)
+    }
+}
+
+/// Pages that a buffer moves beside flash, and how much of its time is hidden.
+///
+/// Of buffer time B and flash time F of a page, `hiding` times the shorter one is hidden. So a page takes B more, less what
+/// is hidden, than flash alone. What is not hidden comes before the command, and the die is free for others meanwhile.
+/// The pages of one request on one lane follow each other: the next one begins when flash has done the last.
+#[derive(Debug, Clone)]
+pub(super) struct Pages<T> {
+    hiding: f64,
+    /// What of a page is still to come: its command, the time of the buffer, and the request.
+    awaited: Option<(Command, Time, u32)>,
+    /// The last request of each lane with such a page, and when flash had done that; empty where the buffer hides nothing.
+    last: Vec<Option<(u32, T)>>,
+}
+
+impl<T: Copy> Pages<T> {
+    pub(super) fn new(config: &DeviceConfig, lanes: usize) -> Self {
+        let hiding = config.buffer.keys().and_then(|keys| keys.hiding);
+        let last = if hiding.is_some() { vec![None; lanes] } else { Vec::new() };
+        Self { hiding: hiding.unwrap_or(1.0), awaited: None, last }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    pub(super) fn begin(&mut self, command: Command, span: Time, request: u32) {
+        self.awaited = Some((command, span, request));
+    }
+
+    pub(super) fn end(&mut self) {
+        self.awaited = None;
+    }
+
+    /// If `submission`, which takes `flash` by itself, is what moves the page: the request, what of the buffer's time is not
+    /// hidden, and what it has to wait for. There is one for each page.
+    pub(super) fn take(&mut self, submission: Submission, flash: Time) -> Option<(u32, Time, Option<T>)> {
+        let (_, buffer, request) = self.awaited.take_if(|(command, ..)| {
+            *command == submission.command() && submission.cause() == Cause::Host
+        })?;
+        let hidden = Time(nearest(buffer.min(flash).0 as f64 * self.hiding));
+        let before = self.last[submission.lane() as usize].filter(|(of, _)| *of == request);
+        Some((request, buffer - hidden, before.map(|(_, ticket)| ticket)))
+    }
+
+    pub(super) fn note(&mut self, lane: u32, request: u32, done: T) {
+        self.last[lane as usize] = Some((request, done));
     }
 }
 
@@ -259,6 +313,8 @@ pub(super) struct Spans {
     program: [Time; 4],
     erase: Time,
     pub(super) command: Time,
+    /// Programs include what crosses the bus for them.
+    includes_transfer: bool,
     bus: Rate,
     /// The span of the last number of bytes asked for: most transfers have one size.
     last: (u32, Time),
@@ -276,6 +332,7 @@ impl Spans {
             program: table(&timing.program_us),
             erase: Time::from_us(timing.erase_us),
             command: Time::from_us(timing.command_us),
+            includes_transfer: timing.program_includes_transfer,
             bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
             last: (0, Time::ZERO),
         }
@@ -307,7 +364,7 @@ impl Spans {
     #[inline]
     pub(super) fn parts(&mut self, submission: Submission) -> (Time, Time, Time) {
         let class = submission.class();
-        let (bus_in, array, bus_out) = match submission.command() {
+        let (bus_in, mut array, bus_out) = match submission.command() {
             Command::Read => (Time::ZERO, self.read[class], self.transfer(submission.bytes())),
             Command::Program => (self.transfer(submission.bytes()), self.program[class], Time::ZERO),
             Command::Erase => (Time::ZERO, self.erase, Time::ZERO),
@@ -315,7 +372,20 @@ impl Spans {
                 (Time::ZERO, self.read[submission.source_class()] + self.program[class], Time::ZERO)
             }
         };
+        if self.includes_transfer {
+            array = array - self.included(submission);
+        }
         (self.command + bus_in, array, bus_out)
+    }
+
+    /// What of a program's time has passed when its array begins to work.
+    #[cold]
+    fn included(&self, submission: Submission) -> Time {
+        match submission.command() {
+            Command::Read | Command::Erase => Time::ZERO,
+            Command::Program => self.command + self.bus.span(submission.bytes().into()),
+            Command::Copyback => self.command,
+        }
     }
 
     /// How long the bus is needed before the array works.
@@ -339,11 +409,12 @@ impl Spans {
     /// How long the array works.
     #[inline]
     pub(super) fn array(&self, submission: Submission) -> Time {
-        match submission.command() {
+        let array = match submission.command() {
             Command::Read => self.read[submission.class()],
             Command::Program => self.program[submission.class()],
             Command::Erase => self.erase,
             Command::Copyback => self.read[submission.source_class()] + self.program[submission.class()],
-        }
+        };
+        if self.includes_transfer { array - self.included(submission) } else { array }
     }
 }

@@ -29,7 +29,7 @@ use std::collections::BinaryHeap;
 use crate::cause::{Cause, Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
-use crate::flash::clock::{Clock, Ledger, Servers, Spans, Step, TIMERS};
+use crate::flash::clock::{Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
 use crate::flash::event_tree::EventTree;
 use crate::flash::line::{Line, NONE};
 use crate::flash::port::{FlashPort, Memory, Submission};
@@ -179,6 +179,7 @@ pub struct EventPort {
     servers: Servers,
     /// What ends beside flash: when, the number that decides among equal times, and the node.
     beside: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    pages: Pages<Ticket>,
     ledger: Ledger,
 }
 
@@ -241,6 +242,7 @@ impl EventPort {
             spans: Spans::new(config),
             servers: Servers::new(config),
             beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
+            pages: Pages::new(config, lanes as usize),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
         }
     }
@@ -377,6 +379,13 @@ impl EventPort {
         if self.nodes[ticket.node as usize].pending == 0 {
             self.begin_beside(ticket.node);
         }
+        ticket
+    }
+
+    /// A node beside flash that ends at `at`.
+    fn ends_at(&mut self, at: Time) -> Ticket {
+        let ticket = self.new_node(DELAY, 1, Submission::of_words(0, 0));
+        self.beside.push(Reverse((at, self.numbers, ticket.node)));
         ticket
     }
 
@@ -719,6 +728,21 @@ impl EventPort {
         }
     }
 
+    /// As `submit`, while a page that the buffer moves is awaited.
+    #[cold]
+    #[inline(never)]
+    fn submit_page(&mut self, submission: Submission, after: Ticket) -> Ticket {
+        let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let Some((request, exposed, before)) = self.pages.take(submission, bus_in + array + bus_out) else {
+            return self.enqueue(submission, 1, after);
+        };
+        let begins = before.map_or(after, |before| self.join(before, after));
+        let begins = self.delay(begins, exposed);
+        let done = self.enqueue(submission, 1, begins);
+        self.pages.note(submission.lane(), request, done);
+        done
+    }
+
     #[inline]
     fn enqueue(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
         let lane = submission.lane();
@@ -795,6 +819,9 @@ impl FlashPort for EventPort {
 
     #[inline]
     fn submit(&mut self, submission: Submission, after: Ticket) -> Ticket {
+        if self.pages.is_awaited() {
+            return self.submit_page(submission, after);
+        }
         self.enqueue(submission, 1, after)
     }
 
@@ -818,9 +845,20 @@ impl FlashPort for EventPort {
 
     fn memory(&mut self, memory: Memory, bytes: u32) -> Ticket {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
-        let ticket = self.new_node(DELAY, 1, Submission::of_words(0, 0));
-        self.beside.push(Reverse((at, self.numbers, ticket.node)));
-        ticket
+        self.ends_at(at)
+    }
+
+    fn occupy(&mut self, memory: Memory, span: Time) -> Ticket {
+        let Some(at) = self.servers.occupy(memory, span, self.now) else { return self.ready() };
+        self.ends_at(at)
+    }
+
+    fn begin_page(&mut self, command: Command, span: Time, request: u32) {
+        self.pages.begin(command, span, request);
+    }
+
+    fn end_page(&mut self) {
+        self.pages.end();
     }
 
     fn begin_event(&mut self) {

@@ -189,6 +189,24 @@ pub trait FlashPort {
         self.ready()
     }
 
+    /// Keep memory busy for `span`: as soon as it is free, and never waiting for flash. Returns when that is over.
+    #[inline(always)]
+    fn occupy(&mut self, memory: Memory, span: Time) -> Self::Ticket {
+        let _ = (memory, span);
+        self.ready()
+    }
+
+    /// The next command of this kind for the host moves a page of `request` which the buffer moves in `span`, and hides as much
+    /// of that as the device says. Until [`end_page`](Self::end_page).
+    #[inline(always)]
+    fn begin_page(&mut self, command: Command, span: Time, request: u32) {
+        let _ = (command, span, request);
+    }
+
+    /// All commands for the page have been submitted.
+    #[inline(always)]
+    fn end_page(&mut self) {}
+
     /// What is submitted from now on belongs to one eviction, until [`end_event`](Self::end_event).
     #[inline(always)]
     fn begin_event(&mut self) {}

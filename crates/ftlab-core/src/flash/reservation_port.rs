@@ -6,8 +6,9 @@
 //! But work is accounted for when it is submitted, so a run has to go on until the drive is idle. And two commands of a
 //! lane must not end at one time, so each has to take some.
 
+use crate::cause::Command;
 use crate::config::DeviceConfig;
-use crate::flash::clock::{Clock, Ledger, Servers, Spans, Step, TIMERS};
+use crate::flash::clock::{Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::Geometry;
 use crate::metrics::CommandRecord;
@@ -175,6 +176,7 @@ pub struct ReservationPort {
     number: u64,
     spans: Spans,
     servers: Servers,
+    pages: Pages<End>,
     ledger: Ledger,
 }
 
@@ -199,6 +201,7 @@ impl ReservationPort {
             number: 0,
             spans: Spans::new(config),
             servers: Servers::new(config),
+            pages: Pages::new(config, geometry.channels as usize),
             ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
         }
     }
@@ -223,6 +226,48 @@ impl ReservationPort {
             self.finished.push(watcher);
         }
         Step::Several
+    }
+
+    /// Run a command, not before `after`.
+    #[inline(always)]
+    fn submit_now(&mut self, submission: Submission, after: End) -> End {
+        let lane = submission.lane() as usize;
+        let free = self.ends_at[lane];
+        let start = free.max(after.at()).max(self.now);
+        let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let worked = start + bus_in + array;
+        let end = worked + bus_out;
+        self.numbers += 1;
+        // A lane that has never worked has been free since 0.
+        if start > free || free == Time::ZERO {
+            self.rows[lane] = self.numbers;
+        }
+        self.ends_at[lane] = end;
+        self.ledger.busy_ps[lane][submission.cause_index()] += (end - start).0;
+        self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0;
+        if self.ledger.events.is_open {
+            self.ledger.events.note(submission, submission.lane(), end - start);
+        }
+        if self.ledger.log.is_some() {
+            let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
+            self.note(submission, start, end, transfer);
+        }
+        End::new(end, self.rows[lane])
+    }
+
+    /// As `submit`, while a page that the buffer moves is awaited.
+    #[cold]
+    #[inline(never)]
+    fn submit_page(&mut self, submission: Submission, after: End) -> End {
+        let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let Some((request, exposed, before)) = self.pages.take(submission, bus_in + array + bus_out) else {
+            return self.submit_now(submission, after);
+        };
+        let begins = before.map_or(after, |before| before.max(after));
+        let begins = self.delay(begins, exposed);
+        let done = self.submit_now(submission, begins);
+        self.pages.note(submission.lane(), request, done);
+        done
     }
 
     #[cold]
@@ -256,28 +301,10 @@ impl FlashPort for ReservationPort {
 
     #[inline]
     fn submit(&mut self, submission: Submission, after: End) -> End {
-        let lane = submission.lane() as usize;
-        let free = self.ends_at[lane];
-        let start = free.max(after.at()).max(self.now);
-        let (bus_in, array, bus_out) = self.spans.parts(submission);
-        let worked = start + bus_in + array;
-        let end = worked + bus_out;
-        self.numbers += 1;
-        // A lane that has never worked has been free since 0.
-        if start > free || free == Time::ZERO {
-            self.rows[lane] = self.numbers;
+        if self.pages.is_awaited() {
+            return self.submit_page(submission, after);
         }
-        self.ends_at[lane] = end;
-        self.ledger.busy_ps[lane][submission.cause_index()] += (end - start).0;
-        self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0;
-        if self.ledger.events.is_open {
-            self.ledger.events.note(submission, submission.lane(), end - start);
-        }
-        if self.ledger.log.is_some() {
-            let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
-            self.note(submission, start, end, transfer);
-        }
-        End::new(end, self.rows[lane])
+        self.submit_now(submission, after)
     }
 
     fn submit_run(&mut self, submission: Submission, count: u32, after: End) -> End {
@@ -310,6 +337,20 @@ impl FlashPort for ReservationPort {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
         self.numbers += 1;
         End::new(at, self.numbers)
+    }
+
+    fn occupy(&mut self, memory: Memory, span: Time) -> End {
+        let Some(at) = self.servers.occupy(memory, span, self.now) else { return self.ready() };
+        self.numbers += 1;
+        End::new(at, self.numbers)
+    }
+
+    fn begin_page(&mut self, command: Command, span: Time, request: u32) {
+        self.pages.begin(command, span, request);
+    }
+
+    fn end_page(&mut self) {
+        self.pages.end();
     }
 
     fn begin_event(&mut self) {

@@ -1,7 +1,7 @@
 //! The host with a clock: what happens to a request between its arrival and its completion.
 //!
 //! A request arrives, waits at the host while as many others as it allows are in the drive, and is handed over: its
-//! latency counts from there. A write crosses the link whole before its pages are taken up; a read's data cross
+//! latency counts from there. The fixed time of each request comes first, and occupies nothing. A write then crosses the link whole before its pages are taken up; a read's data cross
 //! when the last page has been read. Commands and completions take no link time, but need the direction that they
 //! travel in to be free. With a half-duplex link both directions are one, and completions go first.
 //!
@@ -27,6 +27,7 @@ use crate::time::{Rate, Time};
 /// Timers of the clock.
 const ARRIVAL: u32 = 0;
 const LINK: [u32; 2] = [1, 2];
+const OVERHEAD: u32 = 3;
 
 /// Directions of the link; with half duplex there is only the first.
 const IN: usize = 0;
@@ -124,7 +125,11 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     in_drive: usize,
     /// Waiting at the host.
     waiting: VecDeque<u32>,
-    /// Handed over, waiting for the way in.
+    /// How long host and firmware take for each request.
+    overhead: Time,
+    /// Handed over, in that time: when it is over, and the number that the timer had then.
+    beginning: VecDeque<(Time, u64, u32)>,
+    /// Waiting for the way in.
     entering: VecDeque<u32>,
     /// Served, waiting for the way out.
     leaving: VecDeque<u32>,
@@ -182,6 +187,8 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             free_slots: Vec::with_capacity(room),
             in_drive: 0,
             waiting: VecDeque::new(),
+            overhead: Time::from_us(host.overhead_us),
+            beginning: VecDeque::with_capacity(if host.overhead_us > 0.0 { room } else { 0 }),
             entering: VecDeque::with_capacity(room),
             leaving: VecDeque::with_capacity(room),
             on_link: [None; 2],
@@ -257,6 +264,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         match self.drive.flash.port.step_before(until) {
             None => return false,
             Some(Step::Timer(ARRIVAL)) => self.on_arrival(),
+            Some(Step::Timer(OVERHEAD)) => self.on_begun(),
             Some(Step::Timer(timer)) => {
                 self.on_link_free(if timer == LINK[IN] { IN } else { self.out });
             }
@@ -376,6 +384,32 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     fn hand_over(&mut self, at: u32) {
         self.slots[at as usize].start = self.now();
         self.in_drive += 1;
+        if self.overhead > Time::ZERO {
+            return self.begin_with_overhead(at);
+        }
+        self.ask_way_in(at);
+    }
+
+    #[inline(never)]
+    fn begin_with_overhead(&mut self, at: u32) {
+        let (end, number) = (self.now() + self.overhead, self.drive.flash.port.draw_number());
+        if self.beginning.is_empty() {
+            self.drive.flash.port.set_timer_as(OVERHEAD, end, number);
+        }
+        self.beginning.push_back((end, number, at));
+    }
+
+    /// The fixed time of a request is over. All take as long, so that they go on in the order in which they came.
+    fn on_begun(&mut self) {
+        let Some((_, _, at)) = self.beginning.pop_front() else { return };
+        if let Some((end, number, _)) = self.beginning.front() {
+            self.drive.flash.port.set_timer_as(OVERHEAD, *end, *number);
+        }
+        self.ask_way_in(at);
+    }
+
+    #[inline(always)]
+    fn ask_way_in(&mut self, at: u32) {
         // While the lines are being drained, whoever leaves goes first.
         let leaves = self.draining && !self.leaving.is_empty();
         if leaves || self.on_link[IN].is_some() || !self.entering.is_empty() {

@@ -30,7 +30,7 @@ use crate::geometry::{Lpn, Ppn, SECTOR_BYTES};
 use crate::layer::Layer;
 use crate::metrics::report::Report;
 use crate::metrics::series::{Reading, Readings};
-use crate::time::Time;
+use crate::time::{Rate as Speed, Time};
 
 pub use counts::BufferCounts;
 pub(crate) use frames::Frames;
@@ -208,6 +208,8 @@ struct WriteBuffer<T> {
     /// What is acknowledged is durable, in frames as well.
     has_capacitor: bool,
     access: Time,
+    /// Moves one page at a time, and says what of that is hidden behind flash: the rate of its memory then.
+    by_page: Option<Speed>,
     drains: bool,
     bypass_sectors: u64,
     prefetch_units: u32,
@@ -291,6 +293,7 @@ impl<T: Ticket> WriteBuffer<T> {
             keeps_reads: config.buffer.kind.keeps_reads(),
             has_capacitor: config.power.capacitor,
             access: Time::from_us(keys.access_us),
+            by_page: keys.hiding.map(|_| Speed::from_mb_per_s(keys.mb_per_s)),
             drains: keys.drain_at_end,
             bypass_sectors: keys.bypass_bytes.div_ceil(SECTOR_BYTES.into()),
             prefetch_units: keys.prefetch_pages,

@@ -3,11 +3,13 @@
 use super::{Happened, WriteBuffer, add_parts, bits};
 use crate::access::{Access, Part, UnitAccess};
 use crate::buffer::order::FrameId;
+use crate::cause::Command;
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Memory, Ticket};
 use crate::geometry::{Lpn, SECTOR_BYTES};
 use crate::layer::Layer;
+use crate::time::Time;
 
 /// What an access touches of a unit, as a set of sectors.
 #[inline]
@@ -37,6 +39,26 @@ enum Past {
     Sequential,
 }
 
+/// Data of an access of the host, on their way between it and frames.
+struct Moved<T> {
+    /// Not before this.
+    arrived: T,
+    /// How long it takes.
+    span: Time,
+    /// Where the buffer moves one page at a time: when it is done, with nothing else to wait for.
+    served: Option<T>,
+}
+
+impl<T: Ticket> Moved<T> {
+    /// When it is over, if the frames are ready at `ready`.
+    #[inline]
+    fn done<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>, ready: T) -> T {
+        let moment = flash.port.join(self.arrived, ready);
+        let done = flash.port.delay(moment, self.span);
+        self.served.map_or(done, |served| flash.port.join(done, served))
+    }
+}
+
 impl<T: Ticket> WriteBuffer<T> {
     #[inline(never)]
     pub(super) fn write<P: FlashPort<Ticket = T>, L: Layer<P>>(
@@ -50,25 +72,43 @@ impl<T: Ticket> WriteBuffer<T> {
         if let Some(past) = self.goes_past(access) {
             return self.write_past(flash, below, access, past, after);
         }
-        let arrived = flash.port.memory(Memory::Buffer, access.sectors * SECTOR_BYTES);
-        let arrived = flash.port.join(arrived, after);
-        let mut done = arrived;
+        let moved = self.move_data(flash, access.sectors, after);
+        let mut done = moved.arrived;
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
-            let written = self.write_unit(flash, below, lpn, &unit, arrived)?;
+            let written = self.write_unit(flash, below, lpn, &unit, &moved)?;
             done = flash.port.join(done, written);
         }
         Ok(done)
     }
 
-    /// Write what an access touches of a unit, which has `arrived`, into a frame. Returns when it is there.
+    /// Move data of an access of the host, of which `sectors` are in frames or come to them.
+    fn move_data<P: FlashPort<Ticket = T>>(
+        &self,
+        flash: &mut Flash<P>,
+        sectors: u32,
+        after: T,
+    ) -> Moved<T> {
+        if let Some(span) = self.page_time(sectors) {
+            return Moved { arrived: after, span, served: Some(flash.port.occupy(Memory::Buffer, span)) };
+        }
+        let bytes = flash.port.memory(Memory::Buffer, sectors * SECTOR_BYTES);
+        Moved { arrived: flash.port.join(bytes, after), span: self.access, served: None }
+    }
+
+    /// How long the buffer takes for an access of the host, if it moves one at a time.
+    fn page_time(&self, sectors: u32) -> Option<Time> {
+        self.by_page.map(|speed| self.access + speed.span((sectors * SECTOR_BYTES).into()))
+    }
+
+    /// Write what an access touches of a unit, which was `moved`, into a frame. Returns when it is there.
     fn write_unit<P: FlashPort<Ticket = T>, L: Layer<P>>(
         &mut self,
         flash: &mut Flash<P>,
         below: &mut L,
         lpn: Lpn,
         unit: &UnitAccess<'_>,
-        arrived: T,
+        moved: &Moved<T>,
     ) -> FlashResult<T> {
         let mask = mask_of(unit);
         let frame = if let Some(frame) = self.frames.find(lpn) {
@@ -83,8 +123,7 @@ impl<T: Ticket> WriteBuffer<T> {
             self.order.on_insert(self.frames.page(frame), true);
             frame
         };
-        let moment = flash.port.join(arrived, self.frames.ready(frame));
-        let done = flash.port.delay(moment, self.access);
+        let done = moved.done(flash, self.frames.ready(frame));
         self.frames.set_ready(frame, done);
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.frames.set_dirty(frame, self.frames.dirty(frame) | mask);
@@ -157,11 +196,18 @@ impl<T: Ticket> WriteBuffer<T> {
         }
         let before = self.before_leaving(flash);
         let takes_dirty = past != Past::Through && self.takes_dirty(access, past);
+        let copied = if past == Past::Through { self.page_time(access.sectors) } else { None };
+        let copied = copied.map(|span| {
+            flash.port.begin_page(Command::Program, span, access.group.id);
+            flash.port.occupy(Memory::Buffer, span)
+        });
         let done = if takes_dirty && past == Past::Durable {
             self.write_with_older(flash, below, access, after)?
         } else {
             below.write(flash, access, after)?
         };
+        flash.port.end_page();
+        let in_frames = copied.unwrap_or(after);
         if takes_dirty {
             // What had been acknowledged is in no frame any more: a flush waits for what has taken its place.
             self.draining = flash.port.join(self.draining, done);
@@ -171,7 +217,7 @@ impl<T: Ticket> WriteBuffer<T> {
             self.note(lpn, mask_of(&unit), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
             self.note_left(flash, lpn, mask_of(&unit), before, done);
             match past {
-                Past::Through => self.keep_copy(flash, below, lpn, &unit, after)?,
+                Past::Through => self.keep_copy(flash, below, lpn, &unit, in_frames)?,
                 Past::Durable => self.made_durable(lpn, &unit, done),
                 Past::Sequential => self.drop_sectors(lpn, mask_of(&unit)),
             }
@@ -179,7 +225,7 @@ impl<T: Ticket> WriteBuffer<T> {
         if access.rest == 0 {
             self.note_end_of_group(flash.nand.changes());
         }
-        Ok(done)
+        Ok(copied.map_or(done, |copied| flash.port.join(done, copied)))
     }
 
     /// Whether dirty sectors leave their frames for an access that goes past the buffer: all of a page, or those that it
@@ -336,10 +382,15 @@ impl<T: Ticket> WriteBuffer<T> {
         brought.clear();
         let (moment, from_frames) = self.look_up(flash, access, &mut parts, after);
         let mut done = after;
+        let span = self.page_time(access.sectors);
         if from_frames > 0 {
-            let bytes = flash.port.memory(Memory::Buffer, from_frames * SECTOR_BYTES);
-            let moment = flash.port.join(moment, bytes);
-            done = flash.port.delay(moment, self.access);
+            let sectors = if span.is_some() { access.sectors } else { from_frames };
+            done = self.move_data(flash, sectors, after).done(flash, moment);
+        } else if let Some(span) = span {
+            done = flash.port.occupy(Memory::Buffer, span);
+        }
+        if let Some(span) = span {
+            flash.port.begin_page(Command::Read, span, access.group.id);
         }
         let mut read = after;
         if from_frames == 0 {
@@ -347,6 +398,7 @@ impl<T: Ticket> WriteBuffer<T> {
         } else if !parts.is_empty() {
             read = below.read(flash, &Access::gathered(&parts, &[], access), &mut brought, after)?;
         }
+        flash.port.end_page();
         if flash.nand.verifies() {
             self.tell_versions(access, &brought, found);
         }
