@@ -28,6 +28,7 @@ class Parameter:
         text: What it is.
         kind: ``size`` (a whole number that must be exact), ``time``, ``share`` or ``word``.
         tolerance: Half of the widest interval of a value that is found, as a share of it; of a ``share``, in its unit.
+        floor: Half of an interval that is narrow enough whatever the value is.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Parameter:
     text: str
     kind: Kind
     tolerance: float = 0.0
+    floor: float = 0.0
 
     @property
     def exact(self) -> bool:
@@ -51,7 +53,7 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("buffer_ns", "ns", "time of an access to the buffer", "time", 0.02),
         Parameter("write_policy", "", "through, back, or none", "word"),
         Parameter("hiding_percent", "%", "share of the buffer's time that is hidden behind flash", "share", 2.0),
-        Parameter("host_overhead_ns", "ns", "fixed time of a request", "time", 0.05),
+        Parameter("host_overhead_ns", "ns", "fixed time of a request", "time", 0.05, 100),
         Parameter("link_mb_per_s", "MB/s", "rate of the host link; 0: transfers take no time", "time", 0.03),
         Parameter("channels", "", "buses that move one transfer at a time", "size"),
         Parameter("ways", "", "units on a channel that read at the same time", "size"),

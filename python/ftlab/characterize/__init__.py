@@ -1,0 +1,1 @@
+"""Characterization: a drive learned from the outside."""
