@@ -1,7 +1,19 @@
 """Scenarios, in the order of the plan: one line each."""
 
 from ftlab.characterize.scenario import Scenario
-from ftlab.characterize.scenarios import chunk, flushes, hits, pairs, policy, read_sizes, rereading, trimmed_reads
+from ftlab.characterize.scenarios import (
+    chunk,
+    flushes,
+    hiding,
+    hits,
+    pairs,
+    partial,
+    policy,
+    read_sizes,
+    rereading,
+    trimmed_reads,
+    writes,
+)
 
 SCENARIOS: tuple[Scenario, ...] = (
     flushes.SCENARIO,
@@ -14,8 +26,12 @@ SCENARIOS: tuple[Scenario, ...] = (
     read_sizes.SLOPE,
     pairs.UNEQUAL,
     pairs.EQUAL,
+    partial.SCENARIO,
     hits.SLOPE,
     hits.SINGLE,
+    writes.ALONE,
+    writes.TWO,
+    hiding.SCENARIO,
     policy.PAPER,
 )
 

@@ -18,7 +18,7 @@ def _share(bench: Bench, region: int, size: int, distance: int, alone: float, wa
     """Which share of pairs at a distance wait for each other, and the median wait."""
     places = size // SECTOR_BYTES // (2 * distance)
     if places < 2:  # noqa: PLR2004 - one pair says nothing
-        raise UndecidedError("the drive is too small: all pairs wait for each other")
+        return 1.0, wait
     count = min(_MOST, places)
     # Spread over the region, at multiples of twice the distance.
     first = region + (np.arange(count) * places // count) * 2 * distance
@@ -54,15 +54,26 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
             raise UndecidedError("runs have no length that is a power of two", repetitions=4)
         distance *= 2
     else:
-        raise UndecidedError("all pairs wait for each other: there is one unit")
+        return _one_unit(distances, waits)
     plot = Plot("distance (bytes)", "wait of the second (ns)", {"pairs": (distances, waits)})
     value = float(distances[-1])
     return [Estimate("run_bytes", Interval(value, value, value), 0.99, plot)]
 
 
+def _one_unit(distances: list[int], waits: list[float]) -> list[Estimate]:
+    """All pairs wait for each other, however far apart they are."""
+    plot = Plot("distance (bytes)", "wait of the second (ns)", {"pairs": (distances, waits)})
+    one, all_of_it = Interval(1, 1, 1), float(distances[-1])
+    return [
+        Estimate("run_bytes", Interval(all_of_it, all_of_it, all_of_it), 0.99, plot),
+        Estimate("units", one, 0.97, plot),
+        *(Estimate(name, one, 0.97, plot) for name in ("channels", "ways")),
+    ]
+
+
 SCENARIO = Scenario(
     name="runs",
-    finds=("chunk_bytes",),
+    finds=("chunk_bytes", "channels", "ways"),
     needs=("read_buffer_bytes",),
     assumes="Runs begin at multiples of their length, which is a power of two; reads of one unit wait for each other.",
     sends="a region written in order; pairs of single sectors at one instant, at distances from 2 KiB on",

@@ -63,6 +63,8 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
     """Send pairs over all distances, in a region that was written in order."""
     run = int(bench.number("run_bytes"))
     page = int(min(bench.number("page_bytes", 2048), run))
+    if bench.number("units", 0.0) == 1:
+        run = page
     size = int(min(bench.capacity_bytes // 8 * 7, max(_REGION, run * (_DISTANCES + 40)))) // FILL_BYTES * FILL_BYTES
     region = bench.region(size)
     bench.fill(region, size)

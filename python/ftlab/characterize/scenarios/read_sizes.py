@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ftlab.characterize.bench import MIB, Bench
-from ftlab.characterize.detect import BIC_MARGIN, Interval, best, line, location
+from ftlab.characterize.detect import BIC_MARGIN, Interval, best, fit, line, location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
 _CANDIDATES = (1, 2, 4, 8, 16, 32, 64, 128)
 _REGION = 96 * MIB
-# A step that is not there costs its criterion this much less than the margin: one coefficient.
-_NO_STEP = 1.0
+# Another page is another read of the array: more than this share of a read of one sector.
+_RISE = 0.1
 
 
 def _samples(bench: Bench, effort: Effort, sizes: np.ndarray, align: int) -> dict[float, np.ndarray]:
@@ -46,21 +46,35 @@ def _steps(bench: Bench, effort: Effort) -> list[Estimate]:
     sizes = np.unique(np.concatenate([np.arange(1, 9), [12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 128]]))
     sizes = sizes[sizes <= run]
     points = _samples(bench, effort, sizes, max(run, 256) if run > 256 else run)  # noqa: PLR2004 - a run of pages
+    places = [location(points[float(s)]) for s in sizes]
     ones = np.ones(sizes.size)
-    # A run that is read as one is a page.
-    designs = {run: np.column_stack([ones, sizes])}
-    for g in _CANDIDATES:
-        if g < run and np.unique(np.ceil(sizes / g)).size > 1:
-            designs[g] = np.column_stack([ones, sizes, np.ceil(sizes / g)])
-    found, fitted, margin = best(designs, [location(points[float(s)]) for s in sizes])
+    designs = {
+        g: np.column_stack([ones, sizes, np.ceil(sizes / g)])
+        for g in _CANDIDATES
+        if g < run and np.unique(np.ceil(sizes / g)).size > 1
+    }
     xs = [s for s in points for _ in points[s]]
     plot = Plot("sectors", "latency (ns)", {"reads": (xs, [float(y) for s in points for y in points[s]])})
-    if found != run and fitted.coefficients[2].low <= 0:
-        raise UndecidedError("latency falls at a boundary of pages", repetitions=4)
-    if margin < BIC_MARGIN and not (found == run and margin >= _NO_STEP):
-        raise UndecidedError("no step of latency over size is clearly better than the next", repetitions=4)
+    one = places[0].value
+    rises = {g: fit(design, places).coefficients[2] for g, design in designs.items()}
+    clear = {g: designs[g] for g, rise in rises.items() if rise.low > _RISE * one}
+    if not clear:
+        if any(rise.high > 2 * _RISE * one for rise in rises.values()):
+            raise UndecidedError("a step of latency over size can be neither seen nor excluded", repetitions=4)
+        # A run that is read as one is a page.
+        found = run
+    else:
+        found, _, margin = best(clear, places)
+        if margin < BIC_MARGIN:
+            raise UndecidedError("no step of latency over size is clearly better than the next", repetitions=4)
     value = float(found * SECTOR_BYTES)
     return [Estimate("page_bytes", Interval(value, value, value), 0.99, plot)]
+
+
+def misses(bench: Bench, effort: Effort, sectors: int) -> Interval:
+    """What a read of a page costs that misses the buffer."""
+    points = _samples(bench, effort, np.full(64, sectors), sectors)
+    return location(points[float(sectors)])
 
 
 def _slope(bench: Bench, effort: Effort) -> list[Estimate]:
