@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from ftlab.characterize.target import Target
 
 # Corrections of a scenario, and by how much one may raise its repetitions at once and in all.
-_CORRECTIONS, _STEP, _MOST_REPETITIONS = 4, 16, 4096
+_CORRECTIONS, _STEP = 4, 16
 _SURE = 0.95
+# What intervals of times have at least: rounding of two time stamps, and a share for what models leave out.
+_MODEL_NS, _MODEL = 2.0, 2e-4
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,8 @@ class Flow:
 
     def _finding(self, parameter: Parameter) -> Finding:
         said = self._said[parameter.name]
-        if not said and parameter.name in self._absent:
+        others = set(self._why_not[parameter.name].values()) - {self._absent.get(parameter.name)}
+        if not said and parameter.name in self._absent and not others:
             return Finding(parameter, "not_applicable", reason=self._absent[parameter.name])
         why = self._why_not[parameter.name]
         if not said and not why and self.result.ended:
@@ -301,23 +304,24 @@ class Flow:
             except UndecidedError as error:
                 helps = error.repetitions > 1 or error.span != 1
                 self._note(scenario, attempt, effort, str(error))
-                if last or not helps or effort.repetitions >= _MOST_REPETITIONS:
+                if last or not helps or effort.repetitions >= scenario.most_repetitions:
                     self._give_up(scenario, str(error))
                     return
-                repetitions = min(_MOST_REPETITIONS, effort.repetitions * error.repetitions)
+                repetitions = min(scenario.most_repetitions, effort.repetitions * error.repetitions)
                 effort = replace(effort, repetitions=repetitions, span=effort.span * error.span)
                 continue
             except NotApplicableError as error:
                 self._note(scenario, attempt, effort, str(error))
                 for name in scenario.finds:
                     self._absent[name] = str(error)
+                    self._why_not[name][scenario.name] = str(error)
                 self.result.done[scenario.name] = str(error)
                 return
             factor = _more(estimates)
             said = ", ".join(f"{each.parameter} = {_text(each.value)}" for each in estimates)
-            if factor > 1 and not last and effort.repetitions < _MOST_REPETITIONS:
+            if factor > 1 and not last and effort.repetitions < scenario.most_repetitions:
                 self._note(scenario, attempt, effort, f"{said}: wider than the tolerance")
-                repetitions = min(_MOST_REPETITIONS, effort.repetitions * factor)
+                repetitions = min(scenario.most_repetitions, effort.repetitions * factor)
                 effort = replace(effort, repetitions=repetitions)
                 continue
             self._note(scenario, attempt, effort, said)
@@ -336,7 +340,7 @@ class Flow:
         """Keep what was said, and let later scenarios build on it."""
         self.result.estimates[scenario.name] = estimates
         self.result.done[scenario.name] = ""
-        for each in estimates:
+        for each in map(_with_model_error, estimates):
             if each.parameter in PARAMETERS:
                 self._said[each.parameter].append((scenario, each))
             before = self.result.known.get(each.parameter)
@@ -345,6 +349,15 @@ class Flow:
         silent = set(scenario.finds) - {each.parameter for each in estimates}
         for name in silent:
             self._why_not[name][scenario.name] = "it cannot tell on this drive"
+
+
+def _with_model_error(estimate: Estimate) -> Estimate:
+    """An interval of a time is never narrower than rounding and what the models leave out."""
+    parameter, value = PARAMETERS.get(estimate.parameter), estimate.value
+    if parameter is None or parameter.kind != "time" or isinstance(value, str) or not value.value:
+        return estimate
+    half = max(value.half, _MODEL_NS if parameter.unit == "ns" else 0.0, _MODEL * abs(value.value))
+    return replace(estimate, value=Interval.around(value.value, half))
 
 
 def _more(estimates: list[Estimate]) -> int:
@@ -377,6 +390,9 @@ _INTERNAL = {
     "runs": ("run_bytes",),
     "trimmed-reads": ("link_sector_ns",),
     "read-slope": ("bus_sector_ns", "miss_page_ns"),
+    "trimmed-writes": ("write_flash_ns",),
+    "updates-of-one-place": ("updates",),
+    "merges-of-k-pages": ("program_form", "copy_ns"),
     "pairs-page-and-sector": ("wait_unit_ns",),
 }
 # What makes a scenario better without being needed.

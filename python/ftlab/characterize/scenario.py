@@ -156,6 +156,7 @@ class Scenario:
         run: Sends and estimates.
         least_bytes: The smallest drive that it works on.
         effort: Its usual effort.
+        most_repetitions: Its largest effort.
         alone: Why one of its parameters needs no second scenario, by parameter.
     """
 
@@ -169,6 +170,7 @@ class Scenario:
     run: Callable[[Bench, Effort], list[Estimate]]
     least_bytes: int = 32 << 20
     effort: Effort = Effort()
+    most_repetitions: int = 1024
     alone: Mapping[str, str] = field(default_factory=dict)
 
 

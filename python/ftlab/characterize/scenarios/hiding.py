@@ -35,8 +35,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         raise UndecidedError("the time of the buffer is not known")
     sectors = int(bench.number("page_bytes")) // SECTOR_BYTES
     miss = misses(bench, effort, sectors)
-    bench.known["miss_page_ns"] = miss
-    rest = unhidden(bench)
+    rest = unhidden(bench, miss)
     plot = Plot("", "ns", {"not hidden": ([0], [rest.value]), "buffer": ([0], [buffer.value])})
     return [Estimate("hiding_percent", percent(rest, buffer), plot=plot)]
 

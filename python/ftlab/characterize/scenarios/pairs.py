@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _DISTANCES, _REGION = 136, 96 * MIB
 _BATCHES = 4
 # A class waits longer than the one below by so many halves of its interval, and by this share of a read alone.
+_LINK = 0.4
 _CLEAR, _LEAST = 3.0, 0.005
 
 
@@ -70,6 +71,12 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
     bench.fill(region, size)
     bench.scrub()
     sectors = page // SECTOR_BYTES
+    link = bench.number("link_sector_ns", 0.0)
+    if link:
+        # A transfer over the link must not hide that a unit was waited for.
+        sample = float(np.median(bench.reads(region + bench.random.permutation(size // SECTOR_BYTES // sectors)[:15] * sectors, 1)))
+        sectors = max(1, min(sectors, int(_LINK * (sample - bench.number("host_overhead_ns", 0.0)) / link)))
+        bench.scrub()
     lengths = (sectors, sectors if equal else 1)
     places = size // run
     farthest = int(min(_DISTANCES, places * 2 // 3))
@@ -77,7 +84,7 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
         raise UndecidedError(f"needs {8 * run * 3 // 2 // MIB} MiB for pairs of runs of {run} bytes")
     step = run // SECTOR_BYTES
     distances = np.arange(1, farthest + 1)
-    inner = max(sectors, 1)
+    inner = page // SECTOR_BYTES
     samples: dict[int, list[Array]] = {int(distance): [] for distance in distances}
     singles = []
     # Between batches the buffer is emptied, so that no page is read from there.
@@ -209,7 +216,9 @@ def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, pl
         transfer, read = transfer - overlap, read + overlap
     estimates.append(Estimate("read_ns", read, plot=plot))
     estimates.append(Estimate("bus_mb_per_s", rate(transfer * (1 / first)), plot=plot))
-    bench.known.setdefault("wait_unit_ns", base + middle + upper)
+    if first != second:
+        estimates.append(Estimate("wait_unit_ns", base + middle + upper))
+        estimates.append(Estimate("units", _exact(units), 0.99))
     return estimates
 
 
@@ -224,7 +233,8 @@ def _two(
     read = total if not bus.value else read
     levels = _expected(bench, pairs, read.value, bus.value)
     estimates = [Estimate("read_ns", read, plot=plot)]
-    bench.known.setdefault("wait_unit_ns", total)
+    if pairs.sectors[1] == 1:
+        estimates.append(Estimate("wait_unit_ns", total))
     if not units:
         return [Estimate("units", _exact(1), 0.99, plot), *estimates, *_words(1, 1, plot)]
     estimates.append(Estimate("units", _exact(units), 0.99, plot))

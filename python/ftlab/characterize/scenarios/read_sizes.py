@@ -14,6 +14,8 @@ _CANDIDATES = (1, 2, 4, 8, 16, 32, 64, 128)
 _REGION = 96 * MIB
 # Another page is another read of the array: more than this share of a read of one sector.
 _RISE = 0.1
+# Nanoseconds a sector below which a bus is free: half of the rounding of a read of one page.
+_FREE_NS = 0.5
 
 
 def _samples(bench: Bench, effort: Effort, sizes: np.ndarray, align: int) -> dict[float, np.ndarray]:
@@ -92,12 +94,14 @@ def _slope(bench: Bench, effort: Effort) -> list[Estimate]:
         raise UndecidedError("the time of a transfer cannot be told from none", repetitions=4)
     xs = [s for s in points for _ in points[s]]
     plot = Plot("sectors", "latency (ns)", {"misses": (xs, [float(y) for s in points for y in points[s]])})
-    if bus.low <= 2.0:
+    if bus.low <= _FREE_NS:
         bus = Interval(0.0, 0.0, 0.0)
-    bench.known["bus_sector_ns"] = bus
-    bench.known["miss_ns"] = intercept
-    bench.known["miss_page_ns"] = location(points[float(page)])
-    return [Estimate("bus_mb_per_s", rate(bus), plot=plot)]
+    miss = location(points[float(page)])
+    return [
+        Estimate("bus_mb_per_s", rate(bus), plot=plot),
+        Estimate("bus_sector_ns", bus),
+        Estimate("miss_page_ns", miss),
+    ]
 
 
 STEPS = Scenario(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ftlab.characterize.bench import MIB, Bench
-from ftlab.characterize.detect import Interval, line, location
+from ftlab.characterize.bench import Bench
+from ftlab.characterize.detect import Interval, fit, location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
 
-_SIZES = (1, 64, 256, 1024)
 # A trimmed read that reads flash all the same is not faster than that.
 _FASTER = 0.9
 # Nanoseconds a sector below which the link is free: 50 GB/s.
@@ -30,32 +29,43 @@ def rate(ns_per_sector: Interval) -> Interval:
     return Interval(per / ns_per_sector.value, per / ns_per_sector.high, per / ns_per_sector.low)
 
 
+def _sizes(page: int) -> list[int]:
+    """Sizes that tell what a sector costs from what a page costs."""
+    return sorted({1, page, 8 * page + 1, 9 * page, 31 * page + 1, 32 * page})
+
+
 def _run(bench: Bench, effort: Effort) -> list[Estimate]:
-    count = effort.repetitions
-    largest = max(_SIZES)
-    size = largest * SECTOR_BYTES * count * len(_SIZES)
-    region = bench.region(min(size, bench.capacity_bytes // 4))
-    size = min(size, bench.capacity_bytes // 4) // (largest * SECTOR_BYTES) * largest * SECTOR_BYTES
-    places = region + np.arange(size // (largest * SECTOR_BYTES)) * largest
+    page = int(bench.number("page_bytes", 2048)) // SECTOR_BYTES
+    sizes = _sizes(page)
+    most = bench.capacity_bytes // 4 // SECTOR_BYTES
+    step = max(sizes)
+    # Each address once, or so late again that no buffer has it.
+    kept = int(2 * bench.number("read_buffer_bytes", 0.0)) // SECTOR_BYTES
+    spots = min(max(effort.repetitions * len(sizes), kept // page + 1), most // step)
+    region = bench.region(spots * step * SECTOR_BYTES)
+    size = spots * step * SECTOR_BYTES
     bench.fill(region, size)
     bench.scrub()
-    written = bench.reads(places[: min(count, places.size)], 1)
+    written = bench.reads(region + np.arange(min(effort.repetitions, spots)) * step, 1)
     bench.trim(region, size)
-    points = {}
-    for index, sectors in enumerate(_SIZES):
-        # Each address once: a buffer may keep what was read.
-        points[float(sectors)] = bench.reads(places[index :: len(_SIZES)] + index, sectors)
-    # A transfer that ends at the end of a region reads the sector behind it.
-    fitted = line(points)
-    intercept, slope = fitted.coefficients
-    trimmed = location(points[1.0])
-    effective = trimmed.value < _FASTER * location(written).value
-    xs = [x for x in points for _ in points[x]]
-    plot = Plot("sectors", "latency (ns)", {"trimmed": (xs, [float(y) for x in points for y in points[x]])})
+    chosen = np.tile(sizes, effort.repetitions)
+    latency = bench.reads(region + np.arange(chosen.size) % spots * step, chosen)
+    points = {s: latency[chosen == s] for s in sizes}
+    design = np.array([[1.0, s, np.ceil(s / page)] for s in sizes])
+    if not bench.number("read_buffer_bytes", 0.0):
+        # Without a buffer, nothing costs by the page where no flash is read.
+        design = design[:, :2]
+    fitted = fit(design, [location(points[s]) for s in sizes])
+    intercept, slope = fitted.coefficients[:2]
+    effective = location(points[1]).value < _FASTER * location(written).value
+    order = bench.random.permutation(chosen.size)[:2000]
+    plot = Plot("sectors", "latency (ns)", {"trimmed": (chosen[order].tolist(), latency[order].tolist())})
     found = [Estimate("trim_effective", "yes" if effective else "no", plot=plot)]
     if effective:
+        if slope.low <= 0 < slope.high and slope.high > _FREE_NS:
+            raise UndecidedError("the time of the link cannot be told from none", repetitions=8)
         found += [Estimate("host_overhead_ns", intercept, plot=plot), Estimate("link_mb_per_s", rate(slope), plot=plot)]
-        bench.known["link_sector_ns"] = slope
+        found.append(Estimate("link_sector_ns", slope if slope.high > _FREE_NS else Interval(0.0, 0.0, 0.0)))
     return found
 
 
@@ -64,9 +74,10 @@ SCENARIO = Scenario(
     finds=("trim_effective", "host_overhead_ns", "link_mb_per_s"),
     needs=(),
     assumes="A read of trimmed data is answered without flash: it costs the fixed time and the transfer.",
-    sends="a region that is written and trimmed; reads of 1 to 1,024 sectors of it, each address once",
-    estimator="weighted least squares over sizes: the slope is the link, the intercept the fixed time",
-    drive_writes=f"up to {_SIZES[-1] * SECTOR_BYTES * 15 * len(_SIZES) // MIB} MiB",
+    sends="a region that is written and trimmed; reads of 1 sector to 32 pages of it",
+    estimator="weighted least squares over sectors and pages: the slope is the link, the intercept the fixed time",
+    drive_writes="up to a quarter of the drive",
     run=_run,
+    most_repetitions=8192,
     alone={"trim_effective": "one comparison of the same addresses before and after"},
 )

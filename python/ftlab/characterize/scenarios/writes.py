@@ -15,27 +15,26 @@ _PAGES_FIRST = 2
 def _room(bench: Bench, count: int) -> tuple[int, int, int]:
     """A trimmed region for so many writes of a page: its first sector, sectors of a page, sectors between writes."""
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
-    run = int(bench.number("run_bytes")) // SECTOR_BYTES
     size = max(count * page * SECTOR_BYTES, 4 * MIB)
     region = bench.region(size)
     bench.trim(region, size)
-    del run
     return region, page, page
 
 
 def _transfer(bench: Bench, page: int) -> Interval:
+    """What of a program is transfer and not counted as program."""
     bus = bench.interval("bus_sector_ns")
     if bus is None:
         raise UndecidedError("the time of a transfer is not known")
     return bus * page
 
 
-def unhidden(bench: Bench) -> Interval:
+def unhidden(bench: Bench, miss: Interval | None = None) -> Interval:
     """What of the buffer's time is not hidden behind a read: nothing without a buffer."""
     if not bench.number("read_buffer_bytes", 0.0):
         return Interval(0.0, 0.0, 0.0)
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
-    miss, unit = bench.interval("miss_page_ns"), bench.interval("wait_unit_ns")
+    miss, unit = miss or bench.interval("miss_page_ns"), bench.interval("wait_unit_ns")
     host, link = bench.interval("host_overhead_ns"), bench.interval("link_sector_ns")
     if miss is None or unit is None or host is None or link is None:
         raise UndecidedError("the time of a read that misses the buffer is not known")
@@ -60,8 +59,7 @@ def _alone(bench: Bench, effort: Effort) -> list[Estimate]:
     else:
         whole = location(write) - host - link * page - unhidden(bench)
     plot = Plot("page", "latency (ns)", {"write": (list(range(write.size)), write.tolist()), "flush after it": (list(range(flush.size)), flush.tolist())})
-    bench.known["write_flash_ns"] = whole
-    return [Estimate("program_ns", whole - transfer, plot=plot)]
+    return [Estimate("program_ns", whole - transfer, plot=plot), Estimate("write_flash_ns", whole)]
 
 
 def _two(bench: Bench, effort: Effort) -> list[Estimate]:
@@ -95,7 +93,7 @@ def _two(bench: Bench, effort: Effort) -> list[Estimate]:
     else:
         bench.gap_ns = 0
         one, two = bench.together(first, first + far, (page, page), op=WRITE)
-        wait = location(two) - location(one) - unhidden(bench) * 0
+        wait = location(two) - location(one)
     plot = Plot("pages", "wait (ns)", {"second page": ([1], [wait.value])})
     return [Estimate("program_ns", wait - _transfer(bench, page), plot=plot)]
 
