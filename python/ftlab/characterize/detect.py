@@ -85,7 +85,7 @@ def clipped(samples: Array) -> Array:
     samples = np.asarray(samples, dtype=float)
     middle = np.median(samples)
     spread = _MAD * float(np.median(np.abs(samples - middle)))
-    return samples[np.abs(samples - middle) <= max(_CLIP * spread, RESOLUTION_NS)]
+    return samples[np.abs(samples - middle) <= max(_CLIP * spread, 3 * RESOLUTION_NS)]
 
 
 def location(samples: Array) -> Interval:

@@ -21,6 +21,7 @@ from ftlab.characterize.scenario import (
 )
 from ftlab.characterize.scenarios import SCENARIOS
 from ftlab.characterize.target import SECTOR_BYTES
+from ftlab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # Corrections of a scenario, and by how much one may raise its repetitions at once and in all.
 _CORRECTIONS, _STEP = 4, 16
+# Multiples of it spread evenly over an interval.
+_GOLDEN = 0.6180339887498949
 _SURE = 0.95
 # What intervals of times have at least: rounding of two time stamps, and a share for what models leave out.
 _MODEL_NS, _MODEL = 2.0, 2e-4
@@ -235,6 +238,36 @@ class Flow:
         self._said: dict[str, list[tuple[Scenario, Estimate]]] = {name: [] for name in PARAMETERS}
         self._absent: dict[str, str] = {}
 
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Take what an earlier flow of this target found.
+
+        Raises:
+            InputError: It is of another target, or damaged.
+        """
+        if state.get("target") != self.target.name:
+            raise InputError(f"resume: found the state of {state.get('target')!r}, expected {self.target.name!r}")
+        named = {scenario.name: scenario for scenario in self.plan}
+        try:
+            result = self.result
+            result.known = {name: _valued(value) for name, value in state["known"].items()}
+            result.path = [Correction(**each) for each in state["path"]]
+            for name, rows in state["said"].items():
+                said = [Estimate(each["parameter"], _valued(each["value"]), each["confidence"], None, each["note"]) for each in rows]
+                result.estimates[name] = said
+                if name in named:
+                    for each in said:
+                        if each.parameter in PARAMETERS:
+                            self._said[each.parameter].append((named[name], each))
+            for name, reason in state["done"].items():
+                result.done[name] = reason
+                for parameter in named[name].finds if name in named and reason else ():
+                    self._why_not[parameter][name] = reason
+            account = self.account
+            account.requests, account.target_ns = int(state["requests"]), float(state["target_ns"])
+            account.written_bytes = int(state["written_bytes"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"resume: {error!r}: expected what --report wrote") from error
+
     def run(self) -> Characterization:
         """Work the plan off.
 
@@ -283,8 +316,8 @@ class Flow:
         fresh = Bench.copies(self.target)
         target = self.target.fork() if fresh else self.target
         # Without copies each try has a part of the drive of its own, as far as there is room.
-        part = (self.seed * 7919 + attempt) % 7 if not fresh else 0
-        first = part * (target.capacity // 8)
+        share = 0.0 if fresh else (attempt * _GOLDEN) % 1.0
+        first = int(share * (target.capacity * 7 // 8))
         return Bench(target, self.result.known, self.account, scenario=scenario.name, seed=self.seed + attempt, first=first)
 
     def _work(self, scenario: Scenario, place: int) -> None:
@@ -338,9 +371,10 @@ class Flow:
 
     def _keep(self, scenario: Scenario, estimates: list[Estimate]) -> None:
         """Keep what was said, and let later scenarios build on it."""
+        estimates = [_with_model_error(each) for each in estimates]
         self.result.estimates[scenario.name] = estimates
         self.result.done[scenario.name] = ""
-        for each in map(_with_model_error, estimates):
+        for each in estimates:
             if each.parameter in PARAMETERS:
                 self._said[each.parameter].append((scenario, each))
             before = self.result.known.get(each.parameter)
@@ -349,6 +383,10 @@ class Flow:
         silent = set(scenario.finds) - {each.parameter for each in estimates}
         for name in silent:
             self._why_not[name][scenario.name] = "it cannot tell on this drive"
+
+
+def _valued(value: Any) -> Interval | str:
+    return value if isinstance(value, str) else Interval(**value)
 
 
 def _with_model_error(estimate: Estimate) -> Estimate:
@@ -390,7 +428,7 @@ _INTERNAL = {
     "runs": ("run_bytes",),
     "trimmed-reads": ("link_sector_ns",),
     "read-slope": ("bus_sector_ns", "miss_page_ns"),
-    "trimmed-writes": ("write_flash_ns",),
+    "first-writes": ("write_flash_ns", "program_guess_ns"),
     "updates-of-one-place": ("updates",),
     "merges-of-k-pages": ("program_form", "copy_ns"),
     "pairs-page-and-sector": ("wait_unit_ns",),

@@ -9,7 +9,7 @@ from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
 
-_ROUNDS, _PAGE = 4, 3
+_ROUNDS, _PAGE, _MOST_BLOCKS = 4, 3, 512
 
 
 def _cost(bench: Bench, blocks: int, run: int, page: int) -> float:
@@ -25,8 +25,8 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     if bench.known.get("translation") != "bast":
         raise NotApplicableError("updates are not kept in log blocks of one block each")
     run, page = (int(bench.number(name)) // SECTOR_BYTES for name in ("block_bytes", "page_bytes"))
-    most = int(bench.capacity_bytes // 2 // (run * SECTOR_BYTES))
-    limit = 4 * bench.number("program_ns", 0.0) or 8 * _cost(bench, 1, run, page)
+    most = min(_MOST_BLOCKS, int(bench.capacity_bytes // 2 // (run * SECTOR_BYTES)))
+    limit = 4 * bench.number("program_guess_ns", 0.0) or 8 * _cost(bench, 1, run, page)
     costs: dict[int, float] = {}
 
     def merges(blocks: int) -> bool:
@@ -37,7 +37,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     while high <= most and not merges(high):
         high *= 2
     if high > most:
-        raise UndecidedError(f"needs {2 * high * run * SECTOR_BYTES // MIB} MiB: {most} blocks are updated without merges")
+        raise UndecidedError(f"more than {high // 2}: no more were tried, {2 * high * run * SECTOR_BYTES // MIB} MiB are needed")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2

@@ -88,7 +88,7 @@ def updates(bench: Bench, sectors: int, writes: int, *, offset: int) -> Array:
 
 def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
     """Whether every update moves a block."""
-    program = bench.number("program_ns", 0.0)
+    program = bench.number("program_guess_ns", 0.0)
     middle = float(np.median(latency))
     apart = bench.number("run_bytes") > bench.number("page_bytes")
     if not program or not apart or middle < _MANY * program or float(np.mean(latency > _MANY * program / 2)) < 0.99:  # noqa: PLR2004 - nearly all
@@ -99,7 +99,7 @@ def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
 
 def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
     """How updates are kept, by what the slow ones cost; ``None`` where it cannot be told."""
-    program = bench.number("program_ns", 0.0)
+    program = bench.number("program_guess_ns", 0.0)
     if not program or bench.number("units", 1.0) == 1:
         return None
     if bench.number("run_bytes") == bench.number("page_bytes"):

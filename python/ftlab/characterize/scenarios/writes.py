@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ftlab.characterize.bench import MIB, Bench
@@ -22,7 +24,10 @@ def _room(bench: Bench, count: int) -> tuple[int, int, int]:
 
 
 def _transfer(bench: Bench, page: int) -> Interval:
-    """What of a program is transfer and not counted as program."""
+    """What of a write to flash is transfer and not counted as program."""
+    if str(bench.known.get("program_form", "")).startswith("included"):
+        # Merges have shown that what a copy takes for its program is what a write takes in all.
+        return Interval(0.0, 0.0, 0.0)
     bus = bench.interval("bus_sector_ns")
     if bus is None:
         raise UndecidedError("the time of a transfer is not known")
@@ -60,6 +65,12 @@ def _alone(bench: Bench, effort: Effort) -> list[Estimate]:
         whole = location(write) - host - link * page - unhidden(bench)
     plot = Plot("page", "latency (ns)", {"write": (list(range(write.size)), write.tolist()), "flush after it": (list(range(flush.size)), flush.tolist())})
     return [Estimate("program_ns", whole - transfer, plot=plot), Estimate("write_flash_ns", whole)]
+
+
+def _first(bench: Bench, effort: Effort) -> list[Estimate]:
+    """A first idea of a program, for scenarios that only ask for its size."""
+    program, whole = _alone(bench, effort)
+    return [replace(program, parameter="program_guess_ns"), whole]
 
 
 def _two(bench: Bench, effort: Effort) -> list[Estimate]:
@@ -103,10 +114,21 @@ def _with_flush(first: np.ndarray, page: int) -> Batch:
     return Batch.of(np.tile([WRITE, FLUSH], first.size), lba, np.tile([page, 0], first.size), gap_ns=1_000_000)
 
 
+_NEEDS = ("page_bytes", "run_bytes", "write_policy", "bus_sector_ns", "host_overhead_ns", "link_sector_ns")
+FIRST = Scenario(
+    name="first-writes",
+    finds=(),
+    needs=_NEEDS,
+    assumes="as trimmed-writes",
+    sends="as trimmed-writes",
+    estimator="as trimmed-writes; what follows asks only for the size of a program",
+    drive_writes="up to 4 MiB",
+    run=_first,
+)
 ALONE = Scenario(
     name="trimmed-writes",
     finds=("program_ns",),
-    needs=("page_bytes", "run_bytes", "write_policy", "bus_sector_ns", "host_overhead_ns", "link_sector_ns"),
+    needs=_NEEDS,
     assumes="A page that was trimmed is written without anything else; its transfer and its program follow each other.",
     sends="a trimmed region, written in order by the page, with a flush after each",
     estimator="mean without outliers, less fixed time, link, transfer, and what the buffer does not hide",
