@@ -22,7 +22,7 @@ _ASSUMED: dict[str, float] = {
     "program_ns": 600_000,
     "erase_ns": 3_000_000,
     "over_provisioning": 0.07,
-    "log_blocks": 16,
+    "log_blocks": 0,
     "hiding_percent": 0,
     "buffer_ns": 0,
     "host_overhead_ns": 0,

@@ -434,7 +434,7 @@ _INTERNAL = {
     "pairs-page-and-sector": ("wait_unit_ns",),
 }
 # What makes a scenario better without being needed.
-_HELPS = {"read-slope": ("page_bytes",), "trimmed-reads": ("read_buffer_bytes",), "runs": ("buffer_bytes",)}
+_HELPS = {"writes-of-one-unit": ("placement", "units"), "updates-of-one-place": ("program_guess_ns",), "trimmed-writes": ("program_form",), "read-slope": ("page_bytes",), "trimmed-reads": ("read_buffer_bytes",), "runs": ("buffer_bytes",)}
 
 
 def characterize(target: Target, **options: Any) -> Characterization:

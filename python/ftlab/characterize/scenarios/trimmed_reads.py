@@ -78,6 +78,7 @@ SCENARIO = Scenario(
     estimator="weighted least squares over sectors and pages: the slope is the link, the intercept the fixed time",
     drive_writes="up to a quarter of the drive",
     run=_run,
+    effort=Effort(repetitions=64),
     most_repetitions=8192,
     alone={"trim_effective": "one comparison of the same addresses before and after"},
 )
