@@ -109,10 +109,11 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
     return Pairs(distances, waits, alone, lengths)
 
 
-def _pooled(waits: list[Interval]) -> list[Interval]:
-    """Waits with errors that are those of neighbours: single ones are too uncertain of few samples."""
-    half = float(np.median([wait.half for wait in waits]))
-    return [Interval.around(wait.value, max(half, wait.half / 2)) for wait in waits]
+def _pooled(pairs: Pairs) -> list[Interval]:
+    """Waits with errors that are a share of the latency: those of single distances are too uncertain."""
+    ends = np.array([wait.value + pairs.alone.value for wait in pairs.waits])
+    share = float(np.median([wait.half for wait in pairs.waits] / ends))
+    return [Interval.around(wait.value, share * end) for wait, end in zip(pairs.waits, ends, strict=True)]
 
 
 def periods(pairs: Pairs) -> tuple[int, int, Fit, float]:
@@ -122,7 +123,7 @@ def periods(pairs: Pairs) -> tuple[int, int, Fit, float]:
         The period of the middle class, that of the upper class (0: there is none), the fit, and the margin to the next.
     """
     j = pairs.distances
-    points = _pooled(pairs.waits)
+    points = _pooled(pairs)
     ones = np.ones(j.size)
     designs: dict[Any, Array] = {(0, 0): np.column_stack([ones])}
     for units in range(2, int(j[-1]) // 2 + 1):

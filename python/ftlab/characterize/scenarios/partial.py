@@ -15,9 +15,9 @@ _LEAST, _HOPELESS, _UNEXPLAINED = 0.004, 64, 5.0
 
 
 def _middle(samples: np.ndarray) -> Interval:
-    """The median, with the interval of the mean: merges among writes are not rare enough to be clipped."""
-    place = location(samples)
-    return Interval.around(float(np.median(samples)), place.half * 1.25)
+    """The lower quarter: merges and collections among writes are not rare enough to be clipped."""
+    low = np.sort(samples)[: max(2, samples.size // 2)]
+    return Interval.around(float(np.quantile(samples, 0.25)), location(low).half * 2)
 
 
 def _sizes(page: int) -> Array:
@@ -68,7 +68,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         hopeless = read and (10 * float(np.median([each.half for each in places])) / read) ** 2 > _HOPELESS
         raise UndecidedError("no size needs a read first", repetitions=1 if hopeless else 4)
     rise = fitted.coefficients[-1]
-    if margin < BIC_MARGIN or rise.low < _LEAST * places[0].value:
+    if margin < BIC_MARGIN or rise.low < (_LEAST * places[0].value if not read else read / 3):
         # What the model leaves out does not go away with more of the same.
         helps = 1 if fitted.residual > _UNEXPLAINED else 4
         raise UndecidedError("no unit explains which sizes need a read first", repetitions=helps)
