@@ -86,7 +86,14 @@ class Bench:
     """
 
     def __init__(
-        self, target: Target, known: dict[str, Interval | str], account: Account, *, scenario: str, seed: int, first: int
+        self,
+        target: Target,
+        known: dict[str, Interval | str],
+        account: Account,
+        *,
+        scenario: str,
+        seed: int,
+        first: int,
     ) -> None:
         """Prepare a bench.
 

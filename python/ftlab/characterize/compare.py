@@ -70,7 +70,9 @@ def workloads(capacity: int, requests: int, seed: int) -> dict[str, Batch]:
     starts = np.minimum(places(requests), capacity - 8 * _PAGE)
     # Every other request goes on where the one before it ended.
     follows = np.arange(requests) % 2 == 1
-    starts[follows] = np.minimum(starts[np.flatnonzero(follows) - 1] + sizes[np.flatnonzero(follows) - 1], capacity - 8 * _PAGE)
+    starts[follows] = np.minimum(
+        starts[np.flatnonzero(follows) - 1] + sizes[np.flatnonzero(follows) - 1], capacity - 8 * _PAGE
+    )
     ops = np.where(np.repeat(random.random((requests + 1) // 2) < 0.5, 2)[:requests], READ, WRITE)  # noqa: PLR2004 - half
     return {"random reads": reads, "mix of 4 outstanding": mix, "runs of mixed sizes": Batch.of(ops, starts, sizes)}
 

@@ -49,7 +49,10 @@ class Description:
 
     def text(self, name: str) -> str:
         """The device file."""
-        lines = [f"# Written by `ftlab characterize`: a model of {name}.", "# found: measured from outside; assumed: not."]
+        lines = [
+            f"# Written by `ftlab characterize`: a model of {name}.",
+            "# found: measured from outside; assumed: not.",
+        ]
         if self.assumed:
             lines.append(f"# Not found, and assumed: {', '.join(self.assumed)}.")
         lines.append(f"description = {json.dumps(f'Model of {name}, as seen from outside')}")
@@ -181,7 +184,9 @@ def describe(result: Characterization, capacity: int) -> tuple[str, Device, list
     problem: ConfigError | None = None
     # A layer needs open blocks and log blocks beside what the host sees: as many more as it takes.
     for _ in range(_TRIES):
-        make.put("geometry", "blocks_per_plane", blocks, note if problem is None else f"{note}, and what the layer needs")
+        make.put(
+            "geometry", "blocks_per_plane", blocks, note if problem is None else f"{note}, and what the layer needs"
+        )
         text = make.made.text(result.target)
         try:
             return text, Device.parse(text, f"model-of-{result.target}"), list(dict.fromkeys(make.made.assumed))

@@ -19,8 +19,8 @@ Array = np.ndarray[Any, Any]
 
 # Time stamps are whole nanoseconds: an interval is never narrower than the rounding.
 RESOLUTION_NS = 0.5
-# Tries go on until an interval is narrow, and the narrowest is chosen: what is left of 99 % is 95 %, as measured.
-_LEVEL, _DEVIATIONS = 0.99, 2.576
+# Tries go on until an interval is narrow, and the narrowest is chosen: what is left of 99.7 % is 95 %.
+_LEVEL, _DEVIATIONS = 0.9973, 3.0
 # Of a normal distribution, the median absolute deviation times this is the standard deviation.
 _MAD = 1.4826
 # Outside of so many deviations, a sample is an outlier.
@@ -143,9 +143,7 @@ def fit(design: Array, points: Sequence[Interval]) -> Fit:
     widen = max(1.0, math.sqrt(chi / free))
     covariance = np.linalg.pinv(scaled.T @ scaled)
     halves = _DEVIATIONS * widen * np.sqrt(np.clip(np.diag(covariance), 0, None))
-    intervals = tuple(
-        Interval.around(float(value), float(half)) for value, half in zip(found, halves, strict=True)
-    )
+    intervals = tuple(Interval.around(float(value), float(half)) for value, half in zip(found, halves, strict=True))
     return Fit(intervals, math.sqrt(chi / free), chi + columns * math.log(rows))
 
 

@@ -171,7 +171,10 @@ def _judged(parameter: Parameter, said: list[tuple[Scenario, Estimate]], why_not
     ]
     names = tuple(scenario.name for scenario, _ in said)
     if not usable:
-        reasons = [*(f"{s.name}: confidence {e.confidence:.2f}" for s, e in said), *(f"{n}: {r}" for n, r in why_not.items())]
+        reasons = [
+            *(f"{s.name}: confidence {e.confidence:.2f}" for s, e in said),
+            *(f"{n}: {r}" for n, r in why_not.items()),
+        ]
         return Finding(parameter, "unknown", scenarios=names, reason="; ".join(reasons) or "no scenario speaks of it")
     # The narrowest interval is the value; a tie goes to the plan's order.
     chosen, first = min(usable, key=lambda pair: pair[1].value.half if isinstance(pair[1].value, Interval) else 0.0)
@@ -252,7 +255,10 @@ class Flow:
             result.known = {name: _valued(value) for name, value in state["known"].items()}
             result.path = [Correction(**each) for each in state["path"]]
             for name, rows in state["said"].items():
-                said = [Estimate(each["parameter"], _valued(each["value"]), each["confidence"], None, each["note"]) for each in rows]
+                said = [
+                    Estimate(each["parameter"], _valued(each["value"]), each["confidence"], None, each["note"])
+                    for each in rows
+                ]
                 result.estimates[name] = said
                 if name in named:
                     for each in said:
@@ -318,7 +324,9 @@ class Flow:
         # Without copies each try has a part of the drive of its own, as far as there is room.
         share = 0.0 if fresh else (attempt * _GOLDEN) % 1.0
         first = int(share * (target.capacity * 7 // 8))
-        return Bench(target, self.result.known, self.account, scenario=scenario.name, seed=self.seed + attempt, first=first)
+        return Bench(
+            target, self.result.known, self.account, scenario=scenario.name, seed=self.seed + attempt, first=first
+        )
 
     def _work(self, scenario: Scenario, place: int) -> None:
         """Run a scenario until it is certain enough, or cannot be."""
@@ -434,7 +442,14 @@ _INTERNAL = {
     "pairs-page-and-sector": ("wait_unit_ns",),
 }
 # What makes a scenario better without being needed.
-_HELPS = {"writes-of-one-unit": ("placement", "units"), "updates-of-one-place": ("program_guess_ns",), "trimmed-writes": ("program_form",), "read-slope": ("page_bytes",), "trimmed-reads": ("read_buffer_bytes",), "runs": ("buffer_bytes",)}
+_HELPS = {
+    "writes-of-one-unit": ("placement", "units"),
+    "updates-of-one-place": ("program_guess_ns",),
+    "trimmed-writes": ("program_form",),
+    "read-slope": ("page_bytes",),
+    "trimmed-reads": ("read_buffer_bytes",),
+    "runs": ("buffer_bytes",),
+}
 
 
 def characterize(target: Target, **options: Any) -> Characterization:

@@ -77,7 +77,10 @@ def _drawn(random: np.random.Generator) -> dict[str, Any]:
     if write != "none":
         buffer = {"kind": "lru", "bytes": int(2 ** random.uniform(0, 6) * _MIB), "write": write}
         buffer["bytes"] -= buffer["bytes"] % page
-        buffer |= {"access_us": round(float(random.uniform(0.5, 5)), 2), "hiding": round(float(random.uniform(0, 1)), 2)}
+        buffer |= {
+            "access_us": round(float(random.uniform(0.5, 5)), 2),
+            "hiding": round(float(random.uniform(0, 1)), 2),
+        }
     planes = geometry["channels"] * geometry["ways"] * geometry["planes"]
     size = max(_LEAST_BYTES, _BUFFERS * buffer.get("bytes", 0))
     block = page * geometry["pages_per_block"]

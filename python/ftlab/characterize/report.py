@@ -36,11 +36,21 @@ def page(result: Characterization, truth: dict[str, Any] | None = None) -> str:
     lines = [f"# {result.target}", ""]
     if result.ended:
         lines += [f"This report is partial: {result.ended}.", ""]
-    lines += [f"{result.requests:,} requests, {result.target_ns / 1e9:,.3f} s of the target, {result.written_bytes / 2**20:,.0f} MiB written.", ""]
+    lines += [
+        f"{result.requests:,} requests, {result.target_ns / 1e9:,.3f} s of the target, {result.written_bytes / 2**20:,.0f} MiB written.",
+        "",
+    ]
     heads = ["parameter", "value", "unit", "status", "scenarios", "reason"] + (["truth"] if truth is not None else [])
     lines += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for name, finding in result.findings.items():
-        cells = [name, value_text(finding.value), finding.parameter.unit, finding.status, ", ".join(finding.scenarios), finding.reason]
+        cells = [
+            name,
+            value_text(finding.value),
+            finding.parameter.unit,
+            finding.status,
+            ", ".join(finding.scenarios),
+            finding.reason,
+        ]
         if truth is not None:
             cells.append(str(truth.get(name, "-")))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

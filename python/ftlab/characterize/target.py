@@ -302,7 +302,7 @@ class Noise:
     def fork(self) -> Noise:
         """Copy the drive in its state. Draws of the copy are its own, and follow from those so far."""
         copy = Noise(self._target.fork(), self._level)
-        copy._random = np.random.default_rng(self._random.integers(2**63))  # noqa: SLF001 - of its own kind
+        copy._random = np.random.default_rng(self._random.integers(2**63))
         return copy
 
 

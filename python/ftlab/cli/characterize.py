@@ -51,7 +51,9 @@ def _parameters(only: tuple[str, ...]) -> tuple[str, ...]:
         if name not in PARAMETERS:
             near = difflib.get_close_matches(name, PARAMETERS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(f"--only {name}: no parameter of this name{hint}; `ftlab characterize --list` has them")
+            raise click.UsageError(
+                f"--only {name}: no parameter of this name{hint}; `ftlab characterize --list` has them"
+            )
     return only
 
 
@@ -63,7 +65,12 @@ def _list(*, as_json: bool) -> None:
         print_json([facts(scenario) for scenario in SCENARIOS])
         return
     rows = [
-        (name, parameter.unit or "-", ", ".join(s.name for s in SCENARIOS if name in s.finds) or "none yet", parameter.text)
+        (
+            name,
+            parameter.unit or "-",
+            ", ".join(s.name for s in SCENARIOS if name in s.finds) or "none yet",
+            parameter.text,
+        )
         for name, parameter in PARAMETERS.items()
     ]
     print_lines(table(("parameter", "unit", "scenarios", "what it is"), rows))
@@ -147,15 +154,27 @@ def _write(flow: Flow, report: Path | None, out: Path | None, truth: dict[str, A
 @click.command()
 @click.argument("target", required=False)
 @click.option("--list", "listed", is_flag=True, help="List parameters and their scenarios.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml", help="Write a device file.")
-@click.option("--report", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write a report into DIR.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml", help="Write a device file."
+)
+@click.option(
+    "--report", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write a report into DIR."
+)
 @click.option("--only", multiple=True, metavar="NAME", help="Find only this parameter. May be repeated.")
-@click.option("--budget", type=_Budget(), metavar="TIME", help="Time of the target after which no more is measured: 2min.")
-@click.option("--noise", metavar="NAME=N,...", help="Disturb time stamps: sigma, outliers, lookup_every, lookup_ns, seed.")
+@click.option(
+    "--budget", type=_Budget(), metavar="TIME", help="Time of the target after which no more is measured: 2min."
+)
+@click.option(
+    "--noise", metavar="NAME=N,...", help="Disturb time stamps: sigma, outliers, lookup_every, lookup_ns, seed."
+)
 @click.option("--truth", "tell_truth", is_flag=True, help="Show what is true beside it, of a simulated drive.")
-@click.option("--transcript", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write every request.")
+@click.option(
+    "--transcript", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write every request."
+)
 @click.option("--resume", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Go on from a report.")
-@click.option("--destroy-data-on", "destroy", metavar="TARGET", help="The address again, of a drive that loses its data.")
+@click.option(
+    "--destroy-data-on", "destroy", metavar="TARGET", help="The address again, of a drive that loses its data."
+)
 @seed_option
 @json_option
 @force_option
@@ -229,7 +248,9 @@ def characterize(
 @click.argument("device")
 @click.option("--requests", type=COUNT, default=4000, show_default=True, metavar="N", help="Requests of each workload.")
 @click.option("--noise", metavar="NAME=N,...", help="Disturb time stamps of the target, as for characterize.")
-@click.option("--destroy-data-on", "destroy", metavar="TARGET", help="The address again, of a drive that loses its data.")
+@click.option(
+    "--destroy-data-on", "destroy", metavar="TARGET", help="The address again, of a drive that loses its data."
+)
 @seed_option
 @json_option
 def compare(
@@ -251,7 +272,8 @@ def compare(
         print_json([row.facts() for row in rows])
         return 0
     cells = [
-        (row.workload, row.quantity, f"{row.target_ns:,.0f}", f"{row.model_ns:,.0f}", f"{100 * row.error:+.2f}") for row in rows
+        (row.workload, row.quantity, f"{row.target_ns:,.0f}", f"{row.model_ns:,.0f}", f"{100 * row.error:+.2f}")
+        for row in rows
     ]
     columns = ("workload", "latency", "target (ns)", "model (ns)", "error (%)")
     print_lines(table(columns, cells, right=columns[2:]))

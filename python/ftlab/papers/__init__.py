@@ -15,7 +15,15 @@ from ftlab.papers.write_amplification import PAPER as WRITE_AMPLIFICATION
 
 PAPERS: dict[str, Paper] = {
     paper.name: paper
-    for paper in (REFERENCE, WRITE_AMPLIFICATION, MAPPING_CACHE, LSB_BACKUP, CHANNEL_AWARE_BUFFER, NVM_CDM, CHARACTERIZATION)
+    for paper in (
+        REFERENCE,
+        WRITE_AMPLIFICATION,
+        MAPPING_CACHE,
+        LSB_BACKUP,
+        CHANNEL_AWARE_BUFFER,
+        NVM_CDM,
+        CHARACTERIZATION,
+    )
 }
 
 __all__ = ["PAPERS", "Claim", "Done", "Paper", "Results", "Size", "Table", "judge", "last_claims", "run_paper"]

@@ -75,7 +75,9 @@ def _logs() -> dict[str, pl.DataFrame]:
     target.send(Batch.of(WRITE, spots, page))
     target.send(Batch.of(TRIM, spots, page))
     sizes = np.arange(1, 33)
-    rows = [target.send(Batch.of(WRITE, spots[:32] + repetition * 32 + 32, sizes)).latency_ns for repetition in range(3)]
+    rows = [
+        target.send(Batch.of(WRITE, spots[:32] + repetition * 32 + 32, sizes)).latency_ns for repetition in range(3)
+    ]
     found = _measured()
     values = [found.value(name) for name in SIX]
     return {
@@ -127,7 +129,11 @@ def _claims(results: Results) -> list[Claim]:
         number = float(ours == "through") if isinstance(ours, str) else ours
         true = 1.0 if isinstance(published.true, str) else float(published.true)
         said = 1.0 if isinstance(published.extracted, str) else float(published.extracted)
-        within = f"the true value {true:,g}, within {published.tolerance:g}" if published.tolerance else "equal to the true value"
+        within = (
+            f"the true value {true:,g}, within {published.tolerance:g}"
+            if published.tolerance
+            else "equal to the true value"
+        )
         claims.append(
             judge(
                 name.replace("_", "-"),
@@ -173,10 +179,7 @@ def _claims(results: Results) -> list[Claim]:
 
 def _tables(results: Results) -> list[Table]:
     found = _found(results)
-    rows = [
-        [name, published.true, published.extracted, found.get(name)]
-        for name, published in TABLE.items()
-    ]
+    rows = [[name, published.true, published.extracted, found.get(name)] for name, published in TABLE.items()]
     return [Table("Table 2 of the paper beside ours", ("parameter", "true", "published", "ours"), rows)]
 
 

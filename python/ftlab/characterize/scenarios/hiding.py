@@ -6,8 +6,8 @@ from ftlab.characterize.bench import Bench
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.read_sizes import misses
-from ftlab.characterize.target import SECTOR_BYTES
 from ftlab.characterize.scenarios.writes import unhidden
+from ftlab.characterize.target import SECTOR_BYTES
 
 
 def percent(unhidden_ns: Interval, buffer: Interval) -> Interval:

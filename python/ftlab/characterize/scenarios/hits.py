@@ -29,7 +29,11 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         points[float(count)] = bench.reads(np.full(effort.repetitions * 4, region), count * sectors)
     link = bench.number("link_sector_ns", 0.0) * sectors
     slope = line(points).coefficients[1] - link
-    plot = Plot("pages", "latency (ns)", {"hits": ([c for c in points for _ in points[c]], [float(y) for c in points for y in points[c]])})
+    plot = Plot(
+        "pages",
+        "latency (ns)",
+        {"hits": ([c for c in points for _ in points[c]], [float(y) for c in points for y in points[c]])},
+    )
     return [Estimate("buffer_ns", slope, plot=plot)]
 
 

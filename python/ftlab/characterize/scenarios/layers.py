@@ -34,7 +34,9 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     places = base + np.arange(settle + writes) % 2 * distance + _PAGE * page
     latency = bench.durable_writes(places, page)[settle:]
     found = rhythm(latency, (block, 2 * block))
-    plot = Plot("update", "time until durable (ns)", {"two in turn": (list(range(4 * block)), latency[: 4 * block].tolist())})
+    plot = Plot(
+        "update", "time until durable (ns)", {"two in turn": (list(range(4 * block)), latency[: 4 * block].tolist())}
+    )
     if found is None or found.period not in {block, 2 * block}:
         raise UndecidedError("two blocks in turn have no rhythm of a block", repetitions=2)
     word = "fast" if found.period == block else "bast"

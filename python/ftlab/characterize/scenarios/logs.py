@@ -37,7 +37,9 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     while high <= most and not merges(high):
         high *= 2
     if high > most:
-        raise UndecidedError(f"more than {high // 2}: no more were tried, {2 * high * run * SECTOR_BYTES // MIB} MiB are needed")
+        raise UndecidedError(
+            f"more than {high // 2}: no more were tried, {2 * high * run * SECTOR_BYTES // MIB} MiB are needed"
+        )
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2

@@ -68,7 +68,11 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     if abs(program.value - forms[word][1]) > room:
         raise UndecidedError("a copy is neither read and program nor with transfers", repetitions=4)
     points = {k: values.tolist() for k, values in costs.items()}
-    plot = Plot("pages copied", "extra time of the merge (ns)", {"merges": ([k for k in points for _ in points[k]], [y for k in points for y in points[k]])})
+    plot = Plot(
+        "pages copied",
+        "extra time of the merge (ns)",
+        {"merges": ([k for k in points for _ in points[k]], [y for k in points for y in points[k]])},
+    )
     # Where transfers are too short to be told apart, all forms say the same.
     word = word if transfer > 2 * room else "apart"
     return [
@@ -92,14 +96,24 @@ def _switch(bench: Bench, effort: Effort) -> list[Estimate]:
     found = rhythm(latency, (block,))
     if found is None or found.period != block or found.width != 1:
         raise UndecidedError("overwriting in order has no rhythm of a block", repetitions=2)
-    plot = Plot("page", "time until durable (ns)", {"in order": (list(range(2 * block)), latency[: 2 * block].tolist())})
+    plot = Plot(
+        "page", "time until durable (ns)", {"in order": (list(range(2 * block)), latency[: 2 * block].tolist())}
+    )
     return [Estimate("erase_ns", found.slow - found.ordinary, plot=plot)]
 
 
 FULL = Scenario(
     name="merges-of-k-pages",
     finds=("program_ns", "erase_ns"),
-    needs=("page_bytes", "block_bytes", "translation", "read_ns", "bus_sector_ns", "host_overhead_ns", "link_sector_ns"),
+    needs=(
+        "page_bytes",
+        "block_bytes",
+        "translation",
+        "read_ns",
+        "bus_sector_ns",
+        "host_overhead_ns",
+        "link_sector_ns",
+    ),
     assumes="A full merge copies the valid pages of a block and erases two blocks (the paper, 6.3).",
     sends="trimmed blocks of which an eighth to seven eighths are written, again and again, until they are merged",
     estimator="weighted least squares over copied pages: slope less the read of the array; half of the intercept",

@@ -43,7 +43,9 @@ class Pairs:
     sectors: tuple[int, int]
 
 
-def _places(bench: Bench, run: int, places: int, distances: Array, count: int, inner: int) -> tuple[Array, Array, Array]:
+def _places(
+    bench: Bench, run: int, places: int, distances: Array, count: int, inner: int
+) -> tuple[Array, Array, Array]:
     """First and second sector of pairs of which no page is used twice, and their distances."""
     used: set[tuple[int, int]] = set()
     first, second, kept = [], [], []
@@ -74,7 +76,9 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
     link = bench.number("link_sector_ns", 0.0)
     if link:
         # A transfer over the link must not hide that a unit was waited for.
-        sample = float(np.median(bench.reads(region + bench.random.permutation(size // SECTOR_BYTES // sectors)[:15] * sectors, 1)))
+        sample = float(
+            np.median(bench.reads(region + bench.random.permutation(size // SECTOR_BYTES // sectors)[:15] * sectors, 1))
+        )
         sectors = max(1, min(sectors, int(_LINK * (sample - bench.number("host_overhead_ns", 0.0)) / link)))
         bench.scrub()
     lengths = (sectors, sectors if equal else 1)
@@ -204,7 +208,10 @@ def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, pl
     first, second = pairs.sectors
     base, middle, upper = found.coefficients
     link = bench.number("link_sector_ns", 0.0)
-    estimates = [Estimate("channels", _exact(channels), 0.99, plot), Estimate("ways", _exact(units // channels), 0.99, plot)]
+    estimates = [
+        Estimate("channels", _exact(channels), 0.99, plot),
+        Estimate("ways", _exact(units // channels), 0.99, plot),
+    ]
     if first == second:
         # Equal reads of one channel end as late as the slower of bus and link lets them.
         transfer = middle + base
@@ -267,7 +274,9 @@ def _of(*, equal: bool) -> Callable[[Bench, Effort], list[Estimate]]:
 
 
 _FINDS = ("channels", "ways", "read_ns", "bus_mb_per_s")
-_ASSUMES = "Runs go to channels in turn, then to units of a channel; reads of one unit and transfers of one channel wait."
+_ASSUMES = (
+    "Runs go to channels in turn, then to units of a channel; reads of one unit and transfers of one channel wait."
+)
 UNEQUAL = Scenario(
     name="pairs-page-and-sector",
     finds=_FINDS,

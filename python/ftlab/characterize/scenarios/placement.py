@@ -47,7 +47,11 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     other = page if run > page else 0
     by_address = _waits(bench, region + at * run, region + (at + units) * run + other, limit)
     by_order = _waits(bench, region + order[at] * run, region + order[at + units] * run + other, limit)
-    plot = Plot("", "share of pairs that wait", {"one period apart by address": ([0], [by_address]), "by order of writing": ([1], [by_order])})
+    plot = Plot(
+        "",
+        "share of pairs that wait",
+        {"one period apart by address": ([0], [by_address]), "by order of writing": ([1], [by_order])},
+    )
     if by_address > _SURE > by_order:
         found = [Estimate("placement", "address", 0.98, plot)]
         return [*found, Estimate("chunk_bytes", Interval(run_bytes, run_bytes, run_bytes), 0.98, plot)]
@@ -65,5 +69,8 @@ SCENARIO = Scenario(
     estimator="the share of pairs that wait for each other, above 85 %",
     drive_writes="up to half of the drive",
     run=_run,
-    alone={"placement": "both readings were tried, and one alone holds", "chunk_bytes": "the run of pairs of reads, kept under shuffled writes"},
+    alone={
+        "placement": "both readings were tried, and one alone holds",
+        "chunk_bytes": "the run of pairs of reads, kept under shuffled writes",
+    },
 )

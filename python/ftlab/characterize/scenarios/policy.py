@@ -30,7 +30,14 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     writes, flushes = _pairs(bench, effort.repetitions, 32)
     host = bench.number("host_overhead_ns", 0.0)
     write, flush = float(np.median(writes)) - host, float(np.median(flushes)) - host
-    plot = Plot("repetition", "latency (ns)", {"write": (list(range(writes.size)), writes.tolist()), "flush after it": (list(range(flushes.size)), flushes.tolist())})
+    plot = Plot(
+        "repetition",
+        "latency (ns)",
+        {
+            "write": (list(range(writes.size)), writes.tolist()),
+            "flush after it": (list(range(flushes.size)), flushes.tolist()),
+        },
+    )
     if flush > 2 * write:
         return [Estimate("write_policy", "back", 0.99, plot)]
     if write > 2 * flush:
@@ -50,7 +57,14 @@ def _threshold(bench: Bench, effort: Effort) -> list[Estimate]:
     threshold = (program + buffer) / 2
     if abs(cost - threshold) < _UNCLEAR * threshold:
         raise UndecidedError(f"{cost:,.0f} ns is too close to the threshold of {threshold:,.1f} ns", repetitions=2)
-    plot = Plot("repetition", "latency (ns)", {"write": (list(range(writes.size)), writes.tolist()), "threshold": ([0, writes.size - 1], [threshold, threshold])})
+    plot = Plot(
+        "repetition",
+        "latency (ns)",
+        {
+            "write": (list(range(writes.size)), writes.tolist()),
+            "threshold": ([0, writes.size - 1], [threshold, threshold]),
+        },
+    )
     word = "through" if cost > threshold else "back"
     return [Estimate("write_policy", word, 0.99, plot, f"threshold {threshold:,.1f} ns")]
 

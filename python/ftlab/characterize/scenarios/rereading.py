@@ -9,7 +9,7 @@ import numpy as np
 from ftlab.characterize.bench import FILL_BYTES, KIB, MIB, Bench
 from ftlab.characterize.detect import Interval, change
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
-from ftlab.characterize.target import READ, SECTOR_BYTES, WRITE, FLUSH, Batch
+from ftlab.characterize.target import FLUSH, READ, SECTOR_BYTES, WRITE, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,9 @@ def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]
     value = _last_hit(fine, typical, limit)
     agree = [_last_hit(fine, _without_outliers(each, hit, limit), limit) == value for each in rounds]
     note = "" if value % (2 * KIB) == 0 else "no whole number of pages"
-    return [Estimate(name, Interval(value, value, value), max(float(np.mean(agree)), 0.95 if not note else 0), plot, note)]
+    return [
+        Estimate(name, Interval(value, value, value), max(float(np.mean(agree)), 0.95 if not note else 0), plot, note)
+    ]
 
 
 def _without_outliers(latencies: Array, hit: float, limit: float) -> Array:

@@ -11,8 +11,8 @@ from ftlab.characterize.target import SECTOR_BYTES
 
 # A trimmed read that reads flash all the same is not faster than that.
 _FASTER = 0.9
-# Nanoseconds a sector below which the link is free: 50 GB/s.
-_FREE_NS = 0.01
+# Nanoseconds a sector below which the link is free: 512 GB/s.
+_FREE_NS = 1.0
 
 
 def rate(ns_per_sector: Interval) -> Interval:

@@ -63,7 +63,14 @@ def _alone(bench: Bench, effort: Effort) -> list[Estimate]:
         whole = location(flush) - host
     else:
         whole = location(write) - host - link * page - unhidden(bench)
-    plot = Plot("page", "latency (ns)", {"write": (list(range(write.size)), write.tolist()), "flush after it": (list(range(flush.size)), flush.tolist())})
+    plot = Plot(
+        "page",
+        "latency (ns)",
+        {
+            "write": (list(range(write.size)), write.tolist()),
+            "flush after it": (list(range(flush.size)), flush.tolist()),
+        },
+    )
     return [Estimate("program_ns", whole - transfer, plot=plot), Estimate("write_flash_ns", whole)]
 
 
@@ -92,7 +99,9 @@ def _two(bench: Bench, effort: Effort) -> list[Estimate]:
     bench.trim(region, size)
     index = np.arange(count)
     # Rows of pages of which each is followed by the next of its unit.
-    first = region + (index * step if far == page else (index // (far // page)) * 2 * far + index % (far // page) * page)
+    first = region + (
+        index * step if far == page else (index // (far // page)) * 2 * far + index % (far // page) * page
+    )
     if bench.known.get("write_policy") == "back":
         one = bench.send(_with_flush(first, page)).latency_ns[1::2]
         second_region = bench.region(size)
