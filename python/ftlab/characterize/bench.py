@@ -140,7 +140,7 @@ class Bench:
         return None if isinstance(value, str) else value
 
     def region(self, size: int, *, align: int = ALIGN_BYTES) -> int:
-        """The first sector of a region that no other one of this scenario overlaps, as long as the drive is large enough."""
+        """The first sector of a region; none overlaps another of this scenario while there is room."""
         step = max(align, ALIGN_BYTES) // SECTOR_BYTES
         count = -(-size // SECTOR_BYTES)
         start = -(-self.next // step) * step

@@ -76,7 +76,7 @@ class _Maker:
             self.made.notes[section, key] = note
 
     def word(self, name: str, otherwise: str) -> str:
-        value = self.result.value(name)
+        value: Any = self.result.value(name)
         if value is None:
             value = self.result.known.get(name)
         if not isinstance(value, str):
@@ -97,7 +97,7 @@ class _Maker:
         return _ASSUMED[name], "assumed"
 
 
-def _geometry(make: _Maker, capacity: int) -> int:
+def _geometry(make: _Maker) -> int:
     """Geometry; gives the bytes of a block on all units."""
     page, of_page = make.number("page_bytes")
     block, of_block = make.number("block_bytes")
@@ -175,7 +175,7 @@ def describe(result: Characterization, capacity: int) -> tuple[str, Device, list
     """
     make = _Maker(result)
     size = capacity * SECTOR_BYTES
-    row = _geometry(make, size)
+    row = _geometry(make)
     _timing(make)
     _layers(make, size)
     make.put("precondition", "kind", "fill", "assumed: a drive in use is full")

@@ -86,7 +86,8 @@ def clipped(samples: Array) -> Array:
     samples = np.asarray(samples, dtype=float)
     middle = np.median(samples)
     spread = _MAD * float(np.median(np.abs(samples - middle)))
-    return samples[np.abs(samples - middle) <= max(_CLIP * spread, 3 * RESOLUTION_NS)]
+    kept: Array = samples[np.abs(samples - middle) <= max(_CLIP * spread, 3 * RESOLUTION_NS)]
+    return kept
 
 
 def location(samples: Array) -> Interval:

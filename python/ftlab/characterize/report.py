@@ -37,7 +37,8 @@ def page(result: Characterization, truth: dict[str, Any] | None = None) -> str:
     if result.ended:
         lines += [f"This report is partial: {result.ended}.", ""]
     lines += [
-        f"{result.requests:,} requests, {result.target_ns / 1e9:,.3f} s of the target, {result.written_bytes / 2**20:,.0f} MiB written.",
+        f"{result.requests:,} requests, {result.target_ns / 1e9:,.3f} s of the target.",
+        f"{result.written_bytes / 2**20:,.0f} MiB were written.",
         "",
     ]
     heads = ["parameter", "value", "unit", "status", "scenarios", "reason"] + (["truth"] if truth is not None else [])

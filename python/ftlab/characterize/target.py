@@ -42,7 +42,7 @@ class Batch:
         op: Operation of each: ``READ``, ``WRITE``, ``TRIM`` or ``FLUSH``.
         lba: First sector of 512 bytes of each.
         sectors: Length of each in sectors.
-        at_ns: When each arrives, counted from the beginning of the batch; ``None``: each completion brings the next one.
+        at_ns: When each arrives, from the beginning of the batch on; ``None``: each completion brings the next one.
         queue_depth: Without ``at_ns``: how many are outstanding.
         gap_ns: Without ``at_ns``: time between a completion and the arrival that it brings.
     """
@@ -97,17 +97,19 @@ class Times:
 
 @runtime_checkable
 class Target(Protocol):
-    """A drive as its host sees it.
+    """A drive as its host sees it."""
 
-    Attributes:
-        name: What reports call it.
-        capacity: Sectors of 512 bytes.
-        features: Facts that a host can read, such as ``flush``, ``trim`` and ``fork``.
-    """
+    @property
+    def name(self) -> str:
+        """What reports call it."""
 
-    name: str
-    capacity: int
-    features: Mapping[str, Any]
+    @property
+    def capacity(self) -> int:
+        """Sectors of 512 bytes."""
+
+    @property
+    def features(self) -> Mapping[str, Any]:
+        """Facts that a host can read, such as ``flush``, ``trim`` and ``fork``."""
 
     def send(self, batch: Batch) -> Times:
         """Send requests, and wait until all have completed."""
@@ -243,7 +245,7 @@ class NoiseLevel:
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise ConfigError(f"noise: no {name!r}; expected {', '.join(_NOISE_NAMES)}{hint}")
             try:
-                number = int(value) if name in {"lookup_every", "seed"} else float(value)
+                number: Any = int(value) if name in {"lookup_every", "seed"} else float(value)
             except ValueError:
                 raise ConfigError(f"noise: {name} = {value!r}: expected a number") from None
             level = replace(level, **{name: number})

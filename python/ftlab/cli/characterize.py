@@ -151,6 +151,14 @@ def _write(flow: Flow, report: Path | None, out: Path | None, truth: dict[str, A
         click.echo(f"written to {out}" + (f"; assumed: {', '.join(assumed)}" if assumed else ""), err=True)
 
 
+def _tell(result: Characterization, truth: dict[str, Any] | None, seconds: float, *, as_json: bool) -> None:
+    if as_json:
+        document = result.document() | {"wall_seconds": round(seconds, 3)}
+        print_json(document | ({"truth": truth} if truth is not None else {}))
+    else:
+        _show(result, truth)
+
+
 @click.command()
 @click.argument("target", required=False)
 @click.option("--list", "listed", is_flag=True, help="List parameters and their scenarios.")
@@ -229,15 +237,10 @@ def characterize(
             status = INTERRUPTED
         except RunError as error:
             failure = error
-    result = flow.result
     if failure is not None:
-        result.ended = f"the target has failed: {failure}"
+        flow.result.ended = f"the target has failed: {failure}"
     _write(flow, report, out, truth, overwrite=overwrite)
-    if as_json:
-        document = result.document() | {"wall_seconds": round(time.perf_counter() - began, 3)}
-        print_json(document | ({"truth": truth} if truth is not None else {}))
-    else:
-        _show(result, truth)
+    _tell(flow.result, truth, time.perf_counter() - began, as_json=as_json)
     if failure is not None:
         raise failure
     return status

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DRIVE = "white-box-64g"
 SIX = ("block_bytes", "page_bytes", "program_ns", "write_policy", "buffer_ns", "hiding_percent")
 # Look-ups of addresses in SRAM, which make the small irregularities of the published curves: a choice.
-_LOOKUPS = {"lookup_every": 37, "lookup_ns": 2000.0}
+_LOOKUP_EVERY, _LOOKUP_NS = 37, 2000.0
 _NOISE = "metadata looked up at every 37th request, for 2 us"
 _KIB = 1024
 
@@ -65,7 +65,7 @@ def _logs() -> dict[str, pl.DataFrame]:
     from ftlab.characterize import Noise, NoiseLevel, SimulatedTarget
     from ftlab.characterize.target import TRIM, WRITE, Batch
 
-    target = Noise(SimulatedTarget(_device()), NoiseLevel(**_LOOKUPS))
+    target = Noise(SimulatedTarget(_device()), NoiseLevel(lookup_every=_LOOKUP_EVERY, lookup_ns=_LOOKUP_NS))
     block, page = 256, 4
     base = 64 * block
     target.send(Batch.of(WRITE, base + np.arange(0, block, page), page))
@@ -217,7 +217,7 @@ _ASSUMED = (
 PAPER = Paper(
     name="characterization",
     title="Characterization of a solid-state disk by its response times, as a white box",
-    source="H. Choi, K. Bang, D. Park, E.-Y. Chung: Characterization for Solid-State Disk using White Box approach, 2011",
+    source="Choi, Bang, Park, Chung: Characterization for Solid-State Disk using White Box approach, 2011",
     setup=_SETUP,
     assumed=_ASSUMED,
     studies=_studies,

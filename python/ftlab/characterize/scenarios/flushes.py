@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ftlab.characterize.bench import Bench
 from ftlab.characterize.detect import location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario
 from ftlab.characterize.target import FLUSH
+
+if TYPE_CHECKING:
+    from ftlab.characterize.bench import Bench
 
 
 def _run(bench: Bench, effort: Effort) -> list[Estimate]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from ftlab.characterize.bench import Bench
+from typing import TYPE_CHECKING
+
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.read_sizes import misses
 from ftlab.characterize.scenarios.writes import unhidden
 from ftlab.characterize.target import SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from ftlab.characterize.bench import Bench
 
 
 def percent(unhidden_ns: Interval, buffer: Interval) -> Interval:

@@ -16,11 +16,11 @@ _SURE = 0.85
 def _waits(bench: Bench, first: Array, second: Array, limit: float) -> float:
     """Which share of pairs of sectors wait for each other."""
     bench.scrub()
-    _, later = bench.together(first, second, (1, 1))
+    _first, later = bench.together(first, second, (1, 1))
     return float(np.mean(later > limit))
 
 
-def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+def _run(bench: Bench, _: Effort) -> list[Estimate]:
     run_bytes, units = bench.number("run_bytes"), int(bench.number("units"))
     if units == 1:
         raise NotApplicableError("there is one unit")

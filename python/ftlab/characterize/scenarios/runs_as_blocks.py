@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from ftlab.characterize.bench import Bench
+from typing import TYPE_CHECKING
+
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Scenario
+
+if TYPE_CHECKING:
+    from ftlab.characterize.bench import Bench
 
 
 def _run(bench: Bench, _: Effort) -> list[Estimate]:

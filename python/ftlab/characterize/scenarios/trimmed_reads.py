@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ftlab.characterize.bench import Bench
 from ftlab.characterize.detect import Interval, fit, location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from ftlab.characterize.bench import Bench
 
 # A trimmed read that reads flash all the same is not faster than that.
 _FASTER = 0.9
