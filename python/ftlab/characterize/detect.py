@@ -23,7 +23,7 @@ RESOLUTION_NS = 0.5
 _LEVEL, _DEVIATIONS = 0.9973, 3.0
 # Of a normal distribution, the median absolute deviation times this is the standard deviation.
 _MAD = 1.4826
-# Outside of so many deviations, a sample is an outlier.
+# Outside of this many deviations, a sample is an outlier.
 _CLIP = 6.0
 _SKEWED, _FEW = 1.0, 20
 _SPIKE, _WINDOW, _FLOOR = 8.0, 31, 0.02

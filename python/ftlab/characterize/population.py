@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ftlab.characterize.target import Target
 
 _KIB, _MIB = 1 << 10, 1 << 20
-# A drive is at least this large, and so many times its buffer.
+# A drive is at least this large, and a multiple of its buffer.
 _LEAST_BYTES, _BUFFERS = 256 * _MIB, 8
 _ATTEMPTS = 1000
 _NOISE = (NoiseLevel(), NoiseLevel(sigma=0.01, outliers=0.01), NoiseLevel(sigma=0.05, outliers=0.01))

@@ -200,7 +200,7 @@ class NoiseLevel:
     Attributes:
         sigma: Relative jitter of a latency: 0.01 is one percent. Draws are cut at three sigma.
         outliers: Share of requests that take three times as long.
-        lookup_every: Every so many requests, metadata are looked up; 0: never.
+        lookup_every: Requests from one look-up of metadata to the next; 0: none.
         lookup_ns: How long that takes.
         seed: Seed of the draws.
     """

@@ -13,7 +13,7 @@ _ROUNDS, _PAGE, _MOST_BLOCKS = 4, 3, 512
 
 
 def _cost(bench: Bench, blocks: int, run: int, page: int) -> float:
-    """The median of the last rounds of updates of so many blocks in turn."""
+    """The median of the last rounds of updates of some blocks in turn."""
     base = bench.region(blocks * run * SECTOR_BYTES)
     bench.fill(base, blocks * run * SECTOR_BYTES)
     places = np.tile(base + np.arange(blocks) * run + _PAGE * page, _ROUNDS)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Two periods of the largest number of units that can be told.
 _DISTANCES, _REGION = 136, 96 * MIB
 _BATCHES = 4
-# A class waits longer than the one below by so many halves of its interval, and by this share of a read alone.
+# A class waits longer than the one below by this many halves of its interval, and by this share of a read alone.
 _LINK = 0.4
 _CLEAR, _LEAST = 3.0, 0.005
 

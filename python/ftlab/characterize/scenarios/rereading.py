@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COARSE, _FINE = 64 * KIB, KIB
 _MOST = 160 * MIB
-# A miss takes at least so many times as long as a hit, or there is no buffer.
+# A miss takes at least this many times as long as a hit, or there is no buffer.
 _SLOWER = 1.25
 _SMOOTH = 5
 
@@ -33,7 +33,7 @@ def _prepare(bench: Bench, op: int, region: int, size: int) -> None:
 
 
 def _backwards(bench: Bench, end: int, distances: Array) -> Array:
-    """Latencies of single sectors so many bytes before the end, nearest first."""
+    """Latencies of single sectors at distances in bytes before the end, nearest first."""
     return bench.reads(end - distances // SECTOR_BYTES, 1)
 
 

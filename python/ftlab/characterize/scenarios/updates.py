@@ -80,7 +80,7 @@ def candidates(bench: Bench) -> tuple[int, ...]:
 
 
 def updates(bench: Bench, sectors: int, writes: int, *, offset: int) -> Array:
-    """Time until each of so many updates of one place is durable, after it was filled."""
+    """Time until each update of one place is durable, after it was filled."""
     base = bench.region(8 * MIB)
     bench.fill(base, 8 * MIB)
     return bench.durable_writes(np.full(writes, base + offset), sectors)

@@ -15,7 +15,7 @@ _PAGES_FIRST = 2
 
 
 def _room(bench: Bench, count: int) -> tuple[int, int, int]:
-    """A trimmed region for so many writes of a page: its first sector, sectors of a page, sectors between writes."""
+    """A trimmed region for writes of a page: its first sector, sectors of a page, sectors between writes."""
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
     size = max(count * page * SECTOR_BYTES, 4 * MIB)
     region = bench.region(size)
