@@ -443,6 +443,7 @@ _INTERNAL = {
 }
 # What makes a scenario better without being needed.
 _HELPS = {
+    "partial-writes": ("translation", "read_ns"),
     "writes-of-one-unit": ("placement", "units"),
     "updates-of-one-place": ("program_guess_ns",),
     "trimmed-writes": ("program_form",),

@@ -41,6 +41,8 @@ def _designs(sizes: Array, page: int) -> dict[int, Array]:
 
 
 def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+    if bench.known.get("translation") == "block":
+        raise UndecidedError("every update moves a block: one read more cannot be seen beside that")
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
     sizes = _sizes(page)
     size = min(_REGION, bench.capacity_bytes // 4)
@@ -89,5 +91,6 @@ SCENARIO = Scenario(
     estimator="a + b s + c [s > p] + [s mod g > 0] (d + e rest) for each power of two g; information criterion",
     drive_writes="96 MiB and the buffer, for each 66 repetitions",
     run=_run,
+    most_repetitions=240,
     alone={"mapping_unit_bytes": "what is read first can be seen in writes alone"},
 )

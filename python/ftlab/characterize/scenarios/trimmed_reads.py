@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _FASTER = 0.9
 # Nanoseconds a sector below which the link is free: 512 GB/s.
 _FREE_NS = 1.0
+# Pages of a read of all sizes, at least.
+_MEAN_PAGES = 10
+# After that, a link that cannot be told from none is used with its error, and no rate is claimed.
+_ENOUGH = 2048
 
 
 def rate(ns_per_sector: Interval) -> Interval:
@@ -45,7 +49,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     step = max(sizes)
     # Each address once, or so late again that no buffer has it.
     kept = int(2 * bench.number("read_buffer_bytes", 0.0)) // SECTOR_BYTES
-    spots = min(max(effort.repetitions * len(sizes), kept // page + 1), most // step)
+    spots = min(max(effort.repetitions * len(sizes), kept // (page * _MEAN_PAGES) + 1), most // step)
     region = bench.region(spots * step * SECTOR_BYTES)
     size = spots * step * SECTOR_BYTES
     bench.fill(region, size)
@@ -66,9 +70,12 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     plot = Plot("sectors", "latency (ns)", {"trimmed": (chosen[order].tolist(), latency[order].tolist())})
     found = [Estimate("trim_effective", "yes" if effective else "no", plot=plot)]
     if effective:
-        if slope.low <= 0 < slope.high and slope.high > _FREE_NS:
+        found.append(Estimate("host_overhead_ns", intercept, plot=plot))
+        unclear = slope.low <= 0 < slope.high and slope.high > _FREE_NS
+        if unclear and effort.repetitions < _ENOUGH:
             raise UndecidedError("the time of the link cannot be told from none", repetitions=8)
-        found += [Estimate("host_overhead_ns", intercept, plot=plot), Estimate("link_mb_per_s", rate(slope), plot=plot)]
+        if not unclear:
+            found.append(Estimate("link_mb_per_s", rate(slope), plot=plot))
         found.append(Estimate("link_sector_ns", slope if slope.high > _FREE_NS else Interval(0.0, 0.0, 0.0)))
     return found
 

@@ -98,7 +98,7 @@ def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
 
 
 def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
-    """How updates are kept, by what the slow ones cost; ``None`` where it cannot be told."""
+    """How updates are kept, by what the slow ones cost; ``None`` where that is not clear."""
     program = bench.number("program_guess_ns", 0.0)
     if not program or bench.number("units", 1.0) == 1:
         return None
@@ -149,7 +149,7 @@ SCENARIO = Scenario(
     name="updates-of-one-place",
     finds=("block_bytes", "translation", "erase_ns"),
     needs=("page_bytes", "run_bytes", "read_buffer_bytes"),
-    assumes="Updates fill a log block or an open block, which is merged or collected; pages of blocks are a power of two.",
+    assumes="Updates fill a log block or an open block, which is merged or collected; blocks have 2^n pages.",
     sends="8 MiB written in order; one page of them, again and again, each write with a flush",
     estimator="period of slow writes: by their gaps, or by medians of latencies folded by each candidate",
     drive_writes=f"up to {_MOST_WRITES * 16 * KIB // MIB} MiB",
