@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from ftlab.characterize.report import page, state
 from ftlab.characterize.scenario import PARAMETERS, STATUSES
 from ftlab.characterize.scenarios import SCENARIOS
 from ftlab.characterize.scenarios.updates import rhythm
-from ftlab.characterize.target import READ, WRITE
+from ftlab.characterize.target import READ, WRITE, Times
 from ftlab.characterize.truth import is_right, truths
 from ftlab.errors import ConfigError, InputError
 from ftlab.papers.characterization import SIX
@@ -293,3 +294,36 @@ def test_drives_drawn_by_seed() -> None:
     assert sizes["wrong"] <= 0.05 * sum(sizes.values()), failures
     assert counts["wrong"] <= 0.03 * (counts["right"] + counts["wrong"]), failures
     assert counts["right"] + counts["wrong"] >= 0.7 * sum(counts.values()), counts
+
+
+class _Coarse:
+    """A drive that takes whole pages only and has no trim, as real ones may."""
+
+    def __init__(self) -> None:
+        self._inside = SimulatedTarget(Device.parse(SIX_BY_TWO))
+        self.name, self.capacity = "coarse", self._inside.capacity
+        self.features = {"flush": True, "trim": False, "fork": False}
+
+    def send(self, batch: Batch) -> Times:
+        if np.any(batch.sectors % 8) or np.any(batch.lba % 8):
+            raise InputError("expected multiples of 8 sectors")
+        return self._inside.send(batch)
+
+    def idle(self, ns: int) -> None:
+        self._inside.idle(ns)
+
+    def flush(self) -> float:
+        return self._inside.flush()
+
+    def trim(self, lba: int, sectors: int) -> float:
+        raise InputError(f"no trim of {sectors} at {lba}")
+
+    def fork(self) -> NoReturn:
+        raise ConfigError("cannot be copied")
+
+
+def test_a_drive_that_refuses_requests_leaves_parameters_unknown() -> None:
+    found = Flow(_Coarse(), only=("host_overhead_ns", "channels", "link_mb_per_s")).run().findings
+    assert found["host_overhead_ns"].status == "found"
+    assert {found[name].status for name in ("channels", "link_mb_per_s")} == {"unknown"}
+    assert "refuses" in found["channels"].reason or "needs" in found["channels"].reason

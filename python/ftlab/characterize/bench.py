@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab.characterize.scenario import UndecidedError
 from ftlab.characterize.target import FLUSH, READ, SECTOR_BYTES, TRIM, WRITE, Batch, Times
 from ftlab.errors import FtlabError
 
@@ -181,7 +182,13 @@ class Bench:
         return latency[0::2] + latency[1::2]
 
     def trim(self, lba: int, size: int) -> None:
-        """Forget a region."""
+        """Forget a region.
+
+        Raises:
+            UndecidedError: The drive has no trim.
+        """
+        if not self.target.features.get("trim"):
+            raise UndecidedError("the drive has no trim")
         self.send(Batch.of(TRIM, [lba], -(-size // SECTOR_BYTES)))
 
     def fill(self, lba: int, size: int) -> None:

@@ -351,6 +351,12 @@ class Flow:
                 repetitions = min(scenario.most_repetitions, effort.repetitions * error.repetitions)
                 effort = replace(effort, repetitions=repetitions, span=effort.span * error.span)
                 continue
+            except (InputError, KeyError) as error:
+                # A drive that takes no single sectors, or a value that an earlier scenario left open.
+                reason = f"needs {error.args[0]}" if isinstance(error, KeyError) else f"the drive refuses it: {error}"
+                self._note(scenario, attempt, effort, reason)
+                self._give_up(scenario, reason)
+                return
             except NotApplicableError as error:
                 self._note(scenario, attempt, effort, str(error))
                 for name in scenario.finds:
