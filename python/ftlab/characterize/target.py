@@ -134,7 +134,8 @@ class Target(Protocol):
 class SimulatedTarget:
     """A simulated drive that shows time stamps and nothing else.
 
-    >>> target = SimulatedTarget("ideal-page")
+    >>> from ftlab import Device
+    >>> target = SimulatedTarget(Device.load("ideal-page", "precondition.kind=fill"))
     >>> target.send(Batch.of(READ, [0], 8)).latency_ns.tolist()
     [127400.0]
     """
@@ -261,8 +262,10 @@ _NOISE_NAMES = ("sigma", "outliers", "lookup_every", "lookup_ns", "seed")
 class Noise:
     """Any target, with its time stamps disturbed: each request ends earlier or later than it did.
 
-    >>> noisy = Noise(SimulatedTarget("ideal-page"), NoiseLevel(sigma=0.05, seed=3))
-    >>> 100_000 < noisy.send(Batch.of(READ, [0], 8)).latency_ns[0] < 160_000
+    >>> from ftlab import Device
+    >>> drive = SimulatedTarget(Device.load("ideal-page", "precondition.kind=fill"))
+    >>> noisy = Noise(drive, NoiseLevel(sigma=0.05, seed=3))
+    >>> bool(100_000 < noisy.send(Batch.of(READ, [0], 8)).latency_ns[0] < 160_000)
     True
     """
 

@@ -26,7 +26,7 @@ _ENOUGH = 2048
 def rate(ns_per_sector: Interval) -> Interval:
     """MB/s from nanoseconds a sector; 0 where transfers take no time.
 
-    >>> rate(Interval(2.56, 2.56, 2.56)).value
+    >>> rate(Interval(2560, 2560, 2560)).value
     200.0
     """
     if ns_per_sector.high < _FREE_NS:
