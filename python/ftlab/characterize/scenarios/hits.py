@@ -27,8 +27,11 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     bench.fill(region, size)
     for count in _PAGES:
         points[float(count)] = bench.reads(np.full(effort.repetitions * 4, region), count * sectors)
-    link = bench.number("link_sector_ns", 0.0) * sectors
-    slope = line(points).coefficients[1] - link
+    link = bench.interval("link_sector_ns")
+    if link is None:
+        raise NotApplicableError("the link is not known")
+    # With its error: of a large page the link takes longer than the buffer.
+    slope = line(points).coefficients[1] - link * sectors
     plot = Plot(
         "pages",
         "latency (ns)",

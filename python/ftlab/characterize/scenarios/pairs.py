@@ -220,8 +220,10 @@ def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, pl
         read = upper
     else:
         transfer, read = middle + base, upper
-        overlap = max(0.0, link * first - bench.number("bus_sector_ns", 0.0) * second)
-        transfer, read = transfer - overlap, read + overlap
+        known, bus = bench.interval("link_sector_ns"), bench.interval("bus_sector_ns")
+        if known is not None and bus is not None and link * first > bus.value * second:
+            overlap = known * first - bus * second
+            transfer, read = transfer - overlap, read + overlap
     estimates.append(Estimate("read_ns", read, plot=plot))
     estimates.append(Estimate("bus_mb_per_s", rate(transfer * (1 / first)), plot=plot))
     if first != second:
