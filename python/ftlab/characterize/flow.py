@@ -35,7 +35,8 @@ _CORRECTIONS, _STEP = 4, 16
 _GOLDEN = 0.6180339887498949
 _SURE = 0.95
 # What intervals of times have at least: rounding of two time stamps, and a share for what models leave out.
-_MODEL_NS, _MODEL = 2.0, 2e-4
+# A rate follows from a short time, of which the rounding is a larger share.
+_MODEL_NS, _MODEL, _MODEL_RATE = 2.0, 2e-4, 1e-3
 
 
 @dataclass(frozen=True)
@@ -408,7 +409,8 @@ def _with_model_error(estimate: Estimate) -> Estimate:
     parameter, value = PARAMETERS.get(estimate.parameter), estimate.value
     if parameter is None or parameter.kind != "time" or isinstance(value, str) or not value.value:
         return estimate
-    half = max(value.half, _MODEL_NS if parameter.unit == "ns" else 0.0, _MODEL * abs(value.value))
+    least = _MODEL_NS if parameter.unit == "ns" else _MODEL_RATE * abs(value.value)
+    half = max(value.half, least, _MODEL * abs(value.value))
     return replace(estimate, value=Interval.around(value.value, half))
 
 

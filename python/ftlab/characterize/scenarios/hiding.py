@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
 
 def percent(unhidden_ns: Interval, buffer: Interval) -> Interval:
-    """100 (B - rest) / B, with what is beyond 0 and 100 cut off."""
+    """100 (B - rest) / B: a value beyond 0 or 100 is cut off, and its interval keeps its width.
+
+    Raises:
+        UndecidedError: The whole interval is beyond.
+    """
     value = 100 * (1 - unhidden_ns.value / buffer.value)
     half = 100 * (unhidden_ns.half / buffer.value + abs(unhidden_ns.value) / buffer.value * buffer.relative)
-    low, high = (min(100.0, max(0.0, each)) for each in (value - half, value + half))
-    return Interval(min(100.0, max(0.0, value)), low, high)
+    if value + half < 0 or value - half > 100:  # noqa: PLR2004 - percent
+        raise UndecidedError(f"{value:.1f} % is no share: a time that it follows from is wrong")
+    return Interval.around(min(100.0, max(0.0, value)), half)
 
 
 def paper(buffer: float, program: float, write: float) -> float:

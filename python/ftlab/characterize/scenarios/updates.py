@@ -134,6 +134,9 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     if value != int(value) or int(value) % (page * SECTOR_BYTES):
         raise UndecidedError("a period is no whole number of pages")
     extra = found.slow - found.ordinary
+    # A transfer of the write may go on beside the erase.
+    beside = page * (bench.number("link_sector_ns", 0.0) + bench.number("bus_sector_ns", 0.0))
+    extra = Interval.around(extra.value, extra.half + beside)
     estimates = [Estimate("block_bytes", Interval(value, value, value), 0.98, plot)]
     layer = _layer(bench, value / (page * SECTOR_BYTES), extra)
     if layer == "logs":
