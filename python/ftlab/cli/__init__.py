@@ -40,6 +40,8 @@ _COMMANDS = {
     "study": "ftlab.cli.study",
     "papers": "ftlab.cli.papers",
     "report": "ftlab.cli.report",
+    "characterize": "ftlab.cli.characterize",
+    "compare": "ftlab.cli.characterize",
 }
 
 
@@ -93,7 +95,9 @@ def status_of(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     _print_names_as_they_are()
     words = sys.argv[1:] if arguments is None else arguments
-    draws = {"study", "papers", "report"} & set(words[:1]) or any(word.startswith("--out") for word in words)
+    draws = {"study", "papers", "report", "characterize"} & set(words[:1]) or any(
+        word.startswith("--out") for word in words
+    )
     needed = _TABLES_BYTES if draws else _LEAST_BYTES
     addresses = limits.least_of_addresses()
     if addresses is not None and addresses.bytes < needed:

@@ -1,0 +1,303 @@
+"""Channels, ways, read and transfer time, from pairs of reads at one instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ftlab.characterize.bench import FILL_BYTES, MIB, Bench
+from ftlab.characterize.detect import BIC_MARGIN, Fit, Interval, fit, location
+from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenarios.trimmed_reads import rate
+from ftlab.characterize.target import SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ftlab.characterize.bench import Array
+
+# Two periods of the largest number of units that can be told.
+_DISTANCES, _REGION = 136, 96 * MIB
+_BATCHES = 4
+# A class waits longer than the one below by this many halves of its interval, and by this share of a read alone.
+_LINK = 0.4
+_CLEAR, _LEAST = 3.0, 0.005
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Waits of the second read of pairs.
+
+    Attributes:
+        distances: Distances, in runs.
+        waits: How much later the later one ended than one alone, for each distance.
+        alone: A read alone.
+        sectors: Sectors of the first and of the second.
+    """
+
+    distances: Array
+    waits: list[Interval]
+    alone: Interval
+    sectors: tuple[int, int]
+
+
+def _places(
+    bench: Bench, run: int, places: int, distances: Array, count: int, inner: int
+) -> tuple[Array, Array, Array]:
+    """First and second sector of pairs of which no page is used twice, and their distances."""
+    used: set[tuple[int, int]] = set()
+    first, second, kept = [], [], []
+    offsets = max(1, run // inner)
+    for distance in np.tile(distances, count).tolist():
+        for _ in range(20):
+            base, one, two = (int(bench.random.integers(high)) for high in (places - distance, offsets, offsets))
+            if (base, one) not in used and (base + distance, two) not in used:
+                used |= {(base, one), (base + distance, two)}
+                first.append(base * run + one * inner)
+                second.append((base + distance) * run + two * inner)
+                kept.append(distance)
+                break
+    return np.array(first), np.array(second), np.array(kept)
+
+
+def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
+    """Send pairs over all distances, in a region that was written in order."""
+    run = int(bench.number("run_bytes"))
+    page = int(min(bench.number("page_bytes", 2048), run))
+    if bench.number("units", 0.0) == 1:
+        run = page
+    size = int(min(bench.capacity_bytes // 8 * 7, max(_REGION, run * (_DISTANCES + 40)))) // FILL_BYTES * FILL_BYTES
+    region = bench.region(size)
+    bench.fill(region, size)
+    bench.scrub()
+    sectors = page // SECTOR_BYTES
+    link = bench.number("link_sector_ns", 0.0)
+    if link:
+        # A transfer over the link must not hide that a unit was waited for.
+        sample = float(
+            np.median(bench.reads(region + bench.random.permutation(size // SECTOR_BYTES // sectors)[:15] * sectors, 1))
+        )
+        sectors = max(1, min(sectors, int(_LINK * (sample - bench.number("host_overhead_ns", 0.0)) / link)))
+        bench.scrub()
+    lengths = (sectors, sectors if equal else 1)
+    places = size // run
+    farthest = int(min(_DISTANCES, places * 2 // 3))
+    if farthest < 8:  # noqa: PLR2004 - no period could be seen twice
+        raise UndecidedError(f"needs {8 * run * 3 // 2 // MIB} MiB for pairs of runs of {run} bytes")
+    step = run // SECTOR_BYTES
+    distances = np.arange(1, farthest + 1)
+    inner = page // SECTOR_BYTES
+    samples: dict[int, list[Array]] = {int(distance): [] for distance in distances}
+    singles = []
+    # Between batches the buffer is emptied, so that no page is read from there.
+    for _ in range(_BATCHES):
+        count = max(1, -(-effort.repetitions // (2 * _BATCHES)))
+        first, second, kept = _places(bench, step, places, distances, count, inner)
+        bench.scrub()
+        one, two = bench.together(region + first, region + second, lengths)
+        for distance in distances:
+            chosen = kept == distance
+            samples[int(distance)].append(np.column_stack([one[chosen], two[chosen]]))
+        bench.scrub()
+        rest = region + bench.random.permutation(places * max(1, step // inner))[: 4 * effort.repetitions] * inner
+        singles.append(bench.reads(rest, lengths[1]))
+    alone = location(np.concatenate(singles))
+    waits = []
+    for distance in distances:
+        both = np.concatenate(samples[int(distance)])
+        ends = [location(both[:, column]) for column in ((0, 1) if equal else (1,))]
+        # Of each request for itself: the mean of the later one of two noisy ends is too late.
+        waits.append(max(ends, key=lambda end: end.value) - alone)
+    return Pairs(distances, waits, alone, lengths)
+
+
+def _pooled(pairs: Pairs) -> list[Interval]:
+    """Waits with errors that are a share of the latency: those of single distances are too uncertain."""
+    ends = np.array([wait.value + pairs.alone.value for wait in pairs.waits])
+    share = float(np.median([wait.half for wait in pairs.waits] / ends))
+    return [Interval.around(wait.value, share * end) for wait, end in zip(pairs.waits, ends, strict=True)]
+
+
+def periods(pairs: Pairs) -> tuple[int, int, Fit, float]:
+    """Channels and units by the periods that explain the waits best; one that is equal to the other is not seen.
+
+    Returns:
+        The period of the middle class, that of the upper class (0: there is none), the fit, and the margin to the next.
+    """
+    j = pairs.distances
+    points = _pooled(pairs)
+    ones = np.ones(j.size)
+    designs: dict[Any, Array] = {(0, 0): np.column_stack([ones])}
+    for units in range(2, int(j[-1]) // 2 + 1):
+        upper = (j % units == 0).astype(float)
+        designs[units, units] = np.column_stack([ones, upper])
+        for channels in range(2, units // 2 + 1):
+            if units % channels == 0:
+                middle = (j % channels == 0).astype(float)
+                designs[channels, units] = np.column_stack([ones, middle, upper])
+    fits = {key: fit(design, points) for key, design in designs.items()}
+    # Classes wait longer, in this order: anything else is no drive.
+    sound = {
+        key: found
+        for key, found in fits.items()
+        if all(each.value > max(_CLEAR * each.half, _LEAST * pairs.alone.value) for each in found.coefficients[1:])
+    }
+    order = sorted(sound, key=lambda key: sound[key].bic)
+    best = order[0]
+    scale = max(1.0, sound[best].residual ** 2)
+    margin = (sound[order[1]].bic - sound[best].bic) / scale if len(order) > 1 else 0.0
+    return best[0], best[1], sound[best], margin
+
+
+def _plot(pairs: Pairs) -> Plot:
+    ys = [wait.value + pairs.alone.value for wait in pairs.waits]
+    return Plot("distance (runs)", "latency of the later read (ns)", {"pairs": (pairs.distances.tolist(), ys)})
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """What the second read of a pair waits on other channels, on one channel, and on one unit."""
+
+    other: float
+    channel: float
+    unit: float
+
+
+def _expected(bench: Bench, pairs: Pairs, read: float, transfer: float) -> _Levels:
+    """Waits by what is known of transfers.
+
+    Args:
+        bench: The bench.
+        pairs: The pairs.
+        read: Time of the array.
+        transfer: Time of the bus for a sector.
+    """
+    first, second = pairs.sectors
+    link = bench.number("link_sector_ns", 0.0)
+    bus = transfer * first
+    if first == second:
+        other = link * first
+        return _Levels(other, max(bus, other), bus + read)
+    behind = max(0.0, link * first - transfer * second)
+    # Without a transfer on the bus both are ready at once, and the first goes first.
+    other = link * first if not transfer else 0.0
+    return _Levels(other, bus + behind, bus + read)
+
+
+def _run(bench: Bench, effort: Effort, *, equal: bool) -> list[Estimate]:
+    pairs = measure(bench, effort, equal=equal)
+    channels, units, found, margin = periods(pairs)
+    plot = _plot(pairs)
+    if margin < BIC_MARGIN:
+        raise UndecidedError("no period of the waits is clearly better than the next", repetitions=3)
+    if found.residual > 3:  # noqa: PLR2004 - waits are not explained by two periods
+        raise UndecidedError("waits do not have two periods: pages are not placed in turn, channels first")
+    bus = bench.interval("bus_sector_ns")
+    if bus is None:
+        raise UndecidedError("the time of a transfer is not known")
+    base = found.coefficients[0]
+    if channels != units:
+        return _three(bench, pairs, found, channels, units, plot)
+    return _two(bench, pairs, found, units, bus, base, plot)
+
+
+def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, plot: Plot) -> list[Estimate]:
+    """All classes are there: every value follows."""
+    first, second = pairs.sectors
+    base, middle, upper = found.coefficients
+    link = bench.number("link_sector_ns", 0.0)
+    estimates = [
+        Estimate("channels", _exact(channels), 0.99, plot),
+        Estimate("ways", _exact(units // channels), 0.99, plot),
+    ]
+    if first == second:
+        # Equal reads of one channel end as late as the slower of bus and link lets them.
+        transfer = middle + base
+        if transfer.value <= link * first * 1.02:
+            return estimates
+        read = upper
+    else:
+        transfer, read = middle + base, upper
+        known, bus = bench.interval("link_sector_ns"), bench.interval("bus_sector_ns")
+        if known is not None and bus is not None and link * first > bus.value * second:
+            overlap = known * first - bus * second
+            transfer, read = transfer - overlap, read + overlap
+    estimates.append(Estimate("read_ns", read, plot=plot))
+    estimates.append(Estimate("bus_mb_per_s", rate(transfer * (1 / first)), plot=plot))
+    if first != second:
+        estimates.append(Estimate("wait_unit_ns", base + middle + upper))
+        estimates.append(Estimate("units", _exact(units), 0.99))
+    return estimates
+
+
+def _two(
+    bench: Bench, pairs: Pairs, found: Fit, units: int, bus: Interval, base: Interval, plot: Plot
+) -> list[Estimate]:
+    """One class is missing: which one, the known time of a transfer says."""
+    first, _ = pairs.sectors
+    total = base + found.coefficients[1] if units else base
+    read = total - bus * first
+    # A bus that takes no time is none: its error is not that of the read.
+    read = total if not bus.value else read
+    levels = _expected(bench, pairs, read.value, bus.value)
+    estimates = [Estimate("read_ns", read, plot=plot)]
+    if pairs.sectors[1] == 1:
+        estimates.append(Estimate("wait_unit_ns", total))
+    if not units:
+        return [Estimate("units", _exact(1), 0.99, plot), *estimates, *_words(1, 1, plot)]
+    estimates.append(Estimate("units", _exact(units), 0.99, plot))
+    if not bus.value:
+        return estimates
+    apart = abs(levels.channel - levels.other)
+    if apart < 4 * max(base.half, bus.half * first, 1.0):
+        return estimates
+    if abs(base.value - levels.other) < apart / 4:
+        return [*estimates, *_words(units, 1, plot)]
+    if abs(base.value - levels.channel) < apart / 4:
+        return [*estimates, *_words(1, units, plot)]
+    return estimates
+
+
+def _exact(value: float) -> Interval:
+    return Interval(value, value, value)
+
+
+def _words(channels: int, ways: int, plot: Plot) -> list[Estimate]:
+    return [Estimate("channels", _exact(channels), 0.97, plot), Estimate("ways", _exact(ways), 0.97, plot)]
+
+
+def _of(*, equal: bool) -> Callable[[Bench, Effort], list[Estimate]]:
+    def run(bench: Bench, effort: Effort) -> list[Estimate]:
+        return _run(bench, effort, equal=equal)
+
+    return run
+
+
+_FINDS = ("channels", "ways", "read_ns", "bus_mb_per_s")
+_ASSUMES = (
+    "Runs go to channels in turn, then to units of a channel; reads of one unit and transfers of one channel wait."
+)
+UNEQUAL = Scenario(
+    name="pairs-page-and-sector",
+    finds=_FINDS,
+    needs=("run_bytes", "bus_sector_ns"),
+    assumes=_ASSUMES,
+    sends="a region written in order; at one instant a read of a page and one of a sector, 1 to 136 runs apart",
+    estimator="two periods by the Bayesian information criterion; levels by weighted least squares",
+    drive_writes="96 MiB to the whole drive, and the buffer eight times",
+    run=_of(equal=False),
+    effort=Effort(repetitions=32),
+)
+EQUAL = Scenario(
+    name="pairs-of-pages",
+    finds=_FINDS,
+    needs=("run_bytes", "bus_sector_ns"),
+    assumes=_ASSUMES,
+    sends="a region written in order; two reads of a page at one instant, 1 to 136 runs apart",
+    estimator="as pairs-page-and-sector",
+    drive_writes="as pairs-page-and-sector",
+    run=_of(equal=True),
+    effort=Effort(repetitions=32),
+)

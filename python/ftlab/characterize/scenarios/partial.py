@@ -1,0 +1,96 @@
+"""Mapping unit, from writes of growing size: only those of whole units read nothing first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ftlab.characterize.bench import MIB, Array, Bench
+from ftlab.characterize.detect import BIC_MARGIN, Interval, best, location
+from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.target import SECTOR_BYTES
+
+_CANDIDATES = (2, 4, 8, 16, 32, 64)
+_REGION, _STEP = 96 * MIB, 128
+_LEAST, _HOPELESS, _UNEXPLAINED = 0.004, 64, 5.0
+
+
+def _middle(samples: np.ndarray) -> Interval:
+    """The lower quarter: merges and collections among writes are not rare enough to be clipped."""
+    low = np.sort(samples)[: max(2, samples.size // 2)]
+    return Interval.around(float(np.quantile(samples, 0.25)), location(low).half * 2)
+
+
+def _sizes(page: int) -> Array:
+    """Up to two pages: what more pages cost depends on where they go."""
+    within = [s for s in (*range(1, 10), 12, 15, 16, 17, 20, 24, 28, 31, 32) if s <= page]
+    return np.unique([*within, page, page + 1, page + 2, 3 * page // 2, 2 * page - 1, 2 * page])
+
+
+def _designs(sizes: Array, page: int) -> dict[int, Array]:
+    """What explains the times, for each unit; 1: nothing is read first."""
+    base = [np.ones(sizes.size), sizes.astype(float), (sizes > page).astype(float)]
+    designs = {1: np.column_stack(base)}
+    for g in _CANDIDATES:
+        if g > page:
+            continue
+        missing = (-sizes) % g
+        # What is read first is at most one unit, less what is written of it: for a whole page, another line in size.
+        rest = [missing.astype(float)] if 2 < g < page else []  # noqa: PLR2004 - of two sectors, one is missing
+        designs[g] = np.column_stack([*base, *rest, missing > 0])
+    return designs
+
+
+def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+    if bench.known.get("translation") == "block":
+        raise UndecidedError("every update moves a block: one read more cannot be seen beside that")
+    page = int(bench.number("page_bytes")) // SECTOR_BYTES
+    sizes = _sizes(page)
+    size = min(_REGION, bench.capacity_bytes // 4)
+    region = bench.region(size)
+    spots = size // SECTOR_BYTES // _STEP
+    points: dict[int, list[float]] = {int(s): [] for s in sizes}
+    done = 0
+    while done < effort.repetitions:
+        rounds = min(effort.repetitions - done, spots // sizes.size)
+        bench.fill(region, size)
+        bench.scrub()
+        chosen = np.tile(sizes, rounds)
+        spread = region + bench.random.permutation(spots)[: chosen.size] * _STEP
+        for s, value in zip(chosen.tolist(), bench.durable_writes(spread, chosen).tolist(), strict=True):
+            points[s].append(value)
+        done += rounds
+    places = [_middle(np.array(points[int(s)])) for s in sizes]
+    designs = _designs(sizes, page)
+    found, fitted, margin = best(designs, places)
+    xs = [s for s in points for _ in points[s]]
+    plot = Plot("sectors", "time until durable (ns)", {"writes": (xs, [y for s in points for y in points[s]])})
+    read = bench.number("read_ns", 0.0)
+    if found == 1:
+        # Where a write moves many pages, it would take very many of them to see one read.
+        hopeless = read and (10 * float(np.median([each.half for each in places])) / read) ** 2 > _HOPELESS
+        raise UndecidedError("no size needs a read first", repetitions=1 if hopeless else 4)
+    rise = fitted.coefficients[-1]
+    if margin < BIC_MARGIN or rise.low < (_LEAST * places[0].value if not read else read / 3):
+        # What the model leaves out does not go away with more of the same.
+        helps = 1 if fitted.residual > _UNEXPLAINED else 4
+        raise UndecidedError("no unit explains which sizes need a read first", repetitions=helps)
+    value = float(found * SECTOR_BYTES)
+    estimates = [Estimate("mapping_unit_bytes", Interval(value, value, value), 0.99, plot)]
+    if found == page:
+        # The array reads pages, so a unit that is read first as one lies in one page.
+        estimates.append(Estimate("page_bytes", Interval(value, value, value), 0.97, plot))
+    return estimates
+
+
+SCENARIO = Scenario(
+    name="partial-writes",
+    finds=("mapping_unit_bytes", "page_bytes"),
+    needs=("read_buffer_bytes", "page_bytes"),
+    assumes="A write that covers a unit in part reads the rest of it first.",
+    sends="a region written in order; writes of 1 sector to 2 pages at multiples of 64 KiB, each with a flush",
+    estimator="a + b s + c [s > p] + [s mod g > 0] (d + e rest) for each power of two g; information criterion",
+    drive_writes="96 MiB and the buffer, for each 66 repetitions",
+    run=_run,
+    most_repetitions=240,
+    alone={"mapping_unit_bytes": "what is read first can be seen in writes alone"},
+)

@@ -1,0 +1,124 @@
+"""Size of the buffer, from how much of what was written or read last is read again at its speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ftlab.characterize.bench import FILL_BYTES, KIB, MIB, Bench
+from ftlab.characterize.detect import Interval, change
+from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.target import FLUSH, READ, SECTOR_BYTES, WRITE, Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ftlab.characterize.bench import Array
+
+_COARSE, _FINE = 64 * KIB, KIB
+_MOST = 160 * MIB
+# A miss takes at least this many times as long as a hit, or there is no buffer.
+_SLOWER = 1.25
+_SMOOTH = 5
+
+
+def _prepare(bench: Bench, op: int, region: int, size: int) -> None:
+    if op == WRITE:
+        bench.fill(region, size)
+        return
+    count, step = size // SECTOR_BYTES, FILL_BYTES // SECTOR_BYTES
+    bench.send(Batch.of(READ, region + np.arange(0, count, step), step))
+    bench.send(Batch.of(FLUSH, [0], 0))
+
+
+def _backwards(bench: Bench, end: int, distances: Array) -> Array:
+    """Latencies of single sectors at distances in bytes before the end, nearest first."""
+    return bench.reads(end - distances // SECTOR_BYTES, 1)
+
+
+def _boundary(latencies: Array) -> tuple[int, float, float]:
+    """The first miss, and the levels of hits and misses."""
+    at = change(np.minimum(latencies, 4 * float(np.median(latencies))))
+    return at, float(np.median(latencies[:at])), float(np.median(latencies[at:]))
+
+
+def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]:
+    from scipy import ndimage
+
+    size = int(min(bench.capacity_bytes // 4, _MOST * effort.span)) // FILL_BYTES * FILL_BYTES
+    region = bench.region(size)
+    end = region + size // SECTOR_BYTES
+    if op == READ:
+        bench.fill(region, size)
+        bench.fill(bench.region(size), size)
+    _prepare(bench, op, region, size)
+    distances = np.arange(_COARSE, size + 1, _COARSE)
+    coarse = _backwards(bench, end, distances)
+    at, hit, miss = _boundary(ndimage.median_filter(coarse, size=_SMOOTH, mode="nearest"))
+    plot = Plot("bytes before the newest", "latency (ns)", {"reread": (distances.tolist(), coarse.tolist())})
+    if miss < _SLOWER * hit:
+        note = f"the newest and the oldest of {size // MIB} MiB take as long: no buffer of less than that"
+        return [Estimate(name, Interval(0, 0, 0), 0.99, plot, note)]
+    if at >= distances.size - _SMOOTH:
+        raise UndecidedError(f"all of {size // MIB} MiB is in the buffer", span=2)
+    middle = int(distances[at])
+    fine = np.arange(max(_FINE, middle - 4 * _COARSE), min(size, middle + 4 * _COARSE) + 1, _FINE)
+    rounds = []
+    for _ in range(max(3, effort.repetitions // 3)):
+        _prepare(bench, op, region, size)
+        rounds.append(_backwards(bench, end, fine))
+    typical = np.median(rounds, axis=0)
+    limit = float(np.sqrt(hit * miss))
+    value = _last_hit(fine, typical, limit)
+    agree = [_last_hit(fine, _without_outliers(each, hit, limit), limit) == value for each in rounds]
+    note = "" if value % (2 * KIB) == 0 else "no whole number of pages"
+    return [
+        Estimate(name, Interval(value, value, value), max(float(np.mean(agree)), 0.95 if not note else 0), plot, note)
+    ]
+
+
+def _without_outliers(latencies: Array, hit: float, limit: float) -> Array:
+    """Single slow reads between fast ones are no misses."""
+    slow = latencies > limit
+    alone = slow & ~np.roll(slow, 1) & ~np.roll(slow, -1)
+    return np.where(alone, hit, latencies)
+
+
+def _last_hit(distances: Array, latencies: Array, limit: float) -> int:
+    slow = latencies > limit
+    # Of a page that was missed, the other sectors may have come with the first.
+    first = int(np.argmax(slow)) if slow.any() else slow.size
+    return int(distances[first - 1]) if first else 0
+
+
+def _of(op: int, name: str) -> Callable[[Bench, Effort], list[Estimate]]:
+    def run(bench: Bench, effort: Effort) -> list[Estimate]:
+        return _measure(bench, effort, op, name)
+
+    return run
+
+
+_ALONE = "the order in which data leave is not known: a second way would assume the same"
+WRITTEN = Scenario(
+    name="rereading-written",
+    finds=("buffer_bytes",),
+    needs=(),
+    assumes="The buffer keeps what was written last, and a read from it is faster than one from flash.",
+    sends="a region written in order; single sectors of it, the newest first, in steps of 64 KiB, then of 1 KiB",
+    estimator="the split between two means, then the last fast read of the median over repetitions",
+    drive_writes="up to 960 MiB",
+    run=_of(WRITE, "buffer_bytes"),
+    alone={"buffer_bytes": _ALONE},
+)
+READ_AGAIN = Scenario(
+    name="rereading-read",
+    finds=("read_buffer_bytes",),
+    needs=(),
+    assumes="The buffer keeps what was read last, and a read from it is faster than one from flash.",
+    sends="a region read in order; single sectors of it, the newest first, in steps of 64 KiB, then of 1 KiB",
+    estimator="as rereading-written",
+    drive_writes="up to 320 MiB",
+    run=_of(READ, "read_buffer_bytes"),
+    alone={"read_buffer_bytes": _ALONE},
+)

@@ -1,0 +1,161 @@
+"""Block size, from updates of one place: the bytes written from one merge or collection to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ftlab.characterize.bench import KIB, MIB, Array, Bench
+from ftlab.characterize.detect import Interval, location, period
+from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.target import SECTOR_BYTES
+
+_LEAST_PERIODS, _MOST_WRITES = 6, 1 << 17
+# The paper's form: sectors of an update, for the plateau of bytes over one period.
+SIZES = (1, 2, 4, 8, 16, 32)
+_BLOCK_PAGES = tuple(1 << power for power in range(4, 11))
+# Above the median of all, a phase of a period is slow.
+_SLOW = 0.15
+# Programs that an update takes at least where it moves a block.
+_MANY = 8
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How slow requests come back.
+
+    Attributes:
+        period: Requests from one to the next.
+        width: How many of a period are slow.
+        ordinary: What the others take.
+        slow: What the slow ones take.
+    """
+
+    period: int
+    width: int
+    ordinary: Interval
+    slow: Interval
+
+
+def rhythm(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
+    """The period of slow requests; single slow ones, which noise makes, do not count.
+
+    Without noise the gaps say it for any period. Otherwise latencies are folded by each candidate: medians over
+    periods are slow at some phase for the right one and its multiples only.
+    """
+    middle = float(np.median(latencies))
+    spread = 1.4826 * float(np.median(np.abs(latencies - middle)))
+    slow = np.flatnonzero(latencies > middle + max(8 * spread, _SLOW * middle))
+    starts = slow[np.diff(slow, prepend=-2) > 1]
+    by_gaps = period(starts)
+    if by_gaps is not None and by_gaps[1] == 1.0 and by_gaps[0] > 1:
+        found = by_gaps[0]
+        if found * _LEAST_PERIODS > latencies.size:
+            return None
+        width = round(slow.size / max(1, starts.size))
+        return Rhythm(found, width, location(np.delete(latencies, slow)), location(latencies[slow]))
+    for found in sorted(candidates):
+        periods = latencies.size // found
+        if found < 2 or periods < _LEAST_PERIODS:  # noqa: PLR2004 - a period has two requests
+            continue
+        folded = latencies[-periods * found :].reshape(periods, found)
+        phases = np.median(folded, axis=0)
+        high = np.flatnonzero(phases > middle + max(6 * spread / np.sqrt(periods), _SLOW * middle))
+        if not high.size or high.size > found // 2:
+            continue
+        # Nearly all periods must be slow there: a chance of noise is not.
+        share = float(np.mean(folded[:, high] > middle + _SLOW * middle / 2))
+        if share < 0.8:  # noqa: PLR2004 - most
+            continue
+        rest = np.delete(folded, high, axis=1)
+        return Rhythm(found, int(high.size), location(rest.ravel()), location(folded[:, high].ravel()))
+    return None
+
+
+def candidates(bench: Bench) -> tuple[int, ...]:
+    """Periods that a drive may have, in pages: blocks of a power of two, of one unit or all at once."""
+    units = int(bench.number("units", 1.0))
+    return tuple(sorted({pages * each for pages in _BLOCK_PAGES for each in {1, units, 2 * units, 4 * units}}))
+
+
+def updates(bench: Bench, sectors: int, writes: int, *, offset: int) -> Array:
+    """Time until each update of one place is durable, after it was filled."""
+    base = bench.region(8 * MIB)
+    bench.fill(base, 8 * MIB)
+    return bench.durable_writes(np.full(writes, base + offset), sectors)
+
+
+def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
+    """Whether every update moves a block."""
+    program = bench.number("program_guess_ns", 0.0)
+    middle = float(np.median(latency))
+    apart = bench.number("run_bytes") > bench.number("page_bytes")
+    if not program or not apart or middle < _MANY * program or float(np.mean(latency > _MANY * program / 2)) < 0.99:  # noqa: PLR2004 - nearly all
+        return None
+    plot = Plot("update", "time until durable (ns)", {"updates": (list(range(100)), latency[:100].tolist())})
+    return [Estimate("translation", "block", 0.97, plot, "every update moves many pages")]
+
+
+def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
+    """How updates are kept, by what the slow ones cost; ``None`` where that is not clear."""
+    program = bench.number("program_guess_ns", 0.0)
+    if not program or bench.number("units", 1.0) == 1:
+        return None
+    if bench.number("run_bytes") == bench.number("page_bytes"):
+        return "page" if extra.value < block_pages * program / 2 else None
+    # A merge of a block that was filled copies all of it.
+    return "logs" if extra.value > block_pages * program * 0.9 else None
+
+
+def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+    page = int(bench.number("page_bytes")) // SECTOR_BYTES
+    found, latency = None, np.empty(0)
+    writes = 1 << 11
+    # Not at the start of a block: some layers treat updates there as the beginning of a sequence.
+    offset = 3 * page
+    while writes <= _MOST_WRITES * effort.span:
+        latency = updates(bench, page, writes, offset=offset)
+        # What is slow at first, before there is a log, must not set the rhythm.
+        latency = latency[writes // 8 :]
+        every = _every_time(bench, latency)
+        if every is not None:
+            return every
+        found = rhythm(latency, candidates(bench))
+        if found is not None:
+            break
+        writes *= 8
+    if found is None:
+        raise UndecidedError(f"no rhythm in {latency.size:,} updates of one place")
+    value = float(found.period / found.width * page * SECTOR_BYTES)
+    shown = latency[: min(latency.size, 6 * found.period)]
+    x = ((np.arange(shown.size) + 1) * page).tolist()
+    plot = Plot("sectors written", "time until durable (ns)", {"updates": (x, shown.tolist())})
+    if value != int(value) or int(value) % (page * SECTOR_BYTES):
+        raise UndecidedError("a period is no whole number of pages")
+    extra = found.slow - found.ordinary
+    # A transfer of the write may go on beside the erase.
+    beside = page * (bench.number("link_sector_ns", 0.0) + bench.number("bus_sector_ns", 0.0))
+    extra = Interval.around(extra.value, extra.half + beside)
+    estimates = [Estimate("block_bytes", Interval(value, value, value), 0.98, plot)]
+    layer = _layer(bench, value / (page * SECTOR_BYTES), extra)
+    if layer == "logs":
+        estimates.append(Estimate("updates", layer))
+    elif layer is not None:
+        estimates.append(Estimate("translation", layer, 0.97, plot))
+    if layer == "page":
+        estimates.append(Estimate("erase_ns", extra, plot=plot, note="one erase of a block without live pages"))
+    return estimates
+
+
+SCENARIO = Scenario(
+    name="updates-of-one-place",
+    finds=("block_bytes", "translation", "erase_ns"),
+    needs=("page_bytes", "run_bytes", "read_buffer_bytes"),
+    assumes="Updates fill a log block or an open block, which is merged or collected; blocks have 2^n pages.",
+    sends="8 MiB written in order; one page of them, again and again, each write with a flush",
+    estimator="period of slow writes: by their gaps, or by medians of latencies folded by each candidate",
+    drive_writes=f"up to {_MOST_WRITES * 16 * KIB // MIB} MiB",
+    run=_run,
+    alone={"translation": "block, page and log layers differ in whether and by how much updates are slow"},
+)

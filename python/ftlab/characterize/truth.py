@@ -1,0 +1,62 @@
+"""What is true of a simulated drive, by its device file: for judging, never for scenarios."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ftlab.characterize.flow import Finding
+    from ftlab.device import Device
+
+_US = 1e3
+
+
+def truths(device: Device) -> dict[str, float | str]:
+    """The true value of each parameter that a device file states; what it does not have is absent."""
+    all_keys = device.to_dict()
+    geometry, timing, ftl, host = (all_keys[name] for name in ("geometry", "timing", "ftl", "host"))
+    buffer = all_keys.get("buffer", {})
+    page, pages = geometry["page_bytes"], geometry["pages_per_block"]
+    unit = geometry.get("mapping_unit_bytes") or page
+    planes = geometry["planes"] if timing.get("independent_planes") else 1
+    size = buffer.get("bytes", 0) if buffer.get("kind", "none") != "none" else 0
+    kind = ftl["kind"]
+    true: dict[str, float | str] = {
+        "block_bytes": page * pages,
+        "page_bytes": page,
+        "mapping_unit_bytes": unit,
+        "channels": geometry["channels"],
+        "ways": geometry["ways"] * geometry.get("dies", 1) * planes,
+        "bus_mb_per_s": timing["bus_mb_per_s"],
+        "link_mb_per_s": host["link_mb_per_s"],
+        "host_overhead_ns": host.get("overhead_us", 0.0) * _US,
+        "buffer_bytes": size,
+        "read_buffer_bytes": size,
+        "write_policy": buffer.get("write", "back") if size else "none",
+        "translation": kind,
+        "trim_effective": "yes",
+        "placement": "write_order" if kind == "page" and ftl.get("striping") == "dynamic" else "address",
+        "over_provisioning": device.physical_bytes / device.logical_bytes - 1,
+    }
+    for name, key in (("read_ns", "read_us"), ("program_ns", "program_us"), ("erase_ns", "erase_us")):
+        if isinstance(timing[key], (int, float)):
+            true[name] = timing[key] * _US
+    if size:
+        true["buffer_ns"] = buffer.get("access_us", 0.0) * _US
+        if buffer.get("hiding") is not None:
+            true["hiding_percent"] = 100 * buffer["hiding"]
+    if true["placement"] == "address":
+        true["chunk_bytes"] = page if kind == "page" else page * pages
+    if ftl.get("log_blocks") and kind == "bast":
+        true["log_blocks"] = ftl["log_blocks"]
+    return true
+
+
+def is_right(finding: Finding, truth: float | str) -> bool:
+    """Whether a value that is found holds the truth."""
+    value = finding.value
+    if isinstance(value, str) or value is None or isinstance(truth, str):
+        return value == truth
+    if finding.parameter.exact:
+        return value.value == truth
+    return value.holds(truth)
