@@ -29,7 +29,7 @@ impl Target {
         match *self {}
     }
 
-    /// Addresses and lengths are multiples of so many sectors.
+    /// Addresses and lengths are multiples of this many sectors.
     pub fn unit_sectors(&self) -> u64 {
         match *self {}
     }

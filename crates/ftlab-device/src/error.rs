@@ -70,11 +70,6 @@ pub enum Cause {
         /// What it held instead.
         text: String,
     },
-    /// A request did not end.
-    Stuck {
-        /// Seconds that were waited.
-        seconds: u64,
-    },
     /// The caller asked for an end.
     Interrupted,
 }
@@ -102,9 +97,6 @@ impl fmt::Display for Cause {
                 write!(f, "the clock of the system went backwards, from {before} to {after} ns")
             }
             Cause::Contents { lba, text } => write!(f, "sector {lba} {text}"),
-            Cause::Stuck { seconds } => {
-                write!(f, "a request did not end in {seconds} s: the target is given up")
-            }
             Cause::Interrupted => f.write_str("interrupted"),
         }
     }

@@ -64,8 +64,6 @@ pub struct Options {
     pub least_bytes: u64,
     /// Memory for what requests carry. A batch of more bytes goes in parts, between which the queue runs empty.
     pub buffer_bytes: usize,
-    /// Seconds without an end after which a request is given up, and the target with it.
-    pub patience_s: u64,
 }
 
 impl Default for Options {
@@ -77,8 +75,6 @@ impl Default for Options {
             wait: Wait::Spin,
             least_bytes: 1 << 20,
             buffer_bytes: 64 << 20,
-            // Longer than the system itself waits for a drive, after which the request ends with an error.
-            patience_s: 120,
         }
     }
 }

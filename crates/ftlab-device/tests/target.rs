@@ -166,7 +166,7 @@ fn requests_of_one_instant_start_together_and_at_their_time() {
             assert_eq!(pair[0].start_ns, pair[1].start_ns);
             assert!(pair[0].start_ns - before >= requests[0].arrival_ns, "{spans:?}");
         }
-        // A closed batch keeps its depth: so many begin together.
+        // A closed batch keeps its depth: as many begin together.
         let spans = target.send(&batch, Pace::Closed { queue_depth: 5, gap_ns: 0 }, &GO).unwrap();
         let together = spans.iter().filter(|span| span.start_ns == spans[0].start_ns).count();
         assert_eq!(together, 5);

@@ -35,8 +35,9 @@ pub struct Target {
     options: Options,
     limits: Limits,
     clock: Clock,
+    /// `None` where the last one was spoilt.
     ring: Option<IoUring>,
-    memory: Option<Memory>,
+    memory: Memory,
     versions: Versions,
     /// The number of the last write.
     version: u32,
@@ -97,7 +98,7 @@ impl Target {
             limits,
             clock: Clock::new(source),
             ring: Some(ring),
-            memory: None,
+            memory: Memory::new(options.buffer_bytes),
             versions: Versions::default(),
             version: 0,
             proofs: Proofs::default(),
@@ -114,7 +115,7 @@ impl Target {
         self.limits.sectors
     }
 
-    /// Addresses and lengths are multiples of so many sectors.
+    /// Addresses and lengths are multiples of this many sectors.
     pub fn unit_sectors(&self) -> u64 {
         self.limits.unit_sectors
     }
@@ -165,9 +166,9 @@ impl Target {
             let count = batch::first_part(left, self.limits.buffer_bytes);
             let part;
             (part, left) = left.split_at(count);
-            let (measured, failed) = self.send_part(part, pace, stop);
-            spans.extend(measured.spans);
-            if let Some(cause) = failed {
+            let outcome = self.send_part(part, pace, stop)?;
+            spans.extend(outcome.measured.spans);
+            if let Some(cause) = outcome.failed {
                 spans.resize(requests.len(), None);
                 return Err(ended_early(cause, Measured { spans }));
             }
@@ -180,59 +181,42 @@ impl Target {
         requests: &[Request],
         pace: Pace,
         stop: &AtomicBool,
-    ) -> (Measured, Option<Cause>) {
-        let none = || Measured { spans: vec![None; requests.len()] };
-        let Some(mut ring) = self.ring.take() else {
-            return (none(), Some(Cause::Stuck { seconds: self.options.patience_s }));
-        };
-        let mut memory = self.memory.take().unwrap_or_else(|| Memory::new(self.limits.buffer_bytes));
-        let (places, versions) = self.prepare(requests, memory.bytes_mut());
-        let begin = match self.clock.now() {
-            Ok(begin) => begin,
-            Err(cause) => {
-                (self.ring, self.memory) = (Some(ring), Some(memory));
-                return (none(), Some(cause));
-            }
-        };
+    ) -> Result<Outcome, DeviceError> {
+        let mut ring = self.ring.take().map_or_else(ring::open, Ok)?;
+        let (places, versions) = self.prepare(requests);
         let line = Line {
             ring: &mut ring,
             clock: &mut self.clock,
             file: &self.file,
             block: self.facts.kind == Kind::Block,
-            options: &self.options,
+            wait: self.options.wait,
             stop,
-            memory: memory.bytes_mut().as_mut_ptr(),
+            memory: self.memory.bytes_mut().as_mut_ptr(),
         };
-        let Outcome { measured, failed, abandoned } = Run::new(line, requests, &places, pace, begin).go();
-        let mut failed = failed;
-        if self.options.verify && !abandoned {
-            let data = memory.bytes();
+        let mut outcome = Run::new(line, requests, &places, pace).go();
+        self.ring = (!outcome.spoilt).then_some(ring);
+        if self.options.verify {
+            let data = self.memory.bytes();
             let ended: Vec<Ended<'_>> = (0..requests.len())
                 .map(|index| Ended {
                     request: &requests[index],
                     version: versions[index],
-                    span: measured.spans[index],
+                    span: outcome.measured.spans[index],
                     data: &data[places[index]..places[index] + bytes_of(&requests[index])],
                 })
                 .collect();
             let proven = settle(&mut self.versions, &ended, self.options.seed, &mut self.proofs);
             if let Err((lba, text)) = proven {
-                failed.get_or_insert(Cause::Contents { lba, text });
+                outcome.failed.get_or_insert(Cause::Contents { lba, text });
             }
         }
-        if abandoned {
-            // The drive may still write to this memory, at any time.
-            std::mem::forget(memory);
-            std::mem::forget(ring);
-        } else {
-            (self.ring, self.memory) = (Some(ring), Some(memory));
-        }
-        (measured, failed)
+        Ok(outcome)
     }
 
     /// Give each request its place in memory, and writes their contents and versions.
-    fn prepare(&mut self, requests: &[Request], memory: &mut [u8]) -> (Vec<usize>, Vec<u32>) {
+    fn prepare(&mut self, requests: &[Request]) -> (Vec<usize>, Vec<u32>) {
         let (mut places, mut versions, mut at) = (Vec::new(), Vec::new(), 0);
+        let memory = self.memory.bytes_mut();
         for request in requests {
             places.push(at);
             let data = &mut memory[at..at + bytes_of(request)];
@@ -329,7 +313,7 @@ fn proven_direct(file: &File, unit: usize) -> bool {
     if cached() != Some(0) {
         return true;
     }
-    // A read that fails is one of the first batch, where it is told with its cause.
+    // What fails here fails again in the first batch, with its cause.
     let _ = file.read_at(&mut memory.bytes_mut()[..unit], 0);
     cached() == Some(0)
 }

@@ -13,9 +13,9 @@ use io_uring::{IoUring, opcode, squeue};
 
 use super::clock::Clock;
 use super::system;
+use crate::Wait;
 use crate::batch::{MAX_DEPTH, Measured, Pace, SECTOR, Span, bytes_of};
 use crate::error::{Cause, DeviceError};
-use crate::{Options, Wait};
 
 /// The longest that the system waits before somebody may ask for an end.
 const NAP_NS: u64 = 50_000_000;
@@ -45,7 +45,7 @@ pub(super) struct Line<'a> {
     pub(super) clock: &'a mut Clock,
     pub(super) file: &'a std::fs::File,
     pub(super) block: bool,
-    pub(super) options: &'a Options,
+    pub(super) wait: Wait,
     pub(super) stop: &'a AtomicBool,
     pub(super) memory: *mut u8,
 }
@@ -65,17 +65,17 @@ pub(super) struct Run<'a> {
     outstanding: u32,
     /// Of a closed batch: from when on each place of its queue may be taken, in order.
     ready: VecDeque<u64>,
-    last_end: u64,
+    wait: Wait,
     failed: Option<Cause>,
-    /// Requests were left with the system: their memory is not ours any more.
-    abandoned: bool,
+    /// Requests stand in the ring that the system did not take: it cannot be used again.
+    spoilt: bool,
 }
 
 /// What came of a part.
 pub(super) struct Outcome {
     pub(super) measured: Measured,
     pub(super) failed: Option<Cause>,
-    pub(super) abandoned: bool,
+    pub(super) spoilt: bool,
 }
 
 /// What to do next.
@@ -93,32 +93,23 @@ fn is_alone(request: &Request) -> bool {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(
-        line: Line<'a>,
-        requests: &'a [Request],
-        places: &'a [usize],
-        pace: Pace,
-        begin: u64,
-    ) -> Self {
+    pub(super) fn new(line: Line<'a>, requests: &'a [Request], places: &'a [usize], pace: Pace) -> Self {
         let count = requests.len();
-        let depth = match pace {
-            Pace::Closed { queue_depth, .. } => queue_depth as usize,
-            Pace::Own => 0,
-        };
+        let wait = line.wait;
         Self {
             line,
             requests,
             places,
             pace,
-            begin,
+            begin: 0,
             starts: vec![0; count],
             spans: vec![None; count],
             next: 0,
             outstanding: 0,
-            ready: vec![begin; depth].into(),
-            last_end: begin,
+            ready: VecDeque::new(),
+            wait,
             failed: None,
-            abandoned: false,
+            spoilt: false,
         }
     }
 
@@ -128,20 +119,23 @@ impl<'a> Run<'a> {
             self.fail(cause);
         }
         // The memory must stay ours until the drive is done with it.
-        while self.outstanding > 0 && !self.abandoned {
+        while self.outstanding > 0 {
             if let Err(cause) = self.reap(None) {
                 self.fail(cause);
             }
         }
-        Outcome { measured: Measured { spans: self.spans }, failed: self.failed, abandoned: self.abandoned }
+        Outcome { measured: Measured { spans: self.spans }, failed: self.failed, spoilt: self.spoilt }
     }
 
     fn fail(&mut self, cause: Cause) {
-        self.abandoned |= matches!(cause, Cause::Stuck { .. });
         self.failed.get_or_insert(cause);
     }
 
     fn send_all(&mut self) -> Result<(), Cause> {
+        self.begin = self.line.clock.now()?;
+        if let Pace::Closed { queue_depth, .. } = self.pace {
+            self.ready.resize(queue_depth as usize, self.begin);
+        }
         loop {
             if self.line.stop.load(Ordering::Relaxed) {
                 return Err(Cause::Interrupted);
@@ -216,7 +210,6 @@ impl<'a> Run<'a> {
 
     /// A request has ended, and brings another one.
     fn ended(&mut self, end: u64) {
-        self.last_end = end;
         if let Pace::Closed { gap_ns, .. } = self.pace {
             self.ready.push_back(end.saturating_add(gap_ns));
         }
@@ -232,7 +225,6 @@ impl<'a> Run<'a> {
         }
         let start = self.line.clock.now()?;
         self.starts[group.clone()].fill(start);
-        self.last_end = start;
         let mut left = group.len();
         while left > 0 {
             match self.line.ring.submit() {
@@ -245,7 +237,7 @@ impl<'a> Run<'a> {
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
                 Err(error) => {
                     // What was not taken would go with the next call.
-                    self.abandoned = true;
+                    self.spoilt = true;
                     return Err(self.io_error(self.next, &error));
                 }
             }
@@ -292,7 +284,7 @@ impl<'a> Run<'a> {
     /// See at least one end, or `due` come.
     fn reap(&mut self, due: Option<u64>) -> Result<(), Cause> {
         loop {
-            if self.line.options.wait == Wait::Sleep {
+            if self.wait == Wait::Sleep {
                 self.sleep_in_system(due)?;
             }
             for _ in 0..LOOKS {
@@ -304,17 +296,13 @@ impl<'a> Run<'a> {
                 {
                     return Ok(());
                 }
-                if self.line.options.wait == Wait::Sleep {
+                if self.wait == Wait::Sleep {
                     break;
                 }
                 std::hint::spin_loop();
             }
             if due.is_some() && self.line.stop.load(Ordering::Relaxed) {
                 return Ok(());
-            }
-            let seconds = self.line.options.patience_s;
-            if self.line.clock.now()?.saturating_sub(self.last_end) > seconds.saturating_mul(1_000_000_000) {
-                return Err(Cause::Stuck { seconds });
             }
         }
     }
@@ -335,7 +323,8 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Err(error) => {
-                self.abandoned = true;
+                // What is outstanding must be waited for in the other way.
+                self.wait = Wait::Spin;
                 Err(self.io_error(self.next.saturating_sub(1), &error))
             }
         }
