@@ -19,7 +19,7 @@ import pytest
 
 from ftlab.characterize.block import BlockTarget, TargetError, open_block
 from ftlab.characterize.target import FLUSH, READ, TRIM, WRITE, Batch, Target, open_target
-from ftlab.errors import ConfigError, InputError
+from ftlab.errors import ConfigError, InputError, SessionError
 
 MIB = 1 << 20
 # What a system may lack, in the words of its refusal.
@@ -127,7 +127,7 @@ def test_what_is_written_is_proven_and_nothing_else_is_touched(path: Path) -> No
     assert (target.verified_sectors, target.unknown_sectors) == (half, half)
     target.send(mixed(target, 300, 2))
     assert target.verified_sectors > half
-    del target
+    target.close()
     data = np.frombuffer(path.read_bytes(), dtype="<u8").reshape(-1, 64)
     assert (data[:half, 0] == int.from_bytes(b"ftlabsec", "little")).all()
     assert (data[:half, 1] == 7).all()
@@ -147,11 +147,12 @@ def test_changed_data_are_told(path: Path) -> None:
         target.send(Batch.of(READ, [0, 64], 64))
     assert told.value.done.all()
     # Without comparison nobody sees it.
-    silent = Batch.of(READ, [64], 64)
-    del target
-    unverified = opened(path, verify=False)
-    unverified.send(silent)
-    assert (unverified.verified_sectors, unverified.unknown_sectors) == (0, 0)
+    target.close()
+    with opened(path, verify=False) as unverified:
+        unverified.send(Batch.of(READ, [64], 64))
+        assert (unverified.verified_sectors, unverified.unknown_sectors) == (0, 0)
+    with pytest.raises(SessionError, match="the target is closed"):
+        unverified.send(Batch.of(READ, [64], 64))
 
 
 def test_a_target_that_fails_midway_keeps_what_was_measured(path: Path) -> None:
@@ -257,7 +258,7 @@ def test_a_loop_device_is_a_target_and_its_settings_stay(path: Path) -> None:
         os.truncate(path, 4 * MIB)
         with pytest.raises(TargetError, match="read of 8 sectors at sector 8192: Input/output error"):
             target.send(Batch.of([READ, READ], [0, 8192], 8))
-        del target
+        target.close()
 
 
 def test_trims_may_stand_in_a_batch(path: Path) -> None:
@@ -292,5 +293,5 @@ def test_a_median_of_small_reads_is_that_of_fio(path: Path) -> None:
         target = opened(path, wait="sleep")
         batch = Batch.of(READ, random.integers(0, target.capacity // 8, 1000) * 8, 8)
         ours.append(float(np.median(target.send(batch).latency_ns)))
-        del target
+        target.close()
     assert np.median(ours) == pytest.approx(np.median(theirs), rel=0.15), (ours, theirs)

@@ -1,4 +1,4 @@
-//! Systems other than Linux: no target can be opened.
+//! Systems without a ring of requests that we know: no target can be opened.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,9 @@ impl Target {
     /// # Errors
     /// Always.
     pub fn open(_: &Path, _: &Options) -> Result<Self, DeviceError> {
-        Err(DeviceError::Unsupported("real drives are measured on Linux only".into()))
+        Err(DeviceError::Unsupported(
+            "real drives are measured on Linux only, with the GNU C library, on x86-64 or 64-bit ARM".into(),
+        ))
     }
 
     /// What the system said of the target.

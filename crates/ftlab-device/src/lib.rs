@@ -6,24 +6,41 @@
 //! Reads and writes go past the page cache (`O_DIRECT`) through one `io_uring`. What is written says which sector it
 //! belongs to, so every read of it proves the data: see [`pattern`].
 
-#[cfg(not(target_os = "linux"))]
+#![cfg_attr(
+    not(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    allow(dead_code, reason = "elsewhere there is nothing to send")
+)]
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 mod absent;
 mod batch;
 mod error;
 mod facts;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux;
 pub mod pattern;
 mod versions;
 
 use std::path::PathBuf;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 pub use absent::Target;
 pub use batch::{MAX_DEPTH, Measured, Pace, Span};
 pub use error::{Cause, DeviceError, Failed, Refusal};
 pub use facts::{Facts, Kind};
-#[cfg(target_os = "linux")]
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 pub use linux::Target;
 
 /// How the end of a request is waited for.

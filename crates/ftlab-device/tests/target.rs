@@ -340,6 +340,16 @@ fn a_drive_that_somebody_needs_is_refused() {
     let Some(device) = Loop::new(&path) else { return };
     let device_path = device.device.as_path();
     let holder = OpenOptions::new().write(true).open(device_path).unwrap();
+    let mut reader =
+        Command::new("sleep").arg("60").stdin(fs::File::open(device_path).unwrap()).spawn().unwrap();
+    let found = Target::open(device_path, &options(device_path)).err().map(|error| error.to_string());
+    let process = reader.id();
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    let Some(found) = found.filter(|found| !found.contains("io_uring")) else {
+        return eprintln!("passed over");
+    };
+    assert!(found.ends_with(&format!("is in use: process {process} (sleep) has it open")), "{found}");
     let mut table = [0_u8; 512];
     (table[446 + 4], table[510], table[511]) = (0x83, 0x55, 0xaa);
     holder.write_all_at(&table, 0).unwrap();

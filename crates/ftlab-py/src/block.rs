@@ -25,6 +25,10 @@ fn raised(error: &DeviceError) -> PyErr {
     }
 }
 
+fn closed() -> PyErr {
+    errors::SessionError::new_err("the target is closed")
+}
+
 /// Starts, ends and whether each request completed, as columns; and why the batch ended early, if it did.
 type Sent<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<String>);
 
@@ -60,11 +64,12 @@ fn requests(op: &[u8], lba: &[u8], sectors: &[u8], at_ns: Option<&[u8]>) -> PyRe
 /// A file or block device, opened past the page cache. Linux only.
 #[pyclass(frozen, module = "ftlab._native")]
 pub(crate) struct BlockDevice {
-    inner: Mutex<Target>,
+    /// `None` once it is closed.
+    inner: Mutex<Option<Target>>,
 }
 
 impl BlockDevice {
-    fn lock(&self) -> PyResult<MutexGuard<'_, Target>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Target>>> {
         match self.inner.try_lock() {
             Ok(target) => Ok(target),
             Err(TryLockError::WouldBlock) => {
@@ -76,6 +81,10 @@ impl BlockDevice {
         }
     }
 
+    fn look<T>(&self, at: impl FnOnce(&Target) -> T) -> PyResult<T> {
+        self.lock()?.as_ref().map(at).ok_or_else(closed)
+    }
+
     /// Use the target without the interpreter's lock. Ctrl-C asks for an early end.
     fn work<T: Send>(
         &self,
@@ -83,7 +92,7 @@ impl BlockDevice {
         work: impl FnOnce(&mut Target, &AtomicBool) -> Result<T, DeviceError> + Send,
     ) -> PyResult<Result<T, DeviceError>> {
         let mut target = self.lock()?;
-        let (target, stop) = (&mut *target, AtomicBool::new(false));
+        let (target, stop) = (target.as_mut().ok_or_else(closed)?, AtomicBool::new(false));
         let (done, stopped) =
             run_without_gil(py, || work(target, &stop), |_| Ok(()), || stop.store(true, Ordering::Relaxed))?;
         stopped.map_or(Ok(done), Err)
@@ -112,13 +121,12 @@ impl BlockDevice {
         };
         let options = Options { destroy, seed, verify, wait, least_bytes, buffer_bytes };
         let target = py.detach(|| Target::open(&path, &options)).map_err(|error| raised(&error))?;
-        Ok(Self { inner: Mutex::new(target) })
+        Ok(Self { inner: Mutex::new(Some(target)) })
     }
 
     /// What the system said of the target when it was opened.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let target = self.lock()?;
-        let facts = target.facts();
+        let facts = self.look(|target| target.facts().clone())?;
         let dict = PyDict::new(py);
         dict.set_item("kind", facts.kind.name())?;
         dict.set_item("path", facts.path.display().to_string())?;
@@ -190,33 +198,39 @@ impl BlockDevice {
         self.work(py, |target, stop| target.idle(ns, stop))?.map_err(|error| raised(&error))
     }
 
+    /// Give the target back to others.
+    fn close(&self) -> PyResult<()> {
+        *self.lock()? = None;
+        Ok(())
+    }
+
     /// Bytes of these sectors that lie in the page cache.
     fn cached_bytes(&self, lba: u64, sectors: u64) -> PyResult<u64> {
-        self.lock()?.cached_bytes(lba, sectors).map_err(|error| raised(&error))
+        self.look(|target| target.cached_bytes(lba, sectors))?.map_err(|error| raised(&error))
     }
 
     /// Sectors read that were compared, and sectors read of which nothing was known.
     #[getter]
     fn proofs(&self) -> PyResult<(u64, u64)> {
-        let proofs = self.lock()?.proofs();
+        let proofs = self.look(Target::proofs)?;
         Ok((proofs.verified, proofs.unknown))
     }
 
     /// Sectors that the target has.
     #[getter]
     fn sectors(&self) -> PyResult<u64> {
-        Ok(self.lock()?.sectors())
+        self.look(Target::sectors)
     }
 
     /// Addresses and lengths are multiples of this many sectors.
     #[getter]
     fn unit_sectors(&self) -> PyResult<u64> {
-        Ok(self.lock()?.unit_sectors())
+        self.look(Target::unit_sectors)
     }
 
     /// Whether the target takes trims.
     #[getter]
     fn can_trim(&self) -> PyResult<bool> {
-        Ok(self.lock()?.can_trim())
+        self.look(Target::can_trim)
     }
 }

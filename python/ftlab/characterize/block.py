@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class TargetError(RunError):
 
 class BlockTarget:
     """A file or a block device, whose data are destroyed by being measured.
+
+    Nobody else can have it until it is closed. Times are nanoseconds since it was opened, on the monotonic clock.
 
     Attributes:
         name: The path.
@@ -146,6 +148,18 @@ class BlockTarget:
             InputError: The drive has no trim, or not there.
         """
         return float(self.send(Batch.of(TRIM, [lba], sectors)).latency_ns[0])
+
+    def close(self) -> None:
+        """Give the drive back to others. Every other call is refused from then on."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        """Do nothing."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
 
     def fork(self) -> NoReturn:
         """Refuse: a real drive cannot be copied.

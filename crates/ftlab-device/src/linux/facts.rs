@@ -113,6 +113,26 @@ impl System {
         loops.filter(shows).collect()
     }
 
+    /// A process of somebody else that has this block device open, as far as this user may see. A virtual machine need not
+    /// say that it has a drive for itself.
+    pub(super) fn opener(&self, metadata: &Metadata) -> Option<String> {
+        let ours = std::process::id().to_string();
+        let processes =
+            names(&self.proc).into_iter().filter(|name| name.parse::<u32>().is_ok() && *name != ours);
+        let has_it = |process: &String| {
+            let files = self.proc.join(process).join("fd");
+            names(&files).into_iter().any(|file| {
+                let place = files.join(file);
+                // Only what may be one is looked at: asking a file system that is gone would take for ever.
+                fs::read_link(&place).is_ok_and(|path| path.starts_with("/dev"))
+                    && fs::metadata(&place).is_ok_and(|its| same(&its, metadata))
+            })
+        };
+        let process = processes.into_iter().find(has_it)?;
+        let name = text(self.proc.join(&process).join("comm")).unwrap_or_default();
+        Some(format!("process {process} ({name})"))
+    }
+
     fn mounted(&self, metadata: &Metadata, folder: &Path, partitions: &[String]) -> Vec<String> {
         let mut devices = vec![number(metadata.rdev())];
         devices.extend(partitions.iter().filter_map(|name| text(folder.join(name).join("dev"))));

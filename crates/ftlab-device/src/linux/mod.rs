@@ -265,18 +265,24 @@ fn check_opened(path: &Path, file: &File, metadata: &Metadata) -> Result<(), Dev
     if !file.metadata().is_ok_and(|opened| same(&opened, metadata)) {
         return refused(Refusal::Changed, "is not the file any more that was looked at");
     }
-    let taken = || system::lock(file).is_err() || (metadata.is_file() && system::has_other_users(file));
-    // A process that is just being started has copies of everything that is open, for a moment.
-    let looks = std::iter::repeat_with(|| {
-        taken() && {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            true
+    let taken = || {
+        if system::lock(file).is_err() || (metadata.is_file() && system::has_other_users(file)) {
+            return Some("another program has it open".into());
         }
-    });
-    if looks.take(15).all(|taken| taken) {
-        return refused(Refusal::InUse, "is in use: another program has it open");
+        let opener = if metadata.is_file() { None } else { System::default().opener(metadata) };
+        opener.map(|process| format!("{process} has it open"))
+    };
+    // A process that is just being started has copies of everything that is open, for a moment. So has what looks for file
+    // systems on new devices.
+    let mut found = String::new();
+    for _ in 0..15 {
+        match taken() {
+            None => return Ok(()),
+            Some(text) => found = text,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    Ok(())
+    refused(Refusal::InUse, &format!("is in use: {found}"))
 }
 
 /// The multiple in bytes that requests past the page cache must be.

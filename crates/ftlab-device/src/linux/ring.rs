@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
                 (room, room.min(left.len()))
             }
             Pace::Own => {
-                let due = self.begin + first.arrival_ns;
+                let due = self.begin.saturating_add(first.arrival_ns);
                 if now < due {
                     return Ok(Step::WaitUntil(due));
                 }
@@ -219,11 +219,11 @@ impl<'a> Run<'a> {
     fn submit(&mut self, group: Range<usize>) -> Result<(), Cause> {
         for index in group.clone() {
             let entry = self.entry(index);
-            // SAFETY: descriptor and memory live until the request has ended, or are given up with it.
+            // SAFETY: descriptor and memory outlive the run, which waits for all that it has sent.
             unsafe { self.line.ring.submission().push(&entry) }
                 .expect("as many places as may be outstanding");
         }
-        let start = self.line.clock.now()?;
+        let start = self.line.clock.now().inspect_err(|_| self.spoil())?;
         self.starts[group.clone()].fill(start);
         let mut left = group.len();
         while left > 0 {
@@ -236,13 +236,19 @@ impl<'a> Run<'a> {
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
                 Err(error) => {
-                    // What was not taken would go with the next call.
-                    self.spoilt = true;
+                    self.spoil();
                     return Err(self.io_error(self.next, &error));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Requests stand in the ring that must not go any more: they would with the next call of the system.
+    fn spoil(&mut self) {
+        self.spoilt = true;
+        // Sleeping would be such a call.
+        self.wait = Wait::Spin;
     }
 
     fn io_error(&self, index: usize, error: &io::Error) -> Cause {
