@@ -1,4 +1,4 @@
-"""Real drives as targets: files, and loop devices where the system has them. Elsewhere the tests say so and pass over."""
+"""Real drives as targets: files, and loop devices. Where the system has none, the tests say so and pass over."""
 
 from __future__ import annotations
 
@@ -92,11 +92,13 @@ def test_a_file_is_a_target(path: Path) -> None:
 
 def test_requests_of_one_instant_start_together(path: Path) -> None:
     target = opened(path)
-    at = np.repeat(np.arange(5) * 1_000_000, 2)
+    at = np.repeat(np.arange(5) * 10_000_000, 2)
+    begin = time.perf_counter()
     times = target.send(Batch.of(READ, np.arange(10) * 64, 8, at_ns=at))
+    assert time.perf_counter() - begin >= 0.04
     starts = times.start_ns.reshape(-1, 2)
     assert (starts[:, 0] == starts[:, 1]).all()
-    assert (np.diff(starts[:, 0]) > 500_000).all()
+    assert (starts[:, 0] >= at[::2]).all()
     gaps = target.send(Batch.of(READ, [0, 8, 16], 8, gap_ns=1_000_000))
     assert (gaps.start_ns[1:] - gaps.end_ns[:-1] >= 1_000_000).all()
     begin = time.perf_counter()
@@ -209,7 +211,8 @@ def test_only_the_target_that_was_named_is_opened(path: Path, tmp_path: Path) ->
         BlockTarget(tmp_path, destroy=tmp_path)
 
 
-def test_ctrl_c_ends_a_pause(path: Path, interruptible: None) -> None:
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_a_pause(path: Path) -> None:
     target = opened(path)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -288,7 +291,7 @@ def test_a_median_of_small_reads_is_that_of_fio(path: Path) -> None:
     random = np.random.default_rng(1)
     ours, theirs = [], []
     # In turn: what else the machine does passes over both. It waits for an end as fio does, by sleeping.
-    for _ in range(5):
+    for _ in range(10):
         theirs.append(_fio_median(fio, path))
         target = opened(path, wait="sleep")
         batch = Batch.of(READ, random.integers(0, target.capacity // 8, 1000) * 8, 8)

@@ -13,6 +13,8 @@ from ftlab.checks import whole
 from ftlab.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
 # What an address of a file begins with: without it, a path is the description of a simulated drive.
@@ -25,7 +27,8 @@ _NO_OPERATION = 255
 class TargetError(RunError):
     """A real drive failed in the middle of a batch.
 
-    It has vanished, has answered with an error, or has returned other data than were written. Or the clock went backwards.
+    It has vanished, has answered with an error, or has returned other data than were written. Or the clock went
+    backwards.
 
     Attributes:
         times: When the requests of the batch began and ended; what did not complete is not a number.
@@ -46,9 +49,9 @@ class BlockTarget:
     Attributes:
         name: The path.
         capacity: Sectors of 512 bytes.
-        features: What the system says of the drive, as it was when it was opened. Nothing of it is changed. ``kind`` is
-            ``"file"`` or ``"block"``; ``unit_sectors`` says of what addresses and lengths are multiples; ``warnings`` has
-            sentences about what else is in the measured times.
+        features: What the system says of the drive, as it was when it was opened. Nothing of it is changed.
+            ``kind`` is ``"file"`` or ``"block"``. Addresses and lengths are multiples of ``unit_sectors``.
+            ``warnings`` has sentences about what else is in the measured times.
     """
 
     def __init__(
@@ -71,11 +74,11 @@ class BlockTarget:
             verify: Compare what is read with what was written last, after each batch.
             wait: How ends of requests are waited for: ``"spin"`` takes a core, ``"sleep"`` adds what waking takes.
             least_bytes: The smallest drive that will do.
-            buffer_bytes: Memory for what requests carry. Larger batches go in parts, between which the queue runs empty.
+            buffer_bytes: Memory for what requests carry. Larger batches go in parts; the queue runs empty in between.
 
         Raises:
-            ConfigError: The drive is refused: not named by ``destroy``, mounted, in use, partitioned, read-only, too small,
-                or without a way past the page cache. Or this system has no ``io_uring``.
+            ConfigError: The drive is refused: not named by ``destroy``, mounted, in use, partitioned, read-only, too
+                small, or without a way past the page cache. Or this system has no ``io_uring``.
         """
         self.name = os.fspath(path)
         self._native = _native.BlockDevice(
@@ -88,7 +91,7 @@ class BlockTarget:
             buffer_bytes=whole("buffer_bytes", buffer_bytes, 1),
         )
         self.capacity = self._native.sectors
-        self.features: dict[str, Any] = {
+        self.features: Mapping[str, Any] = {
             **self._native.facts(),
             "unit_sectors": self._native.unit_sectors,
             "flush": True,
@@ -113,8 +116,8 @@ class BlockTarget:
     def send(self, batch: Batch) -> Times:
         """Send requests, and wait until all have completed.
 
-        Those of one instant go to the system in one call. Trims and flushes wait for what is outstanding, and what follows
-        waits for them.
+        Those of one instant go to the system in one call. Trims and flushes wait for what is outstanding, and what
+        follows waits for them.
 
         Raises:
             InputError: A request is beyond the drive, not aligned, or larger than memory. Nothing was sent then.
@@ -122,9 +125,9 @@ class BlockTarget:
         """
         at_ns = None if batch.at_ns is None else batch.at_ns.astype("<u8").tobytes()
         op = np.minimum(batch.op, _NO_OPERATION).astype(np.uint8)
-        columns = [column.astype("<u8").tobytes() for column in (batch.lba, batch.sectors)]
+        lba, sectors = (column.astype("<u8").tobytes() for column in (batch.lba, batch.sectors))
         depth = min(batch.queue_depth, 2**32 - 1)
-        start, end, done, why = self._native.send(op.tobytes(), *columns, at_ns, depth, batch.gap_ns)
+        start, end, done, why = self._native.send(op.tobytes(), lba, sectors, at_ns, depth, batch.gap_ns)
         times = [np.frombuffer(column, dtype="<u8").astype(float) for column in (start, end)]
         if why is not None:
             completed = np.frombuffer(done, dtype=np.bool_)
