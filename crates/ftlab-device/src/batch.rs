@@ -116,33 +116,39 @@ pub(crate) fn check(requests: &[Request], pace: Pace, limits: &Limits) -> Result
                     ));
                 }
             }
-            let group = requests.chunk_by(|a, b| a.arrival_ns == b.arrival_ns).map(<[_]>::len).max();
-            if group.is_some_and(|group| group > MAX_DEPTH as usize) {
-                return wrong(format!(
-                    "{} requests of one instant: expected at most {MAX_DEPTH}",
-                    group.unwrap_or(0)
-                ));
-            }
-            let bytes: usize = requests.iter().map(bytes_of).sum();
-            if bytes > limits.buffer_bytes {
-                return wrong(format!(
-                    "{bytes} bytes of requests at their own times: expected at most {}, for which there is memory",
-                    limits.buffer_bytes
-                ));
+            for group in instants(requests) {
+                let (count, bytes) = (group.len(), group.iter().map(bytes_of).sum::<usize>());
+                if count > MAX_DEPTH as usize {
+                    return wrong(format!("{count} requests of one instant: expected at most {MAX_DEPTH}"));
+                }
+                if bytes > limits.buffer_bytes {
+                    let most = limits.buffer_bytes;
+                    return wrong(format!(
+                        "{bytes} bytes of one instant: expected at most {most}, for which there is memory"
+                    ));
+                }
             }
             Ok(())
         }
     }
 }
 
-/// The part of a batch that goes first: as many requests as there is memory for.
-pub(crate) fn first_part(requests: &[Request], buffer_bytes: usize) -> usize {
+/// Requests that are sent together.
+fn instants(requests: &[Request]) -> impl Iterator<Item = &[Request]> {
+    requests.chunk_by(|a, b| a.arrival_ns == b.arrival_ns)
+}
+
+/// The part of a batch that goes first: as many requests as there is memory for. Those of one instant stay together.
+pub(crate) fn first_part(requests: &[Request], pace: Pace, buffer_bytes: usize) -> usize {
     let mut bytes = 0;
-    let fits = |request: &&Request| {
-        bytes += bytes_of(request);
+    let mut fits = |group: &[Request]| {
+        bytes += group.iter().map(bytes_of).sum::<usize>();
         bytes <= buffer_bytes
     };
-    requests.iter().take_while(fits).count()
+    match pace {
+        Pace::Own => instants(requests).take_while(|group| fits(group)).map(<[_]>::len).sum(),
+        Pace::Closed { .. } => requests.chunks(1).take_while(|group| fits(group)).count(),
+    }
 }
 
 #[cfg(test)]
@@ -195,9 +201,14 @@ mod tests {
             told(&[first, second], Pace::Own),
             "request 1: at_ns = 9: expected 10 or later, as the one before it"
         );
+        let closed = Pace::Closed { queue_depth: 1, gap_ns: 0 };
         let many = vec![request(Op::Read, 0, 16, 0); 3];
-        assert!(told(&many, Pace::Own).starts_with("24576 bytes of requests at their own times"));
-        assert_eq!(told(&many, Pace::Closed { queue_depth: 1, gap_ns: 0 }), "fine");
-        assert_eq!(first_part(&many, LIMITS.buffer_bytes), 2);
+        assert!(told(&many, Pace::Own).starts_with("24576 bytes of one instant: expected at most 16384"));
+        assert_eq!(told(&many, closed), "fine");
+        assert_eq!(first_part(&many, closed, LIMITS.buffer_bytes), 2);
+        let pairs = [0, 0, 5, 5].map(|at| request(Op::Read, 0, 8, at));
+        assert_eq!(told(&pairs, Pace::Own), "fine");
+        assert_eq!(first_part(&pairs, Pace::Own, 3 * 8 * 512), 2);
+        assert_eq!(first_part(&pairs, closed, 3 * 8 * 512), 3);
     }
 }

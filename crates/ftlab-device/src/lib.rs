@@ -79,7 +79,7 @@ pub struct Options {
     pub wait: Wait,
     /// The least size of a target, in bytes.
     pub least_bytes: u64,
-    /// Memory for what requests carry. A batch of more bytes goes in parts, between which the queue runs empty.
+    /// Memory for what requests carry. A batch of more bytes goes in parts, with a pause between them.
     pub buffer_bytes: usize,
 }
 

@@ -74,7 +74,7 @@ class BlockTarget:
             verify: Compare what is read with what was written last, after each batch.
             wait: How ends of requests are waited for: ``"spin"`` takes a core, ``"sleep"`` adds what waking takes.
             least_bytes: The smallest drive that will do.
-            buffer_bytes: Memory for what requests carry. Larger batches go in parts; the queue runs empty in between.
+            buffer_bytes: Memory for what requests carry. Larger batches go in parts, with a pause between them.
 
         Raises:
             ConfigError: The drive is refused: not named by ``destroy``, mounted, in use, partitioned, read-only, too

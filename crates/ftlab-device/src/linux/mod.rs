@@ -161,12 +161,14 @@ impl Target {
     ) -> Result<Vec<Span>, DeviceError> {
         batch::check(requests, pace, &self.limits)?;
         let mut spans = Vec::with_capacity(requests.len());
-        let mut left = requests;
+        let (mut left, mut before) = (requests, 0);
         while !left.is_empty() {
-            let count = batch::first_part(left, self.limits.buffer_bytes);
+            let count = batch::first_part(left, pace, self.limits.buffer_bytes);
             let part;
             (part, left) = left.split_at(count);
-            let outcome = self.send_part(part, pace, stop)?;
+            let outcome = self.send_part(part, pace, before, stop)?;
+            // The next part is as far behind this one as it would be without the pause between them.
+            before = part.last().map_or(before, |request| request.arrival_ns);
             spans.extend(outcome.measured.spans);
             if let Some(cause) = outcome.failed {
                 spans.resize(requests.len(), None);
@@ -180,6 +182,7 @@ impl Target {
         &mut self,
         requests: &[Request],
         pace: Pace,
+        before: u64,
         stop: &AtomicBool,
     ) -> Result<Outcome, DeviceError> {
         let mut ring = self.ring.take().map_or_else(ring::open, Ok)?;
@@ -193,7 +196,7 @@ impl Target {
             stop,
             memory: self.memory.bytes_mut().as_mut_ptr(),
         };
-        let mut outcome = Run::new(line, requests, &places, pace).go();
+        let mut outcome = Run::new(line, requests, &places, pace, before).go();
         self.ring = (!outcome.spoilt).then_some(ring);
         if self.options.verify {
             let data = self.memory.bytes();

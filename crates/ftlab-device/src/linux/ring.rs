@@ -57,8 +57,9 @@ pub(super) struct Run<'a> {
     /// Where the data of each request lie.
     places: &'a [usize],
     pace: Pace,
-    /// The start of the batch, from which arrivals count.
+    /// The moment from which arrivals count, and the arrival that it stands for.
     begin: u64,
+    before: u64,
     starts: Vec<u64>,
     spans: Vec<Option<Span>>,
     next: usize,
@@ -93,7 +94,13 @@ fn is_alone(request: &Request) -> bool {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(line: Line<'a>, requests: &'a [Request], places: &'a [usize], pace: Pace) -> Self {
+    pub(super) fn new(
+        line: Line<'a>,
+        requests: &'a [Request],
+        places: &'a [usize],
+        pace: Pace,
+        before: u64,
+    ) -> Self {
         let count = requests.len();
         let wait = line.wait;
         Self {
@@ -102,6 +109,7 @@ impl<'a> Run<'a> {
             places,
             pace,
             begin: 0,
+            before,
             starts: vec![0; count],
             spans: vec![None; count],
             next: 0,
@@ -172,7 +180,7 @@ impl<'a> Run<'a> {
                 (room, room.min(left.len()))
             }
             Pace::Own => {
-                let due = self.begin.saturating_add(first.arrival_ns);
+                let due = self.begin.saturating_add(first.arrival_ns - self.before);
                 if now < due {
                     return Ok(Step::WaitUntil(due));
                 }
