@@ -87,6 +87,7 @@ def test_a_file_is_a_target(path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be copied"):
         target.fork()
     assert target.features["fork"] is False
+    assert target.device_counts is None
     assert len(target.send(Batch.of(READ, [], 8)).start_ns) == 0
 
 
@@ -238,6 +239,13 @@ def test_a_loop_device_is_a_target_and_its_settings_stay(path: Path) -> None:
 
         before = settings()
         target = opened(device)
+        counts = target.device_counts
+        assert counts is not None
+        target.send(Batch.of(READ, np.arange(20) * 8, 8, queue_depth=2))
+        # As they were sent: none merged, none cut, none out of the page cache.
+        assert target.device_counts == counts | {
+            "reads": counts["reads"] + 20, "read_sectors": counts["read_sectors"] + 160
+        }  # fmt: skip
         assert target.features["kind"] == "block"
         assert target.features["device"] == device.name
         assert target.features["logical_block_bytes"] == int(before["logical_block_size"])

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use ftlab_core::host::request::Request;
 
-use crate::{DeviceError, Facts, Options, Pace, Proofs, Span};
+use crate::{DeviceCounts, DeviceError, Facts, Options, Pace, Proofs, Span};
 
 /// A target that there cannot be.
 pub enum Target {}
@@ -59,6 +59,11 @@ impl Target {
     /// # Errors
     /// Never: there is no target.
     pub fn cached_bytes(&self, _: u64, _: u64) -> Result<u64, DeviceError> {
+        match *self {}
+    }
+
+    /// What the system has counted of a block device.
+    pub fn device_counts(&self) -> Option<DeviceCounts> {
         match *self {}
     }
 

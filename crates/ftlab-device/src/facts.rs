@@ -81,6 +81,23 @@ pub struct Facts {
     pub users: Vec<String>,
 }
 
+/// What the system has counted of a block device since it was there: of everybody, from both sides of its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceCounts {
+    /// Reads that the device has completed.
+    pub reads: u64,
+    /// Reads that became part of another one.
+    pub merged_reads: u64,
+    /// Sectors read.
+    pub read_sectors: u64,
+    /// Writes that the device has completed.
+    pub writes: u64,
+    /// Writes that became part of another one.
+    pub merged_writes: u64,
+    /// Sectors written.
+    pub written_sectors: u64,
+}
+
 impl Facts {
     /// What the system does to requests, in sentences: a measurement has it in its numbers.
     pub fn warnings(&self) -> Vec<String> {

@@ -35,7 +35,7 @@ use std::path::PathBuf;
 pub use absent::Target;
 pub use batch::{MAX_DEPTH, Measured, Pace, Span};
 pub use error::{Cause, DeviceError, Failed, Refusal};
-pub use facts::{Facts, Kind};
+pub use facts::{DeviceCounts, Facts, Kind};
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",

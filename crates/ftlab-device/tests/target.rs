@@ -72,7 +72,11 @@ struct Loop {
 
 impl Loop {
     fn new(file: &Path) -> Option<Self> {
-        let made = Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(file).output();
+        Self::with(file, "--direct-io=on")
+    }
+
+    fn with(file: &Path, option: &str) -> Option<Self> {
+        let made = Command::new("losetup").args(["--find", "--show", option]).arg(file).output();
         match made {
             Ok(made) if made.status.success() => {
                 Some(Self { device: String::from_utf8(made.stdout).unwrap().trim().into() })
@@ -323,6 +327,14 @@ fn a_loop_device_is_a_target() {
         "{facts:?}"
     );
     assert_eq!(refused(&path_of_device, &options(&path_of_device)), Some(Refusal::InUse));
+    // Neighbours of one instant reach the device as they were sent.
+    let before = target.device_counts().unwrap();
+    let pair = |index: u64| Request { arrival_ns: index / 2 * 100_000, ..request(Op::Read, index * 8, 8) };
+    let pairs: Vec<_> = (0..20).map(pair).collect();
+    target.send(&pairs, Pace::Own, &GO).unwrap();
+    let after = target.device_counts().unwrap();
+    assert_eq!((after.reads - before.reads, after.read_sectors - before.read_sectors), (20, 160));
+    assert_eq!((after.merged_reads, after.writes), (before.merged_reads, before.writes));
     let mut batch: Vec<_> = (0..16).map(|index| request(Op::Write, index * 1024, 64)).collect();
     batch.push(request(Op::Flush, 0, 0));
     batch.extend((0..16).map(|index| request(Op::Read, index * 1024, 64)));
@@ -359,11 +371,16 @@ fn a_drive_that_somebody_needs_is_refused() {
     };
     assert!(found.ends_with(&format!("is in use: process {process} (sleep) has it open")), "{found}");
     let mut table = [0_u8; 512];
-    (table[446 + 4], table[510], table[511]) = (0x83, 0x55, 0xaa);
+    // Sectors 8 to 1031.
+    (table[446 + 4], table[446 + 8], table[446 + 13], table[510], table[511]) = (0x83, 8, 4, 0x55, 0xaa);
     holder.write_all_at(&table, 0).unwrap();
     holder.sync_all().unwrap();
     assert_eq!(refused(device_path, &options(device_path)), Some(Refusal::Partitioned));
     drop(holder);
+    for (option, why) in [("--partscan", Refusal::Partitioned), ("--read-only", Refusal::ReadOnly)] {
+        let Some(other) = Loop::with(&path, option) else { return };
+        assert_eq!(refused(&other.device, &options(&other.device)), Some(why), "{option}");
+    }
     let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(device_path).status();
     let place = folder.path().join("place with a blank");
     fs::create_dir(&place).unwrap();

@@ -209,6 +209,24 @@ impl BlockDevice {
         self.look(|target| target.cached_bytes(lba, sectors))?.map_err(|error| raised(&error))
     }
 
+    /// What the system has counted of a block device; `None` for a file.
+    #[getter]
+    fn device_counts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(counts) = self.look(Target::device_counts)? else { return Ok(None) };
+        let dict = PyDict::new(py);
+        for (name, count) in [
+            ("reads", counts.reads),
+            ("merged_reads", counts.merged_reads),
+            ("read_sectors", counts.read_sectors),
+            ("writes", counts.writes),
+            ("merged_writes", counts.merged_writes),
+            ("written_sectors", counts.written_sectors),
+        ] {
+            dict.set_item(name, count)?;
+        }
+        Ok(Some(dict))
+    }
+
     /// Sectors read that were compared, and sectors read of which nothing was known.
     #[getter]
     fn proofs(&self) -> PyResult<(u64, u64)> {

@@ -109,6 +109,15 @@ class BlockTarget:
         """Sectors read so far of which nothing is known: never written, trimmed, or written at the time of the read."""
         return self._native.proofs[1]
 
+    @property
+    def device_counts(self) -> dict[str, int] | None:
+        """What the system has counted of a block device, for everybody; ``None`` for a file.
+
+        ``reads``, ``merged_reads``, ``read_sectors``, and the same of writes. They show whether the system merged or cut
+        requests, and whether somebody else used the drive.
+        """
+        return self._native.device_counts
+
     def cached_bytes(self, lba: int, sectors: int) -> int:
         """Bytes of these sectors that lie in the page cache of the system: 0, or requests did not reach the drive."""
         return self._native.cached_bytes(whole("lba", lba), whole("sectors", sectors))

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::facts::{Facts, Kind};
+use crate::facts::{DeviceCounts, Facts, Kind};
 
 /// Where the system says things; tests have a folder of their own.
 pub(super) struct System {
@@ -147,6 +147,16 @@ impl System {
         points.collect()
     }
 
+    /// What the system has counted of a block device.
+    pub(super) fn counts(&self, device: u64) -> Option<DeviceCounts> {
+        let line = text(self.folder(device).join("stat"))?;
+        let counts: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        // The times of reads and writes stand in between.
+        let [reads, merged_reads, read_sectors, _, writes, merged_writes, written_sectors] =
+            counts.first_chunk().copied()?;
+        Some(DeviceCounts { reads, merged_reads, read_sectors, writes, merged_writes, written_sectors })
+    }
+
     /// What concerns the queue of the device that serves the requests.
     fn fill_queue(&self, facts: &mut Facts, device: u64) {
         let folder = self.folder(device);
@@ -284,6 +294,7 @@ mod tests {
             ("holders/dm-0/name", "x"),
             ("sdz1/partition", "1\n"),
             ("sdz1/dev", "9999:1\n"),
+            ("stat", "  10 1 80 7 20 2 160 9 0 11 12\n"),
             ("queue/logical_block_size", "512\n"),
             ("queue/physical_block_size", "4096\n"),
             ("queue/scheduler", "none [mq-deadline]\n"),
@@ -320,6 +331,9 @@ mod tests {
             (facts.power_state.as_deref(), facts.power_control.as_deref()),
             (Some("D0"), Some("auto"))
         );
+        let counts = system.counts(metadata.dev()).unwrap();
+        assert_eq!((counts.reads, counts.merged_reads, counts.read_sectors), (10, 1, 80));
+        assert_eq!((counts.writes, counts.merged_writes, counts.written_sectors), (20, 2, 160));
         let told = facts.warnings().join("\n");
         for word in ["a file", "mq-deadline", "merge", "turns", "sleep"] {
             assert!(told.contains(word), "{word}: {told}");

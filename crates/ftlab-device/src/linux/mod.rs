@@ -8,7 +8,7 @@ mod system;
 
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +21,7 @@ use self::ring::{Line, Outcome, Run};
 use self::system::Memory;
 use crate::batch::{self, Limits, Measured, Pace, SECTOR, Span, bytes_of};
 use crate::error::{Cause, DeviceError, Failed, Refusal};
-use crate::facts::{Facts, Kind};
+use crate::facts::{DeviceCounts, Facts, Kind};
 use crate::versions::{Ended, Versions, settle};
 use crate::{Options, Proofs, pattern};
 
@@ -145,6 +145,13 @@ impl Target {
     pub fn cached_bytes(&self, lba: u64, sectors: u64) -> Result<u64, DeviceError> {
         system::cached_bytes(&self.file, lba * SECTOR, sectors * SECTOR)
             .map_err(|error| DeviceError::Unsupported(format!("pages of the page cache: {error}")))
+    }
+
+    /// What the system has counted of a block device. Requests that it merged or cut can be seen there, and those of others.
+    /// `None` for a file: its device serves others as well.
+    pub fn device_counts(&self) -> Option<DeviceCounts> {
+        let metadata = self.file.metadata().ok()?;
+        if self.facts.kind == Kind::File { None } else { System::default().counts(metadata.rdev()) }
     }
 
     /// Send requests and wait for their ends. `stop` asks for an early one.
