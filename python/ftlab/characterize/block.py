@@ -113,8 +113,8 @@ class BlockTarget:
     def device_counts(self) -> dict[str, int] | None:
         """What the system has counted of a block device, for everybody; ``None`` for a file.
 
-        ``reads``, ``merged_reads``, ``read_sectors``, and the same of writes. They show whether the system merged or cut
-        requests, and whether somebody else used the drive.
+        ``reads``, ``merged_reads``, ``read_sectors``, and the same of writes. They show whether the system merged or
+        cut requests, and whether somebody else used the drive.
         """
         return self._native.device_counts
 
