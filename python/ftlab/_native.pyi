@@ -216,6 +216,45 @@ class Session:
     @property
     def sectors(self) -> int: ...
 
+@final
+class BlockDevice:
+    """A file or block device, opened past the page cache. Linux only."""
+
+    def __new__(
+        cls,
+        path: str,
+        destroy: str | None,
+        *,
+        seed: int,
+        verify: bool,
+        wait: str,
+        least_bytes: int,
+        buffer_bytes: int,
+    ) -> BlockDevice: ...
+    def facts(self) -> dict[str, Any]: ...
+    def send(
+        self,
+        op: bytes,
+        lba: bytes,
+        sectors: bytes,
+        at_ns: bytes | None,
+        queue_depth: int,
+        gap_ns: int,
+    ) -> tuple[bytes, bytes, bytes, str | None]: ...
+    def idle(self, ns: int) -> None: ...
+    def close(self) -> None: ...
+    def cached_bytes(self, lba: int, sectors: int) -> int: ...
+    @property
+    def device_counts(self) -> dict[str, int] | None: ...
+    @property
+    def proofs(self) -> tuple[int, int]: ...
+    @property
+    def sectors(self) -> int: ...
+    @property
+    def unit_sectors(self) -> int: ...
+    @property
+    def can_trim(self) -> bool: ...
+
 def run(
     device: Device,
     source: Source,

@@ -6,6 +6,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions arrive by value")]
 
 mod beside;
+mod block;
 mod crash;
 mod device;
 mod errors;
@@ -25,6 +26,8 @@ use pyo3::pymodule;
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::block::BlockDevice;
     #[pymodule_export]
     use super::crash::CrashRecording;
     #[pymodule_export]
