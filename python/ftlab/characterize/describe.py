@@ -107,6 +107,9 @@ def _geometry(make: _Maker) -> int:
     channels, ways = (make.result.value(name) for name in ("channels", "ways"))
     if isinstance(channels, (int, float)) and isinstance(ways, (int, float)):
         shape, note = (int(channels), int(ways)), "found"
+    elif isinstance(channels, (int, float)):
+        make.made.assumed.append("ways")
+        shape, note = (int(channels), max(1, units // int(channels))), "ways are assumed"
     else:
         make.made.assumed += ["channels", "ways"]
         shape, note = (units, 1), "assumed: only their product is known" if known is not None else "assumed"

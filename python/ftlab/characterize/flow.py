@@ -115,6 +115,9 @@ class Characterization:
         target_ns: Time that the target took.
         ended: Why it ended before its plan did; empty if it did not.
         done: Scenarios that were run to their end.
+        absent: Why a parameter does not apply, by its name.
+        known: The best value so far of what scenarios build on.
+        identity: What was measured and how, so that nothing else is gone on from.
     """
 
     target: str
@@ -127,7 +130,9 @@ class Characterization:
     target_ns: float = 0.0
     ended: str = ""
     done: dict[str, str] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
     known: dict[str, Interval | str] = field(default_factory=dict)
+    identity: str = ""
 
     def value(self, name: str) -> float | str | None:
         """The value of a parameter that is found; otherwise ``None``."""
@@ -218,6 +223,7 @@ class Flow:
         only: Iterable[str] = (),
         budget_ns: float | None = None,
         seed: int = 1,
+        identity: str = "",
         transcript: TextIO | None = None,
         watch: Callable[[str, int, int], None] | None = None,
         scenarios: tuple[Scenario, ...] = SCENARIOS,
@@ -229,6 +235,7 @@ class Flow:
             only: Parameters that are asked for; none: all. What they need is measured as well.
             budget_ns: How long the target may work.
             seed: Seed of every choice.
+            identity: What is measured and how; only a state with the same is gone on from.
             transcript: Where every request goes, as lines of JSON.
             watch: Called with a scenario's name, its place in the plan, and the number of scenarios.
             scenarios: The scenarios.
@@ -237,19 +244,20 @@ class Flow:
         self.account = Account(budget_ns, transcript)
         self.only = tuple(only)
         self.plan = _planned(scenarios, self.only)
-        self.result = Characterization(target.name, target.features)
+        self.result = Characterization(target.name, target.features, identity=identity)
         self._why_not: dict[str, dict[str, str]] = {name: {} for name in PARAMETERS}
         self._said: dict[str, list[tuple[Scenario, Estimate]]] = {name: [] for name in PARAMETERS}
-        self._absent: dict[str, str] = {}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Take what an earlier flow of this target found.
 
         Raises:
-            InputError: It is of another target, or damaged.
+            InputError: It is of another target, seed or noise, or not what `--report` wrote.
         """
-        if state.get("target") != self.target.name:
-            raise InputError(f"resume: found the state of {state.get('target')!r}, expected {self.target.name!r}")
+        found, expected = state.get("identity"), self.result.identity
+        if (state.get("target"), found) != (self.target.name, expected):
+            theirs, ours = f"{state.get('target')} ({found})", f"{self.target.name} ({expected})"
+            raise InputError(f"resume: found the state of {theirs}, expected {ours}")
         named = {scenario.name: scenario for scenario in self.plan}
         try:
             result = self.result
@@ -265,6 +273,7 @@ class Flow:
                     for each in said:
                         if each.parameter in PARAMETERS:
                             self._said[each.parameter].append((named[name], each))
+            result.absent = dict(state["absent"])
             for name, reason in state["done"].items():
                 result.done[name] = reason
                 for parameter in named[name].finds if name in named and reason else ():
@@ -310,9 +319,10 @@ class Flow:
 
     def _finding(self, parameter: Parameter) -> Finding:
         said = self._said[parameter.name]
-        others = set(self._why_not[parameter.name].values()) - {self._absent.get(parameter.name)}
-        if not said and parameter.name in self._absent and not others:
-            return Finding(parameter, "not_applicable", reason=self._absent[parameter.name])
+        absent = self.result.absent
+        others = set(self._why_not[parameter.name].values()) - {absent.get(parameter.name)}
+        if not said and parameter.name in absent and not others:
+            return Finding(parameter, "not_applicable", reason=absent[parameter.name])
         why = self._why_not[parameter.name]
         if not said and not why and self.result.ended:
             why = {"plan": self.result.ended}
@@ -352,16 +362,15 @@ class Flow:
                 repetitions = min(scenario.most_repetitions, effort.repetitions * error.repetitions)
                 effort = replace(effort, repetitions=repetitions, span=effort.span * error.span)
                 continue
-            except (InputError, KeyError) as error:
-                # A drive that takes no single sectors, or a value that an earlier scenario left open.
-                reason = f"needs {error.args[0]}" if isinstance(error, KeyError) else f"the drive refuses it: {error}"
+            except (InputError, KeyError, ArithmeticError) as error:
+                reason = _refused(error)
                 self._note(scenario, attempt, effort, reason)
                 self._give_up(scenario, reason)
                 return
             except NotApplicableError as error:
                 self._note(scenario, attempt, effort, str(error))
                 for name in scenario.finds:
-                    self._absent[name] = str(error)
+                    self.result.absent[name] = str(error)
                     self._why_not[name][scenario.name] = str(error)
                 self.result.done[scenario.name] = str(error)
                 return
@@ -386,7 +395,10 @@ class Flow:
 
     def _keep(self, scenario: Scenario, estimates: list[Estimate]) -> None:
         """Keep what was said, and let later scenarios build on it."""
-        estimates = [_with_model_error(each) for each in estimates]
+        unsound = {each.parameter: _unsound(each) for each in estimates if _unsound(each)}
+        for name, reason in unsound.items():
+            self._why_not.get(name, {})[scenario.name] = reason
+        estimates = [_with_model_error(each) for each in estimates if each.parameter not in unsound]
         self.result.estimates[scenario.name] = estimates
         self.result.done[scenario.name] = ""
         for each in estimates:
@@ -395,13 +407,37 @@ class Flow:
             before = self.result.known.get(each.parameter)
             if isinstance(each.value, str) or not isinstance(before, Interval) or each.value.half < before.half:
                 self.result.known[each.parameter] = each.value
-        silent = set(scenario.finds) - {each.parameter for each in estimates}
+        silent = set(scenario.finds) - {each.parameter for each in estimates} - set(unsound)
         for name in silent:
             self._why_not[name][scenario.name] = "it cannot tell on this drive"
 
 
 def _valued(value: Any) -> Interval | str:
     return value if isinstance(value, str) else Interval(**value)
+
+
+def _refused(error: Exception) -> str:
+    """Why a scenario did not come to its end."""
+    if isinstance(error, KeyError):
+        # A value that an earlier scenario left open.
+        return f"needs {error.args[0]}"
+    if isinstance(error, ArithmeticError):
+        return f"what was measured gives no number: {error}"
+    # Such as a drive that takes no single sectors.
+    return f"the drive refuses it: {error}"
+
+
+def _unsound(estimate: Estimate) -> str:
+    """Why an estimate is no value of its parameter; empty if it is one."""
+    value = estimate.value
+    if isinstance(value, str):
+        return ""
+    # Without a number of its own a value may still help others: its interval is without end then.
+    if math.isnan(value.value) or not value.low <= value.value <= value.high:
+        return f"{value.value:,.6g} from {value.low:,.6g} to {value.high:,.6g} is no interval"
+    if value.high < 0:
+        return f"{value.value:,.6g} is below 0"
+    return ""
 
 
 def _with_model_error(estimate: Estimate) -> Estimate:

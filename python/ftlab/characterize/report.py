@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,8 @@ def state(result: Characterization) -> dict[str, Any]:
     """What `--resume` goes on from."""
     return {
         "target": result.target,
+        "identity": result.identity,
+        "absent": result.absent,
         "known": {name: _plain(value) for name, value in result.known.items()},
         "done": result.done,
         "said": {
@@ -105,20 +108,45 @@ def state(result: Characterization) -> dict[str, Any]:
     }
 
 
+def sealed(result: Characterization) -> bytes:
+    """The state as a file, with a checksum of it."""
+    text = json.dumps(state(result), indent=2)
+    return json.dumps({"sha256": _checksum(text), "state": json.loads(text)}, indent=2).encode() + b"\n"
+
+
+def unsealed(content: bytes) -> dict[str, Any]:
+    """The state of such a file.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    document = json.loads(content)
+    kept = document.get("state") if isinstance(document, dict) else None
+    if not isinstance(kept, dict) or document.get("sha256") != _checksum(json.dumps(kept, indent=2)):
+        raise ValueError("it has no state with the checksum of it: it is damaged, or was changed")
+    return kept
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def write(result: Characterization, folder: Path, truth: dict[str, Any] | None, *, overwrite: bool = False) -> None:
     """Write the report into a folder.
 
     Raises:
         ConfigError: The folder has what ftlab did not make.
     """
+    from ftlab.figures.saving import write as save
+
     outputs.check(folder, FOLDER, overwrite=overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     document = result.document() | ({"truth": truth} if truth is not None else {})
-    outputs.write_whole(folder / _STATE, json.dumps(state(result), indent=2).encode() + b"\n")
+    outputs.write_whole(folder / _STATE, sealed(result))
     outputs.write_whole(folder / _DOCUMENT, json.dumps(document, indent=2).encode() + b"\n")
     outputs.write_whole(folder / _PAGE, page(result, truth).encode())
     for scenario, estimates in result.estimates.items():
         plot = next((each.plot for each in estimates if each.plot is not None), None)
         if plot is not None:
             names = ", ".join(each.parameter for each in estimates if each.parameter in PARAMETERS)
-            picture(plot, f"{scenario}: {names}").savefig(folder / f"{scenario}.svg", metadata={"Date": None})
+            save(picture(plot, f"{scenario}: {names}"), [folder / f"{scenario}.svg"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import json
+import hashlib
 import re
 import time
 from pathlib import Path
@@ -87,12 +87,13 @@ def _transcript(path: Path | None, *, overwrite: bool) -> Iterator[Any]:
 
 
 def _state(folder: Path) -> dict[str, Any]:
+    from ftlab.characterize.report import unsealed
+
     path = folder / "state.json"
     try:
-        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return unsealed(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"--resume {folder}: found no state of a characterization: {error}") from error
-    return state
 
 
 def _show(result: Characterization, truth: dict[str, Any] | None) -> None:
@@ -131,20 +132,54 @@ def _truth(address: str) -> dict[str, Any]:
     return truths(Device.load(address))
 
 
+def _worked(flow: Flow) -> tuple[int, RunError | None]:
+    """Work the plan off: the exit status, and what the target has failed with."""
+    try:
+        flow.run()
+    except KeyboardInterrupt:
+        return INTERRUPTED, None
+    except RunError as error:
+        flow.result.ended = f"the target has failed: {error}"
+        return 1, error
+    return 0, None
+
+
+def _check_destroy(target: str, destroy: str | None) -> None:
+    from ftlab.characterize.target import OPENERS
+
+    if destroy is not None and OPENERS.find(target) is None:
+        raise click.UsageError(
+            f"--destroy-data-on {destroy}: {target} is simulated and has no data to lose: leave it out"
+        )
+
+
 def _watched(progress: Callable[[str, float | None, int], None] | None) -> Callable[[str, int, int], None] | None:
     if progress is None:
         return None
     return lambda name, place, count: progress(name, place / count, place)
 
 
-def _write(flow: Flow, report: Path | None, out: Path | None, truth: dict[str, Any] | None, *, overwrite: bool) -> None:
-    from ftlab.characterize.describe import describe
+def _identity(target: str, noise: str | None, seed: int) -> str:
+    """What is measured and how, in words that differ whenever one of them does."""
+    from ftlab.characterize.target import OPENERS
+
+    real = OPENERS.find(target) is not None
+    what = "" if real else hashlib.sha256(Device.load(target).to_toml().encode()).hexdigest()[:16]
+    return ", ".join(filter(None, [what, f"seed {seed}", f"noise {noise or 'none'}"]))
+
+
+def _write(flow: Flow, report: Path | None, truth: dict[str, Any] | None, *, overwrite: bool) -> None:
     from ftlab.characterize.report import write
 
-    result = flow.result
     if report is not None:
-        write(result, report, truth, overwrite=overwrite)
+        write(flow.result, report, truth, overwrite=overwrite)
         click.echo(f"written to {report}", err=True)
+
+
+def _model(flow: Flow, out: Path | None) -> None:
+    from ftlab.characterize.describe import describe
+
+    result = flow.result
     if out is not None and result.known:
         text, _, assumed = describe(result, flow.target.capacity)
         outputs.write_whole(out, text.encode())
@@ -217,6 +252,7 @@ def characterize(
     from ftlab.characterize.report import FOLDER
     from ftlab.characterize.target import open_target
 
+    _check_destroy(target, destroy)
     truth = _truth(target) if tell_truth else None
     for place, kind in ((out, _DEVICE), (report, FOLDER)):
         if place is not None:
@@ -225,22 +261,28 @@ def characterize(
     began = time.perf_counter()
     chosen = 1 if seed is None else seed
     opened = _noisy(open_target(target, destroy=destroy, seed=chosen), noise, chosen)
-    status = 0
     with _transcript(transcript, overwrite=overwrite) as file, progress_bar(f"characterize {opened.name}") as progress:
-        flow = Flow(opened, only=wanted, budget_ns=budget, seed=chosen, transcript=file, watch=_watched(progress))
+        flow = Flow(
+            opened,
+            only=wanted,
+            budget_ns=budget,
+            seed=chosen,
+            identity=_identity(target, noise, chosen),
+            transcript=file,
+            watch=_watched(progress),
+        )
         if state is not None:
             flow.resume(state)
-        failure: RunError | None = None
         try:
-            flow.run()
-        except KeyboardInterrupt:
-            status = INTERRUPTED
-        except RunError as error:
-            failure = error
-    if failure is not None:
-        flow.result.ended = f"the target has failed: {failure}"
-    _write(flow, report, out, truth, overwrite=overwrite)
-    _tell(flow.result, truth, time.perf_counter() - began, as_json=as_json)
+            status, failure = _worked(flow)
+        except BaseException:
+            # A defect: what is known is kept all the same.
+            _write(flow, report, truth, overwrite=overwrite)
+            raise
+    seconds = time.perf_counter() - began
+    _write(flow, report, truth, overwrite=overwrite)
+    _tell(flow.result, truth, seconds, as_json=as_json)
+    _model(flow, out)
     if failure is not None:
         raise failure
     return status
@@ -267,6 +309,7 @@ def compare(
     from ftlab.characterize.compare import compare as compare_drives
     from ftlab.characterize.target import open_target
 
+    _check_destroy(target, destroy)
     chosen = 1 if seed is None else seed
     model = Device.load(device)
     opened = _noisy(open_target(target, destroy=destroy, seed=chosen), noise, chosen)
