@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import NoReturn
@@ -18,8 +19,9 @@ from ftlab.characterize.describe import describe
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.population import draw
 from ftlab.characterize.report import page, state
-from ftlab.characterize.scenario import PARAMETERS, STATUSES
+from ftlab.characterize.scenario import PARAMETERS, STATUSES, Estimate, UndecidedError
 from ftlab.characterize.scenarios import SCENARIOS
+from ftlab.characterize.scenarios.hiding import percent
 from ftlab.characterize.scenarios.updates import rhythm
 from ftlab.characterize.target import READ, WRITE, Times
 from ftlab.characterize.truth import is_right, truths
@@ -327,3 +329,25 @@ def test_a_drive_that_refuses_requests_leaves_parameters_unknown() -> None:
     assert found["host_overhead_ns"].status == "found"
     assert {found[name].status for name in ("channels", "link_mb_per_s")} == {"unknown"}
     assert "refuses" in found["channels"].reason or "needs" in found["channels"].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("program_ns", Interval(5, 6, 7)),
+        ("program_ns", Interval(5, 4, math.nan)),
+        ("erase_ns", Interval.around(-900, 10)),
+        ("buffer_ns", Interval(0, 0, 0)),
+        ("chunk_bytes", Interval(1, 2, 0)),
+    ],
+)
+def test_an_impossible_estimate_is_refused(name: str, value: Interval) -> None:
+    with pytest.raises(UndecidedError, match=name):
+        Estimate(name, value)
+
+
+def test_hiding_is_a_share_of_a_time_that_is_known() -> None:
+    assert percent(Interval.around(1, 0.1), Interval.around(100, 1)).holds(99)
+    for rest, buffer in (((500, 1), (100, 1)), ((5, 1), (0, 0.5)), ((5, 1), (1, 2))):
+        with pytest.raises(UndecidedError):
+            percent(Interval.around(*rest), Interval.around(*buffer))
