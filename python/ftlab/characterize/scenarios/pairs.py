@@ -10,6 +10,7 @@ import numpy as np
 from ftlab.characterize.bench import FILL_BYTES, MIB, Bench
 from ftlab.characterize.detect import BIC_MARGIN, Fit, Interval, fit, location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenarios.chunk import only_flash
 from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
@@ -246,6 +247,7 @@ def _two(
     if pairs.sectors[1] == 1:
         estimates += _wait(total, first)
     if not units:
+        only_flash(bench)
         return [Estimate("units", _exact(1), 0.99, plot), *estimates, *_words(1, 1, plot)]
     estimates.append(Estimate("units", _exact(units), 0.99, plot))
     if not bus.value:
