@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import NoReturn
@@ -18,8 +19,10 @@ from ftlab.characterize.describe import describe
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.population import draw
 from ftlab.characterize.report import page, state, unsealed
-from ftlab.characterize.scenario import PARAMETERS, STATUSES
+from ftlab.characterize.scenario import PARAMETERS, STATUSES, Estimate, UndecidedError
 from ftlab.characterize.scenarios import SCENARIOS
+from ftlab.characterize.scenarios.hiding import percent
+from ftlab.characterize.scenarios.rereading import has_units
 from ftlab.characterize.scenarios.updates import rhythm
 from ftlab.characterize.target import READ, WRITE, Times
 from ftlab.characterize.truth import is_right, truths
@@ -328,3 +331,47 @@ def test_a_drive_that_refuses_requests_leaves_parameters_unknown() -> None:
     assert found["host_overhead_ns"].status == "found"
     assert {found[name].status for name in ("channels", "link_mb_per_s")} == {"unknown"}
     assert "refuses" in found["channels"].reason or "needs" in found["channels"].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("program_ns", Interval(5, 6, 7)),
+        ("program_ns", Interval(5, 4, math.nan)),
+        ("erase_ns", Interval.around(-900, 10)),
+        ("buffer_ns", Interval(0, 0, 0)),
+        ("chunk_bytes", Interval(1, 2, 0)),
+    ],
+)
+def test_an_impossible_estimate_is_refused(name: str, value: Interval) -> None:
+    with pytest.raises(UndecidedError, match=name):
+        Estimate(name, value)
+
+
+def test_hiding_is_a_share_of_a_time_that_is_known() -> None:
+    assert percent(Interval.around(1, 0.1), Interval.around(100, 1)).holds(99)
+    for rest, buffer in (((500, 1), (100, 1)), ((5, 1), (0, 0.5)), ((5, 1), (1, 2))):
+        with pytest.raises(UndecidedError):
+            percent(Interval.around(*rest), Interval.around(*buffer))
+
+
+def test_reads_of_units_are_told_from_reads_of_a_memory() -> None:
+    busy, free = np.full(24, 60_000.0), np.full(24, 300.0)
+    assert has_units({2: busy, 16: free}, 100_000)
+    assert not has_units({2: busy, 16: busy}, 100_000)
+    assert not has_units({2: free, 16: free}, 100_000)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [("geometry.channels=1", "geometry.ways=1"), ("buffer.kind=lru", "buffer.bytes=209715200")],
+)
+def test_a_drive_without_units_and_one_with_a_large_buffer_are_not_taken_for_each_other(
+    changes: tuple[str, ...],
+) -> None:
+    drive = Device.parse(SIX_BY_TWO)
+    for each in changes:
+        drive = drive.set(each)
+    found = Flow(SimulatedTarget(drive), only=("buffer_bytes", "read_buffer_bytes", "channels", "ways")).run()
+    true = truths(drive)
+    assert all(each.status != "found" or is_right(each, true[name]) for name, each in found.findings.items())

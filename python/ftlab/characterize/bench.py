@@ -204,7 +204,9 @@ class Bench:
 
     def scrub(self, size: float | None = None) -> None:
         """Push everything out of a buffer: write more than it holds, at the end of the drive."""
-        room = self.number("read_buffer_bytes", 0.0) if size is None else size
+        # What was written last may be kept longer than what was read.
+        kept = (self.number(name, 0.0) for name in ("read_buffer_bytes", "buffer_bytes"))
+        room = max(kept) if size is None else size
         if not room:
             return
         count = min(int(room * 1.25) + MIB, self.capacity_bytes // 4) // FILL_BYTES * FILL_BYTES

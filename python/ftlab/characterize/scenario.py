@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -121,6 +122,25 @@ class Estimate:
     confidence: float = 1.0
     plot: Plot | None = None
     note: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            UndecidedError: The interval is none, or a time or rate is below 0.
+        """
+        value = self.value
+        if isinstance(value, str):
+            return
+        low, middle, high = value.low, value.value, value.high
+        if not all(math.isfinite(each) for each in (low, middle, high)) or not low <= middle <= high:
+            raise UndecidedError(f"{self.parameter} = {middle:,.6g} in {low:,.6g} to {high:,.6g} is no interval")
+        parameter = PARAMETERS.get(self.parameter)
+        if parameter is None or parameter.kind != "time":
+            return
+        # A rate of 0 says that transfers take no time; a time that is surely 0 or less is an error of the model.
+        if high < 0 or (high == 0 and parameter.unit == "ns"):
+            raise UndecidedError(f"{self.parameter} = {middle:,.6g}: a time that it follows from is wrong")
 
 
 class UndecidedError(FtlabError):

@@ -54,14 +54,25 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
             raise UndecidedError("runs have no length that is a power of two", repetitions=4)
         distance *= 2
     else:
+        only_flash(bench)
         return _one_unit(distances, waits)
     plot = Plot("distance (bytes)", "wait of the second (ns)", {"pairs": (distances, waits)})
     value = float(distances[-1])
     return [Estimate("run_bytes", Interval(value, value, value), 0.99, plot)]
 
 
+def only_flash(bench: Bench) -> None:
+    """Make sure that pairs were read from flash, where all of them wait.
+
+    Raises:
+        UndecidedError: They may have come from a buffer that nothing has shown.
+    """
+    if not bench.number("read_buffer_bytes", 0.0) or bench.interval("buffer_bytes") is None:
+        raise UndecidedError("all reads wait for each other: one unit, or reads from memory")
+
+
 def _one_unit(distances: list[int], waits: list[float]) -> list[Estimate]:
-    """All pairs wait for each other, however far apart they are."""
+    """All pairs wait for each other, however far apart they are: so do reads of a memory."""
     plot = Plot("distance (bytes)", "wait of the second (ns)", {"pairs": (distances, waits)})
     one, all_of_it = Interval(1, 1, 1), float(distances[-1])
     return [

@@ -18,8 +18,10 @@ def percent(unhidden_ns: Interval, buffer: Interval) -> Interval:
     """100 (B - rest) / B: a value beyond 0 or 100 is cut off, and its interval keeps its width.
 
     Raises:
-        UndecidedError: The whole interval is beyond.
+        UndecidedError: The whole interval is beyond, or the time of the buffer is not above its own error.
     """
+    if buffer.low <= 0:
+        raise UndecidedError("the time of the buffer cannot be told from none: there is nothing to hide")
     value = 100 * (1 - unhidden_ns.value / buffer.value)
     half = 100 * (unhidden_ns.half / buffer.value + abs(unhidden_ns.value) / buffer.value * buffer.relative)
     if value + half < 0 or value - half > 100:  # noqa: PLR2004 - percent

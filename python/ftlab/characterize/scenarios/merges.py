@@ -50,22 +50,24 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     if read is None or bus is None:
         raise UndecidedError("read and transfer times are not known")
     ordinary = bench.known.pop("_ordinary")
-    host, link = bench.number("host_overhead_ns"), bench.number("link_sector_ns")
+    host, link = bench.interval("host_overhead_ns"), bench.interval("link_sector_ns")
+    if host is None or link is None:
+        raise UndecidedError("fixed time and link are not known")
     back = bench.known.get("write_policy") == "back"
-    hidden = bench.number("buffer_ns", 0.0) if back else unhidden(bench).value
+    hidden = (bench.interval("buffer_ns") or Interval(0.0, 0.0, 0.0)) if back else unhidden(bench)
     assert isinstance(ordinary, Interval)  # noqa: S101 - put there above
     # A durable write is two requests: the write, and the flush.
-    flash = ordinary.value - 2 * host - link * page - hidden
-    transfer = bus.value * page
+    flash = ordinary - host * 2 - link * page - hidden
+    transfer = bus * page
     copy = slope - read
     forms = {
-        "apart": (copy - 2 * transfer, flash - transfer),
+        "apart": (copy - transfer * 2, flash - transfer),
         "apart, copied inside": (copy, flash - transfer),
         "included, copied inside": (copy, flash),
     }
-    word, (program, _) = min(forms.items(), key=lambda form: abs(form[1][0].value - form[1][1]))
-    room = max(0.02 * flash, 4 * program.half)
-    if abs(program.value - forms[word][1]) > room:
+    word, (program, _) = min(forms.items(), key=lambda form: abs(form[1][0].value - form[1][1].value))
+    room = max(0.02 * flash.value, 4 * program.half, flash.half)
+    if abs(program.value - forms[word][1].value) > room:
         raise UndecidedError("a copy is neither read and program nor with transfers", repetitions=4)
     points = {k: values.tolist() for k, values in costs.items()}
     plot = Plot(
@@ -74,7 +76,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         {"merges": ([k for k in points for _ in points[k]], [y for k in points for y in points[k]])},
     )
     # Where transfers are too short to be told apart, all forms say the same.
-    word = word if transfer > 2 * room else "apart"
+    word = word if transfer.value > 2 * room else "apart"
     return [
         Estimate("program_ns", program, plot=plot, note=f"transfer {word}"),
         Estimate("erase_ns", intercept * (1 / _ERASES), plot=plot, note="two erases of a merge"),

@@ -10,6 +10,7 @@ import numpy as np
 from ftlab.characterize.bench import FILL_BYTES, MIB, Bench
 from ftlab.characterize.detect import BIC_MARGIN, Fit, Interval, fit, location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenarios.chunk import only_flash
 from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
@@ -227,7 +228,7 @@ def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, pl
     estimates.append(Estimate("read_ns", read, plot=plot))
     estimates.append(Estimate("bus_mb_per_s", rate(transfer * (1 / first)), plot=plot))
     if first != second:
-        estimates.append(Estimate("wait_unit_ns", base + middle + upper))
+        estimates += _wait(base + middle + upper, first)
         estimates.append(Estimate("units", _exact(units), 0.99))
     return estimates
 
@@ -244,8 +245,9 @@ def _two(
     levels = _expected(bench, pairs, read.value, bus.value)
     estimates = [Estimate("read_ns", read, plot=plot)]
     if pairs.sectors[1] == 1:
-        estimates.append(Estimate("wait_unit_ns", total))
+        estimates += _wait(total, first)
     if not units:
+        only_flash(bench)
         return [Estimate("units", _exact(1), 0.99, plot), *estimates, *_words(1, 1, plot)]
     estimates.append(Estimate("units", _exact(units), 0.99, plot))
     if not bus.value:
@@ -258,6 +260,11 @@ def _two(
     if abs(base.value - levels.channel) < apart / 4:
         return [*estimates, *_words(1, units, plot)]
     return estimates
+
+
+def _wait(value: Interval, sectors: int) -> list[Estimate]:
+    """What a read waits for one of so many sectors on its unit: they may be fewer than a page has."""
+    return [Estimate("wait_unit_ns", value), Estimate("wait_unit_sectors", _exact(sectors))]
 
 
 def _exact(value: float) -> Interval:

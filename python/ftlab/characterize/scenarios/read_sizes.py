@@ -10,7 +10,8 @@ from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, Undeci
 from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
-_CANDIDATES = (1, 2, 4, 8, 16, 32, 64, 128)
+# Not 1: steps of every sector are the line over sectors.
+_CANDIDATES = (2, 4, 8, 16, 32, 64, 128)
 _REGION = 96 * MIB
 # Another page is another read of the array: more than this share of a read of one sector.
 _RISE = 0.1

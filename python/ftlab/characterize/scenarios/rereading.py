@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ftlab.characterize.bench import FILL_BYTES, KIB, MIB, Bench
-from ftlab.characterize.detect import Interval, change
+from ftlab.characterize.detect import Interval, change, location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import FLUSH, READ, SECTOR_BYTES, WRITE, Batch
 
@@ -21,6 +21,11 @@ _MOST = 160 * MIB
 # A miss takes at least this many times as long as a hit, or there is no buffer.
 _SLOWER = 1.25
 _SMOOTH = 5
+# Pairs at each distance, the nearest distance in sectors, and shares of pairs that wait or do not.
+_PAIRS, _NEAR, _SURE = 24, 2, 0.8
+_WAIT = 0.1
+# A flush after a write that takes this many times as long writes what a buffer held.
+_DURABLE = 2
 
 
 def _prepare(bench: Bench, op: int, region: int, size: int) -> None:
@@ -37,9 +42,48 @@ def _backwards(bench: Bench, end: int, distances: Array) -> Array:
     return bench.reads(end - distances // SECTOR_BYTES, 1)
 
 
+def has_units(waits: dict[int, Array], alone: float) -> bool:
+    """Whether reads that are near each other wait, and some that are far do not: a memory has no such parts.
+
+    >>> has_units({2: np.array([60.0] * 9), 4: np.array([0.0] * 9)}, 100)
+    True
+    """
+    shares = {distance: float(np.mean(each > _WAIT * alone)) for distance, each in waits.items()}
+    return shares[min(shares)] >= _SURE and min(shares.values()) <= 1 - _SURE
+
+
+def _from_flash(bench: Bench, region: int, size: int) -> bool:
+    """Whether reads of what was written or read last come from flash."""
+    sectors = size // SECTOR_BYTES
+    newest = region + sectors - 1
+    alone = location(bench.reads(newest - np.arange(_PAIRS) * 128, 1)).value
+    waits = {}
+    distance = _NEAR
+    while distance <= sectors // 4:
+        # Close to the end: what was touched last is what a buffer would have.
+        first = newest - 1 - distance - np.arange(_PAIRS) * 2 * max(distance, 64) % (sectors // 2)
+        first -= first % (2 * _NEAR)
+        waits[distance] = bench.together(first, first + distance, (1, 1))[1] - alone
+        if has_units(waits, alone):
+            return True
+        distance *= 2
+    return False
+
+
+def _held(bench: Bench, region: int, count: int) -> bool:
+    """Whether a flush after a write takes long: then something has kept the data."""
+    host = bench.number("host_overhead_ns", 0.0)
+    lba = np.column_stack([region + np.arange(count) * 128, np.zeros(count, dtype=np.int64)]).ravel()
+    latency = bench.send(Batch.of(np.tile([WRITE, FLUSH], count), lba, np.tile([32, 0], count))).latency_ns
+    write, flush = (float(np.median(latency[side::2])) - host for side in (0, 1))
+    return flush > write / _DURABLE
+
+
 def _boundary(latencies: Array) -> tuple[int, float, float]:
     """The first miss, and the levels of hits and misses."""
-    at = change(np.minimum(latencies, 4 * float(np.median(latencies))))
+    # A hit may take no time at all, and a level of 0 limits nothing.
+    limit = 4 * float(np.median(latencies)) or np.inf
+    at = change(np.minimum(latencies, limit))
     return at, float(np.median(latencies[:at])), float(np.median(latencies[at:]))
 
 
@@ -57,8 +101,14 @@ def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]
     coarse = _backwards(bench, end, distances)
     at, hit, miss = _boundary(ndimage.median_filter(coarse, size=_SMOOTH, mode="nearest"))
     plot = Plot("bytes before the newest", "latency (ns)", {"reread": (distances.tolist(), coarse.tolist())})
-    if miss < _SLOWER * hit:
-        note = f"the newest and the oldest of {size // MIB} MiB take as long: no buffer of less than that"
+    if miss <= _SLOWER * hit:
+        alike = f"the newest and the oldest of {size // MIB} MiB take as long"
+        if not _from_flash(bench, region, size):
+            more = 2.0 if size < bench.capacity_bytes // 4 // FILL_BYTES * FILL_BYTES else 1.0
+            raise UndecidedError(f"{alike}: all may come from memory, or none", span=more)
+        if op == WRITE and _held(bench, region, effort.repetitions):
+            raise UndecidedError(f"{alike}, but a flush after a write says that a buffer held it")
+        note = f"{alike}, and reads wait for units of flash: none comes from memory"
         return [Estimate(name, Interval(0, 0, 0), 0.99, plot, note)]
     if at >= distances.size - _SMOOTH:
         raise UndecidedError(f"all of {size // MIB} MiB is in the buffer", span=2)

@@ -43,6 +43,13 @@ def unhidden(bench: Bench, miss: Interval | None = None) -> Interval:
     host, link = bench.interval("host_overhead_ns"), bench.interval("link_sector_ns")
     if miss is None or unit is None or host is None or link is None:
         raise UndecidedError("the time of a read that misses the buffer is not known")
+    missing = page - int(bench.number("wait_unit_sectors"))
+    if missing:
+        # Pairs of shorter reads: the rest of the page crosses the bus as well.
+        bus = bench.interval("bus_sector_ns")
+        if bus is None:
+            raise UndecidedError("the time of a transfer is not known")
+        unit += bus * missing
     return miss - host - link * page - unit
 
 
