@@ -114,8 +114,7 @@ def _flow(run: Callable[[], list[Estimate]]) -> Flow:
     ],
 )
 def test_what_is_no_time_is_not_found(value: Interval, status: str) -> None:
-    estimate = Estimate("read_ns", value, 1.0, None, "")
-    assert _flow(lambda: [estimate]).run().findings["read_ns"].status == status
+    assert _flow(lambda: [Estimate("read_ns", value, 1.0, None, "")]).run().findings["read_ns"].status == status
 
 
 def test_a_number_that_cannot_be_made_leaves_a_parameter_unknown() -> None:

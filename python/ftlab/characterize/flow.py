@@ -395,10 +395,7 @@ class Flow:
 
     def _keep(self, scenario: Scenario, estimates: list[Estimate]) -> None:
         """Keep what was said, and let later scenarios build on it."""
-        unsound = {each.parameter: _unsound(each) for each in estimates if _unsound(each)}
-        for name, reason in unsound.items():
-            self._why_not.get(name, {})[scenario.name] = reason
-        estimates = [_with_model_error(each) for each in estimates if each.parameter not in unsound]
+        estimates = [_with_model_error(each) for each in estimates]
         self.result.estimates[scenario.name] = estimates
         self.result.done[scenario.name] = ""
         for each in estimates:
@@ -407,7 +404,7 @@ class Flow:
             before = self.result.known.get(each.parameter)
             if isinstance(each.value, str) or not isinstance(before, Interval) or each.value.half < before.half:
                 self.result.known[each.parameter] = each.value
-        silent = set(scenario.finds) - {each.parameter for each in estimates} - set(unsound)
+        silent = set(scenario.finds) - {each.parameter for each in estimates}
         for name in silent:
             self._why_not[name][scenario.name] = "it cannot tell on this drive"
 
@@ -425,19 +422,6 @@ def _refused(error: Exception) -> str:
         return f"what was measured gives no number: {error}"
     # Such as a drive that takes no single sectors.
     return f"the drive refuses it: {error}"
-
-
-def _unsound(estimate: Estimate) -> str:
-    """Why an estimate is no value of its parameter; empty if it is one."""
-    value = estimate.value
-    if isinstance(value, str):
-        return ""
-    # Without a number of its own a value may still help others: its interval is without end then.
-    if math.isnan(value.value) or not value.low <= value.value <= value.high:
-        return f"{value.value:,.6g} from {value.low:,.6g} to {value.high:,.6g} is no interval"
-    if value.high < 0:
-        return f"{value.value:,.6g} is below 0"
-    return ""
 
 
 def _with_model_error(estimate: Estimate) -> Estimate:
