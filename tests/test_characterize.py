@@ -23,7 +23,7 @@ from ftlab.characterize.scenario import PARAMETERS, STATUSES, Estimate, Undecide
 from ftlab.characterize.scenarios import SCENARIOS
 from ftlab.characterize.scenarios.hiding import percent
 from ftlab.characterize.scenarios.rereading import has_units
-from ftlab.characterize.scenarios.updates import rhythm
+from ftlab.characterize.scenarios.updates import halved, rhythm
 from ftlab.characterize.target import READ, WRITE, Times
 from ftlab.characterize.truth import is_right, truths
 from ftlab.errors import ConfigError, InputError
@@ -374,3 +374,16 @@ def test_a_drive_without_units_and_one_with_a_large_buffer_are_not_taken_for_eac
     found = Flow(SimulatedTarget(drive), only=("buffer_bytes", "read_buffer_bytes", "channels", "ways")).run()
     true = truths(drive)
     assert all(each.status != "found" or is_right(each, true[name]) for name, each in found.findings.items())
+
+
+def test_a_delay_each_some_requests_is_no_block() -> None:
+    def slow_each(requests: int) -> np.ndarray:
+        return np.where(np.arange(1024) % requests, 500.0, 900.0)
+
+    first = rhythm(slow_each(64), ())
+    assert first is not None
+    again = halved(first, slow_each(32))
+    assert again is not None
+    assert again.holds(400)
+    assert halved(first, slow_each(64)) is None
+    assert halved(first, np.roll(slow_each(64), 7)) is None
