@@ -105,8 +105,12 @@ def halved(first: Rhythm, latency: Array) -> Interval | None:
     folded = latency[-rounds * half :].reshape(rounds, half)
     middle = float(np.median(latency))
     slow = folded > middle + (first.slow.value - first.ordinary.value) / 2
-    high = slow.mean(axis=0) >= _NEARLY_ALL
+    shares = slow.mean(axis=0)
+    high = shares >= _NEARLY_ALL
     if not high.any() or high.sum() > half // 2:
+        return None
+    if first.width > 1 and np.any((shares > 1 - _NEARLY_ALL) & ~high):
+        # Some of what is slow has kept its rhythm of requests, so not all of it are blocks.
         return None
     return location(folded[:, high].ravel()) - location(folded[:, ~high][~slow[:, ~high]])
 
@@ -118,7 +122,7 @@ def _twice(bench: Bench, first: Rhythm, page: int, offset: int) -> Interval | No
     reach around all units, and around their planes, whose number nobody can see.
     """
     around = [planes * int(bench.number("units", 1.0)) + 1 for planes in _PLANES]
-    for pages in (2, *(around if bench.number("run_bytes") == page * SECTOR_BYTES else ())):
+    for pages in (2, *(around if first.width == 1 and bench.number("run_bytes") == page * SECTOR_BYTES else ())):
         if offset + pages * page > _ROOM // SECTOR_BYTES:
             continue
         writes = _ROUNDS * first.period
