@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from contextvars import copy_context
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ import pytest
 from conftest import ftlab
 from ftlab import Device
 from ftlab.characterize import Batch, Flow, Noise, NoiseLevel, SimulatedTarget, detect
+from ftlab.characterize.bench import _GAPS_NS
 from ftlab.characterize.compare import compare
 from ftlab.characterize.describe import describe
 from ftlab.characterize.detect import Interval
@@ -23,7 +25,7 @@ from ftlab.characterize.scenario import PARAMETERS, STATUSES, Estimate, Undecide
 from ftlab.characterize.scenarios import SCENARIOS
 from ftlab.characterize.scenarios.hiding import percent
 from ftlab.characterize.scenarios.rereading import has_units
-from ftlab.characterize.scenarios.updates import rhythm
+from ftlab.characterize.scenarios.updates import halved, rhythm
 from ftlab.characterize.target import READ, WRITE, Times
 from ftlab.characterize.truth import is_right, truths
 from ftlab.errors import ConfigError, InputError
@@ -133,7 +135,7 @@ def test_channels_of_a_bus_that_takes_no_time_are_unknown() -> None:
     assert {name: each.status for name, each in found.items()} == {
         "channels": "unknown",
         "ways": "unknown",
-        "bus_mb_per_s": "found",
+        "bus_mb_per_s": "unknown",
     }
 
 
@@ -187,7 +189,8 @@ def test_every_parameter_and_scenario_is_described() -> None:
 
 def test_a_drawn_drive_is_judged_and_modelled() -> None:
     """A drive of an unseen seed: nothing that is found is wrong, and the model runs."""
-    drawn = draw(FIRST_SEED - 1)
+    # A bus that takes no time cannot be told from one that whole pages cross, which leaves most unknown.
+    drawn = draw(FIRST_SEED - 4)
     found = Flow(drawn.target()).run()
     true = truths(drawn.device)
     assert {each.status for each in found.findings.values()} <= set(STATUSES)
@@ -375,3 +378,30 @@ def test_a_drive_without_units_and_one_with_a_large_buffer_are_not_taken_for_eac
     found = Flow(SimulatedTarget(drive), only=("buffer_bytes", "read_buffer_bytes", "channels", "ways")).run()
     true = truths(drive)
     assert all(each.status != "found" or is_right(each, true[name]) for name, each in found.findings.items())
+
+
+def test_a_delay_each_some_requests_is_no_block() -> None:
+    def slow_each(requests: int) -> np.ndarray:
+        return np.where(np.arange(1024) % requests, 500.0, 900.0)
+
+    first = rhythm(slow_each(64), ())
+    assert first is not None
+    again = halved(first, slow_each(32))
+    assert again is not None
+    assert again.holds(400)
+    assert halved(first, slow_each(64)) is None
+    assert halved(first, np.roll(slow_each(64), 7)) is None
+
+
+def test_a_coarse_clock_widens_what_has_no_spread() -> None:
+    for clock in (1, 40, 1000, 100_000):
+        assert detect.step_ns(np.cumsum(_GAPS_NS) // clock * clock) == clock
+    assert detect.step_ns(np.array([3.0, 7.0]), 1000) == 4
+
+    def half() -> float:
+        detect.CLOCK_NS.set(1000)
+        return detect.location(np.full(9, 5000.0)).half
+
+    # In a context of its own, as the step is that of one drive.
+    assert copy_context().run(half) == 1000
+    assert detect.location(np.full(9, 5000.0)).half == detect.RESOLUTION_NS

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab.characterize.detect import CLOCK_NS, step_ns
 from ftlab.characterize.scenario import UndecidedError
 from ftlab.characterize.target import FLUSH, READ, SECTOR_BYTES, TRIM, WRITE, Batch, Times
 from ftlab.errors import FtlabError
@@ -26,6 +27,8 @@ FILL_BYTES = 256 * KIB
 ALIGN_BYTES = 4 * MIB
 # A drive up to this size is copied before each scenario instead of being written again.
 _FORK_BYTES = 4 << 30
+# Nanoseconds between requests that show the clock: in hardly any step up to 100 us have they a common divisor.
+_GAPS_NS = (1_000_003, 1_234_577, 1_345_679, 1_456_789, 1_111_127, 1_777_787, 1_068_731, 1_523_959)
 _OPERATION_NAMES = {READ: "read", WRITE: "write", TRIM: "trim", FLUSH: "flush"}
 
 
@@ -41,12 +44,14 @@ class Account:
         written_bytes: Bytes that they wrote.
         target_ns: Time that the target took for them.
         limit_ns: How long it may take; ``None``: for ever.
+        clock_ns: Step of the clock, as far as stamps have shown it; 0: there were none.
     """
 
     def __init__(self, limit_ns: float | None, transcript: TextIO | None) -> None:
         """Begin with nothing."""
         self.requests, self.written_bytes, self.target_ns = 0, 0, 0.0
         self.limit_ns = limit_ns
+        self.clock_ns = 0.0
         self._transcript = transcript
 
     def note(self, scenario: str, batch: Batch, times: Times) -> None:
@@ -59,6 +64,8 @@ class Account:
         self.written_bytes += batch.written_bytes
         if len(batch):
             self.target_ns += float(times.end_ns.max() - times.start_ns.min())
+            if self.clock_ns != 1:
+                self.clock_ns = step_ns(np.concatenate([times.start_ns, times.end_ns]), self.clock_ns)
         if self._transcript is not None:
             columns = (batch.op, batch.lba, batch.sectors, times.start_ns, times.end_ns)
             for op, lba, sectors, start, end in zip(*(column.tolist() for column in columns), strict=True):
@@ -74,6 +81,12 @@ class Account:
         """
         if self.limit_ns is not None and self.target_ns >= self.limit_ns:
             raise BudgetSpentError(f"the budget of {self.limit_ns / 1e9:g} s is spent")
+
+
+def _instants() -> Batch:
+    """Flushes at instants whose differences have no common divisor."""
+    at = np.cumsum(np.array(_GAPS_NS))
+    return Batch.of(FLUSH, np.zeros(at.size, dtype=np.int64), 0, at_ns=at)
 
 
 class Bench:
@@ -154,8 +167,13 @@ class Bench:
 
     def send(self, batch: Batch) -> Times:
         """Send a batch and count it."""
+        if not self.account.clock_ns:
+            # Instants that have no step in common: what stamps have in common then is the step of the clock.
+            self.account.note(self.scenario, probe := _instants(), self.target.send(probe))
+        CLOCK_NS.set(self.account.clock_ns)
         times = self.target.send(batch)
         self.account.note(self.scenario, batch, times)
+        CLOCK_NS.set(self.account.clock_ns)
         return times
 
     def latencies(self, op: int, lba: Any, sectors: Any, *, gap_ns: int | None = None) -> Array:

@@ -6,6 +6,7 @@ Every function takes plain arrays and knows no drive.
 from __future__ import annotations
 
 import math
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ Array = np.ndarray[Any, Any]
 
 # Time stamps are whole nanoseconds: an interval is never narrower than the rounding.
 RESOLUTION_NS = 0.5
+# The step of the clock that made the samples, while a scenario works; a latency is the difference of two stamps.
+CLOCK_NS: ContextVar[float] = ContextVar("clock", default=1.0)
 # Tries go on until an interval is narrow, and the narrowest is chosen: what is left of 99.7 % is 95 %.
 _LEVEL, _DEVIATIONS = 0.9973, 3.0
 # Of a normal distribution, the median absolute deviation times this is the standard deviation.
@@ -29,6 +32,26 @@ _SKEWED, _FEW = 1.0, 20
 _SPIKE, _WINDOW, _FLOOR = 8.0, 31, 0.02
 _LEAST_SPIKES, _AGREE, _CLOSE = 5, 0.8, 0.02
 BIC_MARGIN = 10.0
+
+
+def rounding_ns() -> float:
+    """Half of the narrowest interval: a clock of coarse steps may be a whole step off.
+
+    >>> rounding_ns()
+    0.5
+    """
+    step = CLOCK_NS.get()
+    return step if step > 1 else RESOLUTION_NS
+
+
+def step_ns(stamps: Array, before: float = 0.0) -> float:
+    """The step of a clock, by the largest number of nanoseconds that divides all differences of its stamps.
+
+    >>> step_ns(np.array([1000, 5000, 12000]))
+    1000.0
+    """
+    whole = np.unique(np.round(np.asarray(stamps, dtype=float))).astype(np.int64)
+    return float(np.gcd.reduce(np.append(np.diff(whole), int(before))))
 
 
 @dataclass(frozen=True)
@@ -86,7 +109,7 @@ def clipped(samples: Array) -> Array:
     samples = np.asarray(samples, dtype=float)
     middle = np.median(samples)
     spread = _MAD * float(np.median(np.abs(samples - middle)))
-    kept: Array = samples[np.abs(samples - middle) <= max(_CLIP * spread, 3 * RESOLUTION_NS)]
+    kept: Array = samples[np.abs(samples - middle) <= max(_CLIP * spread, 3 * rounding_ns())]
     return kept
 
 
@@ -108,7 +131,7 @@ def location(samples: Array) -> Interval:
     if count >= _FEW and spread > RESOLUTION_NS and abs(float(stats.skew(kept))) > _SKEWED:
         middle = float(np.median(samples))
         half *= math.sqrt(math.pi / 2)
-    return Interval.around(middle, max(half, RESOLUTION_NS))
+    return Interval.around(middle, max(half, rounding_ns()))
 
 
 @dataclass(frozen=True)

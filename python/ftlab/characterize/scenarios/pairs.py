@@ -263,7 +263,7 @@ def _two(
 
 
 def _wait(value: Interval, sectors: int) -> list[Estimate]:
-    """What a read waits for one of so many sectors on its unit: they may be fewer than a page has."""
+    """What a read waits for one of some sectors on its unit: they may be fewer than a page has."""
     return [Estimate("wait_unit_ns", value), Estimate("wait_unit_sectors", _exact(sectors))]
 
 

@@ -19,6 +19,12 @@ _BLOCK_PAGES = tuple(1 << power for power in range(4, 11))
 _SLOW = 0.15
 # Programs that an update takes at least where it moves a block.
 _MANY = 8
+# Rounds of a phase that must be slow.
+_NEARLY_ALL = 0.8
+# What is slow is the same in updates of both sizes up to this share, as erases are.
+_SAME = 0.03
+# Planes of a unit that are tried, periods of a second size, and the bytes that are filled before updates.
+_PLANES, _ROUNDS, _ROOM = (1, 2, 4), 8, 8 * MIB
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,50 @@ def candidates(bench: Bench) -> tuple[int, ...]:
 
 def updates(bench: Bench, sectors: int, writes: int, *, offset: int) -> Array:
     """Time until each update of one place is durable, after it was filled."""
-    base = bench.region(8 * MIB)
-    bench.fill(base, 8 * MIB)
+    base = bench.region(_ROOM)
+    bench.fill(base, _ROOM)
     return bench.durable_writes(np.full(writes, base + offset), sectors)
+
+
+def halved(first: Rhythm, latency: Array) -> Interval | None:
+    """What is slow about requests that are slow twice as often as in a rhythm; ``None`` where they are not.
+
+    Requests of twice the pages fill a block in half as many, and a delay each n requests does not care. Other units
+    may be slow at other times, so only phases that are slow in nearly all rounds count.
+    """
+    half = first.period // 2
+    rounds = latency.size // half if half else 0
+    if first.period % 2 or rounds < _LEAST_PERIODS:
+        return None
+    folded = latency[-rounds * half :].reshape(rounds, half)
+    middle = float(np.median(latency))
+    slow = folded > middle + (first.slow.value - first.ordinary.value) / 2
+    shares = slow.mean(axis=0)
+    high = shares >= _NEARLY_ALL
+    if not high.any() or high.sum() > half // 2:
+        return None
+    if first.width > 1 and np.any((shares > 1 - _NEARLY_ALL) & ~high):
+        # Some of what is slow has kept its rhythm of requests, so not all of it are blocks.
+        return None
+    return location(folded[:, high].ravel()) - location(folded[:, ~high][~slow[:, ~high]])
+
+
+def _twice(bench: Bench, first: Rhythm, page: int, offset: int) -> Interval | None:
+    """What is slow about updates that write two pages where one was written; ``None`` where none halves the rhythm.
+
+    Neighbours are on one unit where runs are long or places follow the order of writes. Otherwise a request must
+    reach around all units, and around their planes, whose number nobody can see.
+    """
+    around = [planes * int(bench.number("units", 1.0)) + 1 for planes in _PLANES]
+    for pages in (2, *(around if first.width == 1 and bench.number("run_bytes") == page * SECTOR_BYTES else ())):
+        if offset + pages * page > _ROOM // SECTOR_BYTES:
+            continue
+        writes = _ROUNDS * first.period
+        latency = updates(bench, pages * page, writes, offset=offset)[writes // 8 :]
+        found = halved(first, latency)
+        if found is not None:
+            return found
+    return None
 
 
 def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
@@ -133,6 +180,9 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     plot = Plot("sectors written", "time until durable (ns)", {"updates": (x, shown.tolist())})
     if value != int(value) or int(value) % (page * SECTOR_BYTES):
         raise UndecidedError("a period is no whole number of pages")
+    again = _twice(bench, found, page, offset)
+    if again is None:
+        raise UndecidedError("updates of two pages are not slow twice as often: what is counted may be requests")
     extra = found.slow - found.ordinary
     # A transfer of the write may go on beside the erase.
     beside = page * (bench.number("link_sector_ns", 0.0) + bench.number("bus_sector_ns", 0.0))
@@ -143,7 +193,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         estimates.append(Estimate("updates", layer))
     elif layer is not None:
         estimates.append(Estimate("translation", layer, 0.97, plot))
-    if layer == "page":
+    if layer == "page" and again.meets(Interval.around(extra.value, max(extra.half, _SAME * extra.value))):
         estimates.append(Estimate("erase_ns", extra, plot=plot, note="one erase of a block without live pages"))
     return estimates
 
@@ -153,8 +203,8 @@ SCENARIO = Scenario(
     finds=("block_bytes", "translation", "erase_ns"),
     needs=("page_bytes", "run_bytes", "read_buffer_bytes"),
     assumes="Updates fill a log block or an open block, which is merged or collected; blocks have 2^n pages.",
-    sends="8 MiB written in order; one page of them, again and again, each write with a flush",
-    estimator="period of slow writes: by their gaps, or by medians of latencies folded by each candidate",
+    sends="8 MiB written in order; one page of them, again and again, each write with a flush; then more pages at once",
+    estimator="period of slow writes, by gaps or by folding; updates of twice the size must halve it",
     drive_writes=f"up to {_MOST_WRITES * 16 * KIB // MIB} MiB",
     run=_run,
     alone={"translation": "block, page and log layers differ in whether and by how much updates are slow"},
