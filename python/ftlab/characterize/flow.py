@@ -467,13 +467,14 @@ _INTERNAL = {
     "first-writes": ("write_flash_ns", "program_guess_ns"),
     "updates-of-one-place": ("updates",),
     "merges-of-k-pages": ("program_form", "copy_ns"),
-    "pairs-page-and-sector": ("wait_unit_ns",),
+    "pairs-page-and-sector": ("wait_unit_ns", "units"),
+    "pairs-of-pages": ("units",),
 }
 # What makes a scenario better without being needed.
 _HELPS = {
     "partial-writes": ("translation", "read_ns"),
     "writes-of-one-unit": ("placement", "units"),
-    "updates-of-one-place": ("program_guess_ns",),
+    "updates-of-one-place": ("program_guess_ns", "units"),
     "trimmed-writes": ("program_form",),
     "read-slope": ("page_bytes",),
     "trimmed-reads": ("read_buffer_bytes",),
