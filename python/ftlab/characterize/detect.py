@@ -152,6 +152,7 @@ class Fit:
 def fit(design: Array, points: Sequence[Interval]) -> Fit:
     """Least squares, weighted by the intervals of the points, which widen where the model does not hold.
 
+    >>> from ftlab.characterize.detect import fit
     >>> design = np.array([[1, 1], [1, 2], [1, 3.0]])
     >>> fit(design, [Interval.around(value, 0.5) for value in (3, 5, 7)]).coefficients[1].value.__round__(6)
     2.0
