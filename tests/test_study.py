@@ -807,18 +807,18 @@ def test_resuming_a_thousand_runs_and_starting_one_are_quick(tmp_path: Path) -> 
     outcome = execute(runs[0].description or {})
     for run in runs:
         store.put(run.description or {}, run.key, outcome)
-    # Of the processor, not the clock: other tests may run beside this one.
+    # Of the processor, not the clock: other tests may run beside this one. Half as fast a machine must pass as well.
     began = time.process_time()
     assert run_study(described, store).executed == 0
     assert store.frame().height == 1000
     store.compact()
     assert run_study(described, store).executed == 0
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 4
 
     began = time.process_time()
     for run in runs[:50]:
         store.put(run.description or {}, run.key, execute(run.description or {}))
-    assert (time.process_time() - began) / 50 < 0.020
+    assert (time.process_time() - began) / 50 < 0.040
 
 
 def test_the_bench_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
