@@ -40,6 +40,16 @@ impl Links {
         }
     }
 
+    /// `node`, if it is known, will move soon: ask the processor for the next of the stages 1 and 2.
+    #[inline]
+    pub(crate) fn look_ahead(&self, node: Option<u32>, stage: u32) {
+        match (node, stage) {
+            (Some(node), 1) => self.prefetch(node),
+            (Some(node), 2) => self.prefetch_around(node),
+            _ => {}
+        }
+    }
+
     pub(crate) fn table_bytes(&self) -> u64 {
         self.of.capacity() as u64 * 8
     }

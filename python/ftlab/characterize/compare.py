@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _QUANTITIES = ("mean", "p50", "p99")
 _WARM_UP = 0.25
+# Which share of the mix reads, and of the runs of mixed sizes.
+_READS, _RUNS_READ = 0.7, 0.5
 _PAGE = 8
 
 
@@ -65,7 +67,7 @@ def workloads(capacity: int, requests: int, seed: int) -> dict[str, Batch]:
         return random.integers(pages, size=count) * _PAGE
 
     reads = Batch.of(READ, places(requests), _PAGE)
-    mix = Batch.of(np.where(random.random(requests) < 0.7, READ, WRITE), places(requests), _PAGE, queue_depth=4)  # noqa: PLR2004 - seven of ten
+    mix = Batch.of(np.where(random.random(requests) < _READS, READ, WRITE), places(requests), _PAGE, queue_depth=4)
     sizes = random.choice([_PAGE, 2 * _PAGE, 8 * _PAGE], size=requests)
     starts = np.minimum(places(requests), capacity - 8 * _PAGE)
     # Every other request goes on where the one before it ended.
@@ -73,7 +75,7 @@ def workloads(capacity: int, requests: int, seed: int) -> dict[str, Batch]:
     starts[follows] = np.minimum(
         starts[np.flatnonzero(follows) - 1] + sizes[np.flatnonzero(follows) - 1], capacity - 8 * _PAGE
     )
-    ops = np.where(np.repeat(random.random((requests + 1) // 2) < 0.5, 2)[:requests], READ, WRITE)  # noqa: PLR2004 - half
+    ops = np.where(np.repeat(random.random((requests + 1) // 2) < _RUNS_READ, 2)[:requests], READ, WRITE)
     return {"random reads": reads, "mix of 4 outstanding": mix, "runs of mixed sizes": Batch.of(ops, starts, sizes)}
 
 

@@ -272,7 +272,7 @@ def change(values: Array) -> int:
     3
     """
     values = np.asarray(values, dtype=float)
-    if values.size < 2:  # noqa: PLR2004 - two levels
+    if values.size <= 1:
         return int(values.size)
     ranks = np.arange(1, values.size)
     low = np.cumsum(values)[:-1] / ranks

@@ -239,13 +239,10 @@ impl BufferOrder for Cflru {
 
     #[inline]
     fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
-        match (frame, stage) {
-            (Some(frame), 1) => {
-                self.links.prefetch(frame.0);
-                self.clean_links.prefetch(frame.0);
-            }
-            (Some(frame), 2) => self.links.prefetch_around(frame.0),
-            _ => {}
+        let frame = frame.map(|frame| frame.0);
+        self.links.look_ahead(frame, stage);
+        if stage == 1 {
+            self.clean_links.look_ahead(frame, stage);
         }
     }
 

@@ -105,11 +105,7 @@ impl BufferOrder for Lru {
 
     #[inline]
     fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
-        match (frame, stage) {
-            (Some(frame), 1) => self.links.prefetch(frame.0),
-            (Some(frame), 2) => self.links.prefetch_around(frame.0),
-            _ => {}
-        }
+        self.links.look_ahead(frame.map(|frame| frame.0), stage);
     }
 
     #[inline]

@@ -17,7 +17,8 @@ _SURE = 0.8
 def _share(bench: Bench, region: int, size: int, distance: int, alone: float, wait: float) -> tuple[float, float]:
     """Which share of pairs at a distance wait for each other, and the median wait."""
     places = size // SECTOR_BYTES // (2 * distance)
-    if places < 2:  # noqa: PLR2004 - one pair says nothing
+    # One pair says nothing.
+    if places <= 1:
         return 1.0, wait
     count = min(_MOST, places)
     # Spread over the region, at multiples of twice the distance.

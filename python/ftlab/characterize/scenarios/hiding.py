@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ftlab.characterize.bench import Bench
 
 
+_ALL = 100.0
+
+
 def percent(unhidden_ns: Interval, buffer: Interval) -> Interval:
     """100 (B - rest) / B: a value beyond 0 or 100 is cut off, and its interval keeps its width.
 
@@ -22,11 +25,11 @@ def percent(unhidden_ns: Interval, buffer: Interval) -> Interval:
     """
     if buffer.low <= 0:
         raise UndecidedError("the time of the buffer cannot be told from none: there is nothing to hide")
-    value = 100 * (1 - unhidden_ns.value / buffer.value)
-    half = 100 * (unhidden_ns.half / buffer.value + abs(unhidden_ns.value) / buffer.value * buffer.relative)
-    if value + half < 0 or value - half > 100:  # noqa: PLR2004 - percent
+    value = _ALL * (1 - unhidden_ns.value / buffer.value)
+    half = _ALL * (unhidden_ns.half / buffer.value + abs(unhidden_ns.value) / buffer.value * buffer.relative)
+    if value + half < 0 or value - half > _ALL:
         raise UndecidedError(f"{value:.1f} % is no share: a time that it follows from is wrong")
-    return Interval.around(min(100.0, max(0.0, value)), half)
+    return Interval.around(min(_ALL, max(0.0, value)), half)
 
 
 def paper(buffer: float, program: float, write: float) -> float:

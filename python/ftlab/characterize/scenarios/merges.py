@@ -49,13 +49,12 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     read, bus = bench.interval("read_ns"), bench.interval("bus_sector_ns")
     if read is None or bus is None:
         raise UndecidedError("read and transfer times are not known")
-    ordinary = bench.known.pop("_ordinary")
+    ordinary = bench.known.pop("_ordinary", None)
     host, link = bench.interval("host_overhead_ns"), bench.interval("link_sector_ns")
-    if host is None or link is None:
-        raise UndecidedError("fixed time and link are not known")
+    if host is None or link is None or not isinstance(ordinary, Interval):
+        raise UndecidedError("fixed time, link and an ordinary write are not known")
     back = bench.known.get("write_policy") == "back"
     hidden = (bench.interval("buffer_ns") or Interval(0.0, 0.0, 0.0)) if back else unhidden(bench)
-    assert isinstance(ordinary, Interval)  # noqa: S101 - put there above
     # A durable write is two requests: the write, and the flush.
     flash = ordinary - host * 2 - link * page - hidden
     transfer = bus * page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from ftlab.characterize.bench import Array
 
+# Distances below which no period could be seen twice; the residual up to which two periods explain the waits.
+_LEAST_DISTANCES, _EXPLAINED = 8, 3
 # Two periods of the largest number of units that can be told.
 _DISTANCES, _REGION = 136, 96 * MIB
 _BATCHES = 4
@@ -85,8 +87,8 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
     lengths = (sectors, sectors if equal else 1)
     places = size // run
     farthest = int(min(_DISTANCES, places * 2 // 3))
-    if farthest < 8:  # noqa: PLR2004 - no period could be seen twice
-        raise UndecidedError(f"needs {8 * run * 3 // 2 // MIB} MiB for pairs of runs of {run} bytes")
+    if farthest < _LEAST_DISTANCES:
+        raise UndecidedError(f"needs {_LEAST_DISTANCES * run * 3 // 2 // MIB} MiB for pairs of runs of {run} bytes")
     step = run // SECTOR_BYTES
     distances = np.arange(1, farthest + 1)
     inner = page // SECTOR_BYTES
@@ -193,7 +195,7 @@ def _run(bench: Bench, effort: Effort, *, equal: bool) -> list[Estimate]:
     plot = _plot(pairs)
     if margin < BIC_MARGIN:
         raise UndecidedError("no period of the waits is clearly better than the next", repetitions=3)
-    if found.residual > 3:  # noqa: PLR2004 - waits are not explained by two periods
+    if found.residual > _EXPLAINED:
         raise UndecidedError("waits do not have two periods: pages are not placed in turn, channels first")
     bus = bench.interval("bus_sector_ns")
     if bus is None:
@@ -297,14 +299,11 @@ UNEQUAL = Scenario(
     run=_of(equal=False),
     effort=Effort(repetitions=32),
 )
-EQUAL = Scenario(
+EQUAL = replace(
+    UNEQUAL,
     name="pairs-of-pages",
-    finds=_FINDS,
-    needs=("run_bytes", "bus_sector_ns"),
-    assumes=_ASSUMES,
     sends="a region written in order; two reads of a page at one instant, 1 to 136 runs apart",
-    estimator="as pairs-page-and-sector",
-    drive_writes="as pairs-page-and-sector",
+    estimator=f"as {UNEQUAL.name}",
+    drive_writes=f"as {UNEQUAL.name}",
     run=_of(equal=True),
-    effort=Effort(repetitions=32),
 )

@@ -9,6 +9,8 @@ from ftlab.characterize.detect import BIC_MARGIN, Interval, best, location
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
 
+# Of two sectors only one can be missing: its number says no more than that it is.
+_PAIR = 2
 _CANDIDATES = (2, 4, 8, 16, 32, 64)
 _REGION, _STEP = 96 * MIB, 128
 _LEAST, _HOPELESS, _UNEXPLAINED = 0.004, 64, 5.0
@@ -35,7 +37,7 @@ def _designs(sizes: Array, page: int) -> dict[int, Array]:
             continue
         missing = (-sizes) % g
         # What is read first is at most one unit, less what is written of it: for a whole page, another line in size.
-        rest = [missing.astype(float)] if 2 < g < page else []  # noqa: PLR2004 - of two sectors, one is missing
+        rest = [missing.astype(float)] if _PAIR < g < page else []
         designs[g] = np.column_stack([*base, *rest, missing > 0])
     return designs
 

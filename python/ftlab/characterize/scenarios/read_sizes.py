@@ -11,6 +11,8 @@ from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
 # Not 1: steps of every sector are the line over sectors.
+# Sectors of a run from which on its pages are read one after the other.
+_LONG_RUN = 256
 _CANDIDATES = (2, 4, 8, 16, 32, 64, 128)
 _REGION = 96 * MIB
 # Another page is another read of the array: more than this share of a read of one sector.
@@ -48,7 +50,7 @@ def _steps(bench: Bench, effort: Effort) -> list[Estimate]:
     run = int(bench.number("run_bytes")) // SECTOR_BYTES
     sizes = np.unique(np.concatenate([np.arange(1, 9), [12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 128]]))
     sizes = sizes[sizes <= run]
-    points = _samples(bench, effort, sizes, max(run, 256) if run > 256 else run)  # noqa: PLR2004 - a run of pages
+    points = _samples(bench, effort, sizes, run)
     places = [location(points[float(s)]) for s in sizes]
     ones = np.ones(sizes.size)
     designs = {
@@ -84,7 +86,7 @@ def _slope(bench: Bench, effort: Effort) -> list[Estimate]:
     run = int(bench.number("run_bytes")) // SECTOR_BYTES
     page = int(min(bench.number("page_bytes", 2048) // SECTOR_BYTES, run))
     sizes = np.array([1, page])
-    points = _samples(bench, effort, np.tile(sizes, 8), max(run, page) if run < 256 else page)  # noqa: PLR2004
+    points = _samples(bench, effort, np.tile(sizes, 8), run if run < _LONG_RUN else page)
     fitted = line(points)
     intercept, slope = fitted.coefficients
     link = bench.interval("link_sector_ns")

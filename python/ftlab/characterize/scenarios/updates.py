@@ -11,6 +11,8 @@ from ftlab.characterize.detect import Interval, location, period
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
 
+# Shares of periods that are slow at their end, and of updates where each is slow.
+_MOST_PERIODS, _NEARLY_ALL = 0.8, 0.99
 _LEAST_PERIODS, _MOST_WRITES = 6, 1 << 17
 # The paper's form: sectors of an update, for the plateau of bytes over one period.
 SIZES = (1, 2, 4, 8, 16, 32)
@@ -63,7 +65,7 @@ def rhythm(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
         return Rhythm(found, width, location(np.delete(latencies, slow)), location(latencies[slow]))
     for found in sorted(candidates):
         periods = latencies.size // found
-        if found < 2 or periods < _LEAST_PERIODS:  # noqa: PLR2004 - a period has two requests
+        if found == 1 or periods < _LEAST_PERIODS:
             continue
         folded = latencies[-periods * found :].reshape(periods, found)
         phases = np.median(folded, axis=0)
@@ -72,7 +74,7 @@ def rhythm(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
             continue
         # Nearly all periods must be slow there: a chance of noise is not.
         share = float(np.mean(folded[:, high] > middle + _SLOW * middle / 2))
-        if share < 0.8:  # noqa: PLR2004 - most
+        if share < _MOST_PERIODS:
             continue
         rest = np.delete(folded, high, axis=1)
         return Rhythm(found, int(high.size), location(rest.ravel()), location(folded[:, high].ravel()))
@@ -138,7 +140,8 @@ def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
     program = bench.number("program_guess_ns", 0.0)
     middle = float(np.median(latency))
     apart = bench.number("run_bytes") > bench.number("page_bytes")
-    if not program or not apart or middle < _MANY * program or float(np.mean(latency > _MANY * program / 2)) < 0.99:  # noqa: PLR2004 - nearly all
+    slow = float(np.mean(latency > _MANY * program / 2))
+    if not program or not apart or middle < _MANY * program or slow < _NEARLY_ALL:
         return None
     plot = Plot("update", "time until durable (ns)", {"updates": (list(range(100)), latency[:100].tolist())})
     return [Estimate("translation", "block", 0.97, plot, "every update moves many pages")]
