@@ -7,7 +7,7 @@ import math
 import os
 from contextvars import copy_context
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pytest
@@ -19,7 +19,6 @@ from ftlab.characterize.bench import _GAPS_NS
 from ftlab.characterize.compare import compare
 from ftlab.characterize.describe import describe
 from ftlab.characterize.detect import Interval
-from ftlab.characterize.flow import Characterization
 from ftlab.characterize.population import Drawn, draw
 from ftlab.characterize.report import page, state, unsealed
 from ftlab.characterize.scenario import PARAMETERS, STATUSES, Estimate, UndecidedError
@@ -31,6 +30,9 @@ from ftlab.characterize.target import READ, WRITE, Times
 from ftlab.characterize.truth import is_right, truths
 from ftlab.errors import ConfigError, InputError
 from ftlab.papers.characterization import SIX
+
+if TYPE_CHECKING:
+    from ftlab.characterize.flow import Characterization
 
 LONG = pytest.mark.skipif("FTLAB_LONG" not in os.environ, reason="a long test: set FTLAB_LONG")
 # Seeds of development are below 1,000.
