@@ -273,6 +273,12 @@ def _workload_keys() -> str:
     return "\n\n".join(keys.sections(schema, "[workload]", [fitted]))
 
 
+def _latency_parts() -> str:
+    lines = ["| column | what it is |", "|---|---|"]
+    lines += [f"| `{name}_ns` | {meaning} |" for name, meaning in _native.latency_parts()]
+    return "\n".join(lines)
+
+
 def pages() -> dict[Path, list[str]]:
     """The generated parts of each page, in their order."""
     parts: dict[Path, list[str]] = {
@@ -283,6 +289,7 @@ def pages() -> dict[Path, list[str]]:
         REFERENCE / "schemes.md": [_schemes()],
         REFERENCE / "formats.md": [_format_table(), _formats()],
         REFERENCE / "transformations.md": [_steps()],
+        REFERENCE / "request-log.md": [_latency_parts()],
     }
     for name, command in _commands(cli, "ftlab").items():
         parts.setdefault(REFERENCE / "commands" / f"{name.split()[1]}.md", []).append(_help(name, command))

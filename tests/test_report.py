@@ -194,7 +194,7 @@ def all_of(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def test_the_charts_have_the_numbers_of_the_tables(page: Page, folder: Path, summary: dict[str, Any]) -> None:
     charts = {chart["id"]: chart for chart in page.data["charts"]}
-    assert list(charts) == ["latency", "causes", "series-wa", "series-iops", "series-latency", "series-free"]
+    assert list(charts) == ["latency", "why", "causes", "series-wa", "series-iops", "series-latency", "series-free"]
     placed = [given["data-chart"] for _, given in page.tags if "data-chart" in given]
     assert placed == list(charts)
     series = pl.read_parquet(folder / "series.parquet")

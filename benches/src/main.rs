@@ -3,7 +3,7 @@
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
 //! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges`,
-//! `--only buffers` or `--only nvm` does one part.
+//! `--only buffers`, `--only nvm` or `--only parts` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod buffers;
@@ -12,6 +12,7 @@ mod merges;
 #[path = "../../crates/ftlab-core/tests/common/nothing.rs"]
 mod nothing;
 mod nvm;
+mod parts;
 mod power;
 
 use std::sync::{Arc, OnceLock};
@@ -72,6 +73,9 @@ fn main() {
     }
     if wanted("nvm") {
         nvm::caches(&scale);
+    }
+    if wanted("parts") {
+        parts::parts(&scale);
     }
 }
 

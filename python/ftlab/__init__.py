@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ftlab.crashing import CrashCase, CrashResult, crash
     from ftlab.device import Device
     from ftlab.errors import ConfigError, FtlabError, InputError, RunError, SessionError
+    from ftlab.explaining import Explanation, explain
     from ftlab.listing import devices, workloads
     from ftlab.recording import Recording, record
     from ftlab.reporting import report
@@ -36,6 +37,7 @@ __all__ = [
     "CrashCase",
     "CrashResult",
     "Device",
+    "Explanation",
     "Fit",
     "FtlabError",
     "InputError",
@@ -54,6 +56,7 @@ __all__ = [
     "convert",
     "crash",
     "devices",
+    "explain",
     "figures",
     "fit",
     "merge",
@@ -74,6 +77,7 @@ __getattr__ = names_of(
         "crashing": ("CrashCase", "CrashResult", "crash"),
         "device": ("Device",),
         "errors": ("ConfigError", "FtlabError", "InputError", "RunError", "SessionError"),
+        "explaining": ("Explanation", "explain"),
         "figures": (),
         "listing": ("devices", "workloads"),
         "recording": ("Recording", "record"),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ftlab.device import Device
+    from ftlab.explaining import Explanation
 
 
 def inputs_of(workload: Any) -> list[Path]:
@@ -131,6 +132,28 @@ class Result:
     def request_log(self) -> Path | None:
         """The Parquet file of :attr:`requests`."""
         return self._request_log
+
+    def explain(
+        self,
+        *,
+        slowest: int | None = None,
+        percentile: float | None = None,
+        request: int | None = None,
+        op: str | None = None,
+    ) -> Explanation:
+        """Say where the time of slow requests went: see :func:`ftlab.explain`.
+
+        Raises:
+            ConfigError: The run kept no request log, or the choice is out of range.
+            InputError: There is no such request.
+        """
+        from ftlab.errors import ConfigError
+        from ftlab.explaining import explain
+
+        requests = self.requests
+        if requests is None:
+            raise ConfigError("the run kept no request log: run it with request_log=True")
+        return explain(requests, slowest=slowest, percentile=percentile, request=request, op=op)
 
     def plot(self) -> Figure:
         """Draw write amplification, throughput and latency over time.

@@ -63,6 +63,13 @@ causes! {
     Recovery recovery,
 }
 
+impl Cause {
+    /// Whether it gains space or spreads wear, and nobody waits for a single command of it.
+    pub(crate) const fn is_background(self) -> bool {
+        matches!(self, Cause::Gc | Cause::Merge | Cause::WearLevel | Cause::Recovery)
+    }
+}
+
 impl PerCause<u64> {
     /// From one count a cause, in the order of [`Cause`].
     pub fn from_counts(counts: [u64; CAUSES]) -> Self {

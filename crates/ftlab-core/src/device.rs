@@ -126,7 +126,7 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let limit = if interrupted { Some(0) } else { options.requests };
         let mut admission = Admission::new(source, config, sectors, limit);
         let mut metrics = RunMetrics::new(options.series);
-        let log = observer.wants_commands();
+        let (log, explains) = (observer.wants_commands(), observer.wants_parts());
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(config, layering, CountingPort);
             let result =
@@ -136,11 +136,13 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         } else if ReservationPort::suits(config, geometry)
             && config.host.stop() == Stop::Drained
             && !options.event_by_event
+            && !explains
         {
             let drive = drive.behind(config, layering, ReservationPort::new(config, geometry, log));
             run_timed(config, drive, admission, metrics, options, control, observer)
         } else {
-            let drive = drive.behind(config, layering, EventPort::new(config, geometry, log));
+            let port = EventPort::new(config, geometry, log).explaining(explains);
+            let drive = drive.behind(config, layering, port);
             run_timed(config, drive, admission, metrics, options, control, observer)
         };
         outcome.summary.seed = options.seed;

@@ -13,6 +13,7 @@ mod model;
 mod nvm;
 mod nvm_cuts;
 mod orders;
+mod parts;
 mod pitfalls;
 mod ports;
 mod power_cuts;

@@ -8,6 +8,7 @@
 //! | Little | requests in the drive on average = requests a second x mean latency, by log and by summary |
 //! | no clock | without a clock the same commands run |
 //! | ports | event by event, and by reservation where no lane shares a channel: the same log |
+//! | parts | the parts of each request sum to its time, blame only what was at work, and asking for them changes nothing |
 //! | shift | requests that all come later end later by as much, and nothing else changes |
 //! | scaling | with all times k-fold, all times of the log are k-fold |
 //! | alone | a request on an idle drive takes the sum of its parts |
@@ -19,8 +20,9 @@ use ftlab_core::config::{DeviceConfig, Stop};
 use ftlab_core::device::{RunError, simulate};
 use ftlab_core::flash::reservation_port::ReservationPort;
 use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::metrics::parts::{Part, Parts};
 use ftlab_core::metrics::summary::{HostSummary, Summary};
-use ftlab_core::metrics::{CommandRecord, RequestRecord};
+use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use ftlab_core::run::{RunControl, RunOptions, RunOutcome};
 use ftlab_core::time::Time;
 use serde_json::{Value, json};
@@ -140,6 +142,7 @@ pub fn check(case: &Case<'_>) -> Result<Shown, String> {
     if ReservationPort::suits(case.config, &case.config.to_geometry()) {
         event_by_event(&case, &log).map_err(at("ports"))?;
     }
+    explained(&case, &log).map_err(at("parts"))?;
     if times.are_above_zero() {
         shifted(&case, &log).map_err(at("shift"))?;
     }
@@ -338,6 +341,68 @@ fn event_by_event(case: &Case<'_>, log: &Log) -> Result<(), String> {
     let options = RunOptions { event_by_event: true, ..RunOptions::default() };
     let (_, other) = case.run(&options)?;
     compare(log, &other, |time| time)
+}
+
+/// Listens for parts too.
+#[derive(Default)]
+struct Explained {
+    log: Log,
+    parts: Vec<Parts>,
+}
+
+impl Observer for Explained {
+    fn wants_commands(&self) -> bool {
+        true
+    }
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn wants_parts(&self) -> bool {
+        true
+    }
+    fn on_parts(&mut self, parts: &Parts) {
+        self.parts.push(*parts);
+    }
+    fn on_request(&mut self, record: &RequestRecord) {
+        self.log.on_request(record);
+    }
+    fn on_command(&mut self, record: &CommandRecord) {
+        self.log.on_command(record);
+    }
+}
+
+/// The parts of a request sum to its time to the picosecond, and name no cause that was not at work meanwhile. The run is the
+/// same without them.
+fn explained(case: &Case<'_>, log: &Log) -> Result<(), String> {
+    let (mut explained, control) = (Explained::default(), RunControl::default());
+    let options = RunOptions { seed: case.seed, verify: true, ..RunOptions::default() };
+    simulate(case.config, &VecSource::new(case.requests.to_vec()), &options, &control, &mut explained)
+        .map_err(|error| error.to_string())?;
+    for (record, parts) in explained.log.requests.iter().zip(&explained.parts) {
+        let took = record.end.since(record.arrival).0;
+        hold!(parts.sum() == took, "{record:?} took {took} ps, not {} ps: {parts:?}", parts.sum());
+        for cause in Cause::ALL {
+            let is_of = |part: &Part| part.name().strip_prefix("wait_") == Some(cause.name());
+            let Some(part) = Part::ALL.into_iter().find(is_of) else { continue };
+            let is_at_work = |command: &CommandRecord| {
+                command.cause == cause && command.start <= record.end && command.end >= record.start
+            };
+            if parts.get(part) > 0 && !explained.log.commands.iter().any(is_at_work) {
+                return Err(format!(
+                    "{record:?} waited for {}, of which there was none: {parts:?}",
+                    cause.name()
+                ));
+            }
+        }
+    }
+    let indices = 0..case.requests.len() as u64;
+    let stray =
+        |command: &&mut CommandRecord| command.request.is_some_and(|request| !indices.contains(&request));
+    if let Some(command) = explained.log.commands.iter_mut().find(stray) {
+        return Err(format!("{command:?} is for no request"));
+    }
+    explained.log.commands.iter_mut().for_each(|command| command.request = None);
+    compare(log, &explained.log, |time| time)
 }
 
 /// A trace moved in time changes nothing but times.

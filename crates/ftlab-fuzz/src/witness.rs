@@ -135,7 +135,7 @@ pub struct Witness<'a> {
 }
 
 fn of(record: &CommandRecord) -> String {
-    let CommandRecord { command, cause, die, channel, page, start, end, transfer } = record;
+    let CommandRecord { command, cause, die, channel, page, start, end, transfer, .. } = record;
     format!(
         "{} of page {page} for {} on die {die} of channel {channel} from {} to {} ps, transfer from {} to {} ps",
         command.name(),
@@ -462,6 +462,7 @@ mod tests {
             start: Time(start),
             end: Time(end),
             transfer: (Time(transfer.0), Time(transfer.1)),
+            request: None,
         }
     }
 

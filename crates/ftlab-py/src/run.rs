@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ftlab_config::{Problem, Problems};
 use ftlab_core::device::{self, RunControl, RunOptions, simulate};
 use ftlab_core::metrics::Observer;
+use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{Column, Series, SeriesEvery};
 use ftlab_core::metrics::summary::StandInSummary;
 use ftlab_core::time::Time;
@@ -186,4 +187,11 @@ pub(crate) fn explained(device: &Device, error: &device::RunError) -> PyErr {
         error if error.is_input() => errors::InputError::new_err(error.to_string()),
         error => errors::RunError::new_err(error.to_string()),
     }
+}
+
+/// What the latency of a request consists of: the name of each part and what it is, in the order of the columns of
+/// `requests.parquet`.
+#[pyfunction]
+pub(crate) fn latency_parts() -> Vec<(&'static str, &'static str)> {
+    Parts::default().latency().map(|(part, _)| (part.name(), part.sentence().trim())).collect()
 }

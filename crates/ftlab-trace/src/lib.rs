@@ -16,6 +16,7 @@ pub mod logs;
 mod merge;
 mod numbering;
 mod open;
+mod perfetto;
 mod records;
 mod shared;
 mod table;

@@ -1,24 +1,25 @@
-//! What a run leaves on disk: a row per request, time series, and an event log for a trace viewer.
+//! What a run leaves on disk: a row per request, time series, and an event log for a trace viewer (`perfetto.rs`).
 //!
 //! The logs are [`Observer`]s. An observer cannot fail, so what goes wrong while writing is kept and told by `finish`.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use ftlab_core::host::request::SourceError;
+use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{Column, Series};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
+pub use crate::perfetto::EventLog;
 use crate::table::{Cell, ColumnType, TableWriter};
 
-fn failed(path: &str, expected: impl Into<String>) -> SourceError {
+pub(crate) fn failed(path: &str, expected: impl Into<String>) -> SourceError {
     SourceError { origin: path.to_owned(), expected: expected.into(), ..SourceError::default() }
 }
 
-fn created(path: &Path) -> Result<(String, BufWriter<File>), SourceError> {
+pub(crate) fn created(path: &Path) -> Result<(String, BufWriter<File>), SourceError> {
     let name = path.display().to_string();
     match File::create(path) {
         Ok(file) => Ok((name, BufWriter::with_capacity(256 * 1024, file))),
@@ -26,18 +27,20 @@ fn created(path: &Path) -> Result<(String, BufWriter<File>), SourceError> {
     }
 }
 
-fn unwritten(error: &io::Error) -> String {
+pub(crate) fn unwritten(error: &io::Error) -> String {
     format!("cannot be written: {error}")
 }
 
 /// A row per completed request, as Parquet: `index, arrival_ns, start_ns, end_ns, latency_ns, op, lba, sectors, stream,
-/// fua`.
+/// fua`, and a column in nanoseconds for each part of the latency, such as `service_read_ns` and `wait_gc_ns`.
 ///
-/// Times are nanoseconds of simulated time; latency is from start (hand-over to the drive) to end. Rows are in order of
-/// completion. The table can be read back as a trace.
+/// Times are nanoseconds of simulated time; latency is from start (hand-over to the drive) to end. Its parts have
+/// thousandths, and sum to it to the picosecond. Rows are in order of completion. The table can be read back as a trace.
 pub struct RequestLog {
     path: String,
     table: TableWriter<BufWriter<File>>,
+    /// Of the request that completes next.
+    parts: Parts,
     error: Option<String>,
 }
 
@@ -48,6 +51,8 @@ impl RequestLog {
     /// When that is not possible.
     pub fn create(path: &Path) -> Result<Self, SourceError> {
         let (path, file) = created(path)?;
+        let parts: Vec<String> =
+            Parts::default().latency().map(|(part, _)| format!("{}_ns", part.name())).collect();
         let columns = [
             ("index", ColumnType::U64),
             ("arrival_ns", ColumnType::U64),
@@ -60,8 +65,10 @@ impl RequestLog {
             ("stream", ColumnType::U16),
             ("fua", ColumnType::Flag),
         ];
+        let parts = parts.iter().map(|name| (name.as_str(), ColumnType::F64));
+        let columns: Vec<_> = columns.into_iter().chain(parts).collect();
         let table = TableWriter::new(file, &columns).map_err(|error| failed(&path, error))?;
-        Ok(Self { path, table, error: None })
+        Ok(Self { path, table, parts: Parts::default(), error: None })
     }
 
     /// Write what is gathered and close the file.
@@ -82,12 +89,21 @@ impl Observer for RequestLog {
         true
     }
 
+    fn wants_parts(&self) -> bool {
+        true
+    }
+
+    fn on_parts(&mut self, parts: &Parts) {
+        self.parts = *parts;
+    }
+
     fn on_request(&mut self, record: &RequestRecord) {
         if self.error.is_some() {
             return;
         }
         let number = |time: Time| Cell::Number(time.as_ns());
-        let pushed = self.table.push([
+        let parts = self.parts.latency().map(|(_, ps)| Cell::Float(ps as f64 / 1000.0));
+        let row = [
             Cell::Number(record.index),
             number(record.arrival),
             number(record.start),
@@ -98,8 +114,8 @@ impl Observer for RequestLog {
             Cell::Number(record.request.sectors.into()),
             Cell::Number(record.request.stream.into()),
             Cell::Flag(record.request.fua),
-        ]);
-        self.error = pushed.err();
+        ];
+        self.error = self.table.push(row.into_iter().chain(parts)).err();
     }
 }
 
@@ -129,150 +145,6 @@ pub fn write_series(path: &Path, series: &Series) -> Result<(), SourceError> {
     write().map_err(|error| failed(&path, error))
 }
 
-/// Every flash command, as a file that opens in the Perfetto trace viewer (ui.perfetto.dev) and in `chrome://tracing`.
-///
-/// A track per channel shows when data cross it, a track per die (or plane, where planes work independently) when it is
-/// taken. Times are microseconds of simulated time, cut off to whole nanoseconds: the viewer does so with starts and
-/// lengths, each for itself, and leaves out what seems to overlap then. The file is complete JSON after
-/// [`finish`](Self::finish) and after a drop.
-pub struct EventLog {
-    path: String,
-    file: BufWriter<File>,
-    channels: BTreeSet<u32>,
-    units: BTreeSet<u32>,
-    events: u64,
-    error: Option<io::Error>,
-    closed: bool,
-    unit: &'static str,
-}
-
-/// The processes of the viewer under which tracks are gathered.
-const CHANNELS: u32 = 1;
-const UNITS: u32 = 2;
-
-/// The number of a track: no two have the same, and none that of a process, whose track the viewer would show as its
-/// main thread, ahead of the others.
-fn track(process: u32, part: u32) -> u64 {
-    u64::from(part) + if process == CHANNELS { 1_000 } else { 10_000 }
-}
-
-/// Microseconds with three decimals.
-struct Micros(u64);
-
-impl std::fmt::Display for Micros {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
-    }
-}
-
-impl EventLog {
-    /// Create the file. `planes`: it is planes that are taken, not dies.
-    ///
-    /// # Errors
-    /// When that is not possible.
-    pub fn create(path: &Path, planes: bool) -> Result<Self, SourceError> {
-        let (path, mut file) = created(path)?;
-        let unit = if planes { "plane" } else { "die" };
-        let header = format!(
-            "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n\
-             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{CHANNELS},\"args\":{{\"name\":\"channels\"}}}},\n\
-             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{UNITS},\"args\":{{\"name\":\"{unit}s\"}}}}"
-        );
-        file.write_all(header.as_bytes()).map_err(|error| failed(&path, unwritten(&error)))?;
-        let (channels, units) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Self { path, file, channels, units, events: 0, error: None, closed: false, unit })
-    }
-
-    /// Events written so far: one a command, and one a transfer.
-    pub fn events(&self) -> u64 {
-        self.events
-    }
-
-    fn name_track(&mut self, process: u32, part: u32) -> io::Result<()> {
-        let (known, kind) = match process {
-            CHANNELS => (&mut self.channels, "channel"),
-            _ => (&mut self.units, self.unit),
-        };
-        if !known.insert(part) {
-            return Ok(());
-        }
-        let track = track(process, part);
-        write!(
-            self.file,
-            ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{process},\"tid\":{track},\"args\":{{\"name\":\"{kind} {part}\"}}}},\
-             \n{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{process},\"tid\":{track},\"args\":{{\"sort_index\":{part}}}}}"
-        )
-    }
-
-    fn span(
-        &mut self,
-        process: u32,
-        part: u32,
-        record: &CommandRecord,
-        from: Time,
-        to: Time,
-    ) -> io::Result<()> {
-        self.name_track(process, part)?;
-        self.events += 1;
-        let (command, cause, page) = (record.command.name(), record.cause.name(), record.page);
-        let (from, to, unit) = (from.0 / 1000, to.0 / 1000, self.unit);
-        write!(
-            self.file,
-            ",\n{{\"ph\":\"X\",\"name\":\"{command}\",\"cat\":\"{cause}\",\"pid\":{process},\"tid\":{},\"ts\":{},\"dur\":{},\
-             \"args\":{{\"cause\":\"{cause}\",\"page\":{page},\"{unit}\":{}}}}}",
-            track(process, part),
-            Micros(from),
-            Micros(to - from),
-            record.die
-        )
-    }
-
-    fn record(&mut self, record: &CommandRecord) -> io::Result<()> {
-        self.span(UNITS, record.die, record, record.start, record.end)?;
-        let (from, to) = record.transfer;
-        if from < to { self.span(CHANNELS, record.channel, record, from, to) } else { Ok(()) }
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
-        }
-        self.file.write_all(b"\n]}\n")?;
-        self.file.flush()
-    }
-
-    /// Close the document and the file.
-    ///
-    /// # Errors
-    /// The first thing that went wrong since it was created.
-    pub fn finish(mut self) -> Result<(), SourceError> {
-        let closed = match self.error.take() {
-            Some(error) => Err(error),
-            None => self.close(),
-        };
-        closed.map_err(|error| failed(&self.path, unwritten(&error)))
-    }
-}
-
-impl Drop for EventLog {
-    fn drop(&mut self) {
-        // Nobody is left to tell; `finish` tells.
-        let _ = self.close();
-    }
-}
-
-impl Observer for EventLog {
-    fn wants_commands(&self) -> bool {
-        true
-    }
-
-    fn on_command(&mut self, record: &CommandRecord) {
-        if self.error.is_none() {
-            self.error = self.record(record).err();
-        }
-    }
-}
-
 /// The logs of a run, those that are wanted, as one observer.
 #[derive(Default)]
 pub struct Logs {
@@ -296,7 +168,20 @@ impl Logs {
 
 impl Observer for Logs {
     fn wants_requests(&self) -> bool {
-        self.requests.is_some()
+        self.requests.is_some() || self.events.is_some()
+    }
+
+    fn wants_parts(&self) -> bool {
+        self.requests.is_some() || self.events.is_some()
+    }
+
+    fn on_parts(&mut self, parts: &Parts) {
+        if let Some(log) = &mut self.requests {
+            log.on_parts(parts);
+        }
+        if let Some(log) = &mut self.events {
+            log.on_parts(parts);
+        }
     }
 
     fn wants_commands(&self) -> bool {
@@ -305,6 +190,9 @@ impl Observer for Logs {
 
     fn on_request(&mut self, record: &RequestRecord) {
         if let Some(log) = &mut self.requests {
+            log.on_request(record);
+        }
+        if let Some(log) = &mut self.events {
             log.on_request(record);
         }
     }
@@ -335,6 +223,7 @@ mod tests {
             start: Time(start),
             end: Time(end),
             transfer: (Time(transfer.0), Time(transfer.1)),
+            request: None,
         }
     }
 
@@ -344,7 +233,7 @@ mod tests {
         let path = folder.path().join("events.json");
         for finished in [true, false] {
             let mut logs = Logs { events: Some(EventLog::create(&path, false).unwrap()), requests: None };
-            assert!(logs.wants_commands() && !logs.wants_requests());
+            assert!(logs.wants_commands() && logs.wants_requests());
             logs.on_command(&command(3, 1_500_900, 301_501_100, (1_500_900, 2_000_000)));
             logs.on_command(&command(0, 0, 1_000_000, (0, 0)));
             assert_eq!(logs.events.as_ref().unwrap().events(), 3);

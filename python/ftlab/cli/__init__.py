@@ -39,6 +39,7 @@ _COMMANDS = {
     "trace": "ftlab.cli.trace",
     "study": "ftlab.cli.study",
     "papers": "ftlab.cli.papers",
+    "explain": "ftlab.cli.explain",
     "report": "ftlab.cli.report",
     "characterize": "ftlab.cli.characterize",
     "compare": "ftlab.cli.characterize",

@@ -48,12 +48,16 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     metavar="DIR",
     help="Write summary, series, device, workload and plot into DIR.",
 )
-@click.option("--requests-log", is_flag=True, help="With --out: also write requests.parquet, a row for every request.")
+@click.option(
+    "--requests-log",
+    is_flag=True,
+    help="With --out: also write requests.parquet, a row for every request and what it waited for.",
+)
 @click.option(
     "--events",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write every flash command for the Perfetto trace viewer.",
+    help="Write every request and flash command for the Perfetto trace viewer.",
 )
 @force_option
 @click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")

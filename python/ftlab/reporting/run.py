@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,8 @@ CAUSES = {
     "wear_level": "wear levelling",
     "recovery": "recovery",
 }
+# The percentile from which on requests are explained, and the share of their time below which a part is not drawn.
+_TAIL, _LEAST_SHARE = 99.0, 0.005
 _OPS = ("all", "read", "write", "trim", "flush")
 _STATISTICS = ("mean", "stdev", "min", "p50", "p90", "p99", "p999", "max")
 _HEADINGS = ("mean", "std. dev.", "min", "p50", "p90", "p99", "p99.9", "max")
@@ -429,6 +431,72 @@ def _distribution(run: RunData, numbers: Numbers) -> Chart | None:
     )
 
 
+# Why
+
+
+class Why(NamedTuple):
+    """Why requests are slow: in words, drawn, and in numbers."""
+
+    words: str
+    chart: Chart
+    table: Table
+
+
+# Colours of parts that are no cause of commands: what a request does itself is bluish, what it waits for is not.
+_PART_COLORS = {
+    "service_overhead": "#9aa5b1",
+    "service_link": "#5b7083",
+    "service_buffer": "#88ccee",
+    "service_read": "#0072b2",
+    "service_program": "#44518f",
+    "service_transfer": "#56b4e9",
+    "wait_link": "#c9b458",
+    "wait_bus": "#e69f00",
+    "wait_read": "#cc79a7",
+    "wait_program": "#882255",
+    "wait_order": "#999933",
+}
+
+
+def _why(run: RunData) -> Why | None:
+    """What slow requests waited for, if the run kept that."""
+    if run.requests is None:
+        return None
+    from ftlab import explaining
+
+    try:
+        found = explaining.explain(run.requests, percentile=_TAIL)
+    except InputError:
+        # A log without parts, of an older ftlab, or one without a request.
+        return None
+    groups, names = found.groups, list(explaining.group_names(found.groups))
+    series, rows = [], []
+    for part, meaning in found.parts.select("part", "meaning").iter_rows():
+        times = groups[f"{part}_ns"]
+        shares = [time / whole if whole else 0.0 for time, whole in zip(times, groups["latency_ns"], strict=True)]
+        texts = [labels.value_text("latency_ns", time) for time in times]
+        if any(share >= _LEAST_SHARE for share in shares):
+            cause = part.removeprefix("wait_")
+            looks = {"cause": cause} if cause in CAUSES else {"color": _PART_COLORS[part]}
+            series.append({"name": part, **looks, "data": clean(shares), "texts": texts})
+        rows.append([part, *texts, meaning])
+    rows.append(["latency", *(labels.value_text("latency_ns", whole) for whole in groups["latency_ns"]), ""])
+    chart = Chart(
+        "why",
+        "Where the time of requests goes, from the fastest to the slowest",
+        Axis("share", "share of the latency"),
+        Axis("kind", ""),
+        series,
+        "Requests are divided by percentiles of their latency. `ftlab explain` says more, also of a single one.",
+        kind="bars",
+        categories=names,
+    )
+    table = Table(
+        "Mean times", ("part", *names, "what it is"), rows, "They sum to the latency.", ["what it is"], id="why-table"
+    )
+    return Why(found.words, chart, table)
+
+
 # By cause
 
 
@@ -581,6 +649,7 @@ def run_page(run: RunData, title: str | None = None) -> str:
     try:
         charts = [*_series_charts(run, numbers)]
         distribution, causes = _distribution(run, numbers), _by_cause(numbers)
+        why = _why(run)
         latency, work, drawings = _latency(numbers), _work(numbers), _drawings(numbers, shape)
         sections = [table for part in _SECTIONS if (table := _section(numbers, part)) is not None]
     except FtlabError:
@@ -588,7 +657,7 @@ def run_page(run: RunData, title: str | None = None) -> str:
     except (KeyError, TypeError, ValueError, IndexError) as error:
         message = f"summary.json: expected what this ftlab writes: {type(error).__name__}: {error}"
         raise InputError(message) from error
-    shown = [chart for chart in (distribution, causes, *charts) if chart is not None]
+    shown = [chart for chart in (distribution, why and why.chart, causes, *charts) if chart is not None]
     rest = {key: value for key, value in numbers.values.items() if key != "wall_seconds"}
     return render(
         "run.html",
@@ -602,6 +671,7 @@ def run_page(run: RunData, title: str | None = None) -> str:
         work=work if _has_flash(numbers) else None,
         sections=sections,
         distribution=distribution,
+        why=why,
         causes=causes,
         series=charts,
         drawings=drawings,

@@ -6,6 +6,7 @@ use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::SECTOR_BYTES;
 use crate::metrics::CommandRecord;
+use crate::metrics::parts::Parts;
 use crate::time::{Rate, Time, nearest};
 
 /// Timers of the host.
@@ -27,7 +28,8 @@ pub enum Step {
 /// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`. At
 /// equal times, the lane goes first that has been busy longest. That counts from the number of the command with which
 /// the lane began to work without a pause. Commands are numbered as they are submitted, and timers of the host among
-/// them as they are set. All methods but `set_timer` and `cut` are required.
+/// them as they are set. All methods but `set_timer`, `cut`, `begin_request` and
+/// `parts_of` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -55,6 +57,18 @@ pub trait Clock: FlashPort {
     /// All tickets of `watcher` are in `watch`: how many times [`step_before`](Self::step_before) will report it. 0 when all have ended
     /// already.
     fn arm(&mut self, watch: Self::Watch, watcher: u32) -> u32;
+
+    /// The request with this number is handed to the drive now: what is submitted belongs to it. For ports that know parts.
+    fn begin_request(&mut self, index: u64) {
+        let _ = index;
+    }
+
+    /// What the time consists of since `since`, when the request of a watcher was handed to the drive. The watcher has just
+    /// been told of the last thing that it waited for. Nothing from ports that do not know.
+    fn parts_of(&self, watcher: u32, since: Time) -> Parts {
+        let _ = (watcher, since);
+        Parts::default()
+    }
 
     /// After [`Step::Several`]: exchange the list of those watchers, in any order, for an empty one.
     fn finished(&mut self, list: &mut Vec<u32>);

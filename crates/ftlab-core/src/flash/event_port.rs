@@ -35,8 +35,14 @@ use crate::flash::line::{Line, NONE};
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::flash::waiter::{Edge, Waiter};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
-use crate::metrics::CommandRecord;
+use crate::metrics::parts::{Parts, Work};
 use crate::time::Time;
+
+mod beside;
+mod commands;
+mod explain;
+
+use explain::{Explanations, UnderWay};
 
 /// In the place of the lane of a node: it ends a time after what it waits for, or adds up a time or notes it then.
 const DELAY: u32 = NONE - 1;
@@ -161,6 +167,8 @@ pub struct EventPort {
     beside: BinaryHeap<Reverse<(Time, u64, u32)>>,
     pages: Pages<Ticket>,
     ledger: Ledger,
+    /// Where somebody asks what requests wait for.
+    explain: Option<Box<Explanations>>,
 }
 
 impl EventPort {
@@ -224,7 +232,19 @@ impl EventPort {
             beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
             pages: Pages::new(config, lanes as usize),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
+            explain: None,
         }
+    }
+
+    /// The same, but it knows what requests wait for; with `explains` only.
+    #[must_use]
+    pub fn explaining(mut self, explains: bool) -> Self {
+        if explains {
+            // Each command has a step of its own.
+            self.runs_rows = false;
+            self.explain = Some(Box::new(Explanations::new(self.lanes.len())));
+        }
+        self
     }
 
     #[inline]
@@ -258,7 +278,12 @@ impl EventPort {
         state.number = number;
         state.count = count;
         state.submission = submission;
-        Ticket { node, generation: state.generation }
+        let ticket = Ticket { node, generation: state.generation };
+        if let Some(explain) = &mut self.explain {
+            let work = (lane < NOTE).then(|| Work::of(submission.command(), submission.cause()));
+            explain.submitted(node, work, self.now);
+        }
+        ticket
     }
 
     #[inline]
@@ -301,9 +326,21 @@ impl EventPort {
         if waiter == Waiter::NOBODY {
             return;
         }
+        let has_one = state.edges == NONE;
+        if let Some(explain) = &mut self.explain {
+            explain.ending = node;
+        }
         match waiter.watcher() {
-            Some(watcher) if state.edges == NONE => self.finished.push(watcher),
+            Some(watcher) if has_one => self.hear(watcher),
             _ => self.tell(node, waiter),
+        }
+    }
+
+    #[inline(always)]
+    fn hear(&mut self, watcher: u32) {
+        self.finished.push(watcher);
+        if let Some(explain) = &mut self.explain {
+            explain.tell(watcher);
         }
     }
 
@@ -312,7 +349,7 @@ impl EventPort {
             let mut at = std::mem::replace(&mut self.nodes[node as usize].edges, NONE);
             loop {
                 match waiter.watcher() {
-                    Some(watcher) => self.finished.push(watcher),
+                    Some(watcher) => self.hear(watcher),
                     None => self.release(waiter.0),
                 }
                 if at == NONE {
@@ -329,6 +366,9 @@ impl EventPort {
                 let next = std::mem::replace(&mut state.waiter, Waiter::NOBODY);
                 if next != Waiter::NOBODY {
                     (node, waiter) = (join, next);
+                    if let Some(explain) = &mut self.explain {
+                        explain.ending = join;
+                    }
                     break;
                 }
             }
@@ -340,65 +380,40 @@ impl EventPort {
         let state = &mut self.nodes[node as usize];
         state.pending -= 1;
         if state.pending > 0 {
-        } else if state.lane == NONE {
+            return;
+        }
+        let lane = state.lane;
+        if let Some(explain) = &mut self.explain {
+            explain.released(node, lane == NONE, self.now);
+        }
+        if lane == NONE {
             self.ended.push(node);
-        } else if state.lane >= NOTE {
+        } else if lane >= NOTE {
             self.begin_beside(node);
         } else {
-            let lane = state.lane;
+            if self.explain.is_some() {
+                self.explain_ready(node, lane);
+            }
             if self.lanes[lane as usize].phase == Phase::Idle {
                 self.mark(lane);
             }
         }
     }
 
-    /// A node beside flash that begins when `after` has ended.
-    fn beside_after(&mut self, lane: u32, word: u64, after: Ticket) -> Ticket {
-        let ticket = self.new_node(lane, 1, Submission::of_words(word, 0));
-        self.wait_for(ticket.node, after);
-        if self.nodes[ticket.node as usize].pending == 0 {
-            self.begin_beside(ticket.node);
-        }
-        ticket
-    }
-
-    /// A node beside flash that ends at `at`.
-    fn ends_at(&mut self, at: Time) -> Ticket {
-        let ticket = self.new_node(DELAY, 1, Submission::of_words(0, 0));
-        self.beside.push(Reverse((at, self.numbers, ticket.node)));
-        ticket
-    }
-
-    /// What a node beside flash waits for has ended.
+    /// Nothing but its lane holds a command back from now on.
     #[cold]
-    fn begin_beside(&mut self, node: u32) {
-        let Node { lane, number, submission, .. } = self.nodes[node as usize];
-        let (first, _) = submission.words();
-        if lane == DELAY {
-            self.beside.push(Reverse((self.now + Time(first), number, node)));
-            return;
-        }
-        match lane {
-            EVENT => self.ledger.events.end(self.now),
-            WAIT => self.ledger.events.waited_ps += self.now.since(Time(first)).0,
-            _ => self.ledger.ends[first as usize] = self.now,
-        }
-        self.end(node);
-    }
-
-    /// Whether the next thing that ends does so beside flash, and not as `event`; then when.
-    #[inline(never)]
-    fn next_beside(&self, event: Option<(Time, u64, u32)>) -> Option<Time> {
-        let Reverse((time, number, _)) = self.beside.peek()?;
-        let is_first = event.is_none_or(|(at, other, _)| (*time, *number) < (at, other));
-        is_first.then_some(*time)
-    }
-
-    /// The first of what ends beside flash does so now.
-    fn end_beside(&mut self) {
-        if let Some(Reverse((time, number, node))) = self.beside.pop() {
-            (self.now, self.number) = (time, number);
-            self.end(node);
+    fn explain_ready(&mut self, node: u32, lane: u32) {
+        let Lane { phase, current, started, .. } = self.lanes[lane as usize];
+        let under_way = match phase {
+            Phase::Idle => UnderWay::Nothing,
+            Phase::BusIn => UnderWay::Bus(started),
+            Phase::Array | Phase::BusOut => {
+                let submission = self.submission(current);
+                UnderWay::Work(Work::of(submission.command(), submission.cause()), started)
+            }
+        };
+        if let Some(explain) = &mut self.explain {
+            explain.is_ready(node, lane, under_way, self.now);
         }
     }
 
@@ -456,6 +471,9 @@ impl EventPort {
         state.transfer = (now, now);
         state.current = node;
         state.row = node;
+        if let Some(explain) = &mut self.explain {
+            explain.started(node, lane, now);
+        }
         let submission = self.submission(node);
         let span = self.spans.bus_in(submission);
         if span == Time::ZERO {
@@ -584,6 +602,9 @@ impl EventPort {
         let (until, number) = self.use_bus(channel, lane, span, false);
         let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
+        if let Some(explain) = &mut self.explain {
+            explain.has_bus(state.current, lane, state.started, self.now);
+        }
         // A command that waits for the bus does not hold its die yet.
         state.started = self.now;
         self.events.schedule(TIMERS + lane, until + self.spans.array(submission), number);
@@ -642,69 +663,14 @@ impl EventPort {
     fn account(&mut self, lane: u32, node: u32, end: Time) {
         let cause = self.submission(node).cause_index();
         let lane_of = lane as usize;
-        self.ledger.busy_ps[lane_of][cause] += end.since(self.lanes[lane_of].started).0;
+        let started = self.lanes[lane_of].started;
+        self.ledger.busy_ps[lane_of][cause] += end.since(started).0;
+        if let Some(explain) = &mut self.explain {
+            let submission = self.nodes[node as usize].submission;
+            explain.worked((node, submission), lane, &mut self.spans, started, end);
+        }
         if self.ledger.log.is_some() {
             self.note(lane, node, end);
-        }
-    }
-
-    #[cold]
-    fn note(&mut self, lane: u32, node: u32, end: Time) {
-        let Node { count, .. } = self.nodes[node as usize];
-        let span = Time(end.since(self.lanes[lane as usize].started).0 / u64::from(count));
-        self.note_first(lane, node, count, span);
-    }
-
-    /// Log the first `ended` commands of a node, which take `span` each.
-    fn note_first(&mut self, lane: u32, node: u32, ended: u32, span: Time) {
-        let Lane { started, transfer, channel, .. } = self.lanes[lane as usize];
-        let Node { count, submission, .. } = self.nodes[node as usize];
-        let Some(log) = &mut self.ledger.log else { return };
-        for at in 0..ended {
-            let start = started + Time(span.0 * u64::from(at));
-            log.push(CommandRecord {
-                command: submission.command(),
-                cause: submission.cause(),
-                die: lane,
-                channel,
-                page: u64::from(submission.page().0 + at),
-                start,
-                end: start + span,
-                transfer: if count == 1 { transfer } else { (start, start) },
-            });
-        }
-    }
-
-    /// The commands that a lane works on, of which several may be in a row: how many of each node have not ended by now.
-    /// Those ahead of the last node were accounted for when the row began, and the last one was not.
-    fn cut_row(&mut self, lane: u32, counts: &mut CommandCounts) {
-        let Lane { row, current, started, .. } = self.lanes[lane as usize];
-        let mut ahead = Vec::new();
-        let mut node = row;
-        while node != current {
-            ahead.push(node);
-            node = self.next_node[node as usize];
-        }
-        let mut start = ahead.iter().fold(started, |start, node| start - self.array_time(*node));
-        for node in ahead.into_iter().chain([current]) {
-            let Node { count, submission, .. } = self.nodes[node as usize];
-            let one = self.spans.array(submission);
-            let ended = if !self.needs_no_bus(node) {
-                0
-            } else if one == Time::ZERO {
-                count
-            } else {
-                (self.now.since(start).0 / one.0).min(u64::from(count)) as u32
-            };
-            counts[submission.command() as usize][submission.cause_index()] += u64::from(count - ended);
-            let busy = &mut self.ledger.busy_ps[lane as usize][submission.cause_index()];
-            if node == current {
-                *busy += one.0 * u64::from(ended);
-                self.note_first(lane, node, ended, one);
-            } else {
-                *busy -= one.0 * u64::from(count - ended);
-            }
-            start += Time(one.0 * u64::from(count));
         }
     }
 
@@ -735,6 +701,9 @@ impl EventPort {
             let (bus_in, array, bus_out) = self.spans.parts(submission);
             let span = Time((bus_in + array + bus_out).0 * u64::from(count));
             self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
+        }
+        if self.explain.is_some() && self.nodes[ticket.node as usize].pending == 0 {
+            self.explain_ready(ticket.node, lane);
         }
         let state = &mut self.lanes[lane as usize];
         state.queue.push(ticket.node, &mut self.next_node);
@@ -891,7 +860,20 @@ impl Clock for EventPort {
         if !self.has_ended(ticket) {
             self.add_waiter(ticket.node, Waiter(watcher | Waiter::IS_WATCHER));
             *watch += 1;
+            if let Some(explain) = &mut self.explain {
+                explain.watched(watcher);
+            }
         }
+    }
+
+    fn begin_request(&mut self, index: u64) {
+        if let Some(explain) = &mut self.explain {
+            explain.request = index;
+        }
+    }
+
+    fn parts_of(&self, watcher: u32, since: Time) -> Parts {
+        self.explain.as_ref().map_or(Parts::default(), |explain| explain.parts_of(watcher, since, self.now))
     }
 
     #[inline]

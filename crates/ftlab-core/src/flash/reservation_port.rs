@@ -282,6 +282,7 @@ impl ReservationPort {
             start,
             end,
             transfer,
+            request: None,
         });
     }
 }

@@ -22,6 +22,7 @@ use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
+use crate::metrics::parts::{Part, Parts};
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.
@@ -73,6 +74,16 @@ pub(crate) trait Feeder {
 
     /// A request has completed.
     fn completed(&mut self, record: &RequestRecord);
+
+    /// Whether [`explained`](Self::explained) is wanted.
+    fn wants_parts(&self) -> bool {
+        false
+    }
+
+    /// What the time of the request consists of that completes next.
+    fn explained(&mut self, parts: &Parts) {
+        let _ = parts;
+    }
 }
 
 /// A request between hand-over (or arrival) and completion.
@@ -104,6 +115,15 @@ impl Slot {
     }
 }
 
+/// Of a request whose parts are wanted: when it was handed to the drive and when the drive had done it, and what of the time
+/// between is what.
+#[derive(Debug, Clone, Copy, Default)]
+struct InDrive {
+    begun: Time,
+    done: Time,
+    parts: Parts,
+}
+
 /// The host and its drive.
 #[derive(Clone)]
 pub(crate) struct HostModel<L, C: Clock, F> {
@@ -114,6 +134,9 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     closed: bool,
     samples: bool,
     wants_requests: bool,
+    wants_parts: bool,
+    /// By slot, where parts are wanted.
+    explained: Vec<InDrive>,
     /// Most requests in the drive.
     depth: usize,
     can_wait: bool,
@@ -178,6 +201,8 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             closed,
             samples,
             wants_requests: feeder.wants_completions(),
+            wants_parts: feeder.wants_parts(),
+            explained: Vec::new(),
             depth: limit,
             can_wait: !closed && depth.is_some(),
             link,
@@ -500,6 +525,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         }
         let slot = &self.slots[at as usize];
         let (request, group) = (slot.request(), slot.index as u32);
+        if self.wants_parts {
+            self.begin_explained(at);
+        }
         let mut watch = C::Watch::default();
         let result = if self.splitter.is_single(&request) {
             let access = self.splitter.single(&request, group);
@@ -518,6 +546,44 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if pending == 0 {
             self.leaving.push_back(at);
         }
+    }
+
+    #[cold]
+    fn begin_explained(&mut self, at: u32) {
+        let now = self.now();
+        self.drive.flash.port.begin_request(self.slots[at as usize].index);
+        if self.explained.len() < self.slots.len() {
+            self.explained.resize(self.slots.len(), InDrive::default());
+        }
+        self.explained[at as usize] = InDrive { begun: now, done: now, parts: Parts::default() };
+    }
+
+    /// The drive has done a request.
+    #[cold]
+    fn end_explained(&mut self, at: u32) {
+        let begun = self.explained[at as usize].begun;
+        let parts = self.drive.flash.port.parts_of(at, begun);
+        self.explained[at as usize] = InDrive { begun, done: self.now(), parts };
+    }
+
+    /// What the time of a request consists of that completes now.
+    #[cold]
+    fn tell_parts(&mut self, at: u32) {
+        let Slot { op, sectors, arrival, start, .. } = self.slots[at as usize];
+        let InDrive { begun, done, mut parts } = self.explained[at as usize];
+        let crosses = self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
+        let (way_in, way_out) = match op {
+            Op::Write => (crosses, Time::ZERO),
+            Op::Read => (Time::ZERO, crosses),
+            Op::Trim | Op::Flush => (Time::ZERO, Time::ZERO),
+        };
+        let waited_in = begun.since(start) - self.overhead - way_in;
+        let waited_out = self.now().since(done) - way_out;
+        parts.add(Part::HostQueue, start.since(arrival).0);
+        parts.add(Part::Overhead, self.overhead.0);
+        parts.add(Part::Link, (way_in + way_out).0);
+        parts.add(Part::LinkWait, (waited_in + waited_out).0);
+        self.feeder.explained(&parts);
     }
 
     #[inline(always)]
@@ -560,6 +626,10 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     fn on_ended(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
         slot.pending -= 1;
+        if slot.pending == 0 && self.wants_parts {
+            self.end_explained(at);
+        }
+        let slot = &self.slots[at as usize];
         if slot.pending == 0 {
             let has_data = !self.link_is_instant && slot.op == Op::Read;
             if F::PAUSES || has_data || self.on_link[self.out].is_some() || !self.leaving.is_empty() {
@@ -584,6 +654,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
             slot.pending -= 1;
             if slot.pending == 0 {
                 self.leaving.push_back(at);
+                if self.wants_parts {
+                    self.end_explained(at);
+                }
             }
         }
         self.finished = finished;
@@ -600,7 +673,11 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if self.samples {
             self.metrics.sample(now, |totals| self.drive.sample(totals));
         }
+        if self.wants_parts {
+            self.tell_parts(at);
+        }
         if self.wants_requests {
+            let slot = &self.slots[at as usize];
             let Slot { index, arrival, start, .. } = *slot;
             let request = slot.request();
             self.feeder.completed(&RequestRecord { index, request, arrival, start, end: now });

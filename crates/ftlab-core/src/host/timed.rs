@@ -10,6 +10,7 @@ use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Layer;
+use crate::metrics::parts::Parts;
 use crate::metrics::{Observer, RequestRecord};
 use crate::run::{RunControl, RunOptions};
 use crate::time::Time;
@@ -66,6 +67,14 @@ impl Feeder for WorkloadFeeder<'_> {
     #[inline]
     fn completed(&mut self, record: &RequestRecord) {
         self.observer.on_request(record);
+    }
+
+    fn wants_parts(&self) -> bool {
+        self.observer.wants_parts()
+    }
+
+    fn explained(&mut self, parts: &Parts) {
+        self.observer.on_parts(parts);
     }
 }
 

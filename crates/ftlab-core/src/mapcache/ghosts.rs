@@ -32,8 +32,8 @@ const LEAST_GHOST_BYTES: u64 = 512;
 const GROUP_SHIFT: u32 = 8;
 /// Levels of a group: with each, half of the groups are left.
 const LEVELS: usize = 10;
-/// Added to every bill that is compared, in nanoseconds: one write-back. Little evidence moves no ratio far.
-const PRIOR_NS: f64 = 2e6;
+/// The least of what is added to every bill that is compared, in nanoseconds: for drives on which nothing takes time.
+const LEAST_PRIOR_NS: f64 = 1.0;
 /// Estimates that differ by less are of equal sums, rounded in another order: the smaller window is taken.
 const EQUAL: f64 = 1e-9;
 /// The share of a write-back that is billed when a run turns dirty; the rest when it leaves.
@@ -700,11 +700,18 @@ impl Ghosts {
         }
     }
 
+    /// Added to every bill that is compared, in nanoseconds: a page is read and written back. Little evidence moves no ratio
+    /// far, on a drive of any speed.
+    fn prior(&self) -> f64 {
+        let page = self.runs.layout.page_bytes();
+        ns(self.prices.read(page) + self.prices.program(page)).max(LEAST_PRIOR_NS)
+    }
+
     /// What each window would cost, by what the ghosts remember, in nanoseconds.
     fn estimates(&self) -> Vec<f64> {
         let sums: Vec<_> = self.ghosts.iter().map(|ghost| (ghost.level, ghost.bills)).collect();
         let largest = sums.last().map_or(0.0, |(level, bills)| bills.from(*level));
-        chain(&sums, largest, PRIOR_NS)
+        chain(&sums, largest, self.prior())
     }
 
     fn choose(&mut self) {
@@ -728,8 +735,8 @@ impl Ghosts {
         let sums: Vec<_> = self.ghosts.iter().map(|ghost| (ghost.level, ghost.paid)).collect();
         let seen = |level: u8| self.seen[usize::from(level)..].iter().sum::<u64>().max(1) as f64;
         let largest = sums.last().map_or(0.0, |(level, paid)| paid.from(*level) * seen(0) / seen(*level));
-        let least = chain(&sums, largest, PRIOR_NS).into_iter().fold(f64::INFINITY, f64::min);
-        (self.paid + PRIOR_NS) / least - 1.0
+        let least = chain(&sums, largest, self.prior()).into_iter().fold(f64::INFINITY, f64::min);
+        (self.paid + self.prior()) / least - 1.0
     }
 }
 

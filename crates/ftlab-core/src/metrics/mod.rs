@@ -1,12 +1,14 @@
 //! What is measured: counters, latency, series over time, and the hooks of logs.
 
 pub mod latency;
+pub mod parts;
 pub mod report;
 pub mod series;
 pub mod summary;
 
 use crate::cause::{Cause, Command};
 use crate::host::request::Request;
+use crate::metrics::parts::Parts;
 use crate::time::Time;
 
 /// A request that has completed, for request logs.
@@ -43,6 +45,8 @@ pub struct CommandRecord {
     pub end: Time,
     /// When its data crossed the bus: start and end, equal when nothing crossed.
     pub transfer: (Time, Time),
+    /// Number of the request during whose submission it came, where somebody [asks for parts](Observer::wants_parts).
+    pub request: Option<u64>,
 }
 
 /// Listens to a run. Every method does nothing by default; none may change the run.
@@ -54,6 +58,14 @@ pub trait Observer {
     /// Whether [`on_request`](Self::on_request) is wanted.
     fn wants_requests(&self) -> bool {
         false
+    }
+    /// Whether [`on_parts`](Self::on_parts) is wanted, and the requests of commands.
+    fn wants_parts(&self) -> bool {
+        false
+    }
+    /// What the time of a request consists of that completes now: [`on_request`](Self::on_request) follows.
+    fn on_parts(&mut self, parts: &Parts) {
+        let _ = parts;
     }
     /// A request completed. In order of completion.
     fn on_request(&mut self, record: &RequestRecord) {

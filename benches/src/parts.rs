@@ -1,0 +1,76 @@
+//! What it costs to know what requests wait for.
+
+use ftlab_core::device::{RunControl, simulate};
+use ftlab_core::metrics::parts::Parts;
+use ftlab_core::metrics::{Observer, RequestRecord};
+use ftlab_validation::settings;
+
+use super::{Clock, Scale, best, hash, timed};
+
+/// Most that it may take, as a part of the same run without.
+const ASKED: f64 = 1.1;
+
+/// Hears of every request, and of its parts where they are asked for.
+#[derive(Default)]
+struct Listener {
+    wants_parts: bool,
+    sum_ps: u64,
+}
+
+impl Observer for Listener {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+
+    fn wants_parts(&self) -> bool {
+        self.wants_parts
+    }
+
+    fn on_parts(&mut self, parts: &Parts) {
+        self.sum_ps += parts.sum();
+    }
+
+    fn on_request(&mut self, record: &RequestRecord) {
+        std::hint::black_box(record);
+    }
+}
+
+/// Mixed requests at depth 32, on one die and on 32 dies, event by event.
+pub(super) fn parts(scale: &Scale) {
+    for (name, channels, ways) in [("one die", 1, 1), ("8 x 4 dies", 8, 4)] {
+        let device = settings(&[
+            ("geometry.channels", &channels),
+            ("geometry.ways", &ways),
+            ("geometry.blocks_per_plane", &(scale.pages / 64 / (channels * ways) / 2)),
+            ("ftl.gc_low_free_blocks", &1),
+            ("ftl.striping", &"dynamic"),
+            ("precondition.kind", &"fill"),
+            ("host.queue_depth", &32),
+        ]);
+        let workload = settings(&[("requests", &(scale.requests / 4)), ("read_fraction", &0.5)]);
+        let run = |wants_parts: bool| {
+            best(scale, || {
+                timed(
+                    "ideal-page",
+                    &device,
+                    "uniform",
+                    &workload,
+                    Clock::Events,
+                    |device, source, options| {
+                        let mut listener = Listener { wants_parts, ..Listener::default() };
+                        simulate(device, source, options, &RunControl::default(), &mut listener)
+                    },
+                )
+            })
+        };
+        let ((without, plain), (with, explained)) = (run(false), run(true));
+        assert_eq!(plain.summary.flash, explained.summary.flash, "parts change nothing");
+        println!(
+            "(k) parts of latency, {name}: {:.1} ns a request without, {:.3} of the time with (asked for: {ASKED}), \
+             hash {:016x}",
+            without * 1e9 / (scale.requests / 4) as f64,
+            with / without,
+            hash(&plain),
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! What ends beside flash: memory that moves data, and the ends that somebody wants to know.
+
+use std::cmp::Reverse;
+
+use super::{DELAY, EVENT, EventPort, Node, Ticket, WAIT};
+use crate::flash::port::Submission;
+use crate::time::Time;
+
+impl EventPort {
+    /// A node beside flash that begins when `after` has ended.
+    pub(super) fn beside_after(&mut self, lane: u32, word: u64, after: Ticket) -> Ticket {
+        let ticket = self.new_node(lane, 1, Submission::of_words(word, 0));
+        self.wait_for(ticket.node, after);
+        if self.nodes[ticket.node as usize].pending == 0 {
+            self.begin_beside(ticket.node);
+        }
+        ticket
+    }
+
+    /// A node beside flash that ends at `at`.
+    pub(super) fn ends_at(&mut self, at: Time) -> Ticket {
+        let ticket = self.new_node(DELAY, 1, Submission::of_words(0, 0));
+        self.beside.push(Reverse((at, self.numbers, ticket.node)));
+        ticket
+    }
+
+    /// What a node beside flash waits for has ended.
+    #[cold]
+    pub(super) fn begin_beside(&mut self, node: u32) {
+        let Node { lane, number, submission, .. } = self.nodes[node as usize];
+        let (first, _) = submission.words();
+        if lane == DELAY {
+            self.beside.push(Reverse((self.now + Time(first), number, node)));
+            return;
+        }
+        match lane {
+            EVENT => self.ledger.events.end(self.now),
+            WAIT => self.ledger.events.waited_ps += self.now.since(Time(first)).0,
+            _ => self.ledger.ends[first as usize] = self.now,
+        }
+        self.end(node);
+    }
+
+    /// Whether the next thing that ends does so beside flash, and not as `event`; then when.
+    #[inline(never)]
+    pub(super) fn next_beside(&self, event: Option<(Time, u64, u32)>) -> Option<Time> {
+        let Reverse((time, number, _)) = self.beside.peek()?;
+        let is_first = event.is_none_or(|(at, other, _)| (*time, *number) < (at, other));
+        is_first.then_some(*time)
+    }
+
+    /// The first of what ends beside flash does so now.
+    pub(super) fn end_beside(&mut self) {
+        if let Some(Reverse((time, number, node))) = self.beside.pop() {
+            (self.now, self.number) = (time, number);
+            if let Some(explain) = &mut self.explain {
+                explain.moved(node, time);
+            }
+            self.end(node);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The log of commands, and what of them has not ended when a run does.
+
+use super::{EventPort, Lane, Node};
+use crate::cause::CommandCounts;
+use crate::metrics::CommandRecord;
+use crate::time::Time;
+
+impl EventPort {
+    #[cold]
+    pub(super) fn note(&mut self, lane: u32, node: u32, end: Time) {
+        let Node { count, .. } = self.nodes[node as usize];
+        let span = Time(end.since(self.lanes[lane as usize].started).0 / u64::from(count));
+        self.note_first(lane, node, count, span);
+    }
+
+    /// Log the first `ended` commands of a node, which take `span` each.
+    fn note_first(&mut self, lane: u32, node: u32, ended: u32, span: Time) {
+        let Lane { started, transfer, channel, .. } = self.lanes[lane as usize];
+        let Node { count, submission, .. } = self.nodes[node as usize];
+        let request = self.explain.as_ref().and_then(|explain| explain.request_of(node));
+        let Some(log) = &mut self.ledger.log else { return };
+        for at in 0..ended {
+            let start = started + Time(span.0 * u64::from(at));
+            log.push(CommandRecord {
+                command: submission.command(),
+                cause: submission.cause(),
+                die: lane,
+                channel,
+                page: u64::from(submission.page().0 + at),
+                start,
+                end: start + span,
+                transfer: if count == 1 { transfer } else { (start, start) },
+                request,
+            });
+        }
+    }
+
+    /// The commands that a lane works on, of which several may be in a row: how many of each node have not ended by now.
+    /// Those ahead of the last node were accounted for when the row began, and the last one was not.
+    pub(super) fn cut_row(&mut self, lane: u32, counts: &mut CommandCounts) {
+        let Lane { row, current, started, .. } = self.lanes[lane as usize];
+        let mut ahead = Vec::new();
+        let mut node = row;
+        while node != current {
+            ahead.push(node);
+            node = self.next_node[node as usize];
+        }
+        let mut start = ahead.iter().fold(started, |start, node| start - self.array_time(*node));
+        for node in ahead.into_iter().chain([current]) {
+            let Node { count, submission, .. } = self.nodes[node as usize];
+            let one = self.spans.array(submission);
+            let ended = if !self.needs_no_bus(node) {
+                0
+            } else if one == Time::ZERO {
+                count
+            } else {
+                (self.now.since(start).0 / one.0).min(u64::from(count)) as u32
+            };
+            counts[submission.command() as usize][submission.cause_index()] += u64::from(count - ended);
+            let busy = &mut self.ledger.busy_ps[lane as usize][submission.cause_index()];
+            if node == current {
+                *busy += one.0 * u64::from(ended);
+                self.note_first(lane, node, ended, one);
+            } else {
+                *busy -= one.0 * u64::from(count - ended);
+            }
+            start += Time(one.0 * u64::from(count));
+        }
+    }
+}

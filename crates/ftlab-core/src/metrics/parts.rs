@@ -1,0 +1,168 @@
+//! What the time of a request consists of.
+
+use crate::cause::{Cause, Command};
+
+macro_rules! parts {
+    ($($(#[doc = $doc:literal])+ $part:ident $name:ident,)+) => {
+        /// A part of the time between the arrival of a request and its end. Parts do not overlap, and leave nothing out.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Part {
+            $($(#[doc = $doc])+ $part,)+
+        }
+
+        impl Part {
+            /// All parts, in the order in which they are written.
+            pub const ALL: [Part; PARTS] = [$(Part::$part),+];
+
+            /// The name used in reports: what is done for the request itself begins with `service`, all else with `wait`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Part::$part => stringify!($name),)+ }
+            }
+
+            /// What it is, in a sentence.
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Part::$part => concat!($($doc),+),)+ }
+            }
+        }
+
+        /// Number of parts.
+        pub const PARTS: usize = [$(stringify!($name)),+].len();
+    };
+}
+
+parts! {
+    /// Waits at the host until fewer requests are in the drive; not part of the latency.
+    HostQueue wait_host_queue,
+    /// The fixed time of each request, in host and firmware.
+    Overhead service_overhead,
+    /// Waits for the host link.
+    LinkWait wait_link,
+    /// Its data cross the host link.
+    Link service_link,
+    /// Memory beside flash moves its data: a write buffer, a non-volatile cache, messages of a host cache.
+    Buffer service_buffer,
+    /// The array reads its pages.
+    OwnRead service_read,
+    /// The array programs its pages.
+    OwnProgram service_program,
+    /// Its pages cross the bus of a channel.
+    Transfer service_transfer,
+    /// Waits for the bus of a channel.
+    BusWait wait_bus,
+    /// Waits on a die that reads for other requests.
+    BehindRead wait_read,
+    /// Waits on a die that programs for other requests.
+    BehindProgram wait_program,
+    /// A die is free, but a command ahead in its queue waits for what it depends on.
+    Order wait_order,
+    /// An eviction from a write buffer: its own, or one that it waits for.
+    CacheFlush wait_cache_flush,
+    /// Waits for garbage collection.
+    Gc wait_gc,
+    /// Waits for a merge of log blocks.
+    Merge wait_merge,
+    /// Translation pages: fetched or written for it, or for another request that it waits for.
+    Map wait_map,
+    /// Summary pages, journals and other metadata.
+    Metadata wait_metadata,
+    /// Backup of LSB pages.
+    LsbBackup wait_lsb_backup,
+    /// Waits for wear levelling.
+    WearLevel wait_wear_level,
+    /// Waits for recovery after a power cut.
+    Recovery wait_recovery,
+}
+
+/// What commands and memory do that a request waits for: what of it is the request's own has a part of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    Read,
+    Program,
+    Buffer,
+    For(Cause),
+}
+
+/// Kinds of [`Work`].
+pub(crate) const WORKS: usize = 3 + crate::cause::CAUSES;
+
+impl Work {
+    pub(crate) fn of(command: Command, cause: Cause) -> Self {
+        match (cause, command) {
+            (Cause::Host, Command::Read) => Work::Read,
+            (Cause::Host, _) => Work::Program,
+            (cause, _) => Work::For(cause),
+        }
+    }
+
+    /// In the order of their indices.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        [Work::Read, Work::Program, Work::Buffer].into_iter().chain(Cause::ALL.into_iter().map(Work::For))
+    }
+
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Work::Read => 0,
+            Work::Program => 1,
+            Work::Buffer => 2,
+            Work::For(cause) => 3 + cause as usize,
+        }
+    }
+
+    /// The part of a request for which this is done.
+    pub(crate) fn own(self) -> Part {
+        match self {
+            Work::Read => Part::OwnRead,
+            Work::Program => Part::OwnProgram,
+            other => other.behind(),
+        }
+    }
+
+    /// The part of a request that waits for it.
+    pub(crate) fn behind(self) -> Part {
+        match self {
+            Work::Read => Part::BehindRead,
+            Work::Program => Part::BehindProgram,
+            Work::Buffer => Part::Buffer,
+            Work::For(cause) => match cause {
+                Cause::Host => Part::BehindProgram,
+                Cause::CacheFlush => Part::CacheFlush,
+                Cause::Gc => Part::Gc,
+                Cause::Merge => Part::Merge,
+                Cause::Map => Part::Map,
+                Cause::Metadata => Part::Metadata,
+                Cause::LsbBackup => Part::LsbBackup,
+                Cause::WearLevel => Part::WearLevel,
+                Cause::Recovery => Part::Recovery,
+            },
+        }
+    }
+}
+
+/// How long each part took, in picoseconds. All of them sum to the time from arrival to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Parts([u64; PARTS]);
+
+impl Parts {
+    /// No time at all.
+    pub(crate) const NONE: Self = Self([0; PARTS]);
+
+    /// One part.
+    pub fn get(&self, part: Part) -> u64 {
+        self.0[part as usize]
+    }
+
+    /// The parts of the latency, which counts from hand-over, in the order of [`Part::ALL`].
+    pub fn latency(&self) -> impl Iterator<Item = (Part, u64)> {
+        Part::ALL.into_iter().zip(self.0).filter(|(part, _)| *part != Part::HostQueue)
+    }
+
+    /// The time from arrival to end.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    pub(crate) fn add(&mut self, part: Part, ps: u64) {
+        self.0[part as usize] += ps;
+    }
+}

@@ -1,0 +1,215 @@
+//! What the time of requests consists of: by hand, and on random drives.
+
+use ftlab_core::cause::Cause;
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::{RunControl, RunOptions, simulate};
+use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::metrics::parts::{Part, Parts};
+use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::drives::{cases, drives, requests};
+use crate::common::{device, merged, request, run_with};
+
+#[derive(Default)]
+struct Explained {
+    requests: Vec<RequestRecord>,
+    parts: Vec<Parts>,
+    commands: Vec<CommandRecord>,
+}
+
+impl Observer for Explained {
+    fn wants_requests(&self) -> bool {
+        true
+    }
+    fn wants_commands(&self) -> bool {
+        true
+    }
+    fn wants_parts(&self) -> bool {
+        true
+    }
+    fn on_parts(&mut self, parts: &Parts) {
+        assert_eq!(self.parts.len(), self.requests.len(), "parts come before their request");
+        self.parts.push(*parts);
+    }
+    fn on_request(&mut self, record: &RequestRecord) {
+        self.requests.push(*record);
+    }
+    fn on_command(&mut self, record: &CommandRecord) {
+        self.commands.push(*record);
+    }
+}
+
+fn explained(config: &DeviceConfig, requests: &[Request]) -> Explained {
+    let mut explained = Explained::default();
+    let (source, options) = (VecSource::new(requests.to_vec()), RunOptions::default());
+    simulate(config, &source, &options, &RunControl::default(), &mut explained).unwrap();
+    explained
+}
+
+/// Pages of 4 KiB that cross the bus in 10 us, are read in 50 and programmed in 200, on a drive that is full.
+fn drive(changes: Value) -> DeviceConfig {
+    let base = json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 4096 },
+        "timing": { "read_us": 50, "program_us": 200, "erase_us": 1000, "bus_mb_per_s": 409.6, "command_us": 0,
+            "copyback": false },
+        "ftl": { "over_provisioning": 0.33, "striping": "static" },
+        "precondition": { "kind": "fill" },
+    });
+    device(merged(base, changes))
+}
+
+/// The parts of each request in microseconds, in the order of the requests.
+fn parts_of(config: &DeviceConfig, requests: &[Request]) -> Vec<Vec<(&'static str, f64)>> {
+    let explained = explained(config, requests);
+    assert_eq!(explained.requests.len(), requests.len());
+    let mut rows: Vec<_> =
+        explained.requests.iter().map(|record| record.index).zip(&explained.parts).collect();
+    rows.sort_by_key(|(index, _)| *index);
+    let named = |parts: &Parts| {
+        let all = Part::ALL.into_iter().map(|part| (part.name(), parts.get(part) as f64 / 1e6));
+        all.filter(|(_, us)| *us > 0.0).collect()
+    };
+    rows.into_iter().map(|(_, parts)| named(parts)).collect()
+}
+
+fn page(us: f64, op: Op, page: u64) -> Request {
+    request(us, op, page * 8, 8)
+}
+
+#[test]
+fn a_read_behind_a_program() {
+    let told = parts_of(&drive(json!({})), &[page(0.0, Op::Write, 0), page(30.0, Op::Read, 9)]);
+    assert_eq!(told[0], [("service_program", 200.0), ("service_transfer", 10.0)]);
+    assert_eq!(told[1], [("service_read", 50.0), ("service_transfer", 10.0), ("wait_program", 180.0)]);
+}
+
+#[test]
+fn a_program_behind_a_read_and_pages_of_one_request() {
+    let told = parts_of(&drive(json!({})), &[page(0.0, Op::Read, 9), request(20.0, Op::Read, 80, 16)]);
+    assert_eq!(told[0], [("service_read", 50.0), ("service_transfer", 10.0)]);
+    // The second page waits for the first one of its request.
+    assert_eq!(told[1], [("service_read", 50.0 + 60.0), ("service_transfer", 10.0), ("wait_read", 40.0)]);
+}
+
+#[test]
+fn the_rest_of_a_page_is_read_first() {
+    let told = parts_of(&drive(json!({})), &[request(0.0, Op::Write, 8, 4)]);
+    assert_eq!(told[0], [("service_read", 55.0), ("service_program", 200.0), ("service_transfer", 10.0)]);
+    // On another die, so that the transfer of the read is known by itself.
+    let apart = drive(json!({ "geometry": { "channels": 2 }, "ftl": { "striping": "dynamic" } }));
+    let told = parts_of(&apart, &[request(0.0, Op::Write, 8, 4)]);
+    assert_eq!(told[0], [("service_read", 50.0), ("service_program", 200.0), ("service_transfer", 15.0)]);
+}
+
+#[test]
+fn host_queue_and_link() {
+    let one = drive(json!({ "host": { "outstanding": 1, "overhead_us": 3 } }));
+    let told = parts_of(&one, &[page(0.0, Op::Read, 0), page(20.0, Op::Read, 9)]);
+    let alone = [("service_overhead", 3.0), ("service_read", 50.0), ("service_transfer", 10.0)];
+    assert_eq!(told[0], alone);
+    assert_eq!(told[1][0], ("wait_host_queue", 43.0));
+    assert_eq!(told[1][1..], alone);
+    let linked = drive(json!({ "geometry": { "channels": 2 }, "host": { "link_mb_per_s": 204.8 } }));
+    // Two dies have both read at once; the link takes 20 us for each.
+    let told = parts_of(&linked, &[page(0.0, Op::Read, 0), page(0.0, Op::Read, 1)]);
+    assert_eq!(told[0], [("service_link", 20.0), ("service_read", 50.0), ("service_transfer", 10.0)]);
+    assert_eq!(
+        told[1],
+        [("wait_link", 20.0), ("service_link", 20.0), ("service_read", 50.0), ("service_transfer", 10.0)]
+    );
+}
+
+#[test]
+fn the_bus_of_a_channel() {
+    let told = parts_of(
+        &drive(json!({ "geometry": { "ways": 2 } })),
+        &[page(0.0, Op::Read, 0), page(0.0, Op::Read, 1)],
+    );
+    assert_eq!(told[0], [("service_read", 50.0), ("service_transfer", 10.0)]);
+    assert_eq!(told[1], [("service_read", 50.0), ("service_transfer", 10.0), ("wait_bus", 10.0)]);
+}
+
+/// A program on a free die waits for a read on another one, and a read behind it waits too.
+#[test]
+fn order_on_a_die() {
+    let config = drive(json!({ "geometry": { "channels": 2 }, "ftl": { "striping": "dynamic" } }));
+    // Unit 0 is on die 0, where the next page goes first; unit 1 is on die 1.
+    let requests = [page(0.0, Op::Read, 1), request(0.0, Op::Write, 8, 4), page(1.0, Op::Read, 0)];
+    let told = parts_of(&config, &requests);
+    assert_eq!(told[1][..2], [("service_read", 50.0), ("service_program", 200.0)]);
+    // The rest of unit 1 is read from 60 to 115 on die 1. The program then takes 210 on die 0, where the read comes last.
+    let last =
+        [("service_read", 50.0), ("service_transfer", 10.0), ("wait_program", 210.0), ("wait_order", 114.0)];
+    assert_eq!(told[2], last);
+}
+
+/// The same flash under log blocks.
+fn block_mapped() -> Value {
+    json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 4096 },
+        "timing": { "read_us": 50, "program_us": 200, "erase_us": 1000, "bus_mb_per_s": 409.6, "copyback": false },
+        "ftl": { "kind": "bast", "over_provisioning": 0.33 },
+        "precondition": { "kind": "fill" },
+    })
+}
+
+/// The part that is largest among the slowest of many requests.
+fn blamed(config: &DeviceConfig, requests: &[Request]) -> &'static str {
+    let told = parts_of(config, requests);
+    let sum = |parts: &Vec<(&'static str, f64)>| parts.iter().map(|(_, us)| us).sum::<f64>();
+    let slowest = told.iter().max_by(|a, b| sum(a).total_cmp(&sum(b))).unwrap();
+    slowest.iter().max_by(|(_, a), (_, b)| a.total_cmp(b)).unwrap().0
+}
+
+/// Writes all over the drive, each when the one before has long ended.
+fn sparse(op: Op, count: u64) -> Vec<Request> {
+    (0..count).map(|at| page(at as f64 * 20_000.0, op, at * 61 % 160)).collect()
+}
+
+#[test]
+fn planted_causes_are_named() {
+    assert_eq!(blamed(&drive(json!({})), &sparse(Op::Write, 300)), "wait_gc");
+    let cached = drive(json!({ "map_cache": { "kind": "dftl", "bytes": 256 } }));
+    assert_eq!(blamed(&cached, &sparse(Op::Read, 100)), "wait_map");
+    assert_eq!(blamed(&device(block_mapped()), &sparse(Op::Write, 300)), "wait_merge");
+    let buffered = drive(json!({ "buffer": { "kind": "lru", "bytes": "64KiB", "access_us": 7 } }));
+    assert_eq!(parts_of(&buffered, &[page(0.0, Op::Write, 0)])[0], [("service_buffer", 7.0)]);
+    // A write waits for the frame of another one, which is written out for it.
+    assert_eq!(blamed(&buffered, &sparse(Op::Write, 20)), "wait_cache_flush");
+    // A burst: reads wait for reads.
+    let burst: Vec<Request> = (0..40).map(|at| page(0.0, Op::Read, at)).collect();
+    assert_eq!(blamed(&drive(json!({})), &burst), "wait_read");
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    /// Parts sum to the time of each request to the picosecond, and no cause is blamed that was not at work. The run is the same
+    /// without them, whatever port keeps its time.
+    #[test]
+    fn parts_sum_to_the_time_of_requests(value in drives(), requests in requests()) {
+        let config = device(value);
+        let explained = explained(&config, &requests);
+        let (_, log) = run_with(&config, &requests, &RunOptions::default());
+        let mut same = explained.requests.clone();
+        same.sort_unstable_by_key(|record| record.index);
+        prop_assert_eq!(&same, &log.requests);
+        prop_assert_eq!(explained.requests.len(), explained.parts.len());
+        for (record, parts) in explained.requests.iter().zip(&explained.parts) {
+            prop_assert_eq!(parts.sum(), record.end.since(record.arrival).0, "{:?}: {:?}", record, parts);
+            for cause in Cause::ALL {
+                let part = Part::ALL.into_iter().find(|part| part.name().strip_prefix("wait_") == Some(cause.name()));
+                let blamed = part.is_some_and(|part| parts.get(part) > 0);
+                let at_work = explained.commands.iter().any(|command| {
+                    command.cause == cause && command.start <= record.end && command.end >= record.start
+                });
+                prop_assert!(!blamed || at_work, "{:?}: {:?}", record, parts);
+            }
+        }
+        for command in &explained.commands {
+            prop_assert!(command.request.is_none_or(|index| (index as usize) < requests.len()));
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The event log of a run, for the Perfetto trace viewer.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use ftlab_core::host::request::SourceError;
+use ftlab_core::metrics::parts::Parts;
+use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
+use ftlab_core::time::Time;
+
+use crate::logs::{created, failed, unwritten};
+
+/// Every request and flash command, as a file that opens in the Perfetto trace viewer (ui.perfetto.dev) and in
+/// `chrome://tracing`.
+///
+/// A track per channel shows when data cross it, a track per die (or plane, where planes work independently) when it is
+/// taken. Requests are on as many tracks as overlap, each with what its latency consists of. Arrows lead from a request to
+/// the commands that came with it. A counter has the requests in the drive. Times are microseconds of simulated time, cut off to whole nanoseconds: the viewer does so with starts and
+/// lengths, each for itself, and leaves out what seems to overlap then. The file is complete JSON after
+/// [`finish`](Self::finish) and after a drop.
+pub struct EventLog {
+    path: String,
+    file: BufWriter<File>,
+    channels: BTreeSet<u32>,
+    units: BTreeSet<u32>,
+    requests: Requests,
+    events: u64,
+    error: Option<io::Error>,
+    closed: bool,
+    unit: &'static str,
+}
+
+/// The processes of the viewer under which tracks are gathered.
+const CHANNELS: u32 = 1;
+const UNITS: u32 = 2;
+const REQUESTS: u32 = 3;
+
+/// Requests for which commands may still come; those of older ones have no arrows.
+const KEPT: usize = 1 << 16;
+
+/// An arrow to a command: when that begins, and the arrow's number.
+type Arrow = (u64, u64);
+
+/// What is known of requests so far.
+#[derive(Default)]
+struct Requests {
+    /// When the last request on each track ends.
+    tracks: Vec<Time>,
+    parts: Parts,
+    /// Arrows that wait for their request to complete.
+    waiting: HashMap<u64, Vec<Arrow>>,
+    /// The track, the start and the end of requests that have completed, and in which order they did.
+    done: HashMap<u64, (u32, Time, Time)>,
+    order: VecDeque<u64>,
+    arrows: u64,
+    /// Requests that enter the drive and leave it: when, and by how many there are more.
+    changes: Vec<(u64, i64)>,
+}
+
+/// The number of a track: no two have the same, and none that of a process, whose track the viewer would show as its
+/// main thread, ahead of the others.
+fn track(process: u32, part: u32) -> u64 {
+    let first = match process {
+        CHANNELS => 1_000,
+        REQUESTS => 100_000_000,
+        _ => 10_000,
+    };
+    u64::from(part) + first
+}
+
+/// Microseconds with three decimals.
+struct Micros(u64);
+
+impl std::fmt::Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+impl EventLog {
+    /// Create the file. `planes`: it is planes that are taken, not dies.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    pub fn create(path: &Path, planes: bool) -> Result<Self, SourceError> {
+        let (path, mut file) = created(path)?;
+        let unit = if planes { "plane" } else { "die" };
+        let header = format!(
+            "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n\
+             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{CHANNELS},\"args\":{{\"name\":\"channels\"}}}},\n\
+             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{UNITS},\"args\":{{\"name\":\"{unit}s\"}}}},\n\
+             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{REQUESTS},\"args\":{{\"name\":\"requests\"}}}}"
+        );
+        file.write_all(header.as_bytes()).map_err(|error| failed(&path, unwritten(&error)))?;
+        let (channels, units) = (BTreeSet::new(), BTreeSet::new());
+        let requests = Requests::default();
+        Ok(Self { path, file, channels, units, requests, events: 0, error: None, closed: false, unit })
+    }
+
+    /// Events of flash written so far: one a command, and one a transfer.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    fn name_track(&mut self, process: u32, part: u32) -> io::Result<()> {
+        let (known, kind) = match process {
+            CHANNELS => (&mut self.channels, "channel"),
+            _ => (&mut self.units, self.unit),
+        };
+        if !known.insert(part) {
+            return Ok(());
+        }
+        self.write_name(process, part, kind)
+    }
+
+    fn write_name(&mut self, process: u32, part: u32, kind: &str) -> io::Result<()> {
+        let track = track(process, part);
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{process},\"tid\":{track},\"args\":{{\"name\":\"{kind} {part}\"}}}},\
+             \n{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{process},\"tid\":{track},\"args\":{{\"sort_index\":{part}}}}}"
+        )
+    }
+
+    fn span(
+        &mut self,
+        process: u32,
+        part: u32,
+        record: &CommandRecord,
+        from: Time,
+        to: Time,
+    ) -> io::Result<()> {
+        self.name_track(process, part)?;
+        self.events += 1;
+        let (command, cause, page) = (record.command.name(), record.cause.name(), record.page);
+        let (from, to, unit) = (from.0 / 1000, to.0 / 1000, self.unit);
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"X\",\"name\":\"{command}\",\"cat\":\"{cause}\",\"pid\":{process},\"tid\":{},\"ts\":{},\"dur\":{},\
+             \"args\":{{\"cause\":\"{cause}\",\"page\":{page},\"{unit}\":{}",
+            track(process, part),
+            Micros(from),
+            Micros(to - from),
+            record.die
+        )?;
+        if let Some(request) = record.request {
+            write!(self.file, ",\"request\":{request}")?;
+        }
+        self.file.write_all(b"}}")
+    }
+
+    fn record(&mut self, record: &CommandRecord) -> io::Result<()> {
+        self.span(UNITS, record.die, record, record.start, record.end)?;
+        if let Some(request) = record.request {
+            self.point_at(request, record)?;
+        }
+        let (from, to) = record.transfer;
+        if from < to { self.span(CHANNELS, record.channel, record, from, to) } else { Ok(()) }
+    }
+
+    /// An arrow from a request to a command that came with it: its end now, its start when the request is on a track.
+    fn point_at(&mut self, request: u64, record: &CommandRecord) -> io::Result<()> {
+        if record.end == record.start {
+            return Ok(());
+        }
+        let at = record.start.0 / 1000;
+        let number = self.requests.arrows;
+        if let Some(place) = self.requests.done.get(&request).copied() {
+            self.begin_arrow((at, number), place)?;
+        } else {
+            self.requests.waiting.entry(request).or_default().push((at, number));
+        }
+        self.requests.arrows += 1;
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"f\",\"bp\":\"e\",\"name\":\"request\",\"cat\":\"request\",\"id\":{number},\"pid\":{UNITS},\"tid\":{},\"ts\":{}}}",
+            track(UNITS, record.die),
+            Micros(at)
+        )
+    }
+
+    fn begin_arrow(&mut self, (at, number): Arrow, (lane, start, end): (u32, Time, Time)) -> io::Result<()> {
+        let (start, end) = (start.0 / 1000, end.0 / 1000);
+        // Inside the request, which may be shorter than what came with it.
+        let at = at.min(end.saturating_sub(1)).max(start);
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"s\",\"name\":\"request\",\"cat\":\"request\",\"id\":{number},\"pid\":{REQUESTS},\"tid\":{},\"ts\":{}}}",
+            track(REQUESTS, lane),
+            Micros(at)
+        )
+    }
+
+    fn request(&mut self, record: &RequestRecord) -> io::Result<()> {
+        let (start, end) = (record.start, record.end);
+        // Rounded as the viewer does, so that nothing overlaps on a track.
+        let is_free = |last: &Time| last.0 / 1000 <= start.0 / 1000;
+        let lane = self.requests.tracks.iter().position(is_free).unwrap_or(self.requests.tracks.len());
+        if lane == self.requests.tracks.len() {
+            self.requests.tracks.push(end);
+            self.write_name(REQUESTS, lane as u32, "request")?;
+        }
+        self.requests.tracks[lane] = end;
+        let (from, to) = (start.0 / 1000, end.0 / 1000);
+        self.requests.changes.extend([(from, 1), (to, -1)]);
+        let lane = lane as u32;
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"request\",\"pid\":{REQUESTS},\"tid\":{},\"ts\":{},\"dur\":{},\
+             \"args\":{{\"request\":{},\"lba\":{},\"sectors\":{}",
+            record.request.op.name(),
+            track(REQUESTS, lane),
+            Micros(from),
+            Micros(to - from),
+            record.index,
+            record.request.lba,
+            record.request.sectors
+        )?;
+        for (part, ps) in self.requests.parts.latency().filter(|(_, ps)| *ps > 0) {
+            write!(self.file, ",\"{}_us\":{}", part.name(), ps as f64 / 1e6)?;
+        }
+        self.file.write_all(b"}}")?;
+        let place = (lane, start, end);
+        for arrow in self.requests.waiting.remove(&record.index).unwrap_or_default() {
+            self.begin_arrow(arrow, place)?;
+        }
+        self.requests.done.insert(record.index, place);
+        self.requests.order.push_back(record.index);
+        if self.requests.order.len() > KEPT
+            && let Some(oldest) = self.requests.order.pop_front()
+        {
+            self.requests.done.remove(&oldest);
+        }
+        Ok(())
+    }
+
+    /// How many requests are in the drive, at each time at which that changes.
+    fn count_requests(&mut self) -> io::Result<()> {
+        let mut changes = std::mem::take(&mut self.requests.changes);
+        changes.sort_unstable();
+        let (mut inside, mut changes) = (0, changes.into_iter().peekable());
+        while let Some((at, by)) = changes.next() {
+            inside += by;
+            if changes.peek().is_some_and(|(next, _)| *next == at) {
+                continue;
+            }
+            write!(
+                self.file,
+                ",\n{{\"ph\":\"C\",\"name\":\"requests in the drive\",\"pid\":{REQUESTS},\"ts\":{},\"args\":{{\"requests\":{inside}}}}}",
+                Micros(at)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        self.count_requests()?;
+        self.file.write_all(b"\n]}\n")?;
+        self.file.flush()
+    }
+
+    /// Close the document and the file.
+    ///
+    /// # Errors
+    /// The first thing that went wrong since it was created.
+    pub fn finish(mut self) -> Result<(), SourceError> {
+        let closed = match self.error.take() {
+            Some(error) => Err(error),
+            None => self.close(),
+        };
+        closed.map_err(|error| failed(&self.path, unwritten(&error)))
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        // Nobody is left to tell; `finish` tells.
+        let _ = self.close();
+    }
+}
+
+impl Observer for EventLog {
+    fn wants_commands(&self) -> bool {
+        true
+    }
+
+    fn wants_requests(&self) -> bool {
+        true
+    }
+
+    fn wants_parts(&self) -> bool {
+        true
+    }
+
+    fn on_parts(&mut self, parts: &Parts) {
+        self.requests.parts = *parts;
+    }
+
+    fn on_request(&mut self, record: &RequestRecord) {
+        if self.error.is_none() {
+            self.error = self.request(record).err();
+        }
+    }
+
+    fn on_command(&mut self, record: &CommandRecord) {
+        if self.error.is_none() {
+            self.error = self.record(record).err();
+        }
+    }
+}

@@ -1,0 +1,82 @@
+"""`ftlab explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ftlab.cli.output import json_option, print_json, print_lines, table
+from ftlab.units import count_text, time_text
+
+if TYPE_CHECKING:
+    from ftlab.explaining import Explanation
+
+# A part below this share of every column says nothing.
+_LEAST_SHARE = 0.005
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--slowest", type=int, metavar="N", help="How many of the slowest requests. Default: 20.")
+@click.option("--percentile", type=float, metavar="P", help="The requests at or above this percentile, such as 99.9.")
+@click.option("--request", type=int, metavar="ID", help="The request with this number: column index of the log.")
+@click.option("--op", type=click.Choice(["read", "write", "trim", "flush"]), help="Of requests of this operation only.")
+@json_option
+def explain(
+    run: Path, slowest: int | None, percentile: float | None, request: int | None, op: str | None, *, as_json: bool
+) -> None:
+    """Say where the time of the slow requests of RUN went.
+
+    RUN is what `ftlab run --out DIR --requests-log` wrote, or its requests.parquet. Prints words, what each part of the
+    latency took, and how that changes from fast requests to slow ones.
+    """
+    from ftlab import explaining
+
+    if not run.exists():
+        raise click.UsageError(
+            f"RUN: {run} does not exist; expected a directory of `ftlab run --out DIR --requests-log`"
+        )
+    found = explaining.explain(run, slowest=slowest, percentile=percentile, request=request, op=op)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    click.echo(f"{found.words}\n")
+    _print_parts(found)
+    if request is None:
+        click.echo()
+        _print_groups(found)
+
+
+def _print_parts(found: Explanation) -> None:
+    rows = [
+        [
+            row["part"],
+            time_text(row["mean_ns"]),
+            f"{row['share'] * 100:.1f} %",
+            time_text(row["all_ns"]),
+            row["meaning"],
+        ]
+        for row in found.parts.iter_rows(named=True)
+    ]
+    latency = found.requests["latency_ns"].mean()
+    everything = sum(found.parts["all_ns"])
+    rows.append(
+        ["latency", time_text(float(str(latency))), "100.0 %", time_text(everything), "From hand-over to the end."]
+    )
+    print_lines(table(["part", "these", "share", "all", "what it is"], rows, right=["these", "share", "all"]))
+
+
+def _print_groups(found: Explanation) -> None:
+    from ftlab.explaining import group_names
+
+    groups = found.groups
+    names = list(group_names(groups))
+    rows = []
+    for part in found.parts["part"]:
+        shares = (groups[f"{part}_ns"] / groups["latency_ns"]).to_list()
+        if any(share >= _LEAST_SHARE for share in shares):
+            rows.append([part, *(f"{share * 100:.1f} %" if share >= _LEAST_SHARE / 10 else "-" for share in shares)])
+    heads = [["requests", *map(count_text, groups["requests"])], ["latency", *map(time_text, groups["latency_ns"])]]
+    print_lines(table(["", *names], [*heads, *rows], right=names))

@@ -1,0 +1,212 @@
+"""Where the time of slow requests went: `ftlab explain`, `Result.explain`, the section of reports, the event log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ftlab
+from conftest import inside, run_small
+from ftlab import explaining
+
+Row = tuple[float, str, int, int]
+
+# Pages of 4 KiB cross a bus in 10 us, are read in 50 and programmed in 200.
+BASE = """
+[geometry]
+channels = 1
+ways = 1
+blocks_per_plane = 32
+pages_per_block = 8
+page_bytes = 4096
+[timing]
+read_us = 50
+program_us = 200
+erase_us = 1000
+bus_mb_per_s = 409.6
+copyback = false
+[ftl]
+over_provisioning = 0.33
+striping = "static"
+[precondition]
+kind = "fill"
+"""
+
+
+def drive(**changes: Mapping[str, Any]) -> ftlab.Device:
+    return ftlab.Device.parse(BASE, "base").with_(**changes)
+
+
+def table(rows: Iterable[Row]) -> pl.DataFrame:
+    """Requests: arrival in microseconds, operation, page, and sectors."""
+    columns = list(zip(*rows, strict=True))
+    return pl.DataFrame(
+        {
+            "arrival_ns": [round(us * 1000) for us in columns[0]],
+            "op": columns[1],
+            "lba": [8 * page for page in columns[2]],
+            "sectors": columns[3],
+        },
+        schema_overrides={"arrival_ns": pl.UInt64, "lba": pl.UInt64, "sectors": pl.UInt32},
+    )
+
+
+def sparse(op: str, count: int, sectors: int = 8) -> list[Row]:
+    """Pages all over the drive, each when the one before has long ended."""
+    return [(at * 20_000, op, at * 61 % 160, sectors) for at in range(count)]
+
+
+def hot(count: int) -> list[Row]:
+    """Reads of one die of two, more than it can do, and of the other one now and then."""
+    return [(at * 53, "read", 2 * (at * 7 % 60) + (at % 10 == 0), 8) for at in range(count)]
+
+
+PLANTED: dict[str, tuple[ftlab.Device, list[Row], str]] = {
+    "long collection": (drive(), sparse("write", 300), "wait_gc"),
+    "one hot die": (drive(geometry={"channels": 2}), hot(400), "wait_read"),
+    "read behind program": (
+        drive(),
+        [(at * 1000 + late, op, page, 8) for at in range(40) for late, op, page in ((0, "write", 0), (9, "read", 9))],
+        "wait_program",
+    ),
+    "chain of read-modify-writes": (
+        drive(),
+        [(at * 20_000, "write", 3, 1) for at in range(3) for _ in range(8)],
+        "wait_program",
+    ),
+    "mapping misses": (drive(map_cache={"kind": "dftl", "bytes": 256}), sparse("read", 100), "wait_map"),
+    "link": (drive(host={"link_mb_per_s": 4.0}), sparse("read", 50), "service_link"),
+    "burst": (drive(), [(0, "read", at, 8) for at in range(60)], "wait_read"),
+    "buses": (
+        drive(geometry={"ways": 8}, timing={"bus_mb_per_s": 8.192}),
+        [(0, "read", at, 8) for at in range(8)],
+        "wait_bus",
+    ),
+    "eviction": (drive(buffer={"kind": "lru", "bytes": "64KiB"}), sparse("write", 40), "wait_cache_flush"),
+    "a read that a program on another die holds up": (
+        drive(geometry={"channels": 2}, ftl={"striping": "dynamic"}, timing={"read_us": 2000}),
+        [(0, "read", 1, 8), (0, "write", 1, 4), (1, "read", 0, 8)],
+        "wait_order",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_planted_cause_is_named(name: str) -> None:
+    device, rows, cause = PLANTED[name]
+    result = ftlab.run(device, table(rows), request_log=True)
+    count = max(len(rows) // 20, 1)
+    request = {"request": 2} if "another die" in name else {"slowest": count}
+    found = result.explain(**request)
+    assert found.parts["part"][0] == cause, found.parts
+    assert explaining._WORDS[cause] in found.words
+
+
+def test_merges_are_named() -> None:
+    text = BASE.replace('striping = "static"', 'kind = "bast"')
+    result = ftlab.run(ftlab.Device.parse(text, "layer"), table(sparse("write", 300)), request_log=True)
+    assert result.explain(slowest=10).parts["part"][0] == "wait_merge"
+
+
+def test_parts_sum_to_the_latency_in_the_log(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("--workload", "uniform", "--requests", "3000", "--set", "workload.read_fraction=0.4")
+    small = ("--set", "geometry.channels=2", "--set", "host.arrival=open", "--set", "workload.rate_iops=2500")
+    ran = run_small(*words, *small, "--out", out, "--requests-log", "--json")
+    assert ran.status == 0, ran.err
+    log = pl.read_parquet(out / "requests.parquet")
+    columns = [f"{part.name}_ns" for part in explaining.parts()]
+    sums = log.select(sum=pl.sum_horizontal(columns))["sum"].to_numpy()
+    assert np.array_equal(np.floor(sums + 1e-6), log["latency_ns"].to_numpy())
+    # Asking for the log changes nothing that was measured.
+    plain = run_small(*words, *small, "--json").json
+    for key in ("latency_ns", "flash", "write_amplification", "parallelism", "simulated_ns"):
+        assert ran.json[key] == plain[key], key
+
+    told = inside("explain", out)
+    assert told.status == 0, told.err
+    assert told.out.startswith("The 20 slowest of 3,000 requests took ")
+    assert max(map(len, told.out.splitlines()[1:])) <= 140
+    for word in ("service_read", "wait_gc", "up to p50", "p99 to p99.9", "latency"):
+        assert word in told.out
+    assert inside("explain", out / "requests.parquet").out == told.out
+    tail = inside("explain", out, "--percentile", "99", "--op", "read", "--json").json
+    reads = log.filter(pl.col("op") == "read").sort("latency_ns", "index", descending=[True, False])
+    slow = reads.head(reads.height - int(np.ceil(0.99 * reads.height)))
+    assert tail["requests"][0]["index"] == slow["index"][0]
+    by_part = {row["part"]: row for row in tail["parts"]}
+    assert by_part["wait_gc"]["mean_ns"] == pytest.approx(slow["wait_gc_ns"].mean())
+    assert sum(row["share"] for row in tail["parts"]) == pytest.approx(1)
+    assert sum(group["requests"] for group in tail["groups"]) == reads.height
+    one = inside("explain", out, "--request", "17")
+    assert one.out.startswith("Request 17 (")
+
+    page = ftlab.report(out)
+    text = Path(page).read_text()
+    assert "Why requests are slow" in text
+    assert f"The {slow_count(log, 99)} requests from p99 on" in text
+
+
+def slow_count(log: pl.DataFrame, percentile: float) -> int:
+    return log.height - int(np.ceil(percentile / 100 * log.height))
+
+
+def test_what_cannot_be_explained(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert run_small("--workload", "uniform", "--requests", "50", "--out", out).status == 0
+
+    def refused(*arguments: str | Path) -> str:
+        ran = inside("explain", *arguments)
+        assert (ran.status, ran.out) == (2, "")
+        assert "Traceback" not in ran.err
+        return ran.err
+
+    assert "has no requests.parquet: run it again with --out DIR --requests-log" in refused(out)
+    assert "does not exist" in refused(tmp_path / "nowhere")
+    pl.DataFrame({"index": [0], "op": ["read"], "latency_ns": [5]}).write_parquet(out / "requests.parquet")
+    assert "has no column service_overhead_ns: run it again" in refused(out)
+    (out / "requests.parquet").write_bytes(b"nothing")
+    assert "cannot be read as a request log" in refused(out)
+    assert run_small("--workload", "uniform", "--requests", "50", "--out", out, "--requests-log").status == 0
+    assert "request 50 is not among the 50 requests that have completed: numbers are from 0 to 49" in refused(
+        out, "--request", "50"
+    )
+    assert "percentile = 100: expected a number above 0 and below 100" in refused(out, "--percentile", "100")
+    assert "slowest = 0: expected at least 1" in refused(out, "--slowest", "0")
+    assert "give one of slowest, percentile, request" in refused(out, "--slowest", "5", "--request", "1")
+    assert "no reads have completed" in refused(out, "--op", "read")
+    result = ftlab.run("ideal-page", "uniform", requests=10)
+    with pytest.raises(ftlab.ConfigError, match="run it with request_log=True"):
+        result.explain()
+
+
+def test_every_part_has_its_words() -> None:
+    assert set(explaining._WORDS) == {part.name for part in explaining.parts()}
+
+
+def test_events_have_requests_and_arrows(tmp_path: Path) -> None:
+    path = tmp_path / "events.json"
+    rows = [(0.0, "write", 0, 8), (30.0, "read", 9, 8), (35.0, "read", 10, 8)]
+    ftlab.run(drive(), table(rows), events=path)
+    events = json.loads(path.read_text())["traceEvents"]
+    requests = [event for event in events if event["ph"] == "X" and event["cat"] == "request"]
+    assert sorted((event["ts"], event["dur"]) for event in requests) == [(0, 210), (30, 240), (35, 295)]
+    [first] = [event for event in requests if event["args"]["request"] == 1]
+    shown = {key: value for key, value in first["args"].items() if key.endswith("_us")}
+    assert shown == {"service_read_us": 50, "service_transfer_us": 10, "wait_program_us": 180}
+    # No two requests overlap on a track.
+    assert len({event["tid"] for event in requests}) == 3
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert set(starts) == set(ends)
+    assert len(starts) == 3
+    commands = [event for event in events if event["ph"] == "X" and "page" in event["args"]]
+    assert {command["args"]["request"] for command in commands} == {0, 1, 2}
+    inside_drive = [(event["ts"], event["args"]["requests"]) for event in events if event["ph"] == "C"]
+    assert inside_drive == [(0, 1), (30, 2), (35, 3), (210, 2), (270, 1), (330, 0)]
