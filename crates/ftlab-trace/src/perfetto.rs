@@ -40,8 +40,8 @@ const REQUESTS: u32 = 3;
 /// Requests for which commands may still come; those of older ones have no arrows.
 const KEPT: usize = 1 << 16;
 
-/// An arrow to a command: when that begins, and the arrow's number.
-type Arrow = (u64, u64);
+/// An arrow to a command: when that begins, and on which unit.
+type Arrow = (u64, u32);
 
 /// What is known of requests so far.
 #[derive(Default)]
@@ -160,37 +160,38 @@ impl EventLog {
         if from < to { self.span(CHANNELS, record.channel, record, from, to) } else { Ok(()) }
     }
 
-    /// An arrow from a request to a command that came with it: its end now, its start when the request is on a track.
+    /// An arrow from a request to a command that came with it, as soon as the request is on a track.
     fn point_at(&mut self, request: u64, record: &CommandRecord) -> io::Result<()> {
-        if record.end == record.start {
+        let (from, to) = (record.start.0 / 1000, record.end.0 / 1000);
+        if from == to {
             return Ok(());
         }
-        let at = record.start.0 / 1000;
-        let number = self.requests.arrows;
-        if let Some(place) = self.requests.done.get(&request).copied() {
-            self.begin_arrow((at, number), place)?;
-        } else {
-            self.requests.waiting.entry(request).or_default().push((at, number));
+        match self.requests.done.get(&request).copied() {
+            Some(place) => self.arrow((from, record.die), place),
+            None => {
+                self.requests.waiting.entry(request).or_default().push((from, record.die));
+                Ok(())
+            }
         }
-        self.requests.arrows += 1;
-        write!(
-            self.file,
-            ",\n{{\"ph\":\"f\",\"bp\":\"e\",\"name\":\"request\",\"cat\":\"request\",\"id\":{number},\"pid\":{UNITS},\"tid\":{},\"ts\":{}}}",
-            track(UNITS, record.die),
-            Micros(at)
-        )
     }
 
-    fn begin_arrow(&mut self, (at, number): Arrow, (lane, start, end): (u32, Time, Time)) -> io::Result<()> {
+    fn arrow(&mut self, (at, die): Arrow, (lane, start, end): (u32, Time, Time)) -> io::Result<()> {
         let (start, end) = (start.0 / 1000, end.0 / 1000);
+        if start == end {
+            return Ok(());
+        }
         // Inside the request, which may be shorter than what came with it.
-        let at = at.min(end.saturating_sub(1)).max(start);
-        write!(
-            self.file,
-            ",\n{{\"ph\":\"s\",\"name\":\"request\",\"cat\":\"request\",\"id\":{number},\"pid\":{REQUESTS},\"tid\":{},\"ts\":{}}}",
-            track(REQUESTS, lane),
-            Micros(at)
-        )
+        let from = at.clamp(start, end - 1);
+        let number = self.requests.arrows;
+        self.requests.arrows += 1;
+        let head = format!("\"name\":\"request\",\"cat\":\"request\",\"id\":{number}");
+        let ends = [(REQUESTS, lane, from, "\"s\""), (UNITS, die, at, "\"f\",\"bp\":\"e\"")];
+        for (process, part, at, phase) in ends {
+            let track = track(process, part);
+            let at = Micros(at);
+            write!(self.file, ",\n{{\"ph\":{phase},{head},\"pid\":{process},\"tid\":{track},\"ts\":{at}}}")?;
+        }
+        Ok(())
     }
 
     fn request(&mut self, record: &RequestRecord) -> io::Result<()> {
@@ -224,7 +225,7 @@ impl EventLog {
         self.file.write_all(b"}}")?;
         let place = (lane, start, end);
         for arrow in self.requests.waiting.remove(&record.index).unwrap_or_default() {
-            self.begin_arrow(arrow, place)?;
+            self.arrow(arrow, place)?;
         }
         self.requests.done.insert(record.index, place);
         self.requests.order.push_back(record.index);
