@@ -342,3 +342,62 @@ def test_help_does_not_import_the_heavy_libraries() -> None:
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_numbers_as_people_write_them() -> None:
+    words = (
+        "--set",
+        "ftl.over_provisioning=25%",
+        "--set",
+        "workload.request_bytes=16k",
+        "--set",
+        "workload.requests=1e3",
+    )
+    ran = run_small("--workload", "uniform", *words, "--json")
+    assert ran.status == 0, ran.err
+    assert ran.json["host"]["requests"] == 1000
+    assert ran.json["host"]["write_bytes"] == 1000 * 16384
+    assert run_small("--workload", "uniform", "--requests", "2k", "--json").json["host"]["requests"] == 2000
+    asked = run_small("--workload", "uniform", "--requests", "10", "--set", "ftl.over_provisioning=7")
+    assert 'Was per cent meant, such as "7%"?' in asked.err
+
+
+def test_words_of_others_are_answered_with_ours(tmp_path: Path) -> None:
+    for key, ours in (
+        ("host.iodepth=32", 'fio\'s word: ftlab has host.queue_depth, with host.arrival = "closed"'),
+        ("workload.bs=4k", "fio's word: ftlab has workload.request_bytes"),
+        ("geometry.Flash_Channel_Count=8", "MQSim's word: ftlab has geometry.channels"),
+        ("ftl.op_ratio=7", "DiskSim's word: ftlab has ftl.over_provisioning"),
+    ):
+        ran = run_small("--workload", "uniform", "--requests", "10", "--set", key)
+        assert (ran.status, ran.out) == (2, "")
+        assert ours in ran.err
+        assert len(ran.err) < 2000
+    (tmp_path / "ssd.toml").write_text("<?xml version='1.0'?>\n<Device_Parameter_Set/>\n")
+    (tmp_path / "job.toml").write_text("[global]\nioengine=libaio\nrw=randread\nbs=4k\n")
+    assert "is XML, as MQSim takes it" in inside("config", "check", "ssd.toml", cwd=tmp_path).err
+    assert "is a fio job file" in inside("config", "check", "job.toml", cwd=tmp_path).err
+
+
+def test_the_shell_completes_presets_and_keys() -> None:
+    def offered(words: str, at: int, shell: str = "bash") -> list[str]:
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(at), "_FTLAB_COMPLETE": f"{shell}_complete"}
+        done = subprocess.run(
+            [Path(sys.executable).parent / "ftlab"],
+            env={**os.environ, **asked},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return done.stdout.split()
+
+    assert "plain,tlc-small" in offered("ftlab run tl", 2)
+    assert "plain,zipf" in offered("ftlab run tlc-small --workload zi", 4)
+    assert offered("ftlab run tlc-small --set host.queue", 4) == ["plain,host.queue_depth="]
+    assert "plain,workload.request_bytes=" in offered("ftlab run tlc-small --set workload.request", 4)
+    for shell in ("bash", "zsh", "fish"):
+        assert "_FTLAB_COMPLETE" in inside("completion", shell).out
+    refused = inside("completion", "csh")
+    assert (refused.status, refused.out) == (2, "")
+    assert "'bash', 'zsh', 'fish'" in refused.err

@@ -6,6 +6,7 @@ use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
 use crate::node::{Entry, Node, Origin, Table, Value};
+use crate::number;
 
 /// A step down the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +116,22 @@ macro_rules! placeholder_as {
     )*};
 }
 
+macro_rules! counts {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            let count = match self.0 {
+                Value::String(text) => number::count(text),
+                Value::Float(value) => number::whole(*value),
+                _ => None,
+            };
+            match count {
+                Some(count) => visitor.visit_u64(count),
+                None => self.deserialize_any(visitor),
+            }
+        }
+    )*};
+}
+
 impl<'de> de::Deserializer<'de> for NodeDeserializer<'_> {
     type Error = Error;
 
@@ -134,10 +151,26 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_> {
         }
     }
 
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let number = match self.0 {
+            Value::Placeholder => Some(1.0),
+            Value::String(text) => number::share(text),
+            _ => None,
+        };
+        match number {
+            Some(number) => visitor.visit_f64(number),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    counts! { deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 }
+
     placeholder_as! {
         deserialize_bool => visit_bool(true),
-        deserialize_f32 => visit_f64(1.0),
-        deserialize_f64 => visit_f64(1.0),
         deserialize_str => visit_str(""),
         deserialize_string => visit_str(""),
     }
@@ -173,7 +206,7 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_> {
     }
 
     serde::forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 char bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        i8 i16 i32 i64 i128 u128 char bytes byte_buf unit unit_struct seq tuple tuple_struct map
         struct identifier ignored_any
     }
 }

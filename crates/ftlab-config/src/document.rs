@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::de::{Error, Found, Kind as Wrong, NodeDeserializer, Step, at, dotted, path_of, table_at};
 use crate::node::{self, Entry, Node, Origin, Table, Value, merge};
 use crate::presets::{Kind, presets};
-use crate::problem::{MISSING, Problem, Problems, UNKNOWN, instead_of, nearest, one_of};
+use crate::problem::{MISSING, Problem, Problems, nearest, one_of, unknown_key};
 use crate::schemes;
 
 /// Longest chain of `extends`; nobody needs it, and a limit beats a stack overflow.
@@ -208,11 +208,7 @@ impl Document {
                 if let Some(found) = at(root, &path) {
                     problem.origin = Some(found.origin.clone());
                 }
-                problem.nearest = nearest(key, valid.iter().copied()).map(Into::into);
-                problem.expected = match &problem.nearest {
-                    Some(_) => UNKNOWN.into(),
-                    None => instead_of(key, valid),
-                };
+                (problem.expected, problem.nearest) = unknown_key(key, valid);
             }
             Wrong::UnknownVariant { valid } => {
                 problem.expected = format!("expected {}", one_of(valid));

@@ -6,7 +6,9 @@
 
 mod de;
 mod document;
+mod foreign;
 mod node;
+mod number;
 mod presets;
 mod problem;
 mod schema;

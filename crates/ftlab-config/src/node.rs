@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use toml_edit::{Item, TableLike};
 
+use crate::foreign;
 use crate::problem::Problem;
 
 /// Where a value was written.
@@ -164,6 +165,9 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Box<Problem>> {
     match toml_edit::Document::parse(text) {
         Ok(document) => Ok(lines.table(document.as_table())),
         Err(error) => {
+            if let Some(what) = foreign::is_something_else(text) {
+                return Err(Box::new(Problem::at(Origin::Whole(name.into()), what)));
+            }
             let message = error.message().lines().collect::<Vec<_>>().join(", ");
             Err(Box::new(Problem::at(lines.origin(error.span().map(|span| span.start)), message)))
         }

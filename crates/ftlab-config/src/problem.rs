@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use crate::foreign;
 use crate::node::Origin;
 
 /// One mistake in a configuration.
@@ -147,8 +148,19 @@ const MOST_NAMES: usize = 12;
 /// Names that are given in place of a longer list.
 const NEAREST_NAMES: usize = 5;
 
-/// What a key that nothing is called should have been: one of the valid ones, or of many those most like it.
-pub(crate) fn instead_of(key: &str, valid: &[&str]) -> String {
+/// What is wrong with a key that nothing is called, and the valid one that was probably meant.
+pub(crate) fn unknown_key(key: &str, valid: &[&str]) -> (String, Option<String>) {
+    if let Some(ours) = foreign::ours(key) {
+        return (format!("{UNKNOWN}: {ours}"), None);
+    }
+    match nearest(key, valid.iter().copied()) {
+        Some(near) => (UNKNOWN.to_owned(), Some(near.to_owned())),
+        None => (instead_of(key, valid), None),
+    }
+}
+
+/// What such a key should have been: one of the valid ones, or of many those most like it.
+fn instead_of(key: &str, valid: &[&str]) -> String {
     if valid.len() <= MOST_NAMES {
         return format!("{UNKNOWN}: expected {}", one_of(valid));
     }

@@ -13,7 +13,7 @@ use ftlab_core::schemes::axes;
 use serde_json::Value as Json;
 
 use crate::node::{Entry, Node, Table, Value, merge};
-use crate::problem::{Problem, UNKNOWN, instead_of, nearest, one_of};
+use crate::problem::{Problem, nearest, one_of, unknown_key};
 use crate::workload_kinds;
 
 /// The keys of each section whose keys depend on schemes.
@@ -202,12 +202,8 @@ fn unknown(root: &mut Table, problems: &mut Vec<Problem>) {
         };
         let strange: Vec<String> = section.keys().filter(|key| !keys.contains(key)).cloned().collect();
         for key in strange {
-            let near = nearest(&key, keys.iter().map(String::as_str)).map(str::to_owned);
             let names: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let expected = match near {
-                Some(_) => UNKNOWN.to_owned(),
-                None => instead_of(&key, &names),
-            };
+            let (expected, near) = unknown_key(&key, &names);
             let problem = refuse(section, name, &key, expected);
             problems.extend(problem.map(|problem| Problem {
                 found: String::new(),

@@ -4,18 +4,24 @@ use std::fmt;
 
 use serde::de::{self, Deserializer, Visitor};
 
-/// Parse a size such as `"64KiB"`, `"1.5 GB"` or `"4096"` into bytes.
+/// Parse a size such as `"64KiB"`, `"16k"`, `"1.5 GB"` or `"4096"` into bytes; a letter alone counts in powers of 1,024.
 ///
 /// # Errors
 /// A sentence that names the units understood.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, f64); 11] = [
+    const UNITS: [(&str, f64); 16] = [
         ("", 1.0),
         ("B", 1.0),
         ("KiB", 1024.0),
         ("MiB", 1_048_576.0),
         ("GiB", 1_073_741_824.0),
         ("TiB", 1_099_511_627_776.0),
+        // As fio, dd and block layers have it.
+        ("k", 1024.0),
+        ("K", 1024.0),
+        ("M", 1_048_576.0),
+        ("G", 1_073_741_824.0),
+        ("T", 1_099_511_627_776.0),
         ("KB", 1e3),
         ("kB", 1e3),
         ("MB", 1e6),
@@ -125,6 +131,7 @@ mod tests {
         assert_eq!(parse_bytes("64KiB"), Ok(65_536));
         assert_eq!(parse_bytes(" 1.5 MiB "), Ok(1_572_864));
         assert_eq!(parse_bytes("2GB"), Ok(2_000_000_000));
+        assert_eq!((parse_bytes("16k"), parse_bytes("1M")), (Ok(16_384), Ok(1_048_576)));
         assert_eq!(parse_us("1.5ms"), Ok(1500.0));
         assert_eq!(parse_us("100ns"), Ok(0.1));
         assert!(parse_bytes("64Kib").unwrap_err().contains("64KiB"));

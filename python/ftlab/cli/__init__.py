@@ -43,6 +43,7 @@ _COMMANDS = {
     "report": "ftlab.cli.report",
     "characterize": "ftlab.cli.characterize",
     "compare": "ftlab.cli.characterize",
+    "completion": "ftlab.cli.completion",
 }
 
 

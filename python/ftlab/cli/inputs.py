@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ftlab import limits
+from ftlab.cli import completion
 from ftlab.cli.output import tell_notes, transform_option
 from ftlab.cli.reading import SEED, SKIPPED, Volumes, size
 from ftlab.device import Device
@@ -25,9 +26,14 @@ _PREFIX = "workload."
 _MANY_PAGES = 200_000_000
 
 _OPTIONS = (
-    click.argument("device"),
+    click.argument("device", shell_complete=completion.devices),
     click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Run a recorded trace."),
-    click.option("--workload", metavar="NAME|FILE.toml", help="Run a generated workload."),
+    click.option(
+        "--workload",
+        metavar="NAME|FILE.toml",
+        help="Run a generated workload.",
+        shell_complete=completion.workloads,
+    ),
     click.option(
         "--trace-dir",
         type=click.Path(path_type=Path),
@@ -52,6 +58,7 @@ _OPTIONS = (
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
+        shell_complete=completion.overrides,
         help="Change a value of the device (ftl.gc=fifo) or of the workload (workload.seed=2). May be repeated. "
         "Setting ftl.over_provisioning, ftl.logical_bytes or ftl.logical_pages replaces the other two.",
     ),

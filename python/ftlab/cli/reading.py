@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +23,25 @@ if TYPE_CHECKING:
 
     from ftlab import _native
 
-COUNT = click.IntRange(1, LARGEST)
+
+class _Count(click.IntRange):
+    """A number, also as in 1e6, 100k or 1M."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read and check."""
+        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(e[0-9]{1,2})?([kKMG]?)", str(value).replace("_", ""))
+        if found is None or not (found[2] or found[3]):
+            return super().convert(value, param, ctx)
+        number = (
+            Decimal(found[1] + (found[2] or ""))
+            * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[found[3].replace("K", "k")]
+        )
+        if number != int(number):
+            self.fail(f"{value!r} is not a whole number", param, ctx)
+        return super().convert(int(number), param, ctx)
+
+
+COUNT = _Count(1, LARGEST)
 """How many of something."""
 
 SEED = click.IntRange(0, LARGEST)

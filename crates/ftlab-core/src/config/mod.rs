@@ -261,6 +261,10 @@ impl DeviceConfig {
     /// The keys that change nothing because of the value of another, each with the reason.
     pub fn notes(&self) -> Vec<ConfigNote> {
         let mut notes = Vec::new();
+        if self.ftl.over_provisioning.is_some_and(|spare| spare > 1.0) {
+            let reason = "is a fraction: the spare space is larger than what the host sees. Was per cent meant, such as \"7%\"?";
+            notes.push(ConfigNote { key: "ftl.over_provisioning", reason });
+        }
         if self.timing.transfer_spare && self.timing.bus_mb_per_s == 0.0 {
             let reason = "has no effect with timing.bus_mb_per_s = 0: transfers take no time";
             notes.push(ConfigNote { key: "timing.transfer_spare", reason });

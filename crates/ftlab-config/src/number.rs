@@ -1,0 +1,44 @@
+//! Numbers as people write them: per cent, thousands, and powers of ten.
+
+/// `"7%"` as a share.
+pub(crate) fn share(text: &str) -> Option<f64> {
+    let per_cent = text.trim().strip_suffix('%')?.trim_end().parse::<f64>().ok()?;
+    per_cent.is_finite().then_some(per_cent / 100.0)
+}
+
+/// `"16k"`, `"1M"` and `"2G"` as counts: thousands, as nobody counts requests in powers of two.
+pub(crate) fn count(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (number, factor) = match text.char_indices().next_back()? {
+        (at, 'k' | 'K') => (&text[..at], 1e3),
+        (at, 'M') => (&text[..at], 1e6),
+        (at, 'G') => (&text[..at], 1e9),
+        _ => return None,
+    };
+    whole(number.trim_end().replace('_', "").parse::<f64>().ok()? * factor)
+}
+
+/// `1e6` as a count.
+pub(crate) fn whole(number: f64) -> Option<u64> {
+    // Beyond this, not every whole number has a floating-point one.
+    (number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number)).then_some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_people() {
+        assert_eq!(
+            (share("7%"), share("12.5 %"), share("7"), share("%")),
+            (Some(0.07), Some(0.125), None, None)
+        );
+        assert_eq!(
+            (count("16k"), count("1M"), count("1.5M"), count("2G")),
+            (Some(16_000), Some(1_000_000), Some(1_500_000), Some(2_000_000_000))
+        );
+        assert_eq!((count("1.0005k"), count("M"), count("-1k"), count("")), (None, None, None, None));
+        assert_eq!((whole(1e6), whole(0.5), whole(-1.0), whole(1e300)), (Some(1_000_000), None, None, None));
+    }
+}
