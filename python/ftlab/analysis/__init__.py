@@ -13,17 +13,30 @@ from ftlab.lazy import names_of
 
 if TYPE_CHECKING:
     from ftlab.analysis.comparison import compare, improvement
+    from ftlab.analysis.fleet import fleet, worst
     from ftlab.analysis.front import pareto
     from ftlab.analysis.steady import Steady, steady_state, steady_states
     from ftlab.analysis.tables import better
     from ftlab.analysis.variance import sensitivity
 
-__all__ = ["Steady", "better", "compare", "improvement", "pareto", "sensitivity", "steady_state", "steady_states"]
+__all__ = [
+    "Steady",
+    "better",
+    "compare",
+    "fleet",
+    "improvement",
+    "pareto",
+    "sensitivity",
+    "steady_state",
+    "steady_states",
+    "worst",
+]
 
 __getattr__ = names_of(
     __name__,
     {
         "comparison": ("compare", "improvement"),
+        "fleet": ("fleet", "worst"),
         "front": ("pareto",),
         "steady": ("Steady", "steady_state", "steady_states"),
         "tables": ("better",),
