@@ -163,7 +163,7 @@ lock: $(VENV)/.dev ## resolve the Python requirements anew
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
 	  requirements-dev.in --constraint requirements.txt --output-file requirements-dev.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
-	  requirements-ray.in --constraint requirements-dev.txt --output-file requirements-ray.txt
+	  requirements-ray.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-ray.txt
 
 clean: ## remove what was built
 	@rm -rf target $(VENV) out

@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ import pytest
 
 import ftlab
 from conftest import FTLAB, TERMINAL, Ran, inside
-from ftlab.studies import Watch, run_study
+from ftlab.studies import run_study
 from ftlab.studies.shipping import MOST_BYTES
 
 LONG = "FTLAB_LONG" in os.environ
@@ -306,13 +305,10 @@ def test_a_worker_without_the_trace_is_named_and_runs_later(nodes: Nodes, tmp_pa
     trace, out = write_trace(tmp_path / "t.csv", 500), tmp_path / "out"
     path = trace_study(tmp_path, trace)
 
-    class Taking(Watch):
-        def begin(self, *_: Any) -> None:
-            trace.rename(tmp_path / "away.csv")
-
     program = (
         "import sys, pathlib, ftlab.studies as s\nfrom ftlab.studies.ray import RayExecutor\n"
-        "class Taking(s.Watch):\n    def begin(self, *_):\n        pathlib.Path(sys.argv[3]).rename(sys.argv[3] + '.away')\n"
+        "class Taking(s.Watch):\n"
+        "    def begin(self, *_):\n        pathlib.Path(sys.argv[3]).rename(sys.argv[3] + '.away')\n"
         "with RayExecutor(sys.argv[4]) as executor:\n"
         "    done = s.run_study(s.Study.load(sys.argv[1]), s.Store(sys.argv[2]), executor=executor, watch=Taking())\n"
         "print('\\n'.join(error for _, error in done.errors))\n"
@@ -331,27 +327,15 @@ def test_a_worker_without_the_trace_is_named_and_runs_later(nodes: Nodes, tmp_pa
 
 SHIPPING = """
 import sys, pathlib, ftlab.studies as s
-from ftlab.studies import ray
-class Taking(s.Watch):
-    def begin(self, *_):
-        there = pathlib.Path(sys.argv[3])
-        executor.prepare_all = None
-with ray.RayExecutor(sys.argv[4], ship_traces=True) as executor:
-    submit = executor.submit
-    def taking(description):
-        future = submit(description)
-        pathlib.Path(sys.argv[3]).unlink(missing_ok=True)
-        return future
-    first = s.Study.load(sys.argv[1])
-    store = s.Store(sys.argv[2])
-    for description in first.runs():
-        executor._provide(description.description)
-    runs = first.runs()
+from ftlab.studies.ray import RayExecutor
+with RayExecutor(sys.argv[2], ship_traces=True) as executor:
+    runs = s.Study.load(sys.argv[1]).runs()
+    executor.prepare(runs[0].description)
+    # All nodes are this machine, which has it no longer.
     pathlib.Path(sys.argv[3]).unlink()
     futures = [executor.submit(run.description) for run in runs]
     executor.flush()
-    for run, future in zip(runs, futures):
-        outcome = future.result(60)
+    for outcome in (future.result(60) for future in futures):
         print(outcome.status, outcome.error, (outcome.summary or {}).get("host", {}).get("requests"))
 """
 
@@ -369,7 +353,7 @@ def test_traces_are_sent_to_each_node_once(nodes: Nodes, tmp_path: Path) -> None
     for node in nodes.nodes:
         nodes.remove(node)
     try:
-        line = [sys.executable, "-c", SHIPPING, path, tmp_path / "out", trace, nodes.address]
+        line = [sys.executable, "-c", SHIPPING, path, nodes.address, trace]
         done = subprocess.run([str(word) for word in line], capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == ["done None 1000"] * 6

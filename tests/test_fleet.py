@@ -174,7 +174,8 @@ def test_the_distribution_and_the_worst(stored: Path) -> None:
 def test_figures_of_a_fleet(stored: Path, tmp_path: Path) -> None:
     frame = ftlab.Store(stored).frame()
     figures.cdf(frame, x="write_amplification.total", color="ftl.gc")
-    figure = figures.bar(ftlab.analysis.worst(frame), x="workload.volume", y="write_amplification.total", color="ftl.gc")
+    worst = ftlab.analysis.worst(frame)
+    figure = figures.bar(worst, x="workload.volume", y="write_amplification.total", color="ftl.gc")
     assert len(figures.save(figure, tmp_path / "worst.svg")) == 1
     plot = ["study", "plot", stored, "--kind", "cdf", "--x", "write_amplification.total", "--color", "ftl.gc"]
     assert inside(*plot, "--out", tmp_path / "fleet.png").status == 0

@@ -265,8 +265,8 @@ def measure(
     interval = series_interval(series)
     if on_row is not None and (interval is None or interval[0] == "auto"):
         raise ConfigError(
-            f"series = {shown(series)}: on_row needs an interval whose rows stay as they are: state a number of requests "
-            'such as 1000, or a time such as "10ms"'
+            f"series = {shown(series)}: on_row needs an interval whose rows stay as they are: state a number of "
+            'requests such as 1000, or a time such as "10ms"'
         )
     _check_clock(device, timing=timing, events=events is not None, request_log=request_log is not False)
     folder = None if out is None else Path(out)

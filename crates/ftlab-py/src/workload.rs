@@ -168,7 +168,6 @@ impl Workload {
     /// for all. `in_line` makes the requests on the thread of the run, however many there are. `fleet` says that others
     /// take other volumes of the trace.
     #[pyo3(signature = (device, seed = None, requests = None, traces = None, in_line = false, fleet = false))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn source(
         &self,
         device: &Device,

@@ -465,7 +465,7 @@ def fleet(
 ) -> None:
     """Say how a metric is distributed over the volumes of a study, and which N are worst.
 
-    The study has volumes = "all" or a number of the largest (docs/guides/fleets.md). --csv prints the worst volumes alone.
+    The study has volumes = "all", or a number of the largest (docs/guides/fleets.md). --csv prints the worst alone.
     """
     _check(as_json=as_json, as_csv=as_csv)
     frame = frame_of(Store(folder, create=False), name)

@@ -35,6 +35,7 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def column(name: str, values: list[Any]) -> pl.Series:
+    """Make a column, whose type follows from the values."""
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}

@@ -7,6 +7,7 @@ which another does again. What a run itself does wrong is its outcome, and is no
 from __future__ import annotations
 
 import importlib
+import itertools
 import logging
 import pickle
 import re
@@ -16,7 +17,7 @@ import time
 import zlib
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ftlab.checks import whole
@@ -27,8 +28,6 @@ from ftlab.studies.files import LOG
 from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ftlab.studies.shipping import Shipped
 
 # A batch is to take so long: much longer than Ray takes for a task, and short enough to be lost.
@@ -79,7 +78,8 @@ class _Node:
 class _Batch:
     """Runs that go as one task."""
 
-    items: list[tuple[Description, Future[Outcome]]] = field(default_factory=list)
+    number: int
+    items: list[tuple[Description, Future[Outcome]]]
 
 
 def _checked(address: str) -> tuple[str, int] | None:
@@ -160,9 +160,7 @@ class RayExecutor(Executor):
             _connect(self._ray, address)
         try:
             self._nodes = self._nodes_now()
-            if not self._nodes:
-                raise ConfigError(f"address = {address!r}: the cluster has no node with a processor: start one")
-            self._examine(self._nodes)
+            self._examine(self._nodes, address)
         except BaseException:
             self._leave()
             raise
@@ -178,6 +176,11 @@ class RayExecutor(Executor):
         # Of a drive, by the identity of its description, which many runs share.
         self._memory: dict[int, tuple[Any, bool, int]] = {}
         self._task = self._ray.remote(num_cpus=1, max_retries=-1, retry_exceptions=False)(_task())
+        self._board = self._ray.remote(num_cpus=0)(_board()).remote()
+        self._asked: Any = None
+        # How much of each batch is done, in runs.
+        self._done: dict[int, float] = {}
+        self._numbers = itertools.count()
         self._collector = threading.Thread(target=self._collect, name="ftlab-ray", daemon=True)
         self._collector.start()
 
@@ -195,8 +198,10 @@ class RayExecutor(Executor):
             if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
         ]
 
-    def _examine(self, nodes: Iterable[_Node]) -> None:
-        """Refuse nodes that have another ftlab, and name clocks that are wrong."""
+    def _examine(self, nodes: list[_Node], address: str) -> None:
+        """Refuse nodes that have another ftlab, or that there are none, and name clocks that are wrong."""
+        if not nodes:
+            raise ConfigError(f"address = {address!r}: the cluster has no node with a processor: start one")
         strategies = importlib.import_module("ray.util.scheduling_strategies")
         ask = self._ray.remote(num_cpus=0, max_retries=0)(_question())
         began = time.time()
@@ -241,8 +246,7 @@ class RayExecutor(Executor):
         if refused is not None:
             future.set_result(Outcome("error", None, refused, "machine", 0.0))
             return future
-        if self._ship:
-            self._provide(description)
+        self.prepare(description)
         with self._lock:
             self._waiting.append((description, future))
             self._all_there = False
@@ -279,10 +283,16 @@ class RayExecutor(Executor):
         self._memory[id(device)] = (device, verify, needed)
         return needed
 
-    def _provide(self, description: Description) -> None:
+    def prepare(self, description: Description) -> None:
+        """Read the trace of a run, so that nodes can be sent it.
+
+        Raises:
+            ConfigError: It is too large.
+            InputError: It cannot be read.
+        """
         from ftlab.studies.shipping import ship
 
-        files = description["trace"]
+        files = description["trace"] if self._ship else None
         if files is not None and (key := canonical([file["hash"] for file in files])) not in self._shipped:
             self._shipped[key] = ship(self._ray, files)
 
@@ -296,7 +306,7 @@ class RayExecutor(Executor):
             # At the end all processors get a share of what is left.
             share = -(-len(self._waiting) // max(1, self._cores()))
             runs = min(self._batch_runs, share)
-            batch = _Batch([self._waiting.popleft() for _ in range(runs)])
+            batch = _Batch(next(self._numbers), [self._waiting.popleft() for _ in range(runs)])
             needed = max(self._needed(description) for description, _ in batch.items)
             memory = -(-needed // _MEMORY_STEP) * _MEMORY_STEP
             task = self._task.options(memory=memory) if memory else self._task
@@ -307,7 +317,8 @@ class RayExecutor(Executor):
                 for key in {canonical([file["hash"] for file in each["trace"] or ()]) for each in descriptions}
                 if key in self._shipped
             ]
-            self._flight[task.remote(descriptions, share_of_memory, shipped)] = batch
+            reference = task.remote(descriptions, share_of_memory, shipped, self._board, batch.number)
+            self._flight[reference] = batch
             self._news.set()
 
     def _collect(self) -> None:
@@ -325,6 +336,7 @@ class RayExecutor(Executor):
                 now = time.monotonic()
                 if now - looked > _LOOK_SECONDS:
                     looked, self._nodes = now, self._nodes_now()
+                    self._look()
                     empty_since = 0.0 if self._nodes else empty_since or now
                     if empty_since and now - empty_since > _EMPTY_SECONDS and not told:
                         told = True
@@ -334,6 +346,23 @@ class RayExecutor(Executor):
                 return
             with self._lock:
                 self._launch()
+
+    def _look(self) -> None:
+        """Take what the nodes have said of their batches, and ask again."""
+        if self._asked is not None:
+            if not self._ray.wait([self._asked], timeout=0)[0]:
+                return
+            try:
+                self._done = self._ray.get(self._asked)
+            except self._ray.exceptions.RayError as error:
+                LOG.debug("nobody knows what is under way: %s", error)
+        self._asked = self._board.read.remote()
+
+    def under_way(self) -> float:
+        """The work done in batches that are under way, in runs, as of a second or two ago."""
+        with self._lock:
+            numbers = [batch.number for batch in self._flight.values()]
+        return sum(self._done.get(number, 0.0) for number in numbers)
 
     def _finish(self, reference: Any) -> None:
         with self._lock:
@@ -399,7 +428,7 @@ def _first_line(error: BaseException) -> str:
     return (lines[0] if lines else type(error).__name__)[:300]
 
 
-# What goes to the nodes. These two are sent as code, not by name: they have to say where there is no ftlab.
+# What goes to the nodes. All of it is sent as code, not by name: they have to say where there is no ftlab.
 
 
 def _question() -> Any:
@@ -416,9 +445,27 @@ def _question() -> Any:
 
 
 def _task() -> Any:
-    def ftlab_runs(batch: list[Description], trace_memory_bytes: int, shipped: list[Shipped]) -> bytes:
+    def ftlab_runs(
+        batch: list[Description], trace_memory_bytes: int, shipped: list[Shipped], board: Any, number: int
+    ) -> bytes:
         from ftlab.studies.worker import work
 
-        return work(batch, trace_memory_bytes, shipped)
+        return work(batch, trace_memory_bytes, shipped, lambda done: board.tell.remote(number, done))
 
     return ftlab_runs
+
+
+def _board() -> Any:
+    class Board:
+        """What nodes say of their batches."""
+
+        def __init__(self) -> None:
+            self.done: dict[int, float] = {}
+
+        def tell(self, number: int, done: float) -> None:
+            self.done[number] = done
+
+        def read(self) -> dict[int, float]:
+            return self.done
+
+    return Board

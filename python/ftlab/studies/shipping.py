@@ -56,7 +56,7 @@ def ship(ray: Any, files: list[dict[str, Any]]) -> Shipped:
     for file in files:
         try:
             with Path(file["path"]).open("rb") as opened:
-                pieces.append([ray.put(piece) for piece in iter(lambda: opened.read(_PIECE_BYTES), b"")])  # noqa: B023 - read at once
+                pieces.append([ray.put(piece) for piece in iter(lambda: opened.read(_PIECE_BYTES), b"")])
         except OSError as error:
             raise InputError(f"{file['path']}: {error.strerror or error}") from error
     return Shipped([file["path"] for file in files], [file["hash"] for file in files], pieces)

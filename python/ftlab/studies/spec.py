@@ -239,7 +239,19 @@ class Study:
             self._check_fleet(axes)
             # They are known when the trace has been read.
             axes[VOLUME] = []
-        table = spec.get("axes", {})
+        self._read_table(spec.get("axes", {}), axes)
+        if "workload" in {*axes, *self._base} and "trace" in {*axes, *self._base}:
+            raise self._where.refuse("trace", "the study has a workload and a trace: state one of them")
+        for key in ("device", "workload"):
+            if not {key, "trace" if key == "workload" else key} & {*axes, *self._base}:
+                also = " or a trace" if key == "workload" else ""
+                raise ConfigError(f"{self._where.name}: {key}: state a {key}{also}")
+        self.axes = tuple(axes)
+        self._values = axes
+        self._groups = self._read_zip(spec.get("zip", []))
+
+    def _read_table(self, table: Any, axes: dict[str, list[_Value]]) -> None:
+        """Add the axes of ``[axes]``."""
         if not isinstance(table, dict):
             raise self._where.refuse("axes", "expected a table of keys and lists")
         for name, value, written in self._axis_tables(table, "", "axes"):
@@ -251,15 +263,6 @@ class Study:
             if name in self._base:
                 raise self._where.refuse(written, f"{name} is stated above as well: leave one out")
             axes[name] = self._axis(name, value, written)
-        if "workload" in {*axes, *self._base} and "trace" in {*axes, *self._base}:
-            raise self._where.refuse("trace", "the study has a workload and a trace: state one of them")
-        for key in ("device", "workload"):
-            if not {key, "trace" if key == "workload" else key} & {*axes, *self._base}:
-                also = " or a trace" if key == "workload" else ""
-                raise ConfigError(f"{self._where.name}: {key}: state a {key}{also}")
-        self.axes = tuple(axes)
-        self._values = axes
-        self._groups = self._read_zip(spec.get("zip", []))
 
     def _check_fleet(self, axes: dict[str, list[_Value]]) -> None:
         """Refuse volumes that are no number, or of what is not one trace."""
@@ -448,9 +451,7 @@ class Study:
         points = []
         for choice in itertools.product(*(range(count) for count in counts)):
             chosen = {
-                name: axes[name][index]
-                for group, index in zip(self._groups, choice, strict=True)
-                for name in group
+                name: axes[name][index] for group, index in zip(self._groups, choice, strict=True) for name in group
             }
             values = {name: chosen[name] for name in self.axes}
             labels = {name: value.label for name, value in values.items()}
@@ -523,7 +524,8 @@ class Study:
     def __repr__(self) -> str:
         """Name and shape."""
         shape = " x ".join(
-            "volumes" if group == (VOLUME,) and self._fleet is not None
+            "volumes"
+            if group == (VOLUME,) and self._fleet is not None
             else f"{len(self._values[group[0]])} {'+'.join(group)}"
             for group in self._groups
         )
@@ -643,7 +645,9 @@ class _Maker:
         if trace is None:
             raise ConfigError(f"{place}: trace: has no file, and volumes are those of one")
         if keys.get("volumes") is not None:
-            raise ConfigError(f"{place}: workload.volumes: says where several volumes lie, and a run of a fleet has one")
+            raise ConfigError(
+                f"{place}: workload.volumes: says where several volumes lie, and a run of a fleet has one"
+            )
         try:
             return self._contents.volumes_of(keys["trace"], keys["format"], keys.get("skip_bad") or 0)
         except InputError as error:

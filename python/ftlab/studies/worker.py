@@ -16,7 +16,14 @@ from ftlab.studies.description import ENGINE, Description, Outcome, execute
 from ftlab.studies.shipping import receive
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ftlab.studies.shipping import Shipped
+
+    Tell = Callable[[str, float | None, int], None]
+
+# Between two words about a batch.
+_TELL_SECONDS = 1.0
 
 # Decoded once for all batches of this process.
 _TRACES: dict[int, _native.TraceCache] = {}
@@ -39,7 +46,7 @@ def _where(outcome: Outcome, description: Description) -> Outcome:
     return dataclasses.replace(outcome, error=f"node {node_name()}: {told}")
 
 
-def _one(description: Description, traces: _native.TraceCache, shipped: list[Shipped]) -> Outcome:
+def _one(description: Description, traces: _native.TraceCache, shipped: list[Shipped], tell: Tell) -> Outcome:
     there = description
     try:
         for each in shipped:
@@ -48,7 +55,7 @@ def _one(description: Description, traces: _native.TraceCache, shipped: list[Shi
     except OSError as error:
         text = f"a trace cannot be kept here: {error.filename or ''}: {error.strerror or error}"
         return Outcome("error", None, text, "machine", 0.0)
-    return execute(there, traces)
+    return execute(there, traces, tell)
 
 
 def moved(description: Description, paths: list[str]) -> Description:
@@ -62,18 +69,30 @@ def moved(description: Description, paths: list[str]) -> Description:
     return there
 
 
-def work(batch: list[Description], trace_memory_bytes: int, shipped: list[Shipped]) -> bytes:
+def work(
+    batch: list[Description], trace_memory_bytes: int, shipped: list[Shipped], done: Callable[[float], object]
+) -> bytes:
     """Execute runs, one after the other.
 
     Args:
         batch: The runs.
         trace_memory_bytes: Memory for decoded traces of this process.
         shipped: Files of traces that may be fetched.
+        done: Called about once a second with the work done, in runs.
 
     Returns:
         How long they took in seconds, and their outcomes in order, pickled and compressed.
     """
-    began = time.perf_counter()
+    began = told = time.perf_counter()
     traces = _TRACES.setdefault(trace_memory_bytes, _native.TraceCache.of(trace_memory_bytes))
-    outcomes = [_where(_one(description, traces, shipped), description) for description in batch]
+    outcomes: list[Outcome] = []
+
+    def tell(phase: str, fraction: float | None, requests: int) -> None:  # noqa: ARG001 - the signature of progress
+        nonlocal told
+        if phase == "run" and fraction is not None and time.perf_counter() - told > _TELL_SECONDS:
+            told = time.perf_counter()
+            done(len(outcomes) + fraction)
+
+    for description in batch:
+        outcomes.append(_where(_one(description, traces, shipped, tell), description))  # noqa: PERF401 - told as it grows
     return zlib.compress(pickle.dumps((time.perf_counter() - began, outcomes)), 1)
