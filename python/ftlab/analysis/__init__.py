@@ -13,11 +13,11 @@ from ftlab.lazy import names_of
 
 if TYPE_CHECKING:
     from ftlab.analysis.comparison import compare, improvement
-    from ftlab.analysis.fleet import fleet, worst
     from ftlab.analysis.front import pareto
     from ftlab.analysis.steady import Steady, steady_state, steady_states
     from ftlab.analysis.tables import better
     from ftlab.analysis.variance import sensitivity
+    from ftlab.analysis.volumes import fleet, worst
 
 __all__ = [
     "Steady",
@@ -36,7 +36,7 @@ __getattr__ = names_of(
     __name__,
     {
         "comparison": ("compare", "improvement"),
-        "fleet": ("fleet", "worst"),
+        "volumes": ("fleet", "worst"),
         "front": ("pareto",),
         "steady": ("Steady", "steady_state", "steady_states"),
         "tables": ("better",),
