@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -259,15 +260,16 @@ def test_the_next_driver_runs_only_what_is_missing(nodes: Nodes, tmp_path: Path,
 
 
 def test_a_second_driver_is_refused_and_other_parts_are_not(nodes: Nodes, tmp_path: Path) -> None:
-    path, out = written(tmp_path, 60, 20_000), tmp_path / "out"
-    first = start(nodes, path, out, "--part", "1/2")
-    while first.poll() is None and finished(out) < 2:
-        time.sleep(0.05)
-    second = on_cluster(nodes, path, out, "--part", "1/2")
-    assert second.status == 2
-    assert "study 'small.1-2' is driven by process" in second.err
-    assert on_cluster(nodes, path, out, "--part", "2/2").status == 0
-    assert ended(first).status == 0
+    path, out = written(tmp_path, 60), tmp_path / "out"
+    with ftlab.Store(out).claim("small.1-2"):
+        second = on_cluster(nodes, path, out, "--part", "1/2")
+        assert second.status == 2
+        assert f"study 'small.1-2' is driven by process {os.getpid()} on" in second.err
+        other = start(nodes, path, out, "--part", "2/2")
+        assert ended(other).status == 0
+    # Nobody has to take a lock away, also after a kill.
+    both = [start(nodes, path, out, "--part", "1/2"), start(nodes, path, out, "--part", "2/2")]
+    assert [ended(each).status for each in both] == [0, 0]
     again = on_cluster(nodes, path, out)
     assert "60 runs, 0 executed now" in again.err
 
@@ -280,7 +282,7 @@ def test_a_run_that_no_node_has_memory_for_is_named_and_the_others_run(nodes: No
     assert ran.status == 2
     assert "geometry.blocks_per_plane = 4000000, seed 1: needs up to" in ran.err
     assert "and the largest node, " in ran.err
-    assert "offers 300 MiB" in ran.err
+    assert "offers 300.0 MiB" in ran.err
     assert ftlab.Store(out).frame()["status"].to_list() == ["done", "error"]
 
 
@@ -382,8 +384,8 @@ LATE = "import time\n_time = time.time\ntime.time = lambda: _time() + 7200\n"
 @pytest.mark.parametrize(
     ("site", "status", "message"),
     [
-        (PRETENDING, 2, "found ftlab 0.0.0+another, expected ftlab"),
-        (LATE, 0, "its clock is 7200 s ahead; no result depends on it"),
+        (PRETENDING, 2, r"found ftlab 0\.0\.0\+another, expected ftlab"),
+        (LATE, 0, r"its clock is 7[12][0-9][0-9] s ahead; no result depends on it"),
     ],
     ids=["engine", "clock"],
 )
