@@ -74,9 +74,10 @@ class Runs:
         self.uniform = _agreed(parts)
         self.frame = pl.DataFrame(schema={"key": pl.String, "status": pl.String, "error": pl.String})
         if parts and self.uniform:
-            best = [pl.col("status") == "done", pl.col("finished")]
-            together = pl.concat(parts, how="diagonal").sort(best, maintain_order=True)
-            self.frame = together.unique("key", keep="last", maintain_order=True)
+            self.frame = pl.concat(parts, how="diagonal")
+            if self.frame["key"].n_unique() < self.frame.height:
+                best = [pl.col("status") == "done", pl.col("finished")]
+                self.frame = self.frame.sort(best, maintain_order=True).unique("key", keep="last", maintain_order=True)
 
     def without(self, keys: Iterable[str]) -> None:
         """Leave runs out."""
@@ -138,20 +139,19 @@ def frame_of(study: StudyRecord, runs: Runs) -> pl.DataFrame:
     joined = pl.DataFrame({"key": [run.key for run in study.runs]}, schema={"key": pl.String}).join(
         runs.frame, on="key", how="left", maintain_order="left"
     )
-    rows: list[dict[str, Any]] = []
-    found = zip(joined["status"].to_list(), joined["error"].to_list(), strict=True)
-    for run, (status, error) in zip(study.runs, found, strict=True):
-        row: dict[str, Any] = dict(zip(study.axes, run.values, strict=True))
-        row.setdefault("seed", run.seed)
-        row |= {"status": status or "missing", "error": error, "key": run.key}
-        if run.error is not None:
-            row |= {"status": "error", "error": run.error}
-        rows.append(row)
-    fixed = list(dict.fromkeys([*study.axes, "seed", "status", "error", "key"]))
+    refused = [run.error for run in study.runs]
+    fixed: dict[str, list[Any]] = {name: [run.values[at] for run in study.runs] for at, name in enumerate(study.axes)}
+    fixed.setdefault("seed", [run.seed for run in study.runs])
+    fixed["status"] = [
+        "error" if why is not None else status or "missing"
+        for why, status in zip(refused, joined["status"].to_list(), strict=True)
+    ]
+    fixed["error"] = [why or error for why, error in zip(refused, joined["error"].to_list(), strict=True)]
+    fixed["key"] = joined["key"].to_list()
     taken = {*OF_RUN, _SOURCE, _ROW, _WANTS}
     results = joined.select(name for name in joined.columns if name not in taken)
     names = [name for name in _order(joined, results, runs) if name not in fixed]
-    return table(rows, fixed).with_columns(_typed(results[name]) for name in names)
+    return pl.DataFrame([*(column(*each) for each in fixed.items()), *(_typed(results[name]) for name in names)])
 
 
 def _order(joined: pl.DataFrame, results: pl.DataFrame, runs: Runs) -> list[str]:
