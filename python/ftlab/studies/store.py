@@ -452,7 +452,11 @@ class Store:
             ConfigError: There is no such study.
         """
         study = self.study(name)
-        return self._frame(study, self._runs({run.key for run in study.runs}))
+        keys = {run.key for run in study.runs}
+        if not self.files.names("tables", ".parquet"):
+            # They would have to be put into a table first.
+            return study_frame(study, self.records(keys))
+        return self._frame(study, self._runs(keys))
 
     def _runs(self, wanted: set[str] | None = None, *, summaries: bool = True) -> Runs:
         """Finished runs as columns, without those whose series is lost."""
