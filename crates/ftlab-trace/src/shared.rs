@@ -78,7 +78,9 @@ impl TraceCache {
     /// # Panics
     /// When `options` does not name exactly one volume.
     pub fn open_volume(&self, path: &Path, options: &OpenOptions) -> Result<FleetVolume, SourceError> {
-        let [number] = options.volumes[..] else { panic!("found {:?}, expected one volume", options.volumes) };
+        let [number] = options.volumes[..] else {
+            panic!("found {:?}, expected one volume", options.volumes)
+        };
         Ok(FleetVolume { fleet: self.fleet(path, options)?, shelf: self.0.clone(), number })
     }
 

@@ -21,7 +21,7 @@ import uuid
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ftlab.errors import ConfigError
 from ftlab.studies.columns import OF_RUN, Runs, frame_of, table_of
@@ -79,8 +79,7 @@ class Record:
         return other is None or (self.status == "done", self.finished) > (other.status == "done", other.finished)
 
 
-@dataclass(frozen=True)
-class StudyRun:
+class StudyRun(NamedTuple):
     """A run of a study: its key, its values of the axes, its seed, and why it cannot be described, if so."""
 
     key: str
@@ -352,7 +351,8 @@ class Store:
         self._read_study(name)
         # The mark may have been damaged and written anew since it was read.
         self._id = self._identity()
-        self.files.write(name, json.dumps({**asdict(study), "store": self._id}).encode())
+        kept = {**vars(study), "runs": [run._asdict() for run in study.runs], "store": self._id}
+        self.files.write(name, json.dumps(kept).encode())
 
     @contextlib.contextmanager
     def claim(self, name: str) -> Iterator[None]:
@@ -395,7 +395,9 @@ class Store:
                 self._id = self._identity()
             if owner != self._id:
                 raise ValueError("found the study of another store, expected one of this")
-            runs = tuple(StudyRun(**{**run, "values": tuple(run["values"])}) for run in kept["runs"])
+            runs = tuple(
+                StudyRun(run["key"], tuple(run["values"]), run["seed"], run.get("error")) for run in kept["runs"]
+            )
             return StudyRecord(**{**kept, "axes": tuple(kept["axes"]), "runs": runs})
 
         return self._found(name, parse)
@@ -537,7 +539,8 @@ class Store:
         for each, study in studies.items():
             path = folder / f"study-{next(numbers)}.parquet"
             frame = self._frame(study, runs)
-            frame.write_parquet(path)
+            # For a moment only: packing it would take longer than reading it.
+            frame.write_parquet(path, compression="uncompressed")
             missing, total = missing + frame["status"].to_list().count("missing"), total + frame.height
             # To DuckDB, names that differ only in case are one: the newest study has it.
             if each.lower() not in {name.lower() for name in views} | {"study"}:
