@@ -168,7 +168,7 @@ class RayExecutor(Executor):
         self._shipped: dict[str, Shipped] = {}
         self._waiting: deque[tuple[Description, Future[Outcome]]] = deque()
         self._flight: dict[Any, _Batch] = {}
-        self._batch_runs, self._run_seconds = 1, _BATCH_SECONDS
+        self._batch_runs = 1
         self._all_there = False
         self._lock = threading.RLock()
         self._news = threading.Event()
@@ -384,7 +384,6 @@ class RayExecutor(Executor):
 
     def _learn(self, seconds: float) -> None:
         """Make batches as long as they are to be, as far as a batch tells how long runs take."""
-        self._run_seconds = seconds
         wanted = int(_BATCH_SECONDS / max(seconds, 1e-6))
         self._batch_runs = max(1, min(wanted, self._batch_runs * _GROWTH, _MOST_RUNS))
 
