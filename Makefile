@@ -34,7 +34,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
+.PHONY: help demo ray test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -132,6 +132,9 @@ format: $(VENV)/.dev ## format all sources
 	@$(BIN)/ruff check --quiet --fix python tests docs examples benches
 	@$(BIN)/ruff format --quiet python tests docs examples benches
 
+ray: $(VENV)/.dev ## install Ray (285 MB): studies on clusters, and their tests
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-ray.txt
+
 bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits of the machine
 	@for bench in crates/*/examples/*_bench.rs; do \
 	  crate=$$(basename $$(dirname $$(dirname $$bench))); name=$$(basename $$bench .rs); \
@@ -159,6 +162,8 @@ lock: $(VENV)/.dev ## resolve the Python requirements anew
 	  pyproject.toml requirements.in --output-file requirements.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
 	  requirements-dev.in --constraint requirements.txt --output-file requirements-dev.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  requirements-ray.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-ray.txt
 
 clean: ## remove what was built
 	@rm -rf target $(VENV) out

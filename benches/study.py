@@ -1,10 +1,11 @@
-"""Speed of studies: how well cores are used, what a run costs beside itself, and how quickly a study is resumed.
+"""Speed of studies: how well cores are used, what a run costs beside itself, and how quickly stores are read.
 
 Prints a line for each, with a hash of the table. Numbers make sense on a machine that does nothing else.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import sys
 import tempfile
@@ -12,9 +13,10 @@ import time
 from typing import Any
 
 import ftlab
-from ftlab.studies import run_study
+from ftlab.studies import execute, run_study
+from ftlab.studies.store import Record, StudyRun, now
 
-RUNS, ROUNDS, MANY = 32, 3, 1000
+RUNS, ROUNDS, MANY, STORED = 32, 3, 1000, 100_000
 
 
 def _spec(requests: int, blocks: int, seeds: int, kind: str) -> dict[str, Any]:
@@ -31,6 +33,33 @@ def _timed(spec: dict[str, Any], store: ftlab.Store, workers: int) -> float:
     began = time.perf_counter()
     run_study(ftlab.Study(spec), store, workers=workers)
     return time.perf_counter() - began
+
+
+def _stored(store: ftlab.Store, runs: int) -> None:
+    """Fill a store with one study of many runs, which all have the results of one."""
+    study = ftlab.Study(_spec(10, 16, 1, "none"))
+    [run] = study.runs()
+    outcome = execute(run.description or {})
+    there = []
+    records = {}
+    for seed in range(1, runs + 1):
+        key = f"{seed:032x}"
+        records[key] = Record(
+            key=key,
+            status="done",
+            error=None,
+            error_kind=None,
+            elapsed_seconds=outcome.elapsed_seconds,
+            finished=now(),
+            description={**(run.description or {}), "seed": seed},
+            summary={**(outcome.summary or {}), "seed": seed},
+        )
+        there.append(StudyRun(key, (), seed))
+        # As many tables as a store has at most, made as it makes them.
+        if seed % (runs // 10) == 0:
+            store._write_table(records)  # noqa: SLF001 - runs one by one would take minutes
+            records = {}
+    store.save_study(dataclasses.replace(study.record([run]), runs=tuple(there)))
 
 
 def main() -> None:
@@ -59,6 +88,22 @@ def main() -> None:
         print(f"overhead  {1e3 * (taken - within) / len(store.records()):.2f} ms a run beside the simulation")
         again = _timed(tiny, store, 1)
         print(f"resume    {again:.2f} s for {len(store.records()):,} finished runs, without the start of Python")
+
+    with tempfile.TemporaryDirectory() as folder:
+        count = MANY if small else STORED
+        _stored(ftlab.Store(folder), count)
+        began = time.perf_counter()
+        store = ftlab.Store(folder, create=False)
+        states = store.states()
+        listed = time.perf_counter()
+        rows = store.sql('SELECT count(*) AS n, avg("write_amplification.total") AS wa FROM study')["n"].to_list()
+        queried = time.perf_counter()
+        if (len(states), rows) != (count, [count]):
+            raise SystemExit(f"found {len(states)} runs and {rows}, expected {count}")
+        print(
+            f"store     {count:,} finished runs: {listed - began:.2f} s to open and list, "
+            f"{queried - listed:.2f} s for a query, without the start of Python"
+        )
 
 
 if __name__ == "__main__":

@@ -841,7 +841,7 @@ def test_the_bench_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.setattr(sys, "argv", ["study.py", "--small"])
     runpy.run_path(str(ROOT / "benches" / "study.py"), run_name="__main__")
     out = capsys.readouterr().out
-    assert [line.split()[0] for line in out.splitlines()] == ["workers", "overhead", "resume"]
+    assert [line.split()[0] for line in out.splitlines()] == ["workers", "overhead", "resume", "store"]
     # The same requests give the same table, wherever it runs; a change of the engine may change it.
     assert re.search(r"table [0-9a-f]{16}$", out.splitlines()[0])
 

@@ -19,6 +19,7 @@ from ftlab.units import bytes_text
 from ftlab.workload import Trace, Workload, named, uncalibrated
 
 Progress = Callable[[str, float | None, int], None]
+OnRow = Callable[[dict[str, Any]], object]
 
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 # Addresses that threads, buffers and libraries take, used or not: beside the tables of a drive, and to draw.
@@ -158,6 +159,7 @@ def run(
     events: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    on_row: OnRow | None = None,
     traces: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Result:
@@ -185,6 +187,8 @@ def run(
         out: Write summary, series, device, workload and a plot into this directory.
         progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
             or ``None``, and the number of requests taken.
+        on_row: Called with each row of the time series while the run goes on, a dictionary, in order and none left
+            out. What it raises ends the run. Needs an interval in ``series``: rows of ``"auto"`` are joined later.
         traces: A folder of recordings. When the trace that a stand-in imitates is there, it runs instead. Default:
             the folder that the environment variable ``FTLAB_TRACES`` names.
         overwrite: Write ``out``, ``events`` and ``request_log`` also over inputs and over what ftlab did not make.
@@ -227,6 +231,7 @@ def run(
         events=events,
         out=out,
         progress=progress,
+        on_row=on_row,
         stand_in=stand_in,
         inputs=inputs,
         overwrite=overwrite,
@@ -247,6 +252,7 @@ def measure(
     events: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    on_row: OnRow | None = None,
     stand_in: tuple[str, str | None, str | None] | None = None,
     inputs: Sequence[str | os.PathLike[str]] = (),
     overwrite: bool = False,
@@ -257,6 +263,11 @@ def measure(
     its place, and why it is not calibrated. ``inputs`` are files beside those of the workload.
     """
     interval = series_interval(series)
+    if on_row is not None and (interval is None or interval[0] == "auto"):
+        raise ConfigError(
+            f"series = {shown(series)}: on_row needs an interval whose rows stay as they are: state a number of "
+            'requests such as 1000, or a time such as "10ms"'
+        )
     _check_clock(device, timing=timing, events=events is not None, request_log=request_log is not False)
     folder = None if out is None else Path(out)
     log, keep = _log_path(request_log, folder)
@@ -284,6 +295,7 @@ def measure(
             request_log=log if keep is not None else _placed(log, folder, staged, ends),
             events=_placed(events_to, folder, staged, ends),
             progress=progress,
+            on_row=on_row,
             stand_in=stand_in,
         )
         result = Result(

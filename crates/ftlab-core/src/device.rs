@@ -125,7 +125,7 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         drive.top.reset_counters();
         let limit = if interrupted { Some(0) } else { options.requests };
         let mut admission = Admission::new(source, config, sectors, limit);
-        let mut metrics = RunMetrics::new(options.series);
+        let mut metrics = RunMetrics::new(options.series).watched(control);
         let (log, explains) = (observer.wants_commands(), observer.wants_parts());
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(config, layering, CountingPort);

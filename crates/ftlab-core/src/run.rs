@@ -1,10 +1,11 @@
 //! A run from outside: what it is asked, what it leaves, and the watch over it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::error::RunError;
 use crate::interrupt::Interrupt;
-use crate::metrics::series::{Series, SeriesEvery};
+use crate::metrics::series::{Series, SeriesEvery, SeriesFeed};
 use crate::metrics::summary::Summary;
 
 /// What a run does beyond what the device says.
@@ -38,9 +39,21 @@ pub struct RunControl {
     completed: AtomicU64,
     /// Share of the input consumed, in millionths; `u64::MAX` while unknown.
     millionths: AtomicU64,
+    feed: Option<Arc<SeriesFeed>>,
 }
 
 impl RunControl {
+    /// One that the rows of the series are handed to while the run goes on.
+    pub fn with_rows() -> Self {
+        Self { feed: Some(Arc::default()), ..Self::default() }
+    }
+    /// The rows that are complete since they were last taken, each as a series of one row.
+    pub fn take_rows(&self) -> Vec<Series> {
+        self.feed.as_ref().map(|feed| feed.take()).unwrap_or_default()
+    }
+    pub(crate) fn feed(&self) -> Option<Arc<SeriesFeed>> {
+        self.feed.clone()
+    }
     /// Ask the run to end soon; it returns what it has measured, marked partial.
     pub fn cancel(&self) {
         self.interrupt.ask();

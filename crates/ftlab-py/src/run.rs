@@ -91,13 +91,14 @@ type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 /// Run `source` on `device` on a thread of its own, with the interpreter lock released.
 ///
 /// `series` is `("auto", 0)`, `("requests", n)` or `("ns", n)`. `progress` is called about ten times a second with the
-/// phase (`"precondition"` or `"run"`), the fraction done (or `None`) and the number of requests taken. Ctrl-C ends
-/// the run, which returns what it has measured. `stand_in` is what the workload stands for, the recording that runs
+/// phase (`"precondition"` or `"run"`), the fraction done (or `None`) and the number of requests taken. `on_row` is called
+/// with each row of the series, in order. What either raises ends the run. Ctrl-C ends it too, and it returns what it has
+/// measured. `stand_in` is what the workload stands for, the recording that runs
 /// instead, and why it is not calibrated.
 #[pyfunction]
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
-    events = None, progress = None, stand_in = None
+    events = None, progress = None, on_row = None, stand_in = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
@@ -112,11 +113,12 @@ pub(crate) fn run(
     request_log: Option<PathBuf>,
     events: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    on_row: Option<Py<PyAny>>,
     stand_in: Option<(String, Option<String>, Option<String>)>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
     let options = RunOptions { seed, requests, verify, timing, series, event_by_event: false };
-    let control = RunControl::default();
+    let control = if on_row.is_some() { RunControl::with_rows() } else { RunControl::default() };
     let mut logs = Logs::default();
     if let Some(path) = events {
         let planes = device.config.timing.independent_planes;
@@ -140,9 +142,12 @@ pub(crate) fn run(
         });
         (result, start.elapsed())
     };
-    let look = |py: Python<'_>| match &progress {
-        Some(call) if !control.is_cancelled() => tell(py, call, &control),
-        _ => Ok(()),
+    let look = |py: Python<'_>| {
+        if control.is_cancelled() {
+            return Ok(());
+        }
+        progress.as_ref().map_or(Ok(()), |call| tell(py, call, &control))?;
+        on_row.as_ref().map_or(Ok(()), |call| tell_rows(py, call, &control))
     };
     let (finished, stopped) = run_without_gil(py, work, look, || {
         control.cancel();
@@ -154,6 +159,9 @@ pub(crate) fn run(
         Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) && finished.0.is_ok() => true,
         Some(error) => return Err(error),
     };
+    if let Some(call) = on_row.as_ref().filter(|_| !interrupted && finished.0.is_ok()) {
+        tell_rows(py, call, &control)?;
+    }
     let written = py.detach(|| logs.finish());
 
     let (result, wall) = finished;
@@ -176,6 +184,21 @@ pub(crate) fn run(
 pub(crate) fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
     let phase = if control.is_preconditioning() { "precondition" } else { "run" };
     progress.call1(py, (phase, control.fraction(), control.completed())).map(drop)
+}
+
+/// Call with each row that has been completed since.
+fn tell_rows(py: Python<'_>, on_row: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
+    for row in control.take_rows() {
+        let dict = PyDict::new(py);
+        for (name, column) in row.columns() {
+            match column {
+                Column::Whole(values) => dict.set_item(name, values[0])?,
+                Column::Real(values) => dict.set_item(name, values[0])?,
+            }
+        }
+        on_row.call1(py, (dict,))?;
+    }
+    Ok(())
 }
 
 pub(crate) fn explained(device: &Device, error: &device::RunError) -> PyErr {

@@ -1,10 +1,14 @@
 //! What a study needs of the engine: traces shared by its runs, and the places of the values of its file.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use ftlab_trace::OpenOptions;
 use pyo3::prelude::*;
 
+use crate::beside::Interruption;
 use crate::errors;
+use crate::trace::Volume;
 
 /// Traces that are decoded once for all runs that name this.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -24,6 +28,26 @@ impl TraceCache {
     #[getter]
     fn used_bytes(&self) -> u64 {
         self.cache.used_bytes()
+    }
+
+    /// How many times a trace was read from its beginning.
+    #[getter]
+    fn passes(&self) -> u64 {
+        self.cache.passes()
+    }
+
+    /// The volumes of a trace as `trace_volumes` gives them, and kept apart for the runs that take one of them.
+    #[pyo3(signature = (path, format = None, skip_bad = 0))]
+    fn volumes(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<String>,
+        skip_bad: u64,
+    ) -> PyResult<(Vec<Volume>, u64)> {
+        let options = OpenOptions { format, skip_bad, ..OpenOptions::default() };
+        let read = || self.cache.volumes(&path, &options).map_err(|error| errors::input(&error));
+        Interruption::new(py).watch(read)
     }
 }
 

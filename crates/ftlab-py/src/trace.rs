@@ -165,7 +165,7 @@ pub(crate) fn trace_info(
 }
 
 /// A volume: its number, what the trace calls it, and how many requests it has.
-type Volume = (u16, String, u64);
+pub(crate) type Volume = (u16, String, u64);
 
 /// The volumes of a trace, which is read to its end.
 /// With it the number of bad records that were left out, at most `skip_bad`. `progress` as for `trace_convert`.

@@ -165,8 +165,9 @@ impl Workload {
     }
 
     /// Its requests for a device; `seed` and `requests` replace those of the description. `traces` decodes a trace once
-    /// for all. `in_line` makes the requests on the thread of the run, however many there are.
-    #[pyo3(signature = (device, seed = None, requests = None, traces = None, in_line = false))]
+    /// for all. `in_line` makes the requests on the thread of the run, however many there are. `fleet` says that others
+    /// take other volumes of the trace.
+    #[pyo3(signature = (device, seed = None, requests = None, traces = None, in_line = false, fleet = false))]
     fn source(
         &self,
         device: &Device,
@@ -174,10 +175,11 @@ impl Workload {
         requests: Option<u64>,
         traces: Option<&TraceCache>,
         in_line: bool,
+        fleet: bool,
     ) -> PyResult<Source> {
         let capacity = device.config.logical_pages() * device.config.unit_bytes();
-        let options =
-            GenerateOptions { traces: traces.map(|traces| traces.cache.clone()), on_caller_thread: in_line };
+        let traces = traces.map(|traces| traces.cache.clone());
+        let options = GenerateOptions { traces, on_caller_thread: in_line, fleet };
         self.sized(capacity, seed, requests, &options)
     }
 

@@ -8,6 +8,7 @@ mod clock;
 mod columns;
 pub mod ending;
 mod failure;
+mod fleet;
 mod format;
 mod formats;
 mod input;
@@ -28,6 +29,7 @@ mod writer;
 
 pub use background::on_own_thread;
 pub use ending::until;
+pub use fleet::FleetVolume;
 pub use format::{Argument, Format};
 pub use formats::FORMATS;
 pub use input::{Compression, Input};

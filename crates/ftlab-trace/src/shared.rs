@@ -1,15 +1,17 @@
 //! Traces that are decoded once and kept for every run of the process that reads them.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 
+use crate::fleet::{Fleet, FleetVolume};
 use crate::open::{OpenOptions, TraceFile, open};
 
 /// Requests that are decoded together: enough that locks cost nothing, few enough that readers beside each other
 /// hardly wait.
-const CHUNK_REQUESTS: usize = 1 << 16;
+pub(crate) const CHUNK_REQUESTS: usize = 1 << 16;
 
 /// Traces in memory, up to a limit. Clones share them.
 ///
@@ -20,8 +22,9 @@ const CHUNK_REQUESTS: usize = 1 << 16;
 pub struct TraceCache(Arc<Shelf>);
 
 #[derive(Debug)]
-struct Shelf {
+pub(crate) struct Shelf {
     limit_bytes: u64,
+    passes: AtomicU64,
     state: Mutex<CacheState>,
 }
 
@@ -30,17 +33,18 @@ struct CacheState {
     used_bytes: u64,
     /// In the order of last use.
     traces: Vec<Arc<Shared>>,
+    fleets: Vec<Arc<Fleet>>,
 }
 
 /// Nothing is left half done by a panic: the state is changed at once, and a decoder that panicked is broken.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TraceCache {
     /// Keep at most `limit_bytes` of decoded requests.
     pub fn new(limit_bytes: u64) -> Self {
-        Self(Arc::new(Shelf { limit_bytes, state: Mutex::default() }))
+        Self(Arc::new(Shelf { limit_bytes, passes: AtomicU64::new(0), state: Mutex::default() }))
     }
 
     /// The trace `path` as a factory of sources that share what they decode. It is kept at least as long as the factory.
@@ -65,6 +69,55 @@ impl TraceCache {
         Ok(SharedTrace { shared, shelf: self.0.clone() })
     }
 
+    /// One volume of the trace `path`, whose volumes are all read apart in one pass, for runs that take the others. What
+    /// memory does not hold is in a temporary file until nobody uses it.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened, or its format is unknown or ambiguous.
+    ///
+    /// # Panics
+    /// When `options` does not name exactly one volume.
+    pub fn open_volume(&self, path: &Path, options: &OpenOptions) -> Result<FleetVolume, SourceError> {
+        let [number] = options.volumes[..] else {
+            panic!("found {:?}, expected one volume", options.volumes)
+        };
+        Ok(FleetVolume { fleet: self.fleet(path, options)?, shelf: self.0.clone(), number })
+    }
+
+    /// The volumes of the trace `path`, which are kept for [`open_volume`](Self::open_volume): number, name and requests
+    /// of each. With them the number of bad records that were left out.
+    ///
+    /// # Errors
+    /// When the trace cannot be read to its end.
+    pub fn volumes(
+        &self,
+        path: &Path,
+        options: &OpenOptions,
+    ) -> Result<(Vec<(u16, String, u64)>, u64), SourceError> {
+        let volumes = self.fleet(path, options)?.volumes(&self.0)?;
+        volumes.outcome().map(|skipped| (volumes.listed(), skipped))
+    }
+
+    fn fleet(&self, path: &Path, options: &OpenOptions) -> Result<Arc<Fleet>, SourceError> {
+        let options = OpenOptions { volumes: Vec::new(), ..options.clone() };
+        let mut state = locked(&self.0.state);
+        let known = state.fleets.iter().position(|known| known.path == path && known.options == options);
+        let fleet = match known {
+            Some(index) => state.fleets.remove(index),
+            None => {
+                let trace = open(path, &options)?;
+                Arc::new(Fleet::new(path.to_owned(), options, trace))
+            }
+        };
+        state.fleets.push(fleet.clone());
+        Ok(fleet)
+    }
+
+    /// How many times a trace was read from its beginning.
+    pub fn passes(&self) -> u64 {
+        self.0.passes.load(Ordering::Relaxed)
+    }
+
     /// Bytes of decoded requests that are kept.
     pub fn used_bytes(&self) -> u64 {
         locked(&self.0.state).used_bytes
@@ -73,17 +126,30 @@ impl TraceCache {
 
 impl Shelf {
     /// Make room for `bytes`, at the cost of traces that nobody uses. False when there is none.
-    fn reserve(&self, bytes: u64) -> bool {
+    pub(crate) fn reserve(&self, bytes: u64) -> bool {
         let mut state = locked(&self.state);
         while state.used_bytes + bytes > self.limit_bytes {
             let unused =
                 state.traces.iter().position(|trace| Arc::strong_count(trace) == 1 && trace.bytes() > 0);
-            let Some(index) = unused else { return false };
-            let gone = state.traces.remove(index);
-            state.used_bytes -= gone.bytes();
+            let unused_fleet =
+                state.fleets.iter().position(|fleet| Arc::strong_count(fleet) == 1 && fleet.bytes() > 0);
+            let gone = match (unused, unused_fleet) {
+                (Some(index), _) => state.traces.remove(index).bytes(),
+                (None, Some(index)) => state.fleets.remove(index).bytes(),
+                (None, None) => return false,
+            };
+            state.used_bytes -= gone;
         }
         state.used_bytes += bytes;
         true
+    }
+
+    pub(crate) fn release(&self, bytes: u64) {
+        locked(&self.state).used_bytes -= bytes;
+    }
+
+    pub(crate) fn count_pass(&self) {
+        self.passes.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -141,7 +207,7 @@ enum Next {
     Beyond,
 }
 
-fn bytes_of(requests: &[Request]) -> u64 {
+pub(crate) fn bytes_of(requests: &[Request]) -> u64 {
     std::mem::size_of_val(requests) as u64
 }
 
@@ -156,9 +222,10 @@ impl Shared {
     }
 
     /// The trace from its beginning, on the caller's thread.
-    fn begin(&self) -> Result<(), SourceError> {
+    fn begin(&self, shelf: &Shelf) -> Result<(), SourceError> {
         let mut frontier = locked(&self.frontier);
         if matches!(*frontier, Frontier::Unread) {
+            shelf.count_pass();
             let source = self.trace.reader()?;
             self.total.get_or_init(|| source.total_requests());
             *frontier = Frontier::At(source);
@@ -239,7 +306,7 @@ pub struct SharedTrace {
 
 impl SourceFactory for SharedTrace {
     fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
-        self.shared.begin()?;
+        self.shared.begin(&self.shelf)?;
         Ok(Box::new(SharedSource {
             trace: self.clone(),
             index: 0,
@@ -269,6 +336,7 @@ struct SharedSource {
 impl SharedSource {
     /// A reader of its own that stands where this one does.
     fn beyond(&self) -> Result<Box<dyn RequestSource>, SourceError> {
+        self.trace.shelf.count_pass();
         let mut own = self.trace.shared.trace.reader()?;
         let (mut left, mut passed) = (self.taken, Vec::new());
         while left > 0 {

@@ -54,19 +54,22 @@ impl Selected {
 
     /// At the end of the trace: every volume that was asked for must have been there.
     fn check(&self) -> Result<(), SourceError> {
-        const NAMED: usize = 16;
-        let Some(missing) = self.wanted.iter().find(|volume| !self.found[usize::from(**volume)]) else {
+        let Some(absent) = self.wanted.iter().find(|volume| !self.found[usize::from(**volume)]) else {
             return Ok(());
         };
         let seen = self.wanted.iter().copied().filter(|volume| self.found[usize::from(*volume)]);
-        let mut seen: Vec<u16> = seen.chain(self.others.iter().copied()).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        let more = if seen.len() > NAMED { ", ..." } else { "" };
-        let seen: Vec<String> = seen.iter().take(NAMED).map(ToString::to_string).collect();
-        let expected = format!("has no request on volume {missing}; there are {}{more}", seen.join(", "));
-        Err(failed(&self.origin, expected))
+        Err(missing(&self.origin, *absent, seen.chain(self.others.iter().copied()).collect()))
     }
+}
+
+/// What to say where a volume has no request; `seen` are those that have some.
+pub(crate) fn missing(origin: &str, absent: u16, mut seen: Vec<u16>) -> SourceError {
+    const NAMED: usize = 16;
+    seen.sort_unstable();
+    seen.dedup();
+    let more = if seen.len() > NAMED { ", ..." } else { "" };
+    let seen: Vec<String> = seen.iter().take(NAMED).map(ToString::to_string).collect();
+    failed(origin, format!("has no request on volume {absent}; there are {}{more}", seen.join(", ")))
 }
 
 impl Selected {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::transformed;
-use ftlab_trace::{TraceCache, on_own_thread, open};
+use ftlab_trace::{TraceCache, VolumeLayout, on_own_thread, open};
 
 use crate::common::{DEFAULT_REQUESTS, DEFAULT_SEED};
 use crate::config::WorkloadConfig;
@@ -20,6 +20,9 @@ pub struct GenerateOptions {
     /// Whether generators work on the thread that asks for requests, as is best where every core runs a simulation of
     /// its own. Long workloads are made on a thread of their own otherwise.
     pub on_caller_thread: bool,
+    /// Whether others who name the same `traces` take other volumes of the trace: then all of them are read apart in
+    /// one pass. Only a trace of which one volume is read knows the difference.
+    pub fleet: bool,
 }
 
 /// Why a workload cannot be made.
@@ -125,7 +128,9 @@ impl WorkloadConfig {
         options: &GenerateOptions,
     ) -> Result<Arc<dyn SourceFactory>, WorkloadError> {
         let how = self.recorded.open_options();
+        let one_of_many = options.fleet && how.volumes.len() == 1 && how.layout == VolumeLayout::Overlay;
         let inner: Arc<dyn SourceFactory> = match &options.traces {
+            Some(cache) if one_of_many => Arc::new(cache.open_volume(path, &how)?),
             Some(cache) => Arc::new(cache.open(path, &how)?),
             None => Arc::new(open(path, &how)?),
         };

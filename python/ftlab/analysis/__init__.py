@@ -17,13 +17,26 @@ if TYPE_CHECKING:
     from ftlab.analysis.steady import Steady, steady_state, steady_states
     from ftlab.analysis.tables import better
     from ftlab.analysis.variance import sensitivity
+    from ftlab.analysis.volumes import fleet, worst
 
-__all__ = ["Steady", "better", "compare", "improvement", "pareto", "sensitivity", "steady_state", "steady_states"]
+__all__ = [
+    "Steady",
+    "better",
+    "compare",
+    "fleet",
+    "improvement",
+    "pareto",
+    "sensitivity",
+    "steady_state",
+    "steady_states",
+    "worst",
+]
 
 __getattr__ = names_of(
     __name__,
     {
         "comparison": ("compare", "improvement"),
+        "volumes": ("fleet", "worst"),
         "front": ("pareto",),
         "steady": ("Steady", "steady_state", "steady_states"),
         "tables": ("better",),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import analysis
-from ftlab.cli.output import HEADLINES, json_option, print_frame, print_lines, table
+from ftlab.cli.output import HEADLINES, json_option, print_frame, print_json, print_lines, table
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
 from ftlab.labels import label, value_text
@@ -446,4 +446,63 @@ def steady(folder: Path, name: str | None, as_csv: bool, as_json: bool, **option
         click.echo(f"{len(reasons)} of {found.height} runs do not become steady. The first: {reasons[0]}", err=True)
 
 
-COMMANDS = (compare, improvement, sensitivity, pareto, steady)
+@click.command()
+@_store
+@click.option("--metric", default="write_amplification.total", show_default=True, metavar="KEY", help="The column.")
+@click.option("--worst", "count", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="Volumes.")
+@_over
+@_better
+@_output
+def fleet(
+    folder: Path,
+    metric: str,
+    count: int,
+    over: tuple[str, ...],
+    better: str | None,
+    name: str | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Say how a metric is distributed over the volumes of a study, and which N are worst.
+
+    The study has volumes = "all", or a number of the largest (docs/guides/fleets.md). --csv prints the worst alone.
+    """
+    _check(as_json=as_json, as_csv=as_csv)
+    frame = frame_of(Store(folder, create=False), name)
+    spread = analysis.fleet(frame, metric, over=over)
+    worst = analysis.worst(frame, metric, count=count, over=over, better=better) if count else None
+    if as_json:
+        print_json({"fleet": spread.to_dicts(), "worst": [] if worst is None else worst.to_dicts()})
+        return
+    if as_csv:
+        print_frame(spread if worst is None else worst, as_json=False, as_csv=True)
+        return
+    _, unit, scale = label(metric, spread["max"].max())  # type: ignore[arg-type] # a column of floats
+    click.echo(f"{metric}{f' ({unit})' if unit else ''} over volumes")
+    axes = _before(spread, "volumes")
+    numbers = ["mean", "min", "p10", "p50", "p90", "p99", "max"]
+    lines = [
+        [*_cells(axes, row), str(row["volumes"]), *(_scaled(row[key], scale) for key in numbers)]
+        for row in spread.to_dicts()
+    ]
+    print_lines(table([*axes, "volumes", *numbers], lines, right=["volumes", *numbers]))
+    missing = spread["missing"].sum()
+    if missing:
+        click.echo(f"{missing} volumes have no value", err=True)
+    if worst is None:
+        return
+    click.echo(f"\nthe worst {count}")
+    at = worst.columns.index(metric)
+    heads = [*worst.columns[:at], metric, *worst.columns[at + 1 :]]
+    lines = [
+        [*map(str, row[:at]), _scaled(row[at], scale), *(_plain(each) for each in row[at + 1 :])]
+        for row in worst.iter_rows()
+    ]
+    print_lines(table(heads, lines, right=heads[len(axes) :]))
+
+
+def _scaled(value: float | None, scale: float) -> str:
+    return _plain(None if value is None else value * scale)
+
+
+COMMANDS = (compare, improvement, sensitivity, pareto, steady, fleet)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ftlab.cli import FAILED, INTERRUPTED
+from ftlab.cli import BAD_INPUT, FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES
 from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table
 from ftlab.cli.plot import plot
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
-from ftlab.studies import Part, Store, Study, Watch, run_study
+from ftlab.studies import Part, Store, Study, ThreadExecutor, Watch, run_study
 from ftlab.units import count_text, iops_text, time_text
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ftlab.studies import Run
+    from ftlab.studies import Executor, Run
     from ftlab.studies.store import Record
 
 # Where studies go that name no directory.
@@ -181,6 +181,24 @@ class PartOf(click.ParamType[Part]):
     metavar="K/N",
     help="Only the runs of one of N parts, for N processes that share a store: --part 1/4 to --part 4/4.",
 )
+@click.option(
+    "--executor",
+    "where",
+    type=click.Choice(["threads", "ray"]),
+    default="threads",
+    show_default=True,
+    help="Threads of this process, or the nodes of a Ray cluster (pip install 'ftlab[ray]'; docs/guides/clusters.md).",
+)
+@click.option(
+    "--address",
+    metavar="auto|HOST:PORT",
+    help="With --executor ray: the cluster. Default: auto, the one that runs here or that RAY_ADDRESS names.",
+)
+@click.option(
+    "--ship-traces",
+    is_flag=True,
+    help="With --executor ray: send traces of up to 1 GiB to nodes that do not have them.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say how many runs there are, and how many are missing.")
 @click.option(
     "--trace-memory",
@@ -197,6 +215,9 @@ def run(
     jobs: int | None,
     retry: bool,
     part: Part | None,
+    where: str,
+    address: str | None,
+    ship_traces: bool,
     dry_run: bool,
     trace_memory: float,
     as_json: bool,
@@ -204,25 +225,20 @@ def run(
     """Run the study in FILE (docs/reference/studies.md), or what is missing of it.
 
     Every run is in the store as soon as it has ended: after Ctrl-C or a crash, the same command goes on. Prints a short
-    table, or with --json all rows. Exit status 1 when runs failed; the others are done all the same.
+    table, or with --json all rows. Exit status 1 when runs failed, 2 when a machine could not do some; the others are
+    done all the same.
     """
     if math.isnan(trace_memory):
         raise click.UsageError("--trace-memory nan: expected MiB, 0 or more")
+    _check_executor(where, address, ship_traces=ship_traces, jobs=jobs)
     described = Study.load(file)
     if dry_run:
         return _dry(described, out or _HOME / described.name, part, as_json=as_json)
     store = Store(out or _HOME / described.name)
+    memory = int(trace_memory * 2**20)
     try:
-        with watched() as watch:
-            done = run_study(
-                described,
-                store,
-                workers=jobs,
-                trace_memory_bytes=int(trace_memory * 2**20),
-                retry=retry,
-                part=part,
-                watch=watch,
-            )
+        with _executor(where, address, memory, jobs, ship_traces=ship_traces) as executor, watched() as watch:
+            done = run_study(described, store, executor=executor, retry=retry, part=part, watch=watch)
     except KeyboardInterrupt:
         if described.name not in store.studies():
             raise
@@ -239,7 +255,28 @@ def run(
     click.echo(
         f"{described.name}: {frame.height} runs, {done.executed} executed now; results are in {store.folder}", err=True
     )
-    return _tell_errors(described, [(run.values, run.seed, error) for run, error in done.errors])
+    status = _tell_errors(described, [(run.values, run.seed, error) for run, error in done.errors])
+    # Another machine, or this one at another time, may do them.
+    machines = any(record.error_kind == "machine" for record in done.records.values())
+    return BAD_INPUT if machines else status
+
+
+def _check_executor(where: str, address: str | None, *, ship_traces: bool, jobs: int | None) -> None:
+    """Refuse options of another executor than the chosen one."""
+    if where == "threads":
+        for option, given in (("--address", address), ("--ship-traces", ship_traces)):
+            if given:
+                raise click.UsageError(f"{option} goes with --executor ray")
+    elif jobs is not None:
+        raise click.UsageError("--jobs counts threads; with --executor ray the nodes say how many processors they have")
+
+
+def _executor(where: str, address: str | None, memory: int, jobs: int | None, *, ship_traces: bool) -> Executor:
+    if where == "threads":
+        return ThreadExecutor(jobs, memory)
+    from ftlab.studies.ray import RayExecutor
+
+    return RayExecutor(address or "auto", trace_memory_bytes=memory, ship_traces=ship_traces)
 
 
 def _tell_errors(described: Study, errors: list[tuple[tuple[Any, ...], int | None, str]]) -> int:
@@ -310,12 +347,10 @@ def list_(folder: Path | None, as_json: bool) -> None:
     stores = [] if folder is None and not _HOME.is_dir() else _stores(folder or _HOME)
     rows: list[dict[str, Any]] = []
     for store in stores:
-        for each in store.studies().values():
-            records = store.records(run.key for run in each.runs)
-            status = [
-                "error" if run.error is not None else records[run.key].status if run.key in records else "missing"
-                for run in each.runs
-            ]
+        studies = store.studies()
+        states = store.states() if studies else {}
+        for each in studies.values():
+            status = ["error" if run.error is not None else states.get(run.key, "missing") for run in each.runs]
             rows.append(
                 {
                     "study": each.name,

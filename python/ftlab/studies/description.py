@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 #             says why it is not calibrated, where it is not
 #   seed      of all random choices; None for 1 and what the workload states
 #   options   timing, verify, requests, series
+#   fleet     true where other runs take other volumes of the trace; absent otherwise. No result depends on it
 Description = dict[str, Any]
 
 FORMAT = 1
@@ -73,11 +74,49 @@ _KNOWN: dict[tuple[str, int, int], str] = {}
 
 
 class Contents:
-    """Hashes of files, remembered by path, size and time of change, so that a study is resumed without reading them."""
+    """Hashes of files, remembered by path, size and time of change, so that a study is resumed without reading them.
 
-    def __init__(self, files: Files | None = None) -> None:
-        """Remember in memory, and in the files of a store as well when there is one."""
+    The volumes of a trace are remembered too, by its content.
+    """
+
+    def __init__(self, files: Files | None = None, traces: _native.TraceCache | None = None) -> None:
+        """Remember in memory, and in the files of a store as well when there is one.
+
+        Args:
+            files: Those of the store.
+            traces: Where volumes are kept that were read to know them, for the runs that follow.
+        """
         self._files = files
+        self._traces = traces
+
+    def volumes_of(self, path: str, format: str, skip_bad: int) -> list[tuple[int, int]]:
+        """Give the volumes of a trace with the number of requests of each, in the order of their numbers.
+
+        Raises:
+            InputError: The trace cannot be read to its end.
+        """
+        files = files_of(path, format, self)
+        sign = {"files": [[file["name"], file["hash"]] for file in files], "format": format, "skip_bad": skip_bad}
+        name = f"traces/{hashlib.blake2b(canonical(sign).encode(), digest_size=16).hexdigest()}.volumes.json"
+
+        def parse(data: bytes) -> list[tuple[int, int]]:
+            return [(int(number), int(requests)) for number, requests in json.loads(data)["volumes"]]
+
+        if self._files is not None:
+            try:
+                kept = self._files.read(name, parse)
+            except OSError:
+                kept = None
+            if kept is not None:
+                return kept
+        if self._traces is None:
+            found, _ = _native.trace_volumes(path, format, skip_bad)
+        else:
+            found, _ = self._traces.volumes(path, format, skip_bad)
+        volumes = [(number, requests) for number, _, requests in found]
+        if self._files is not None:
+            self._files.write(name, json.dumps({"volumes": volumes}).encode())
+        return volumes
 
     def hash_of(self, path: Path) -> str:
         """Give the hash of a file's bytes.
@@ -192,7 +231,14 @@ def _measured(
     if limit is not None and needed > limit.bytes:
         raise MachineError(f"needs up to {bytes_text(needed)} of memory, {limit}")
     workload = workload_of(description)
-    source = workload.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
+    source = workload.source(
+        device._native,  # noqa: SLF001 - one package
+        description["seed"],
+        options["requests"],
+        traces,
+        in_line=True,
+        fleet=description.get("fleet", False),
+    )
     stand_in = description["stand_in"] and (*description["stand_in"], None)[:3]
     result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
     _check_contents(description)
@@ -249,12 +295,15 @@ def describe(
     stand_in: list[str | None] | None,
     seed: int | None,
     options: dict[str, Any],
+    *,
+    fleet: bool = False,
 ) -> Description:
     """Put the parts of a run together."""
     name, keys = workload
     # What is said in two ways is one run: the seed of a workload that states none is 1.
     if seed is None and keys.get("seed") is None:
         seed = 1
+    mark = {"fleet": True} if fleet else {}
     return {
         "format": FORMAT,
         "engine": ENGINE,
@@ -264,6 +313,7 @@ def describe(
         "stand_in": stand_in,
         "seed": seed,
         "options": {**OPTIONS, **options},
+        **mark,
     }
 
 

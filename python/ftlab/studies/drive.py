@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import re
 import tempfile
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ftlab.studies.store import Record, Store
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
+    from concurrent.futures import Future
 
     import polars as pl
 
@@ -150,8 +152,19 @@ def run_study(
     """
     if workers is not None and workers < 1:
         raise ConfigError(f"workers = {workers}: expected a whole number above 0")
-    watch = watch or Watch()
-    runs = study.runs(Contents(store.files))
+    mine = executor is None
+    engine = executor or ThreadExecutor(workers, trace_memory_bytes)
+    try:
+        name = study.name if part is None else f"{study.name}.{part.number}-{part.of}"
+        with store.claim(name) if engine.exclusive else contextlib.nullcontext():
+            return _run(study, store, engine, watch or Watch(), retry=retry, part=part)
+    finally:
+        if mine:
+            engine.close()
+
+
+def _run(study: Study, store: Store, engine: Executor, watch: Watch, *, retry: bool, part: Part | None) -> Progress:
+    runs = study.runs(Contents(store.files, engine.traces))
     store.save_study(study.record(runs))
     if part is not None:
         # What cannot be described has no key: every part tells of it.
@@ -166,13 +179,9 @@ def run_study(
     if todo:
         # Runs of one trace follow each other, so that few traces are in memory at a time.
         order = sorted(todo.values(), key=_trace_of)
-        mine = executor is None
-        engine = executor or ThreadExecutor(workers, trace_memory_bytes)
         try:
             _drive(order, store, engine, records, watch)
         finally:
-            if mine:
-                engine.close()
             store.compact()
     return Progress(runs, len(todo), records)
 
@@ -188,21 +197,29 @@ class _Going:
     def __init__(self, store: Store, engine: Executor, records: dict[str, Record], watch: Watch) -> None:
         self._store, self._engine, self._records, self._watch = store, engine, records, watch
         self._runs: dict[Future[Outcome], Run] = {}
+        # Those that ended: looking at all of them would take longer than short runs.
+        self._done: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
         self._ended = 0
 
     def submit(self, run: Run) -> None:
-        self._runs[self._engine.submit(run.description or {})] = run
+        future = self._engine.submit(run.description or {})
+        self._runs[future] = run
+        future.add_done_callback(self._done.put)
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def enter(self) -> None:
         """Wait a moment, and keep what ended meanwhile."""
-        done, _ = wait(self._runs, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
-        for future in done:
-            self._keep(future, self._runs[future])
-            # Only now: an interruption between the two keeps it once more.
-            del self._runs[future]
+        self._engine.flush()
+        with contextlib.suppress(queue.Empty):
+            ended = [self._done.get(timeout=_TICK_SECONDS)]
+            # As many as are there now: others end while these are kept.
+            ended += [self._done.get_nowait() for _ in range(self._done.qsize())]
+            for future in ended:
+                self._keep(future, self._runs[future])
+                # Only now: an interruption between the two keeps it once more.
+                del self._runs[future]
         self._watch.tick(self._engine.under_way())
 
     def _keep(self, future: Future[Outcome], run: Run) -> None:

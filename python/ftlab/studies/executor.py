@@ -27,10 +27,21 @@ class Executor(ABC):
     lie at their paths there (their content is checked).
     """
 
+    exclusive = False
+    """Whether a study has one driver with it at a time: two would do everything twice, at the cost of others."""
+
     @property
     @abstractmethod
     def slots(self) -> int:
         """How many runs go at a time."""
+
+    @property
+    def traces(self) -> _native.TraceCache | None:
+        """Traces that runs in this process share; ``None`` where runs are in others."""
+        return None
+
+    def flush(self) -> None:  # noqa: B027 - most executors begin at once
+        """Begin with what was submitted: nothing more comes before something has ended."""
 
     @abstractmethod
     def submit(self, description: Description) -> Future[Outcome]:
@@ -114,6 +125,11 @@ class ThreadExecutor(Executor):
     def slots(self) -> int:
         """How many runs go at a time."""
         return self._slots
+
+    @property
+    def traces(self) -> _native.TraceCache:
+        """Traces that its runs share."""
+        return self._traces
 
     def submit(self, description: Description) -> Future[Outcome]:
         """Take a run on."""

@@ -147,6 +147,15 @@ class Files:
         """Write a file with its checksum, as a whole."""
         write_atomically(self.folder / name, sealed(name, data), durable=durable)
 
+    def now(self) -> float:
+        """The time by the clock of the file system, whatever that of this machine says."""
+        probe = self.folder / f".{uuid.uuid4().hex}{TEMPORARY}"
+        try:
+            probe.touch()
+            return probe.stat().st_mtime
+        finally:
+            probe.unlink(missing_ok=True)
+
     def create(self, name: str, data: bytes) -> None:
         """Write a file as a whole, unless it is there: of several processes, one does."""
         new = self.folder / f".{name}.{uuid.uuid4().hex}{TEMPORARY}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ftlab.studies.store import Record, StudyRecord
 
 # Of the machine, not of the run: the same study gives the same table everywhere.
-_NOT_RESULTS = ("wall_seconds",)
+NOT_RESULTS = ("wall_seconds",)
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -34,7 +34,8 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _column(name: str, values: list[Any]) -> pl.Series:
+def column(name: str, values: list[Any]) -> pl.Series:
+    """Make a column, whose type follows from the values."""
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}
@@ -58,7 +59,7 @@ def table(rows: Sequence[Mapping[str, Any]], first: Iterable[str] = ()) -> pl.Da
     names: dict[str, None] = dict.fromkeys(first)
     for row in rows:
         names |= dict.fromkeys(row)
-    return pl.DataFrame([_column(name, [row.get(name) for row in rows]) for name in names])
+    return pl.DataFrame([column(name, [row.get(name) for row in rows]) for name in names])
 
 
 def study_frame(study: StudyRecord, records: Mapping[str, Record]) -> pl.DataFrame:
@@ -80,7 +81,7 @@ def study_frame(study: StudyRecord, records: Mapping[str, Record]) -> pl.DataFra
             row |= {"status": record.status, "error": record.error}
         if record is not None and record.summary is not None:
             flat = flatten(record.summary)
-            row |= {key: value for key, value in flat.items() if key not in row and key not in _NOT_RESULTS}
+            row |= {key: value for key, value in flat.items() if key not in row and key not in NOT_RESULTS}
         rows.append(row)
     fixed = list(dict.fromkeys([*study.axes, "seed", "status", "error", "key"]))
     return table(rows, fixed)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
-from ftlab.checks import utf8, whole
+from ftlab.checks import shown, utf8, whole
 from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError
 from ftlab.plain import to_json
@@ -43,6 +43,7 @@ KEYS = (
     "device",
     "workload",
     "trace",
+    "volumes",
     "set",
     "axes",
     "zip",
@@ -52,6 +53,9 @@ KEYS = (
     "options",
 )
 _SOURCES = ("device", "workload", "trace")
+# What the volumes of a trace are an axis of, and what else says how they are read.
+VOLUME = "workload.volume"
+_READING = ("workload.trace", "workload.format", "workload.skip_bad", "workload.volumes")
 _MOST_RUNS = 1_000_000
 _MOST_PROBLEMS = 10
 
@@ -230,15 +234,12 @@ class Study:
         for key in _SOURCES:
             if isinstance(self._base.get(key), list):
                 axes[key] = self._axis(key, self._base.pop(key), key)
-        table = spec.get("axes", {})
-        if not isinstance(table, dict):
-            raise self._where.refuse("axes", "expected a table of keys and lists")
-        for name, value, written in self._axis_tables(table, "", "axes"):
-            if name in axes:
-                raise self._where.refuse(written, "this axis is stated twice")
-            if name in self._base:
-                raise self._where.refuse(written, f"{name} is stated above as well: leave one out")
-            axes[name] = self._axis(name, value, written)
+        self._fleet = spec.get("volumes")
+        if self._fleet is not None:
+            self._check_fleet(axes)
+            # They are known when the trace has been read.
+            axes[VOLUME] = []
+        self._read_table(spec.get("axes", {}), axes)
         if "workload" in {*axes, *self._base} and "trace" in {*axes, *self._base}:
             raise self._where.refuse("trace", "the study has a workload and a trace: state one of them")
         for key in ("device", "workload"):
@@ -248,6 +249,34 @@ class Study:
         self.axes = tuple(axes)
         self._values = axes
         self._groups = self._read_zip(spec.get("zip", []))
+
+    def _read_table(self, table: Any, axes: dict[str, list[_Value]]) -> None:
+        """Add the axes of ``[axes]``."""
+        if not isinstance(table, dict):
+            raise self._where.refuse("axes", "expected a table of keys and lists")
+        for name, value, written in self._axis_tables(table, "", "axes"):
+            if name in axes:
+                twice = "volumes states it" if name == VOLUME else "this axis is stated twice"
+                raise self._where.refuse(written, twice)
+            if self._fleet is not None and name in _READING:
+                raise self._where.refuse(written, "volumes are those of one trace, read in one way: state it in set")
+            if name in self._base:
+                raise self._where.refuse(written, f"{name} is stated above as well: leave one out")
+            axes[name] = self._axis(name, value, written)
+
+    def _check_fleet(self, axes: dict[str, list[_Value]]) -> None:
+        """Refuse volumes that are no number, or of what is not one trace."""
+        wanted = self._fleet
+        if wanted != "all" and (not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1):
+            raise self._where.refuse(
+                "volumes", f'found {shown(wanted)}, expected "all", or how many of the largest, such as 20'
+            )
+        if "trace" in axes or "trace" not in self._base:
+            found = "a list of them" if "trace" in axes else "none"
+            raise self._where.refuse("volumes", f"are those of one trace: found {found}, expected trace = PATH")
+        trace = self._base["trace"]
+        if isinstance(trace, dict) and "volume" in trace:
+            raise self._where.refuse("trace.volume", "volumes states it: leave one out")
 
     def _axis_tables(self, table: dict[str, Any], prefix: str, written: str) -> Iterator[tuple[str, Any, str]]:
         for key, value in table.items():
@@ -293,6 +322,8 @@ class Study:
                     raise self._where.refuse(place, f"{name} is no axis{_near(str(name), self.axes, 'axes')}")
                 if name in member or group.count(name) > 1:
                     raise self._where.refuse(place, f"{name} is zipped twice")
+                if name == VOLUME and self._fleet is not None:
+                    raise self._where.refuse(place, f"{name} is one of a fleet, which moves with nothing")
             lengths = {name: len(self._values[name]) for name in group}
             if len(set(lengths.values())) > 1:
                 found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
@@ -390,9 +421,24 @@ class Study:
 
     # What follows from it
 
-    def _points(self) -> list[tuple[dict[str, _Value], int | None]]:
+    def _known(self, maker: _Maker) -> dict[str, list[_Value]]:
+        """The axes, with the volumes of the trace."""
+        if self._fleet is None:
+            return self._values
+        place = self._where.place("volumes")
+        found = maker.volumes()
+        if self._fleet != "all" and self._fleet > len(found):
+            raise self._where.refuse(
+                "volumes", f"found {self._fleet}, and the trace has {len(found)}: state a smaller number, or all"
+            )
+        # Of volumes with as many requests, those with the lower numbers.
+        count = len(found) if self._fleet == "all" else self._fleet
+        largest = sorted(found, key=lambda volume: (-volume[1], volume[0]))[:count]
+        return {**self._values, VOLUME: [_Value(number, number, place) for number, _ in sorted(largest)]}
+
+    def _points(self, axes: dict[str, list[_Value]]) -> list[tuple[dict[str, _Value], int | None]]:
         """The grid: the last axis varies fastest, and seeds faster."""
-        counts = [len(self._values[group[0]]) for group in self._groups]
+        counts = [len(axes[group[0]]) for group in self._groups]
         total = len(self.seeds)
         for count in counts:
             total *= count
@@ -405,9 +451,7 @@ class Study:
         points = []
         for choice in itertools.product(*(range(count) for count in counts)):
             chosen = {
-                name: self._values[name][index]
-                for group, index in zip(self._groups, choice, strict=True)
-                for name in group
+                name: axes[name][index] for group, index in zip(self._groups, choice, strict=True) for name in group
             }
             values = {name: chosen[name] for name in self.axes}
             labels = {name: value.label for name, value in values.items()}
@@ -435,8 +479,11 @@ class Study:
             ConfigError: A value is wrong.
             InputError: A trace cannot be read.
         """
-        points = self._points()
         maker = _Maker(self, contents or Contents())
+        axes = self._known(maker)
+        # Of an axis that states volumes by number, the runs share a pass as well.
+        maker.fleet = len(axes.get(VOLUME, ())) > 1
+        points = self._points(axes)
         runs: list[Run] = []
         fit: set[tuple[str, int]] = set()
         problems: list[tuple[dict[str, _Value], FtlabError]] = []
@@ -476,7 +523,12 @@ class Study:
 
     def __repr__(self) -> str:
         """Name and shape."""
-        shape = " x ".join(f"{len(self._values[group[0]])} {'+'.join(group)}" for group in self._groups)
+        shape = " x ".join(
+            "volumes"
+            if group == (VOLUME,) and self._fleet is not None
+            else f"{len(self._values[group[0]])} {'+'.join(group)}"
+            for group in self._groups
+        )
         seeds = f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
         return f"<ftlab.Study {self.name}: {shape or 'one run'}{seeds}>"
 
@@ -526,6 +578,8 @@ class _Maker:
         self._where = study._where  # noqa: SLF001 - one module
         self._contents = contents
         self._made: dict[str, Any] = {}
+        # Whether runs take a volume each of one trace.
+        self.fleet = False
 
     def _once(self, what: str, arguments: Any, make: Any) -> Any:
         key = what + canonical(arguments)
@@ -571,7 +625,33 @@ class _Maker:
         device = self._device(*sources["device"], device_layers)
         source = sources.get("trace") or sources["workload"]
         name, keys, trace, stand_in = self._workload(*source, workload_layers, recorded="trace" in sources)
-        return describe(device, (name, keys), trace, stand_in, seed, options)
+        fleet = self.fleet and trace is not None and isinstance(keys.get("volume"), int)
+        return describe(device, (name, keys), trace, stand_in, seed, options, fleet=fleet)
+
+    def volumes(self) -> list[tuple[int, int]]:
+        """The volumes of the trace of a fleet with the number of requests of each."""
+        place = self._where.place("trace")
+        layers = [
+            (keys, where)
+            for section, keys, where in self._study._layers  # noqa: SLF001 - one module
+            if section == "workload"
+        ]
+        _, keys, trace, _ = self._workload(
+            self._study._base["trace"],  # noqa: SLF001 - one module
+            place,
+            layers,
+            recorded=True,
+        )
+        if trace is None:
+            raise ConfigError(f"{place}: trace: has no file, and volumes are those of one")
+        if keys.get("volumes") is not None:
+            raise ConfigError(
+                f"{place}: workload.volumes: says where several volumes lie, and a run of a fleet has one"
+            )
+        try:
+            return self._contents.volumes_of(keys["trace"], keys["format"], keys.get("skip_bad") or 0)
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from None
 
     def _option(self, key: str, value: Any, place: str) -> None:
         try:

@@ -13,21 +13,23 @@ import contextlib
 import hashlib
 import itertools
 import json
+import os
+import platform
 import re
 import time
 import uuid
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ftlab.errors import ConfigError
+from ftlab.studies.columns import OF_RUN, Runs, frame_of, table_of
 from ftlab.studies.files import DAMAGED, LOG, TEMPORARY, UNFIT, Files, unsealed
-from ftlab.studies.frame import flatten, study_frame, table, to_pandas
+from ftlab.studies.frame import study_frame, to_pandas
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import polars as pl
 
@@ -77,8 +79,7 @@ class Record:
         return other is None or (self.status == "done", self.finished) > (other.status == "done", other.finished)
 
 
-@dataclass(frozen=True)
-class StudyRun:
+class StudyRun(NamedTuple):
     """A run of a study: its key, its values of the axes, its seed, and why it cannot be described, if so."""
 
     key: str
@@ -111,9 +112,6 @@ class StudyRecord:
 def now() -> str:
     """The time as it is stored."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-_COLUMNS = ("key", "status", "error", "error_kind", "elapsed_seconds", "finished", "engine")
 
 
 def _mark_of(identity: str) -> bytes:
@@ -259,7 +257,7 @@ class Store:
         best = {key: record for key, record in self._loose().items() if wanted is None or key in wanted}
 
         def rows(data: bytes) -> list[dict[str, Any]]:
-            frame = pl.read_parquet(data, columns=[*_COLUMNS[:-1], "description", "summary"])
+            frame = pl.read_parquet(data, columns=[*OF_RUN[:-1], "description", "summary"])
             if wanted is not None:
                 frame = frame.filter(pl.col("key").is_in(list(wanted)))
             return frame.to_dicts()
@@ -323,18 +321,21 @@ class Store:
         self._sweep()
 
     def _write_table(self, records: dict[str, Record]) -> str:
-        data = _table_of(records)
+        data = table_of(records)
         name = f"tables/{hashlib.blake2b(data, digest_size=16).hexdigest()}.parquet"
         self.files.write(name, data, durable=True)
         return name
 
     def _sweep(self) -> None:
         """Delete what processes left behind that died while they wrote."""
-        for part in ("", *_PARTS, DAMAGED):
-            for path in (self.folder / part).glob(f".*{TEMPORARY}"):
-                with contextlib.suppress(OSError):
-                    if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
-                        path.unlink()
+        left = [path for part in ("", *_PARTS, DAMAGED) for path in (self.folder / part).glob(f".*{TEMPORARY}")]
+        if not left:
+            return
+        now = self.files.now()
+        for path in left:
+            with contextlib.suppress(OSError):
+                if now - path.stat().st_mtime > _ABANDONED_SECONDS:
+                    path.unlink()
 
     # Studies
 
@@ -350,7 +351,41 @@ class Store:
         self._read_study(name)
         # The mark may have been damaged and written anew since it was read.
         self._id = self._identity()
-        self.files.write(name, json.dumps({**asdict(study), "store": self._id}).encode())
+        kept = {**vars(study), "runs": [run._asdict() for run in study.runs], "store": self._id}
+        self.files.write(name, json.dumps(kept).encode())
+
+    @contextlib.contextmanager
+    def claim(self, name: str) -> Iterator[None]:
+        """Be the only one who drives a study, as long as this lasts or the process is alive.
+
+        Where the file system has no locks nobody is refused: results are right all the same.
+
+        Args:
+            name: The study, and the part of it if there is one.
+
+        Raises:
+            ConfigError: Another process does; the message names it.
+        """
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        with (self.folder / f"studies/.{name}.driver").open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise ConfigError(
+                    f"{self.folder}: study {name!r} is driven by {file.read(200) or 'another process'}: wait for it, "
+                    "or name another store"
+                ) from None
+            except OSError as error:
+                LOG.debug("%s: no locks: %s", self.folder, error)
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {platform.node()}")
+            file.flush()
+            yield
 
     def _read_study(self, name: str) -> StudyRecord | None:
         def parse(data: bytes) -> StudyRecord:
@@ -360,7 +395,9 @@ class Store:
                 self._id = self._identity()
             if owner != self._id:
                 raise ValueError("found the study of another store, expected one of this")
-            runs = tuple(StudyRun(**{**run, "values": tuple(run["values"])}) for run in kept["runs"])
+            runs = tuple(
+                StudyRun(run["key"], tuple(run["values"]), run["seed"], run.get("error")) for run in kept["runs"]
+            )
             return StudyRecord(**{**kept, "axes": tuple(kept["axes"]), "runs": runs})
 
         return self._found(name, parse)
@@ -417,7 +454,35 @@ class Store:
             ConfigError: There is no such study.
         """
         study = self.study(name)
+        keys = {run.key for run in study.runs}
+        if not self.files.names("tables", ".parquet"):
+            # They would have to be put into a table first.
+            return study_frame(study, self.records(keys))
+        return self._frame(study, self._runs(keys))
+
+    def _runs(self, wanted: set[str] | None = None, *, summaries: bool = True) -> Runs:
+        """Finished runs as columns, without those whose series is lost."""
+        # Before the tables: what leaves this directory has entered a table.
+        loose = self._loose()
+        tables = list(self._tables(lambda data: data).values())
+        return self._whole(Runs([table_of(loose), *tables] if loose else tables, wanted, summaries=summaries))
+
+    def _whole(self, runs: Runs) -> Runs:
+        asked = runs.with_series()
+        there = set(self.files.names("series", ".parquet")) if asked else set()
+        runs.without(key for key in asked if _series(key) not in there)
+        return runs
+
+    def _frame(self, study: StudyRecord, runs: Runs) -> pl.DataFrame:
+        if runs.uniform:
+            return frame_of(study, runs)
+        # A column that has numbers in one table and names in another: every value counts by itself.
         return study_frame(study, self.records(run.key for run in study.runs))
+
+    def states(self) -> dict[str, str]:
+        """Give the status of every finished run by key, ``done`` or ``error``: quicker than :meth:`records`."""
+        runs = self._runs(summaries=False).frame
+        return dict(zip(runs["key"].to_list(), runs["status"].to_list(), strict=True))
 
     def pandas(self, name: str | None = None) -> Any:
         """Give the tidy table of a study as a frame of pandas, which must be installed.
@@ -457,26 +522,25 @@ class Store:
         chosen = self._chosen(studies, name) if studies or name is not None else None
         # What lies alone is put into a table for this query only: asking changes nothing.
         loose = self._loose()
+        tables = list(self._tables(lambda data: data).values())
         if loose:
-            (folder / "loose.parquet").write_bytes(_table_of(loose))
+            tables.insert(0, table_of(loose))
         numbers = itertools.count()
-
-        def copied(data: bytes) -> Path:
-            path = folder / f"runs-{next(numbers)}.parquet"
-            path.write_bytes(data)
-            return path
-
         # Copies are what was checked, whatever becomes of the files meanwhile.
-        files = [folder / "loose.parquet"] if loose else []
-        views = {"runs": [*files, *self._tables(copied).values()]}
-        records, _ = self._stored() if studies else ({}, [])
-        lost = self._without_series(records)
-        there = {key: record for key, record in records.items() if key not in lost}
+        files = [folder / f"runs-{next(numbers)}.parquet" for _ in tables]
+        for path, data in zip(files, tables, strict=True):
+            path.write_bytes(data)
+        views = {"runs": files}
+        runs = Runs(tables, summaries=bool(studies))
+        light = runs if runs.uniform else Runs(tables, summaries=False)
+        asked = light.with_series()
+        lost = asked - self._whole(light).with_series()
         missing = total = 0
         for each, study in studies.items():
             path = folder / f"study-{next(numbers)}.parquet"
-            frame = study_frame(study, there)
-            frame.write_parquet(path)
+            frame = self._frame(study, runs)
+            # For a moment only: packing it would take longer than reading it.
+            frame.write_parquet(path, compression="uncompressed")
             missing, total = missing + frame["status"].to_list().count("missing"), total + frame.height
             # To DuckDB, names that differ only in case are one: the newest study has it.
             if each.lower() not in {name.lower() for name in views} | {"study"}:
@@ -492,25 +556,6 @@ class Store:
 
 def _series(key: str) -> str:
     return f"series/{key}.parquet"
-
-
-def _table_of(records: dict[str, Record]) -> bytes:
-    """Runs as a Parquet file, one row each."""
-    import io
-
-    rows = []
-    for key in sorted(records):
-        record = records[key]
-        row = {name: getattr(record, name) for name in _COLUMNS[:-1]}
-        row["engine"] = record.description["engine"]
-        texts = {
-            "description": json.dumps(record.description),
-            "summary": None if record.summary is None else json.dumps(record.summary),
-        }
-        rows.append({**flatten(record.summary or {}), **row, **texts})
-    buffer = io.BytesIO()
-    table(rows, (*_COLUMNS, "description", "summary")).write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def check_name(name: str) -> None:

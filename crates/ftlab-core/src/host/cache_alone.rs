@@ -59,7 +59,7 @@ pub(crate) fn run(
     let source = workload.open(0).map_err(RunError::Source)?;
     let limit = if control.is_cancelled() { Some(0) } else { options.requests };
     let mut admission = Admission::new(source, config, splitter.sectors(), limit);
-    let mut metrics = RunMetrics::new(options.series);
+    let mut metrics = RunMetrics::new(options.series).watched(control);
     let result = untimed::run(config, &mut cache, &splitter, &mut admission, &mut metrics, control, observer);
     let mut parts = Report::default();
     parts.add(&GcCounts::default());

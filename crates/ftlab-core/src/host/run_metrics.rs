@@ -22,7 +22,7 @@ use crate::metrics::summary::{
     ParallelismSummary, SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
 };
 use crate::nvm::cache::NvmCounts;
-use crate::run::RunOutcome;
+use crate::run::{RunControl, RunOutcome};
 use crate::time::Time;
 
 /// Busy time of the parts, from a port that keeps time.
@@ -128,6 +128,14 @@ impl RunMetrics {
             first_arrival: Time::NEVER,
             last_completion: Time::ZERO,
         }
+    }
+
+    /// The same, whose rows `control` hands on.
+    pub(crate) fn watched(mut self, control: &RunControl) -> Self {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.feed = control.feed();
+        }
+        self
     }
 
     /// A request has arrived.

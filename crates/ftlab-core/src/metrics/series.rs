@@ -1,5 +1,7 @@
 //! Time series of a run: one row an interval.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use crate::time::Time;
 
 /// What an interval is counted in.
@@ -98,6 +100,22 @@ pub enum Reading {
 /// The readings of all columns that parts have, by name.
 pub type Readings = Vec<(String, Reading)>;
 
+/// Rows of a series for whoever watches the run, each as a series of one row. With [`SeriesEvery::Auto`] there are none:
+/// its rows are joined later.
+#[derive(Debug, Default)]
+pub struct SeriesFeed(Mutex<Vec<Series>>);
+
+impl SeriesFeed {
+    fn push(&self, row: Series) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+    }
+
+    /// The rows since they were last taken, in order.
+    pub fn take(&self) -> Vec<Series> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Running totals at the end of an interval.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Totals {
@@ -137,6 +155,7 @@ pub(crate) struct Recorder {
     latency_sum: u128,
     latency_count: u64,
     latency_max: Time,
+    pub(crate) feed: Option<Arc<SeriesFeed>>,
 }
 
 impl Recorder {
@@ -156,6 +175,7 @@ impl Recorder {
             latency_sum: 0,
             latency_count: 0,
             latency_max: Time::ZERO,
+            feed: None,
         }
     }
 
@@ -198,6 +218,9 @@ impl Recorder {
             latency_count: std::mem::take(&mut self.latency_count),
             latency_max: std::mem::take(&mut self.latency_max),
         });
+        if let Some(feed) = self.feed.as_ref().filter(|_| self.every != SeriesEvery::Auto) {
+            feed.push(columns_from(&self.rows, self.rows.len() - 1));
+        }
     }
 
     fn join_pairs(&mut self) {
@@ -218,78 +241,83 @@ impl Recorder {
         if self.rows.last().is_none_or(|row| row.totals.requests < totals.requests) && totals.requests > 0 {
             self.push(end, totals);
         }
-        let mut series = Series::default();
-        let none = Totals::default();
-        let (mut before, mut start) = (&none, Time::ZERO);
-        for row in &self.rows {
-            let now = &row.totals;
-            let seconds = row.end.since(start).0 as f64 / 1e12;
-            let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-            let written = now.write_units - before.write_units;
-            series.simulated_ns.push(row.end.as_ns());
-            series.requests.push(now.requests);
-            series.reads.push(now.reads - before.reads);
-            series.writes.push(now.writes - before.writes);
-            series.iops.push(rate(now.requests - before.requests));
-            series.bytes_per_second.push(rate(now.bytes - before.bytes));
-            series.latency_mean_ns.push(if row.latency_count > 0 {
-                row.latency_sum as f64 / row.latency_count as f64 / 1000.0
-            } else {
-                0.0
-            });
-            series.latency_max_ns.push(row.latency_max.as_ns());
-            series.write_amplification.push(if written > 0 {
-                (now.programmed_units - before.programmed_units) as f64 / written as f64
-            } else {
-                f64::NAN
-            });
-            series.erases.push(now.erases - before.erases);
-            series.free_blocks.push(now.free_blocks);
-            (before, start) = (now, row.end);
-        }
-        series.parts = self.part_columns();
-        series
+        columns_from(&self.rows, 0)
     }
+}
 
-    /// The columns of the parts of the drive.
-    fn part_columns(&self) -> Vec<(String, Vec<f64>)> {
-        let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
-        let none = Readings::new();
-        let mut before = &none;
-        for (row, now) in self.rows.iter().map(|row| &row.totals.parts).enumerate() {
-            for (name, reading) in now {
-                if let Reading::RareMean { total: 0.0, .. } = reading {
-                    continue;
-                }
-                let earlier = before.iter().find(|other| other.0 == *name).map(|other| other.1);
-                let value = match (*reading, earlier) {
-                    (Reading::Count(now), Some(Reading::Count(before))) => now - before,
-                    (
-                        Reading::Mean { total, count } | Reading::RareMean { total, count },
-                        Some(
-                            Reading::Mean { total: sum, count: of }
-                            | Reading::RareMean { total: sum, count: of },
-                        ),
-                    ) => mean(total - sum, count - of),
-                    (Reading::Count(value) | Reading::Level(value), _) => value,
-                    (Reading::Mean { total, count } | Reading::RareMean { total, count }, _) => {
-                        mean(total, count)
-                    }
-                };
-                match columns.iter_mut().find(|column| column.0 == *name) {
-                    Some(column) => column.1.push(value),
-                    // What comes up later than the first row was nothing before.
-                    None => columns.push((name.clone(), [vec![0.0; row], vec![value]].concat())),
-                }
-            }
-            // What is no longer there is nothing.
-            for column in &mut columns {
-                column.1.resize(row + 1, 0.0);
-            }
-            before = now;
-        }
-        columns
+/// The columns of the rows from `first` on.
+fn columns_from(rows: &[Row], first: usize) -> Series {
+    let mut series = Series::default();
+    let none = Totals::default();
+    let earlier = first.checked_sub(1).map(|at| &rows[at]);
+    let (mut before, mut start) = earlier.map_or((&none, Time::ZERO), |row| (&row.totals, row.end));
+    for row in &rows[first..] {
+        let now = &row.totals;
+        let seconds = row.end.since(start).0 as f64 / 1e12;
+        let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let written = now.write_units - before.write_units;
+        series.simulated_ns.push(row.end.as_ns());
+        series.requests.push(now.requests);
+        series.reads.push(now.reads - before.reads);
+        series.writes.push(now.writes - before.writes);
+        series.iops.push(rate(now.requests - before.requests));
+        series.bytes_per_second.push(rate(now.bytes - before.bytes));
+        series.latency_mean_ns.push(if row.latency_count > 0 {
+            row.latency_sum as f64 / row.latency_count as f64 / 1000.0
+        } else {
+            0.0
+        });
+        series.latency_max_ns.push(row.latency_max.as_ns());
+        series.write_amplification.push(if written > 0 {
+            (now.programmed_units - before.programmed_units) as f64 / written as f64
+        } else {
+            f64::NAN
+        });
+        series.erases.push(now.erases - before.erases);
+        series.free_blocks.push(now.free_blocks);
+        (before, start) = (now, row.end);
     }
+    series.parts = part_columns(rows, first);
+    series
+}
+
+/// The columns of the parts of the drive.
+fn part_columns(rows: &[Row], first: usize) -> Vec<(String, Vec<f64>)> {
+    let mut columns: Vec<(String, Vec<f64>)> = Vec::new();
+    let none = Readings::new();
+    let mut before = first.checked_sub(1).map_or(&none, |at| &rows[at].totals.parts);
+    for (row, now) in rows[first..].iter().map(|row| &row.totals.parts).enumerate() {
+        for (name, reading) in now {
+            if let Reading::RareMean { total: 0.0, .. } = reading {
+                continue;
+            }
+            let earlier = before.iter().find(|other| other.0 == *name).map(|other| other.1);
+            let value = match (*reading, earlier) {
+                (Reading::Count(now), Some(Reading::Count(before))) => now - before,
+                (
+                    Reading::Mean { total, count } | Reading::RareMean { total, count },
+                    Some(
+                        Reading::Mean { total: sum, count: of } | Reading::RareMean { total: sum, count: of },
+                    ),
+                ) => mean(total - sum, count - of),
+                (Reading::Count(value) | Reading::Level(value), _) => value,
+                (Reading::Mean { total, count } | Reading::RareMean { total, count }, _) => {
+                    mean(total, count)
+                }
+            };
+            match columns.iter_mut().find(|column| column.0 == *name) {
+                Some(column) => column.1.push(value),
+                // What comes up later than the first row was nothing before.
+                None => columns.push((name.clone(), [vec![0.0; row], vec![value]].concat())),
+            }
+        }
+        // What is no longer there is nothing.
+        for column in &mut columns {
+            column.1.resize(row + 1, 0.0);
+        }
+        before = now;
+    }
+    columns
 }
 
 fn mean(total: f64, count: f64) -> f64 {
@@ -320,5 +348,48 @@ mod tests {
         assert_eq!(series.writes.iter().sum::<u64>(), 100_000);
         assert!(series.write_amplification.iter().all(|wa| (*wa - 2.0).abs() < 1e-12));
         assert!(series.latency_mean_ns.iter().all(|ns| (*ns - 1000.0).abs() < 1e-9));
+    }
+
+    #[test]
+    fn the_feed_has_the_rows_of_the_series_as_they_come() {
+        for every in [SeriesEvery::Requests(7), SeriesEvery::Time(Time(11)), SeriesEvery::Auto] {
+            let mut recorder = Recorder::new(every);
+            let feed = Arc::new(SeriesFeed::default());
+            recorder.feed = Some(feed.clone());
+            let mut totals = Totals::default();
+            let mut told = Vec::new();
+            for n in 1..=100_u64 {
+                totals.requests = n;
+                totals.writes = n;
+                totals.write_units = n;
+                totals.programmed_units = n * n;
+                totals.parts = vec![
+                    ("count".into(), Reading::Count((n * n) as f64)),
+                    ("mean".into(), Reading::Mean { total: (n * n) as f64, count: n as f64 }),
+                ];
+                recorder.latency(Time(1000 * n));
+                if recorder.is_due(n, Time(n)) {
+                    recorder.row(Time(n), totals.clone());
+                    told.extend(feed.take());
+                    assert_eq!(told.len(), if every == SeriesEvery::Auto { 0 } else { recorder.rows.len() });
+                }
+            }
+            let series = recorder.finish(Time(100), totals);
+            told.extend(feed.take());
+            let rows = series.columns();
+            for (at, row) in told.iter().enumerate() {
+                for ((name, all), (told_name, one)) in rows.iter().zip(row.columns()) {
+                    assert_eq!(*name, told_name);
+                    match (all, one) {
+                        (Column::Whole(all), Column::Whole(one)) => assert_eq!(all[at], one[0]),
+                        (Column::Real(all), Column::Real(one)) => {
+                            assert!((all[at] - one[0]).abs() < 1e-9, "{name}: {} {}", all[at], one[0]);
+                        }
+                        _ => panic!("{name} has two kinds"),
+                    }
+                }
+            }
+            assert_eq!(told.len(), if every == SeriesEvery::Auto { 0 } else { series.requests.len() });
+        }
     }
 }
