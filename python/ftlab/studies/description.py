@@ -131,7 +131,7 @@ class Outcome:
         error_kind: ``"config"``, ``"input"`` and ``"run"`` belong to the run and come again with it; ``"machine"`` and
             ``"internal"`` may not, and are tried again when the study is resumed.
         elapsed_seconds: How long it took on the machine where it ran.
-        series: The time series as a Parquet file, when one was asked for.
+        series: The time series as a Parquet file; the coarse one when none was asked for.
     """
 
     status: str
@@ -181,9 +181,21 @@ def _limit() -> limits.Limit | None:
     return limits.least()
 
 
+def _requests_of(description: Description) -> str:
+    """A text that tells the requests of a run from all others."""
+    trace = description["trace"]
+    files = None if trace is None else [file["hash"] for file in trace]
+    parts = [description["workload"]["keys"], files, description["seed"], description["options"]["requests"]]
+    # Sizes may be relative to the drive, which is named beside it.
+    return canonical(parts)
+
+
 def _measured(
-    description: Description, traces: _native.TraceCache | None, tell: Callable[[str, float | None, int], None] | None
-) -> tuple[dict[str, Any], bytes | None]:
+    description: Description,
+    traces: _native.TraceCache | None,
+    tell: Callable[[str, float | None, int], None] | None,
+    aged: _native.AgedDrives | None,
+) -> tuple[dict[str, Any], bytes]:
     if description["engine"] != ENGINE:
         raise MachineError(f"the run is for engine {description['engine']}, this one is {ENGINE}")
     _check_contents(description)
@@ -194,13 +206,14 @@ def _measured(
     workload = workload_of(description)
     source = workload.source(device._native, description["seed"], options["requests"], traces, in_line=True)  # noqa: SLF001 - one package
     stand_in = description["stand_in"] and (*description["stand_in"], None)[:3]
-    result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
+    shared = None if aged is None else (aged, _requests_of(description))
+    result = measure(
+        device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, aged=shared, **options
+    )
     _check_contents(description)
     if result.interrupted:
         raise KeyboardInterrupt
-    series = result.series
-    if series is None:
-        return result.summary, None
+    series = result.coarse_series if result.series is None else result.series
     buffer = io.BytesIO()
     series.write_parquet(buffer)
     return result.summary, buffer.getvalue()
@@ -210,6 +223,7 @@ def execute(
     description: Description,
     traces: _native.TraceCache | None = None,
     tell: Callable[[str, float | None, int], None] | None = None,
+    aged: _native.AgedDrives | None = None,
 ) -> Outcome:
     """Execute a run.
 
@@ -220,6 +234,7 @@ def execute(
         description: The run.
         traces: Decodes traces once for several runs of this process.
         tell: Called about ten times a second, as the ``progress`` of :func:`ftlab.run`; what it raises ends the run.
+        aged: Aged drives that several runs of this process use again.
     """
     began = time.perf_counter()
     summary: dict[str, Any] | None = None
@@ -227,7 +242,7 @@ def execute(
     error: str | None = None
     kind: str | None = None
     try:
-        summary, series = _measured(description, traces, tell)
+        summary, series = _measured(description, traces, tell, aged)
     except ConfigError as problem:
         error, kind = str(problem), "config"
     except InputError as problem:
