@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -12,8 +12,10 @@ import pytest
 import ftlab
 from conftest import inside as command
 from ftlab import _native, warned
-from ftlab.result import Result
 from ftlab.studies import Store, ThreadExecutor
+
+if TYPE_CHECKING:
+    from ftlab.result import Result
 
 # A drive of tlc-small's dies with so few blocks that it is full within a second.
 TINY = {"geometry": {"blocks_per_plane": 24, "pages_per_block": 32, "planes": 1}}
@@ -53,9 +55,7 @@ def aged(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def compared(store: Store, **options: Any) -> dict[str, Any]:
-    frame = ftlab.analysis.compare(
-        store.frame(), "ftl.gc", "write_amplification.total", baseline="greedy", **options
-    )
+    frame = ftlab.analysis.compare(store.frame(), "ftl.gc", "write_amplification.total", baseline="greedy", **options)
     return frame.row(1, named=True)
 
 
@@ -213,6 +213,6 @@ def test_runs_of_a_study_share_the_ageing_of_their_drive(tmp_path: Path) -> None
         device = ftlab.Device.load("tlc-small").with_(**TINY, precondition=spec["device"]["precondition"],
                                                       host={"arrival": "closed", "queue_depth": depth})  # fmt: skip
         alone = ftlab.run(device, ftlab.Workload(**skewed(500))).summary
-        row = together.row(by_predicate=(pl.col("host.queue_depth") == depth) & (pl.col("workload") == "zipf"), named=True)
+        [row] = together.filter(workload="zipf").filter(pl.col("host.queue_depth") == depth).to_dicts()
         assert row["write_amplification.total"] == alone["write_amplification"]["total"]
         assert row["latency_ns.all.p99"] == alone["latency_ns"]["all"]["p99"]

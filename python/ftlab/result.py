@@ -122,7 +122,7 @@ class Result:
 
     @property
     def coarse_series(self) -> pl.DataFrame:
-        """The time series that every run keeps: the columns of :attr:`series` but those of parts, in 256 rows at most."""
+        """The time series that every run keeps: as :attr:`series` without the columns of parts, in 256 rows at most."""
         import polars as pl
 
         return pl.DataFrame(_arrays(self._coarse_series or {}))

@@ -64,10 +64,10 @@ impl SourceFactory for Load {
     }
 }
 
-/// Four dies of 48 blocks of 16 pages, three tenths more than the host sees.
+/// Four dies of 128 blocks of 16 pages, three tenths more than the host sees.
 fn drive(changes: Value) -> DeviceConfig {
     let base = json!({
-        "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 48, "pages_per_block": 16, "page_bytes": 4096 },
+        "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 128, "pages_per_block": 16, "page_bytes": 4096 },
         "ftl": { "over_provisioning": 0.3, "gc_low_free_blocks": 1 },
         "host": { "arrival": "closed", "queue_depth": 16 },
     });
@@ -140,13 +140,20 @@ fn runs_that_are_not_steady_say_so_and_no_others() {
             alarms.push((pattern, capacities, seed, outcome.summary.warnings.clone()));
         }
         // Not: a new drive, a full one, and one that other writes have aged.
-        let before = [
-            json!({}),
-            json!({ "precondition": { "kind": "fill" } }),
-            aged(if pattern == Pattern::Uniform { "sequential" } else { "uniform" }),
-        ][seed as usize / 3 % 3]
-            .clone();
-        let capacities = [0.3, 0.8, 1.5, 3.0][seed as usize % 4];
+        let fill = json!({ "precondition": { "kind": "fill" } });
+        let (new, other) = match pattern {
+            // A part of a new drive has all the rest for spare space, for ever.
+            Pattern::Part => (fill.clone(), aged("uniform")),
+            _ => (json!({}), aged("sequential")),
+        };
+        let before = [new, fill, other][seed as usize / 3 % 3].clone();
+        // A small part of the drive is soon as it stays, and a new drive has to be filled first.
+        let long = match (pattern, before.as_object().is_some_and(serde_json::Map::is_empty)) {
+            (_, true) => [0.5, 1.5, 3.0, 5.0],
+            (Pattern::Part, _) => [0.05, 0.1, 0.2, 0.3],
+            _ => [0.3, 0.6, 0.9, 1.3],
+        };
+        let capacities = long[seed as usize % 4];
         let config = drive(before.clone());
         let outcome = simulated(&config, &load(pattern, units, capacities, seed), false);
         if off(&outcome.summary) < 0.1 {
@@ -160,9 +167,9 @@ fn runs_that_are_not_steady_say_so_and_no_others() {
         }
     }
     println!("{truth:?}; {} of {steady} alarms, {} of {moving} missed", alarms.len(), misses.len());
-    assert!(moving >= 45, "{moving}");
-    assert!(alarms.len() * 50 <= steady, "{alarms:#?}");
-    assert!(misses.len() * 50 <= moving, "{misses:#?}");
+    assert!(moving >= 45, "{moving} of {steady}");
+    assert!(alarms.len() * 50 <= steady, "{alarms:?}");
+    assert!(misses.len() * 50 <= moving, "{misses:?}");
 }
 
 /// A hundred hosts that ask for a known share of what the drive can do.
@@ -243,7 +250,7 @@ fn every_warning_has_its_run() {
     let round = simulated(&config, &load(Pattern::Sequential, config.logical_pages(), 2.5, 1), false);
     assert!(!has(&round.summary, "not_steady"), "{:#?}", round.summary.warnings);
     let config = drive(aged("workload"));
-    let quiet = Load { read_share: 0.4, ..load(Pattern::Uniform, config.logical_pages(), 8.0, 1) };
+    let quiet = Load { read_share: 0.4, ..load(Pattern::Uniform, config.logical_pages(), 5.0, 1) };
     assert_eq!(simulated(&config, &quiet, true).summary.warnings, []);
     // The same with the address deciding: no die has more than others.
     let by_address = drive(merged(aged("workload"), json!({ "ftl": { "striping": "static" } })));
@@ -283,12 +290,13 @@ fn an_aged_drive_is_used_again_and_changes_nothing() {
         let aged = Some(Aged { drives: &drives, workload });
         let with = simulate_aged(config, &load, &options, &control, &mut (), aged).unwrap();
         let without = simulate(config, &load, &options, &control, &mut ()).unwrap();
-        let text = |outcome: &RunOutcome| serde_json::to_string(&outcome.summary).unwrap();
-        assert_eq!((text(&with), &with.coarse), (text(&without), &without.coarse));
+        // As text: the series has what is no number.
+        let text = |outcome: &RunOutcome| format!("{:?} {:?}", outcome.summary, outcome.coarse);
+        assert!(text(&with) == text(&without), "{workload:?}, seed {seed}: not the same");
         shared += u64::from(is_shared);
         assert_eq!(drives.reused(), shared, "{workload:?}, seed {seed}");
     };
-    for layer in [json!({}), json!({ "map_cache": { "kind": "dftl", "bytes": 16384 } })] {
+    for layer in [json!({}), json!({ "ftl": { "gc": "fifo", "placement": "sepbit" } })] {
         let base = merged(json!({ "precondition": { "kind": "steady", "tolerance": 0.05 } }), layer);
         check(&drive(base.clone()), 1, None, false);
         check(&drive(base.clone()), 1, None, true);
@@ -296,12 +304,17 @@ fn an_aged_drive_is_used_again_and_changes_nothing() {
         let buffer = json!({ "buffer": { "kind": "lru", "bytes": 65536 } });
         check(&drive(merged(base.clone(), buffer)), 1, None, true);
         check(&drive(base.clone()), 2, None, false);
-        check(&drive(merged(base.clone(), json!({ "ftl": { "gc": "fifo" } }))), 1, None, false);
+        check(&drive(merged(base.clone(), json!({ "ftl": { "gc": "random" } }))), 1, None, false);
         let own = drive(merged(base, json!({ "precondition": { "pattern": "workload" } })));
         check(&own, 1, None, false);
         check(&own, 1, None, false);
         check(&own, 1, Some("hot"), false);
         check(&own, 1, Some("hot"), true);
+    }
+    // What a copy of a mapping cache takes is not what the cache takes.
+    let cached = json!({ "precondition": { "kind": "steady", "tolerance": 0.05 }, "map_cache": { "kind": "dftl", "bytes": 16384 } });
+    for _ in 0..2 {
+        check(&drive(cached.clone()), 1, None, false);
     }
     // Too small for any: every run ages its own.
     let none = AgedDrives::new(10);

@@ -171,8 +171,8 @@ def compare(
     not have the same seeds, because runs failed, it is that of Welch. What no run of a scheme has (the hit ratio of an
     absent cache) is null.
 
-    Where a run is not steady (column ``warnings``), what depends on the state of the drive says nothing about the long run.
-    The verdict is then withheld.
+    Where a run is not steady (column ``warnings``), what depends on the state of the drive says nothing about the long
+    run. The verdict is then withheld.
 
     Args:
         frame: The table of a study; runs that are not done are left out.
@@ -194,8 +194,9 @@ def compare(
         even_unsteady: Give verdicts also where runs are not steady.
 
     Returns:
-        A row for each metric, point and scheme: the axes, ``metric``, ``n`` (repetitions), ``unsteady`` (those of them that
-        are not steady), ``mean``, and ``stdev`` (of the sample). ``half_width``, ``low`` and ``high`` are the interval, in the unit of the metric, null with one
+        A row for each metric, point and scheme: the axes, ``metric``, ``n`` (repetitions), ``unsteady`` (those of them
+        that are not steady), ``mean``, and ``stdev`` (of the sample). ``half_width``, ``low`` and ``high`` are the
+        interval, in the unit of the metric, null with one
         repetition. With a baseline also ``difference`` (scheme minus baseline) with ``difference_low`` and
         ``difference_high``, ``paired``, and ``differs``, whether that interval excludes 0. ``verdict`` is ``better``,
         ``worse``, ``undecided`` (the interval includes 0), ``same`` (equal in every repetition), or ``smaller`` and

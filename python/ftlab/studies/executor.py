@@ -93,7 +93,8 @@ class ThreadExecutor(Executor):
     """Runs on threads of this process: a simulation needs no interpreter.
 
     Each run keeps to one thread. Traces are decoded once for all runs that read them. Runs that differ only in what the
-    host does and in the write buffer share the ageing of their drive. No more runs go at a time than there is memory for.
+    host does and in the write buffer share the ageing of a plain page-mapped drive. No more runs go at a time than
+    there is memory for.
     """
 
     def __init__(self, workers: int | None = None, trace_memory_bytes: int = TRACE_MEMORY_BYTES) -> None:

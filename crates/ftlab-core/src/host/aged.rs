@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::config::{BufferConfig, DeviceConfig, HostConfig, OutOfRange, PreconditionPattern};
+use crate::config::{BufferConfig, DeviceConfig, HostConfig, OutOfRange, PowerConfig, PreconditionPattern};
 use crate::error::RunError;
 use crate::flash::port::CountingPort;
+use crate::ftl::kinds::FtlKind;
 use crate::host::request::SourceFactory;
 use crate::host::{Drive, precondition};
 use crate::layer::Ftl;
@@ -151,10 +152,18 @@ impl Drop for Promise<'_> {
     }
 }
 
-/// What the state of a drive before its first request depends on; `None` where it takes no time to make, or where it depends
-/// on a workload that nothing names.
+/// What the state of a drive before its first request depends on; `None` where it takes no time to make, where it depends on
+/// a workload that nothing names, or where a copy takes other memory than the drive itself.
 fn key_of(config: &DeviceConfig, seed: u64, verify: bool, workload: Option<&str>) -> Option<String> {
     let aging = config.precondition.aging()?;
+    let plain = config.ftl.kind.kind() == FtlKind::Page
+        && !config.map_cache.kind.is_cache()
+        && !config.nvm.is_on()
+        && config.lsb_backup.copies().is_none()
+        && config.power == PowerConfig::default();
+    if !plain {
+        return None;
+    }
     let by = if aging.pattern == PreconditionPattern::Workload { workload? } else { "" };
     let out_of_range: OutOfRange = config.host.out_of_range;
     let gathers = config.gathers();

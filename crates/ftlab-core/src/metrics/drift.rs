@@ -16,6 +16,9 @@ pub const TOLERANCE: f64 = 0.02;
 /// of several differences is taken: the usual 2 or 3 would find one in noise.
 const CLEAR: f64 = 6.0;
 
+/// A difference between the halves of a run of this share must be clear if there is one: else nothing can be told.
+const VISIBLE: f64 = 0.1;
+
 /// Batches before the places at which a beginning is compared with the rest: a transient may be short or long.
 const SPLITS: [usize; 6] = [1, 2, 4, 8, 12, 14];
 
@@ -31,14 +34,14 @@ pub struct Drift {
 }
 
 /// What running sums say: `sums` has those of the denominator and the numerator at the ends of intervals. The first entry is
-/// the beginning. `Err` when there are too few of them, `Ok(None)` when nothing has changed.
+/// the beginning. `Ok(None)` when nothing has changed.
 ///
 /// # Errors
-/// When it cannot be told.
-pub fn drift(sums: &[(u64, u64)]) -> Result<Option<Drift>, TooFew> {
+/// When it cannot be told: there are too few intervals, or they differ too much.
+pub fn drift(sums: &[(u64, u64)]) -> Result<Option<Drift>, Unclear> {
     let batches = batches(sums);
     if batches.len() < FEWEST {
-        return Err(TooFew);
+        return Err(Unclear);
     }
     let ratios: Vec<f64> = batches.iter().map(|(below, above)| above / below).collect();
     let noise = noise(&ratios);
@@ -50,12 +53,17 @@ pub fn drift(sums: &[(u64, u64)]) -> Result<Option<Drift>, TooFew> {
         let bias = (whole - after).abs() / after.max(f64::MIN_POSITIVE);
         (clear && bias > TOLERANCE).then_some((bias, Drift { whole, before, after }))
     });
-    Ok(found.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, drift)| drift))
+    let found = found.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, drift)| drift);
+    let error_of_halves = noise * (4.0 / batches.len() as f64).sqrt();
+    if found.is_none() && CLEAR * error_of_halves > VISIBLE * whole {
+        return Err(Unclear);
+    }
+    Ok(found)
 }
 
-/// Too few intervals for an answer.
+/// There are too few intervals for an answer, or they differ too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooFew;
+pub struct Unclear;
 
 /// Batches with about as much of the denominator each: what they have of both.
 fn batches(sums: &[(u64, u64)]) -> Vec<(f64, f64)> {
@@ -110,10 +118,11 @@ mod tests {
         let alarms = (0..2000)
             .filter(|seed| {
                 let noise = [0.0, 0.01, 0.1, 0.5][*seed as usize % 4];
-                drift(&sums(*seed, noise, |_| 4.0)).unwrap().is_some()
+                drift(&sums(*seed, noise, |_| 4.0)).is_ok_and(|found| found.is_some())
             })
             .count();
         assert!(alarms <= 20, "{alarms} of 2000");
+        assert_eq!(drift(&sums(1, 1.0, |_| 4.0)), Err(Unclear));
     }
 
     #[test]
@@ -134,8 +143,8 @@ mod tests {
 
     #[test]
     fn too_little_says_nothing() {
-        assert_eq!(drift(&[]), Err(TooFew));
-        assert_eq!(drift(&[(0, 0), (5, 5)]), Err(TooFew));
-        assert_eq!(drift(&vec![(7, 9); 100]), Err(TooFew));
+        assert_eq!(drift(&[]), Err(Unclear));
+        assert_eq!(drift(&[(0, 0), (5, 5)]), Err(Unclear));
+        assert_eq!(drift(&vec![(7, 9); 100]), Err(Unclear));
     }
 }
