@@ -110,7 +110,7 @@ def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -
     for point, metrics in cells.items():
         first = next(iter(metrics.values()))
         texts = [
-            estimate(row["mean"], row["low"], row["high"], units[key].scale) if (row := metrics.get(key)) else "-"
+            estimate(each["mean"], each["low"], each["high"], units[key].scale) if (each := metrics.get(key)) else "-"
             for key in shown
         ]
         means.append([*point, count_text(first["n"]), *texts])
