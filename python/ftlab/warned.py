@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # The column of tables, and the warning for which a comparison gives no verdict.
 COLUMN = "warnings"
 UNSTEADY = "not_steady"
+# What is about single numbers or a reason that is told elsewhere, and no news under a figure.
+MINOR = ("few_samples", "little_spare", "stand_in")
 SETTLES = (
     'age the drive by the workload itself (precondition.kind = "steady", precondition.pattern = "workload"), '
     "or let the host write more"
@@ -52,6 +54,16 @@ def joined(warnings: Iterable[Mapping[str, Any]]) -> str:
     'not_steady, few_samples'
     """
     return ", ".join(str(each["code"]) for each in warnings)
+
+
+def short(cell: str | None) -> str:
+    """A cell of the column in few letters: the first warning, and how many more there are.
+
+    >>> short("not_steady, few_samples"), short("few_samples"), short("")
+    ('not_steady +1', 'few_samples', '')
+    """
+    names = split(cell)
+    return "" if not names else names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
 
 
 def split(cell: str | None) -> list[str]:

@@ -137,7 +137,10 @@ def _print_frame(frame: pl.DataFrame, axes: Sequence[str]) -> None:
     names = list(dict.fromkeys([*axes, "seed", "status", *shown, *told]))
     heads = [HEADLINES.get(name, name) for name in names]
     rows = [
-        [_text(name if name in HEADLINES else "", value) for name, value in zip(names, row, strict=True)]
+        [
+            warned.short(value) if name == warned.COLUMN else _text(name if name in HEADLINES else "", value)
+            for name, value in zip(names, row, strict=True)
+        ]
         for row in frame.head(_MOST_ROWS).select(names).iter_rows()
     ]
     print_lines(table(heads, rows, right=[HEADLINES[name] for name in shown]))

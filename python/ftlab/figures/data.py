@@ -108,8 +108,8 @@ class Table:
 
     def warned(self) -> list[str]:
         """What must be said of the runs of the frame, if anything."""
-        names = warned.counted(self.frame)
-        return [f"Some runs have warnings: {', '.join(names)}."] if names else []
+        names = [name for name in warned.counted(self.frame) if name not in warned.MINOR]
+        return [f"Warnings: {', '.join(names)}."] if names else []
 
     def check(self, name: Any, role: str) -> str:
         """Say that a column is not there.

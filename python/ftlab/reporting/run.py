@@ -589,7 +589,7 @@ def run_page(run: RunData, title: str | None = None) -> str:
         message = f"summary.json: expected what this ftlab writes: {type(error).__name__}: {error}"
         raise InputError(message) from error
     shown = [chart for chart in (distribution, causes, *charts) if chart is not None]
-    rest = {key: value for key, value in numbers.values.items() if key not in {"wall_seconds", warned.COLUMN}}
+    rest = {key: value for key, value in numbers.values.items() if key != "wall_seconds"}
     return render(
         "run.html",
         {"charts": [chart.plain() for chart in shown]},

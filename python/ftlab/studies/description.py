@@ -21,6 +21,9 @@ from ftlab.units import bytes_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import polars as pl
+
+    from ftlab.result import Result
     from ftlab.studies.files import Files
 
 # A run as plain data, which may be sent anywhere as JSON:
@@ -131,7 +134,8 @@ class Outcome:
         error_kind: ``"config"``, ``"input"`` and ``"run"`` belong to the run and come again with it; ``"machine"`` and
             ``"internal"`` may not, and are tried again when the study is resumed.
         elapsed_seconds: How long it took on the machine where it ran.
-        series: The time series as a Parquet file; the coarse one when none was asked for.
+        series: The time series as a Parquet file, when one was asked for.
+        coarse_series: The one that every run keeps, by column, when none was asked for; what is no number is ``None``.
     """
 
     status: str
@@ -140,6 +144,7 @@ class Outcome:
     error_kind: str | None
     elapsed_seconds: float
     series: bytes | None = None
+    coarse_series: dict[str, list[float | None]] | None = None
 
 
 SETTLED_ERRORS = ("config", "input", "run")
@@ -195,7 +200,7 @@ def _measured(
     traces: _native.TraceCache | None,
     tell: Callable[[str, float | None, int], None] | None,
     aged: _native.AgedDrives | None,
-) -> tuple[dict[str, Any], bytes]:
+) -> Result:
     if description["engine"] != ENGINE:
         raise MachineError(f"the run is for engine {description['engine']}, this one is {ENGINE}")
     _check_contents(description)
@@ -213,10 +218,13 @@ def _measured(
     _check_contents(description)
     if result.interrupted:
         raise KeyboardInterrupt
-    series = result.coarse_series if result.series is None else result.series
+    return result
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
-    series.write_parquet(buffer)
-    return result.summary, buffer.getvalue()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
 
 
 def execute(
@@ -239,10 +247,16 @@ def execute(
     began = time.perf_counter()
     summary: dict[str, Any] | None = None
     series: bytes | None = None
+    coarse: dict[str, list[float | None]] | None = None
     error: str | None = None
     kind: str | None = None
     try:
-        summary, series = _measured(description, traces, tell, aged)
+        result = _measured(description, traces, tell, aged)
+        summary, asked = result.summary, result.series
+        if asked is None:
+            coarse = result.coarse_series.fill_nan(None).to_dict(as_series=False)
+        else:
+            series = _parquet(asked)
     except ConfigError as problem:
         error, kind = str(problem), "config"
     except InputError as problem:
@@ -254,7 +268,7 @@ def execute(
     except Exception as problem:  # noqa: BLE001 - one run must not end the others
         error, kind = f"{type(problem).__name__}: {problem}", "internal"
     elapsed = time.perf_counter() - began
-    return Outcome("done" if error is None else "error", summary, error, kind, elapsed, series)
+    return Outcome("done" if error is None else "error", summary, error, kind, elapsed, series, coarse)
 
 
 def describe(
