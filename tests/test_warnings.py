@@ -126,7 +126,7 @@ kind = "fill"
 
 
 def test_a_drive_of_ones_own_is_as_fast_as_its_dies() -> None:
-    """Story (b): writes go to whichever die is next. Where the file says that addresses decide, one die is the limit."""
+    """Story (b): writes go to whichever die is next. Where addresses decide, one die is the limit, and that is said."""
     device = ftlab.Device.parse(OWN, "own")
     assert device.to_dict()["ftl"]["striping"] == "dynamic"
     work = ftlab.Workload(**skewed(30_000))
