@@ -108,8 +108,9 @@ fn long_run(pattern: Pattern) -> f64 {
     let units = config.logical_pages();
     let all = simulated(&config, &load(pattern, units, 30.0, 77), false);
     let begin = simulated(&config, &load(pattern, units, 10.0, 77), false);
-    let programmed =
-        |outcome: &RunOutcome, share: f64| outcome.summary.write_amplification.as_ref().unwrap().total * share;
+    let programmed = |outcome: &RunOutcome, share: f64| {
+        outcome.summary.write_amplification.as_ref().unwrap().total * share
+    };
     (programmed(&all, 30.0) - programmed(&begin, 10.0)) / 20.0
 }
 
@@ -131,10 +132,14 @@ fn runs_that_are_not_steady_say_so_and_no_others() {
         let units = config.logical_pages();
         let capacities = [0.5, 1.0, 2.0, 6.0][seed as usize % 4];
         let read_share = if seed % 5 == 0 { 0.5 } else { 0.0 };
-        let outcome = simulated(&config, &Load { read_share, ..load(pattern, units, capacities, seed) }, false);
+        let outcome =
+            simulated(&config, &Load { read_share, ..load(pattern, units, capacities, seed) }, false);
         steady += 1;
         if off(&outcome.summary) > 0.06 {
-            println!("steady by construction, and {:.3} off: {pattern:?}, {capacities}, {seed}", off(&outcome.summary));
+            println!(
+                "steady by construction, and {:.3} off: {pattern:?}, {capacities}, {seed}",
+                off(&outcome.summary)
+            );
         }
         if has(&outcome.summary, "not_steady") {
             alarms.push((pattern, capacities, seed, outcome.summary.warnings.clone()));
@@ -209,7 +214,10 @@ fn every_warning_has_its_run() {
     let mut expect = |code: &'static str, summary: &Summary| {
         let warning = summary.warnings.iter().find(|warning| warning.code == code);
         let warning = warning.unwrap_or_else(|| panic!("{code}: {:#?}", summary.warnings));
-        assert!(!warning.text.is_empty() && !warning.advice.is_empty() && !warning.found.is_empty(), "{warning:?}");
+        assert!(
+            !warning.text.is_empty() && !warning.advice.is_empty() && !warning.found.is_empty(),
+            "{warning:?}"
+        );
         given.push(code);
     };
     let writes = |config: &DeviceConfig, capacities| {
@@ -218,14 +226,13 @@ fn every_warning_has_its_run() {
     let fresh = drive(json!({}));
     expect("not_steady", &writes(&fresh, 0.5));
     expect("few_samples", &writes(&fresh, 0.01));
-    let hurried = json!({ "precondition": { "kind": "steady", "max_drive_writes": 1.5, "tolerance": 0.0001 } });
+    let hurried =
+        json!({ "precondition": { "kind": "steady", "max_drive_writes": 1.5, "tolerance": 0.0001 } });
     expect("not_aged", &writes(&drive(hurried), 0.1));
     let tight = json!({ "geometry": { "blocks_per_plane": 62 }, "ftl": { "over_provisioning": 0.1 } });
     expect("little_spare", &writes(&drive(tight), 0.5));
 
-    let open = |requests: &[Request], host: Value| {
-        run(&open_drive(json!({}), host), requests).0.summary
-    };
+    let open = |requests: &[Request], host: Value| run(&open_drive(json!({}), host), requests).0.summary;
     let every = |us: f64, count: u64, unit: fn(u64) -> u64| -> Vec<Request> {
         (0..count).map(|at| request(us * at as f64, Op::Write, unit(at) * 8, 8)).collect()
     };
@@ -271,8 +278,10 @@ fn the_coarse_series_has_the_whole_run() {
         assert_eq!(coarse.reads.iter().sum::<u64>(), summary.host.reads);
         if let Some(latency) = summary.latency_ns {
             assert_eq!(coarse.latency_max_ns.iter().max(), Some(&latency.all.max));
-            let counts = coarse.requests.iter().scan(0, |before, now| Some(now - std::mem::replace(before, *now)));
-            let sum: f64 = coarse.latency_mean_ns.iter().zip(counts).map(|(mean, count)| mean * count as f64).sum();
+            let counts =
+                coarse.requests.iter().scan(0, |before, now| Some(now - std::mem::replace(before, *now)));
+            let sum: f64 =
+                coarse.latency_mean_ns.iter().zip(counts).map(|(mean, count)| mean * count as f64).sum();
             assert!((sum / load.count as f64 / latency.all.mean - 1.0).abs() < 1e-9);
         }
     }
@@ -322,8 +331,15 @@ fn an_aged_drive_is_used_again_and_changes_nothing() {
     for _ in 0..2 {
         let (options, control) = (RunOptions::default(), RunControl::default());
         let aged = Some(Aged { drives: &none, workload: None });
-        simulate_aged(&config, &load(Pattern::Hot, config.logical_pages(), 0.1, 1), &options, &control, &mut (), aged)
-            .unwrap();
+        simulate_aged(
+            &config,
+            &load(Pattern::Hot, config.logical_pages(), 0.1, 1),
+            &options,
+            &control,
+            &mut (),
+            aged,
+        )
+        .unwrap();
     }
     assert_eq!((none.reused(), none.used_bytes()), (0, 0));
     assert!(drives.used_bytes() > 0 && drives.used_bytes() <= 64 << 20);

@@ -124,7 +124,10 @@ impl AgedDrives {
         if let Some((kept, bytes)) = room {
             while state.used_bytes + bytes > self.limit_bytes {
                 let whole = state.entries.iter().filter(|(_, entry)| entry.kept.is_some());
-                let Some(oldest) = whole.min_by_key(|(_, entry)| entry.last_use).map(|(key, _)| key.clone()) else { break };
+                let Some(oldest) = whole.min_by_key(|(_, entry)| entry.last_use).map(|(key, _)| key.clone())
+                else {
+                    break;
+                };
                 let gone = state.entries.remove(&oldest).map_or(0, |entry| entry.bytes);
                 state.used_bytes -= gone;
             }

@@ -76,7 +76,7 @@ pub(crate) fn run<F: Ftl<CountingPort>>(
         control,
     };
     let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.gc_high(), logical);
-    let mut result = aging.fill(layout);
+    let mut result = aging.fill(layout).and_then(|()| aging.settle());
     goal.reached = wear.is_none() && result.is_ok() && !aging.interrupted;
     if let Some(Wear { pattern, .. }) = wear
         && result.is_ok()

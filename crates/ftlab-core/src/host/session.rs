@@ -344,7 +344,11 @@ impl FtlVisitor for Opening<'_> {
         drive.top.reset_counters();
         let metrics = RunMetrics::new(None, precondition);
         let core = if ReservationPort::suits(config, geometry) {
-            opened(config, drive.behind(config, &Bare, ReservationPort::new(config, geometry, false)), metrics)
+            opened(
+                config,
+                drive.behind(config, &Bare, ReservationPort::new(config, geometry, false)),
+                metrics,
+            )
         } else {
             opened(config, drive.behind(config, &Bare, EventPort::new(config, geometry, false)), metrics)
         };

@@ -100,8 +100,8 @@ pub const WARNINGS: &[Kind] = &[
     },
     Kind {
         code: "not_drained",
-        when: "Requests had not completed when the run ended.",
-        why: "The slowest requests are the ones that are missing.",
+        when: "More than a thousandth of the requests had not completed when the run ended.",
+        why: "The slowest requests are the ones that are missing, and p99.9 is one of them.",
         rule: Some(not_drained),
     },
     Kind {
@@ -131,6 +131,7 @@ const OTHER_UNIT: f64 = 100.0;
 const ENOUGH_ARRIVALS: u64 = 100;
 const MANY: f64 = 0.1;
 const LEAST_BEYOND: f64 = 10.0;
+const UNFINISHED: f64 = 0.001;
 const BUSY: f64 = 0.5;
 const UNEVEN: f64 = 0.25;
 
@@ -241,7 +242,8 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
         ),
     };
     let longer = "or let the host write more and leave the beginning out (`ftlab study steady`)";
-    let advice = format!("set precondition.kind = \"steady\" with precondition.pattern = \"workload\", {longer}");
+    let advice =
+        format!("set precondition.kind = \"steady\" with precondition.pattern = \"workload\", {longer}");
     Some((text, advice, found))
 }
 
@@ -253,7 +255,8 @@ fn not_aged(evidence: &Evidence<'_>) -> Option<Said> {
         aged.kind,
         percent(written)
     );
-    let advice = "make precondition.max_drive_writes larger, or precondition.tolerance or free_blocks easier to reach";
+    let advice =
+        "make precondition.max_drive_writes larger, or precondition.tolerance or free_blocks easier to reach";
     Some((text, advice.into(), vec![("drive_written", written)]))
 }
 
@@ -328,14 +331,19 @@ fn out_of_range(evidence: &Evidence<'_>) -> Option<Said> {
 fn moved_in_time(evidence: &Evidence<'_>) -> Option<Said> {
     let (share, who) = many(evidence, evidence.summary.host.unsorted)?;
     let text = format!("{who} arrive before the one ahead of them and were moved to its time");
-    let advice = "sort the trace by time of arrival; if it has several volumes, merge them with `ftlab trace convert`";
+    let advice =
+        "sort the trace by time of arrival; if it has several volumes, merge them with `ftlab trace convert`";
     Some((text, advice.into(), vec![("share", share)]))
 }
 
 fn few_samples(evidence: &Evidence<'_>) -> Option<Said> {
     let latency = evidence.summary.latency_ns.as_ref()?;
-    let of: [(&'static str, &LatencySummary); 4] =
-        [("read", &latency.read), ("write", &latency.write), ("trim", &latency.trim), ("flush", &latency.flush)];
+    let of: [(&'static str, &LatencySummary); 4] = [
+        ("read", &latency.read),
+        ("write", &latency.write),
+        ("trim", &latency.trim),
+        ("flush", &latency.flush),
+    ];
     let few = |count: u64, beyond: f64| count as f64 * beyond < LEAST_BEYOND;
     let told: Vec<String> = of
         .iter()
@@ -352,7 +360,8 @@ fn few_samples(evidence: &Evidence<'_>) -> Option<Said> {
     if told.is_empty() {
         return None;
     }
-    let found = of.iter().filter(|(_, summary)| summary.count > 0).map(|(op, summary)| (*op, summary.count as f64));
+    let found =
+        of.iter().filter(|(_, summary)| summary.count > 0).map(|(op, summary)| (*op, summary.count as f64));
     let text = format!("percentiles with fewer than ten samples beyond them: {}", told.join("; "));
     Some((text, "run more requests: p99 needs 1000 of a kind, and p99.9 needs 10000".into(), found.collect()))
 }
@@ -372,7 +381,8 @@ fn little_spare(evidence: &Evidence<'_>) -> Option<Said> {
     let text = format!(
         "of {spare:.1} spare blocks in a plane of {blocks:.0}, {taken:.0} are open or kept free: little is left for stale data"
     );
-    let advice = "make geometry.blocks_per_plane or ftl.over_provisioning larger, or ftl.gc_low_free_blocks smaller";
+    let advice =
+        "make geometry.blocks_per_plane or ftl.over_provisioning larger, or ftl.gc_low_free_blocks smaller";
     Some((text, advice.into(), vec![("spare_blocks", spare), ("taken_blocks", taken)]))
 }
 
@@ -380,7 +390,8 @@ fn uneven_dies(evidence: &Evidence<'_>) -> Option<Said> {
     let parallelism = evidence.summary.parallelism.as_ref()?;
     let busy = &parallelism.die_busy_ns;
     let (at, most) = busy.iter().enumerate().max_by_key(|(_, ns)| **ns)?;
-    let (span, others) = (parallelism.span_ns as f64, busy.len().checked_sub(1).filter(|others| *others > 0)?);
+    let (span, others) =
+        (parallelism.span_ns as f64, busy.len().checked_sub(1).filter(|others| *others > 0)?);
     let mean = (busy.iter().sum::<u64>() - most) as f64 / others as f64;
     let most = *most as f64;
     if span == 0.0 || most < BUSY * span || mean >= UNEVEN * most {
@@ -397,10 +408,11 @@ fn uneven_dies(evidence: &Evidence<'_>) -> Option<Said> {
 
 fn not_drained(evidence: &Evidence<'_>) -> Option<Said> {
     let host = &evidence.summary.host;
-    if host.unfinished == 0 {
+    if host.unfinished as f64 <= UNFINISHED * host.requests as f64 {
         return None;
     }
-    let text = format!("{} of {} requests had not completed when the run ended", host.unfinished, host.requests);
+    let text =
+        format!("{} of {} requests had not completed when the run ended", host.unfinished, host.requests);
     let advice = "set host.stop = \"drained\", or read latencies as those of the requests that did complete";
     Some((text, advice.into(), vec![("unfinished", host.unfinished as f64)]))
 }

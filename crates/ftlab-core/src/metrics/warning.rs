@@ -39,7 +39,10 @@ pub fn stand_in(stand_in: &StandInSummary) -> Option<Warning> {
     let calibrated = stand_in.uncalibrated.as_ref().map_or_else(String::new, |why| format!(", and {why}"));
     Some(Warning::new(
         STAND_IN,
-        format!("the requests were generated: they stand for the recording {}{calibrated}", stand_in.stands_for),
+        format!(
+            "the requests were generated: they stand for the recording {}{calibrated}",
+            stand_in.stands_for
+        ),
         "put the recording into a folder and name that with --trace-dir or FTLAB_TRACES".into(),
         &[],
     ))
