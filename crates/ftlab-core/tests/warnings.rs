@@ -114,8 +114,8 @@ fn long_run(pattern: Pattern) -> f64 {
     (programmed(&all, 30.0) - programmed(&begin, 10.0)) / 20.0
 }
 
-/// A hundred runs whose state is known: those of a drive that its own workload has aged are steady, those of a new, a full
-/// or an otherwise aged drive are not. That it is so is shown by runs of thirty capacities.
+/// A hundred runs whose state is known. Those of a drive that its own workload has aged are steady. Those of a new, a full or
+/// an otherwise aged drive are not. Runs of thirty capacities show that it is so.
 #[test]
 fn runs_that_are_not_steady_say_so_and_no_others() {
     let patterns = [Pattern::Uniform, Pattern::Hot, Pattern::Part];

@@ -155,8 +155,8 @@ impl Drop for Promise<'_> {
     }
 }
 
-/// What the state of a drive before its first request depends on; `None` where it takes no time to make, where it depends on
-/// a workload that nothing names, or where a copy takes other memory than the drive itself.
+/// What the state of a drive before its first request depends on. `None` where it takes no time to make, or depends on a
+/// workload that nothing names. `None` also where a copy takes other memory than the drive itself.
 fn key_of(config: &DeviceConfig, seed: u64, verify: bool, workload: Option<&str>) -> Option<String> {
     let aging = config.precondition.aging()?;
     let plain = config.ftl.kind.kind() == FtlKind::Page
