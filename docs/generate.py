@@ -114,6 +114,12 @@ def _formats() -> str:
     return "\n\n".join(sections)
 
 
+def _warnings() -> str:
+    lines = ["| warning | when it is given | why |", "|---|---|---|"]
+    lines += [f"| `{code}` | {when} | {why} |" for code, when, why in _native.warnings()]
+    return "\n".join(lines)
+
+
 def _steps() -> str:
     lines = ["| step | example | what it does |", "|---|---|---|"]
     lines += [f"| `{row['name']}` | `{row['example']}` | {row['summary']} |" for row in _native.transform_steps()]
@@ -290,6 +296,7 @@ def pages() -> dict[Path, list[str]]:
         REFERENCE / "formats.md": [_format_table(), _formats()],
         REFERENCE / "transformations.md": [_steps()],
         REFERENCE / "request-log.md": [_latency_parts()],
+        REFERENCE / "warnings.md": [_warnings()],
     }
     for name, command in _commands(cli, "ftlab").items():
         parts.setdefault(REFERENCE / "commands" / f"{name.split()[1]}.md", []).append(_help(name, command))

@@ -148,7 +148,7 @@ def test_a_line_shows_means_over_seeds_with_their_intervals(frame: pl.DataFrame)
     assert legend_of(figure) == ("victim policy", POLICIES)
     assert texts_of(figure) == [
         "Write latency, mean, by over-provisioning",
-        "Means over 3 seeds with 95 % confidence intervals (Student's t).",
+        "Means over 3 seeds with 95 % confidence intervals (Student's t). Warnings: not_steady, not_aged.",
     ]
     lines = [line for line in axes.get_lines() if line.get_marker() in {"o", "s", "^"}]
     bars = [container.lines for container in axes.containers]
@@ -170,7 +170,7 @@ def test_one_seed_has_no_interval(frame: pl.DataFrame) -> None:
     one = frame.filter((pl.col("workload") == "uniform") & (pl.col("seed") == 1))
     figure = figures.line(one, x="ftl.over_provisioning", y="write_amplification.total", color="ftl.gc")
     assert len(figure.axes[0].containers) == 0
-    assert texts_of(figure) == ["Write amplification by over-provisioning"]
+    assert texts_of(figure) == ["Write amplification by over-provisioning", "Warnings: not_steady, not_aged."]
 
 
 def test_intervals_that_are_known_are_drawn_as_they_are() -> None:
@@ -426,7 +426,7 @@ def test_cells_are_means_and_empty_ones_are_said(frame: pl.DataFrame) -> None:
     assert bar.get_ylabel() == "write amplification"
     assert [text.get_text() for text in axes.get_yticklabels()] == POLICIES
     assert axes.get_ylim() == (2.5, -0.5), "the first name is at the top"
-    assert texts_of(figure)[1] == "Means over 3 seeds. Hatched: no value (1 of 9)."
+    assert texts_of(figure)[1] == "Means over 3 seeds. Hatched: no value (1 of 9). Warnings: not_steady, not_aged."
 
 
 def test_improvements_have_a_neutral_zero_and_numbers_grow_upwards() -> None:

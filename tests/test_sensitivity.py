@@ -111,7 +111,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "buffer.bytes": (65536, buffered()),
     "buffer.write": ("through", buffered()),
     "buffer.rate": ("cave", buffered()),
-    "buffer.select": ("distinct", buffered(rate="cave")),
+    "buffer.select": ("distinct", {**buffered(rate="cave"), "ftl.striping": "static"}),
     "buffer.wait": ("frame", buffered(rate="cave")),
     "buffer.access_us": (2.5, buffered()),
     "buffer.mb_per_s": (400, buffered()),

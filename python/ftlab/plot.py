@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab import warned
 from ftlab.errors import ConfigError
 from ftlab.figures.canvas import BLUE, COLORS, GREY, ORANGE, new_figure, styled
 from ftlab.labels import Label, label
@@ -86,6 +87,8 @@ def _over_time(result: Result, series: dict[str, np.ndarray[Any, Any]]) -> Figur
             axis.set_ylim(bottom=0)
     axes[-1].set_xlabel(time.axis)
     figure.suptitle(f"{result.summary['workload']} on {result.summary['device']}")
+    if note := warned.footnote([result.summary]):
+        figure.supxlabel(note, fontsize="small", color=GREY)
     return figure
 
 

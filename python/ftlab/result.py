@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import outputs
+from ftlab import outputs, warned
 from ftlab.units import count_text, iops_text, rate_text, time_text
 from ftlab.workload import Trace, Workload
 
@@ -50,6 +50,12 @@ def repeated_by(device: Device, workload: Any) -> dict[str, str]:
     return files
 
 
+def _arrays(columns: Mapping[str, tuple[str, bytes]]) -> dict[str, np.ndarray[Any, Any]]:
+    import numpy as np
+
+    return {name: np.frombuffer(data, dtype=kind) for name, (kind, data) in columns.items()}
+
+
 class Result:
     """What a run measured: the summary document, latencies, a time series, and a row per request on demand.
 
@@ -67,6 +73,7 @@ class Result:
         workload: Any,
         summary_json: str,
         series: Mapping[str, tuple[str, bytes]] | None,
+        coarse_series: Mapping[str, tuple[str, bytes]] | None = None,
         request_log: Path | None,
         interrupted: bool,
         options: Mapping[str, Any] | None = None,
@@ -79,6 +86,7 @@ class Result:
         self.interrupted = interrupted
         self._options = dict(options or {})
         self._series = series
+        self._coarse_series = coarse_series
         self._request_log = request_log
         # A temporary request log lives as long as its result.
         self._keep = keep
@@ -113,13 +121,21 @@ class Result:
         columns = self.series_arrays()
         return None if columns is None else pl.DataFrame(columns)
 
+    @property
+    def coarse_series(self) -> pl.DataFrame:
+        """The time series that every run keeps: as :attr:`series` without the columns of parts, in 256 rows at most."""
+        import polars as pl
+
+        return pl.DataFrame(_arrays(self._coarse_series or {}))
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What a reader of the numbers must know: dictionaries with ``code``, ``text``, ``advice`` and ``found``."""
+        return list(self.summary.get("warnings", []))
+
     def series_arrays(self) -> dict[str, np.ndarray[Any, Any]] | None:
         """The time series as NumPy arrays by column; ``None`` when none was asked for."""
-        import numpy as np
-
-        if self._series is None:
-            return None
-        return {name: np.frombuffer(data, dtype=kind) for name, (kind, data) in self._series.items()}
+        return None if self._series is None else _arrays(self._series)
 
     @property
     def requests(self) -> pl.DataFrame | None:
@@ -258,6 +274,7 @@ class Result:
             rows.append(("write amplification", f"{summary['write_amplification']['total']:.3f}"))
         wear = summary["wear"]
         rows.append(("erases per block", f"mean {wear['erase_mean']:.2f}, max {wear['erase_max']}"))
+        rows += [(f"warning ({code})", f"{text}; {advice}") for code, text, advice in warned.lines(summary)]
         return rows
 
     def __repr__(self) -> str:

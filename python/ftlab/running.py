@@ -256,11 +256,13 @@ def measure(
     stand_in: tuple[str, str | None, str | None] | None = None,
     inputs: Sequence[str | os.PathLike[str]] = (),
     overwrite: bool = False,
+    aged: tuple[_native.AgedDrives, str | None] | None = None,
 ) -> Result:
     """Run requests on a device, as :func:`run` does once it knows where they come from.
 
     ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, the recording that runs in
-    its place, and why it is not calibrated. ``inputs`` are files beside those of the workload.
+    its place, and why it is not calibrated. ``inputs`` are files beside those of the workload. ``aged`` are drives that
+    may be used again, and what tells the workload from all others.
     """
     interval = series_interval(series)
     if on_row is not None and (interval is None or interval[0] == "auto"):
@@ -297,12 +299,14 @@ def measure(
             progress=progress,
             on_row=on_row,
             stand_in=stand_in,
+            aged=aged,
         )
         result = Result(
             device=device,
             workload=workload,
             summary_json=outcome.summary_json,
             series=outcome.series,
+            coarse_series=outcome.coarse_series,
             request_log=log,
             interrupted=outcome.interrupted,
             options={

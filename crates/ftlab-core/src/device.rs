@@ -11,10 +11,11 @@ use crate::flash::reservation_port::ReservationPort;
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
 use crate::host::admission::Admission;
+use crate::host::aged::{self, Aged};
 use crate::host::request::SourceFactory;
 use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
-use crate::host::{Drive, cache_alone, precondition, timed, untimed};
+use crate::host::{Drive, cache_alone, timed, untimed};
 use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
@@ -33,11 +34,26 @@ pub fn simulate(
     control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
+    simulate_aged(config, workload, options, control, observer, None)
+}
+
+/// As [`simulate`], with a drive that was aged before, if there is one.
+///
+/// # Errors
+/// As `simulate`.
+pub fn simulate_aged(
+    config: &DeviceConfig,
+    workload: &dyn SourceFactory,
+    options: &RunOptions,
+    control: &RunControl,
+    observer: &mut dyn Observer,
+    aged: Option<Aged<'_>>,
+) -> Result<RunOutcome, RunError> {
+    config.validate().map_err(RunError::Config)?;
     if config.model == Model::MappingCache {
-        config.validate().map_err(RunError::Config)?;
         return cache_alone::run(config, workload, options, control, observer);
     }
-    simulate_layered(config, &Bare, workload, options, control, observer)
+    run_layered(config, &Bare, workload, options, control, observer, aged)
 }
 
 /// As [`simulate`], with layers of one's own on top of the translation layer.
@@ -58,7 +74,7 @@ pub fn simulate_layered<B: Layering>(
         let expected = "has no flash for layers to stand on: choose \"drive\"";
         return refuse("model", found, expected).map_err(RunError::Config);
     }
-    run_layered(config, layering, workload, options, control, observer)
+    run_layered(config, layering, workload, options, control, observer, None)
 }
 
 /// As [`simulate`], with a drive that validation may have refused: for tests of one that fills up, which no other does.
@@ -73,7 +89,7 @@ pub fn simulate_unchecked(
     control: &RunControl,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, RunError> {
-    run_layered(config, &Bare, workload, options, control, observer)
+    run_layered(config, &Bare, workload, options, control, observer, None)
 }
 
 fn run_layered<B: Layering>(
@@ -83,10 +99,11 @@ fn run_layered<B: Layering>(
     options: &RunOptions,
     control: &RunControl,
     observer: &mut dyn Observer,
+    aged: Option<Aged<'_>>,
 ) -> Result<RunOutcome, RunError> {
     let geometry = config.to_geometry();
     let (seed, verify) = (options.seed, options.verify);
-    let run = Run { config, geometry: &geometry, layering, workload, options, control, observer };
+    let run = Run { config, geometry: &geometry, layering, workload, options, control, observer, aged };
     ftl::build(config, &geometry, seed, verify, run)
 }
 
@@ -99,6 +116,7 @@ struct Run<'a, B> {
     options: &'a RunOptions,
     control: &'a RunControl,
     observer: &'a mut dyn Observer,
+    aged: Option<Aged<'a>>,
 }
 
 impl<B: Layering> FtlVisitor for Run<'_, B> {
@@ -112,7 +130,7 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         if self.control.is_cancelled() {
             return Err(RunError::Interrupted);
         }
-        let Run { config, geometry, layering, workload, options, control, observer } = self;
+        let Run { config, geometry, layering, workload, options, control, observer, aged } = self;
         let splitter = Splitter::new(geometry);
         let sectors = splitter.sectors();
         let source = workload.open(0).map_err(RunError::Source)?;
@@ -120,12 +138,12 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         flash.interrupt = control.interrupt();
         let shadow = options.verify.then(|| ShadowStore::new(sectors));
         let mut drive = Drive::new(ftl, flash, shadow);
-        let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed, control);
+        let (precondition, failed) = aged::run(config, &mut drive, workload, options.seed, control, aged);
         let interrupted = control.is_cancelled() || failed.is_some();
         drive.top.reset_counters();
         let limit = if interrupted { Some(0) } else { options.requests };
         let mut admission = Admission::new(source, config, sectors, limit);
-        let mut metrics = RunMetrics::new(options.series).watched(control);
+        let mut metrics = RunMetrics::new(options.series, precondition).watched(control);
         let (log, explains) = (observer.wants_commands(), observer.wants_parts());
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(config, layering, CountingPort);
@@ -146,7 +164,6 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
             run_timed(config, drive, admission, metrics, options, control, observer)
         };
         outcome.summary.seed = options.seed;
-        outcome.summary.precondition = precondition;
         outcome.error = failed.or(outcome.error).filter(|error| *error != RunError::Interrupted);
         outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
         Ok(outcome)

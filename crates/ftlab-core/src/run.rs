@@ -96,6 +96,8 @@ pub struct RunOutcome {
     pub summary: Summary,
     /// Time series, when asked for.
     pub series: Option<Series>,
+    /// The time series that every run keeps, in 256 rows at most and without the columns of parts.
+    pub coarse: Series,
     /// Why the run ended early, if it did. Interruption is no error: `summary.partial` tells.
     pub error: Option<RunError>,
 }

@@ -145,7 +145,7 @@ fn chips(channels: u32, ways: u32, buffer: &Value) -> DeviceConfig {
             "pages_per_block": 64, "page_bytes": 2048 },
         "timing": { "read_us": { "lsb": 25 }, "program_us": { "lsb": 200 }, "erase_us": 1500, "bus_mb_per_s": 40 },
         "cell": { "kind": "slc" },
-        "ftl": { "over_provisioning": 0.5 },
+        "ftl": { "over_provisioning": 0.5, "striping": "static" },
         "buffer": buffer,
     }))
 }

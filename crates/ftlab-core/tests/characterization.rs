@@ -236,7 +236,7 @@ fn page_mapped(geometry: Value, timing: &Value, link: f64) -> Value {
     json!({
         "geometry": merged(json!({ "dies": 1, "planes": 1, "blocks_per_plane": 16, "pages_per_block": 16 }), geometry),
         "timing": timing,
-        "ftl": { "over_provisioning": 0.6 },
+        "ftl": { "over_provisioning": 0.6, "striping": "static" },
         "host": { "link_mb_per_s": link },
     })
 }

@@ -218,6 +218,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "buffer/front",
             "nvm/cache",
             "ftl",
+            "ftl/kinds",
+            "ftl/page/capacity",
             "verify",
         ],
     ),

@@ -23,5 +23,6 @@ mod seam;
 mod sepbit;
 mod session;
 mod timing;
+mod warnings;
 mod windows;
 mod worked_example;

@@ -738,7 +738,7 @@ fn collection_gathers_what_is_read_often() {
                 "geometry": { "channels": 2, "ways": 2, "planes": 2, "blocks_per_plane": 32, "pages_per_block": 64,
                     "page_bytes": 4096 },
                 "timing": {},
-                "ftl": { "over_provisioning": 0.5 },
+                "ftl": { "over_provisioning": 0.5, "striping": "static" },
                 "map_cache": { "kind": "cftl", "bytes": 3000, "cftl_block_pages": block_pages },
                 "precondition": { "kind": "fill" },
             });

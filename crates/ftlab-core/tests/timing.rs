@@ -15,6 +15,7 @@ fn four_dies() -> serde_json::Value {
         small(),
         json!({
             "geometry": { "channels": 2, "ways": 2 },
+            "ftl": { "striping": "static" },
             "timing": { "bus_mb_per_s": 100, "command_us": 0.5 },
         }),
     )
@@ -161,7 +162,8 @@ fn closed_loop_keeps_its_queue_depth() {
 #[test]
 fn the_time_of_each_die_adds_up_to_the_time_by_cause() {
     for ways in [1, 2] {
-        let shape = json!({ "geometry": { "channels": 2, "ways": ways }, "timing": { "bus_mb_per_s": 40 } });
+        let shape = json!({ "geometry": { "channels": 2, "ways": ways }, "timing": { "bus_mb_per_s": 40 },
+            "ftl": { "striping": "static" } });
         let config = device(merged(small(), shape));
         let rows: Vec<Request> = (0..99).map(|i| request(i as f64 * 5.0, Op::Write, i % 8 * 8, 8)).collect();
         let (outcome, _) = run(&config, &rows);

@@ -17,7 +17,7 @@ fn device(blocks_per_plane: u32, logical_pages: u64) -> DeviceConfig {
         "timing": {{ "read_us": 25, "program_us": 200, "erase_us": 1500, "bus_mb_per_s": 40, "copyback": true,
             "transfer_spare": true }},
         "ftl": {{ "logical_pages": {logical_pages}, "gc": "greedy", "gc_tie": "highest", "gc_low_free_blocks": 2,
-            "gc_open_block": "shared", "gc_when": "on_access", "plane_choice": "most_free", "free_block": "next_fit",
+            "gc_open_block": "shared", "gc_when": "on_access", "striping": "static", "plane_choice": "most_free", "free_block": "next_fit",
             "summary_page": true }},
         "host": {{ "outstanding": 20, "link_mb_per_s": 2147.651006711409, "link_duplex": "half" }},
         "precondition": {{ "kind": "fill", "layout": "blocks" }}

@@ -41,7 +41,7 @@ mod _native {
     #[pymodule_export]
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
-    use super::study::{TraceCache, places};
+    use super::study::{AgedDrives, TraceCache, places, warnings};
     #[pymodule_export]
     use super::trace::{
         ReadOptions, formats, trace_convert, trace_files, trace_head, trace_info, trace_merge, trace_split,

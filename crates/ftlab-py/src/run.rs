@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ftlab_config::{Problem, Problems};
-use ftlab_core::device::{self, RunControl, RunOptions, simulate};
+use ftlab_core::device::{self, RunControl, RunOptions, simulate_aged};
+use ftlab_core::host::aged::Aged;
 use ftlab_core::metrics::Observer;
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{Column, Series, SeriesEvery};
 use ftlab_core::metrics::summary::StandInSummary;
+use ftlab_core::metrics::warning;
 use ftlab_core::time::Time;
 use ftlab_trace::logs::{EventLog, Logs, RequestLog};
 use ftlab_trace::until;
@@ -22,12 +24,14 @@ use crate::beside::run_without_gil;
 use crate::device::Device;
 use crate::errors;
 use crate::source::Source;
+use crate::study::AgedDrives;
 
 /// What a run leaves.
 #[pyclass(frozen, module = "ftlab._native")]
 pub(crate) struct Outcome {
     summary_json: String,
     series: Option<Series>,
+    coarse: Series,
     error: Option<(&'static str, String)>,
     interrupted: bool,
 }
@@ -43,20 +47,13 @@ impl Outcome {
     /// The time series: for each column its NumPy type and its values as bytes. `None` when not asked for.
     #[getter]
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(series) = &self.series else { return Ok(None) };
-        let dict = PyDict::new(py);
-        for (name, column) in series.columns() {
-            let (kind, bytes): (_, Vec<u8>) = match column {
-                Column::Whole(values) => {
-                    ("<u8", values.iter().flat_map(|value| value.to_le_bytes()).collect())
-                }
-                Column::Real(values) => {
-                    ("<f8", values.iter().flat_map(|value| value.to_le_bytes()).collect())
-                }
-            };
-            dict.set_item(name, (kind, PyBytes::new(py, &bytes)))?;
-        }
-        Ok(Some(dict))
+        self.series.as_ref().map(|series| columns(py, series)).transpose()
+    }
+
+    /// The time series that every run keeps, in few rows, as `series` gives its columns.
+    #[getter]
+    fn coarse_series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, &self.coarse)
     }
 
     /// Why the run ended early: `("input", message)` or `("run", message)`. `None` when it did not, and when it was
@@ -71,6 +68,18 @@ impl Outcome {
     fn interrupted(&self) -> bool {
         self.interrupted
     }
+}
+
+fn columns<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in series.columns() {
+        let (kind, bytes): (_, Vec<u8>) = match column {
+            Column::Whole(values) => ("<u8", values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+            Column::Real(values) => ("<f8", values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+        };
+        dict.set_item(name, (kind, PyBytes::new(py, &bytes)))?;
+    }
+    Ok(dict)
 }
 
 fn series_every(series: Option<(&str, u64)>) -> PyResult<Option<SeriesEvery>> {
@@ -93,12 +102,12 @@ type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 /// `series` is `("auto", 0)`, `("requests", n)` or `("ns", n)`. `progress` is called about ten times a second with the
 /// phase (`"precondition"` or `"run"`), the fraction done (or `None`) and the number of requests taken. `on_row` is called
 /// with each row of the series, in order. What either raises ends the run. Ctrl-C ends it too, and it returns what it has
-/// measured. `stand_in` is what the workload stands for, the recording that runs
-/// instead, and why it is not calibrated.
+/// measured. `stand_in` is what the workload stands for, the recording that runs instead, and why it is not calibrated. `aged`
+/// are drives that may be used again, and what tells the workload from others.
 #[pyfunction]
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
-    events = None, progress = None, on_row = None, stand_in = None
+    events = None, progress = None, on_row = None, stand_in = None, aged = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
@@ -115,6 +124,7 @@ pub(crate) fn run(
     progress: Option<Py<PyAny>>,
     on_row: Option<Py<PyAny>>,
     stand_in: Option<(String, Option<String>, Option<String>)>,
+    aged: Option<(PyRef<'_, AgedDrives>, Option<String>)>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
     let options = RunOptions { seed, requests, verify, timing, series, event_by_event: false };
@@ -130,14 +140,17 @@ pub(crate) fn run(
     let observing = logs.wants_commands() || logs.wants_requests();
 
     let stop = Arc::new(AtomicBool::new(false));
+    // The object outlives the call, and its table is shared.
+    let aged = aged.map(|(drives, workload)| (drives.drives.clone(), workload));
     let work = || -> Finished {
+        let aged = aged.as_ref().map(|(drives, workload)| Aged { drives, workload: workload.as_deref() });
         let start = Instant::now();
         let factory = source.factory.as_ref();
         let result = until(stop.clone(), || {
             if observing {
-                simulate(&device.config, factory, &options, &control, &mut logs)
+                simulate_aged(&device.config, factory, &options, &control, &mut logs, aged)
             } else {
-                simulate(&device.config, factory, &options, &control, &mut ())
+                simulate_aged(&device.config, factory, &options, &control, &mut (), aged)
             }
         });
         (result, start.elapsed())
@@ -172,13 +185,14 @@ pub(crate) fn run(
         uncalibrated,
         recording,
     });
+    outcome.summary.warnings.extend(outcome.summary.stand_in.as_ref().and_then(warning::stand_in));
     outcome.summary.wall_seconds = wall.as_secs_f64();
     // A source that is interrupted fails, which is no news.
     let error = outcome.error.filter(|_| !interrupted);
     let error = error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
     let error = error.or(written.err().map(|error| ("input", error.to_string())));
     let summary_json = serde_json::to_string(&outcome.summary).expect("a summary is plain data");
-    Ok(Outcome { summary_json, series: outcome.series, error, interrupted })
+    Ok(Outcome { summary_json, series: outcome.series, coarse: outcome.coarse, error, interrupted })
 }
 
 pub(crate) fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<()> {

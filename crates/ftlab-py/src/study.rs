@@ -1,8 +1,12 @@
-//! What a study needs of the engine: traces shared by its runs, and the places of the values of its file.
+//! What a study needs of the engine: traces and aged drives shared by its runs, warnings, and the places of the values of
+//! its file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use ftlab_core::host::aged;
+use ftlab_core::host::warnings::WARNINGS;
 use ftlab_trace::OpenOptions;
 use pyo3::prelude::*;
 
@@ -49,6 +53,39 @@ impl TraceCache {
         let read = || self.cache.volumes(&path, &options).map_err(|error| errors::input(&error));
         Interruption::new(py).watch(read)
     }
+}
+
+/// Aged drives that runs which name this use again.
+#[pyclass(frozen, module = "ftlab._native")]
+pub(crate) struct AgedDrives {
+    pub(crate) drives: Arc<aged::AgedDrives>,
+}
+
+#[pymethods]
+impl AgedDrives {
+    /// Keep drives of `limit_bytes` in all at most; those that were used last stay.
+    #[staticmethod]
+    fn of(limit_bytes: u64) -> Self {
+        Self { drives: Arc::new(aged::AgedDrives::new(limit_bytes)) }
+    }
+
+    /// How many runs have begun with a drive that was there.
+    #[getter]
+    fn reused(&self) -> u64 {
+        self.drives.reused()
+    }
+
+    /// Bytes of the drives that are kept.
+    #[getter]
+    fn used_bytes(&self) -> u64 {
+        self.drives.used_bytes()
+    }
+}
+
+/// Every warning that a summary may have: its name, when it is given, and why its bound is where it is.
+#[pyfunction]
+pub(crate) fn warnings() -> Vec<(&'static str, &'static str, &'static str)> {
+    WARNINGS.iter().map(|kind| (kind.code, kind.when, kind.why)).collect()
 }
 
 /// Where each value of a TOML text was written (`"study.toml:3:1"`), by dotted key; elements of arrays by number

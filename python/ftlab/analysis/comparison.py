@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab import warned
 from ftlab.analysis import tables
 from ftlab.analysis.intervals import Estimator, Method
 from ftlab.errors import ConfigError
@@ -48,6 +49,13 @@ class _Grid:
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(texts)}"
             raise ConfigError(f"{name} = {value!r}: no such value of {self.by}{hint}")
         return texts[str(value)]
+
+    def unsteady(self, scheme: Any, point: _Key) -> int:
+        """How many runs of a cell are not steady, as far as the table says it."""
+        if warned.COLUMN not in self.table.columns:
+            return 0
+        cells = self.table[warned.COLUMN]
+        return sum(warned.UNSTEADY in warned.split(cells[row]) for row in self.rows.get((scheme, point), {}).values())
 
     def values(self, scheme: Any, point: _Key, numbers: Sequence[float | None]) -> dict[_Key, float]:
         """Give what was measured of a metric, by repetition."""
@@ -154,6 +162,7 @@ def compare(
     resamples: int = 9999,
     seed: int = 1,
     better: Better | Mapping[str, Better] | None = None,
+    even_unsteady: bool = False,
 ) -> pl.DataFrame:
     """Compare schemes at each point of the other axes, with confidence intervals over repetitions.
 
@@ -161,6 +170,9 @@ def compare(
     that of the paired differences, mostly much narrower than the intervals of the means suggest. Where two schemes do
     not have the same seeds, because runs failed, it is that of Welch. What no run of a scheme has (the hit ratio of an
     absent cache) is null.
+
+    Where a run is not steady (column ``warnings``), what depends on the state of the drive says nothing about the long
+    run. The verdict is then withheld.
 
     Args:
         frame: The table of a study; runs that are not done are left out.
@@ -179,14 +191,16 @@ def compare(
         seed: Of the bootstrap.
         better: ``"smaller"`` or ``"larger"``, or which by metric. Default: what is known of it
             (:func:`ftlab.analysis.better`).
+        even_unsteady: Give verdicts also where runs are not steady.
 
     Returns:
-        A row for each metric, point and scheme: the axes, ``metric``, ``n`` (repetitions), ``mean``, and ``stdev`` (of
-        the sample). ``half_width``, ``low`` and ``high`` are the interval, in the unit of the metric, null with one
+        A row for each metric, point and scheme: the axes, ``metric``, ``n`` (repetitions), ``unsteady`` (those of them
+        that are not steady), ``mean``, and ``stdev`` (of the sample). ``half_width``, ``low`` and ``high`` are the
+        interval, in the unit of the metric, null with one
         repetition. With a baseline also ``difference`` (scheme minus baseline) with ``difference_low`` and
         ``difference_high``, ``paired``, and ``differs``, whether that interval excludes 0. ``verdict`` is ``better``,
         ``worse``, ``undecided`` (the interval includes 0), ``same`` (equal in every repetition), or ``smaller`` and
-        ``larger`` where neither way is better.
+        ``larger`` where neither way is better. It is ``withheld`` where a run of either scheme is not steady.
 
     Raises:
         ConfigError: A name is none of the table, a point has two runs of one seed, or an option is wrong.
@@ -235,6 +249,7 @@ def compare(
         row = grid.labels(scheme, point) | {
             "metric": metric,
             "n": found.size,
+            "unsteady": grid.unsteady(scheme, point),
             "mean": float(found.mean()) if found.size else None,
             "stdev": float(found.std(ddof=1)) if found.size > 1 else None,
             "half_width": None if low is None or high is None else (high - low) / 2,
@@ -248,15 +263,20 @@ def compare(
                 one, other, paired = _pair(values[cell], base)
                 interval = differing.difference(one, other, paired=paired)
                 differs, verdict = _verdict(interval, ways[metric])
+                unsteady = row["unsteady"] + grid.unsteady(reference, point)
+                if verdict is not None and unsteady and not even_unsteady and warned.depends_on_state(metric):
+                    verdict = WITHHELD
                 between = (float(one.mean() - other.mean()), *(interval or (None, None)))
                 row |= dict(zip(_DIFFERENCE, (*between, differs, paired, verdict), strict=True))
         rows.append(row)
-    schema = {"metric": pl.String, "n": pl.Int64} | dict.fromkeys(_MEAN, pl.Float64)
+    schema = {"metric": pl.String, "n": pl.Int64, "unsteady": pl.Int64} | dict.fromkeys(_MEAN, pl.Float64)
     if baseline is not None:
         schema |= dict(zip(_DIFFERENCE, (*[pl.Float64] * 3, pl.Boolean, pl.Boolean, pl.String), strict=True))
     return _frame(rows, grid, schema)
 
 
+# The verdict where there is none to give.
+WITHHELD = "withheld"
 _MEAN = ("mean", "stdev", "half_width", "low", "high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "differs", "paired", "verdict")
 

@@ -259,6 +259,8 @@ def steady_states(
 ) -> pl.DataFrame:
     """Say for each run of a study where it becomes steady.
 
+    Every run has a coarse time series of 128 to 256 intervals; ``options.series = "auto"`` keeps a finer one.
+
     Args:
         store: The store of results.
         column: The column of the time series.
@@ -270,7 +272,7 @@ def steady_states(
         A row for each run that is done: the axes, ``seed``, ``key``, and the attributes of :class:`Steady`.
 
     Raises:
-        ConfigError: There is no such study or column, or no run kept a time series (``options.series``).
+        ConfigError: There is no such study or column, or the time series of all runs are lost.
     """
     import polars as pl
 
@@ -283,7 +285,7 @@ def steady_states(
         if series is not None:
             rows.append(run | asdict(steady_state(series, column, method=method, rounds=rounds)))
     if not rows:
-        raise ConfigError(f'{store.folder}: no run of {study.name} kept a time series: set options.series = "auto"')
+        raise ConfigError(f"{store.folder}: the time series of all runs of {study.name} are lost: run it again")
     kinds: dict[str, Any] = {each: runs[each].dtype for each in (*axes, "key")}
     kinds |= {"reached": pl.Boolean, "reason": pl.String, "method": pl.String, "start": pl.Int64}
     kinds |= {"requests": pl.Int64, "simulated_ns": pl.Int64, "n": pl.Int64}

@@ -78,7 +78,7 @@ class _LazyGroup(click.Group):
 def cli(ctx: click.Context) -> None:
     """Describe a solid-state drive, give it a workload, see what its translation layer does.
 
-    Start with: ftlab run tlc-small --workload zipf --explain
+    Start with: ftlab run tlc-aged --workload zipf --explain
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

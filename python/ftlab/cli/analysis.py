@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ftlab import analysis
+from ftlab import analysis, warned
+from ftlab.analysis.comparison import WITHHELD
 from ftlab.cli.output import HEADLINES, json_option, print_frame, print_json, print_lines, table
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
+from ftlab.estimates import estimate, plain
 from ftlab.labels import label, value_text
 from ftlab.studies import Store
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _LEAST_SHARE, _CHANCE = 0.001, 1e-4
 # Letters of heads that fit beside each other.
 _WIDE = 90
-# Decimals that a number needs at most.
-_MOST_DIGITS = 6
 
 
 def _options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -90,6 +89,8 @@ def frame_of(store: Store, name: str | None) -> pl.DataFrame:
     left_out = frame.height - frame["status"].to_list().count("done")
     if left_out:
         click.echo(f"{left_out} of {frame.height} runs are left out: they failed or are missing", err=True)
+    if (told := warned.of_table(frame)) is not None:
+        click.echo(f"warning: {told}", err=True)
     return frame
 
 
@@ -100,34 +101,6 @@ def _check(*, as_json: bool, as_csv: bool) -> None:
 
 def _share(share: float) -> str:
     return f"{share * 100:.4g} %"
-
-
-def _digits(size: float) -> int:
-    """Decimals that show two digits of an uncertainty."""
-    return min(max(1 - math.floor(math.log10(size)), 0), _MOST_DIGITS) if size > 0 else 0
-
-
-def _plain(value: float | None, sign: str = "") -> str:
-    """A number without an uncertainty."""
-    if value is None:
-        return "-"
-    return f"{value:{sign},.0f}" if abs(value) >= 1000 else f"{value:{sign}.4g}"  # noqa: PLR2004 - four digits in all
-
-
-def _estimate(middle: float | None, low: float | None, high: float | None, scale: float = 1, sign: str = "") -> str:
-    """A number with its interval."""
-    if middle is None:
-        return "-"
-    if low is None or high is None:
-        return _plain(middle * scale, sign)
-    middle, low, high = (value * scale for value in (middle, low, high))
-    half = (high - low) / 2
-    if not half:
-        return f"{_plain(middle, sign)} in all"
-    digits = _digits(half)
-    if abs(high + low - 2 * middle) < half / 10:
-        return f"{middle:{sign},.{digits}f} ± {half:,.{digits}f}"
-    return f"{middle:{sign},.{digits}f} ({low:{sign},.{digits}f} to {high:{sign},.{digits}f})"
 
 
 def _cells(names: Iterable[str], row: dict[str, Any]) -> list[str]:
@@ -160,6 +133,7 @@ def _before(frame: pl.DataFrame, name: str) -> list[str]:
     help="Widen the intervals of differences so that they hold all together (Bonferroni).",
 )
 @_better
+@click.option("--even-unsteady", is_flag=True, help="Give verdicts also where runs are not steady.")
 @_output
 def compare(
     folder: Path,
@@ -192,6 +166,7 @@ def compare(
             click.echo()
         _print_comparison(metric, axes, rows, options)
     _hint(found)
+    _settle(found)
 
 
 def _print_comparison(metric: str, axes: Sequence[str], rows: list[dict[str, Any]], options: dict[str, Any]) -> None:
@@ -201,17 +176,29 @@ def _print_comparison(metric: str, axes: Sequence[str], rows: list[dict[str, Any
     about = [f"{_share(options['confidence'])} confidence", f"{way} is better" if way else "neither way is better"]
     click.echo(f"{metric}{f' ({unit})' if unit else ''}: {', '.join(about)}")
     heads, baseline = [*axes, "n", "mean"], options["baseline"]
+    # A difference may be a thousandth of what differs: it has a unit of its own.
+    apart = max((abs(row["difference"]) for row in rows if row.get("difference")), default=largest)
+    _, unit_apart, scale_apart = label(metric, apart)
     if baseline is not None:
-        heads += [f"minus {baseline}", "verdict"]
+        heads += [f"minus {baseline}{f' ({unit_apart})' if unit_apart != unit else ''}", "verdict"]
     lines = []
     for row in rows:
-        line = [*_cells(axes, row), str(row["n"]), _estimate(row["mean"], row["low"], row["high"], scale)]
+        line = [*_cells(axes, row), str(row["n"]), estimate(row["mean"], row["low"], row["high"], scale)]
         if baseline is not None:
             between = (row["difference"], row["difference_low"], row["difference_high"])
             unpaired = " (unpaired)" if row["paired"] is False else ""
-            line += [_estimate(*between, scale, "+"), (row["verdict"] or "-") + unpaired]
+            line += [estimate(*between, scale_apart, "+"), (row["verdict"] or "-") + unpaired]
         lines.append(line)
     print_lines(table(heads, lines, right=heads[len(axes) : len(axes) + 3]))
+
+
+def _settle(found: pl.DataFrame) -> None:
+    """Say why verdicts are withheld, and what would settle them."""
+    if "verdict" in found.columns and WITHHELD in found["verdict"].to_list():
+        runs = found.filter(metric=found["metric"][0])
+        told = f"{runs['unsteady'].sum()} of {runs['n'].sum()} runs are not steady"
+        click.echo(f"verdicts are withheld: {told}, and say nothing about the long run", err=True)
+        click.echo(f"hint: {warned.SETTLES}; --even-unsteady gives verdicts all the same", err=True)
 
 
 def _hint(found: pl.DataFrame) -> None:
@@ -276,7 +263,7 @@ def improvement(
 
 
 def _improved(row: dict[str, Any]) -> str:
-    return _estimate(row["improvement"], row["low"], row["high"], 100, "+")
+    return estimate(row["improvement"], row["low"], row["high"], 100, "+")
 
 
 @click.command()
@@ -319,7 +306,7 @@ def sensitivity(
             continue
         bounds = [row[end] for end in ("lowest", "highest")]
         ends = [
-            "" if bound is None else f"{_plain(bound * scale)} at {row[f'{end}_at']}"
+            "" if bound is None else f"{plain(bound * scale)} at {row[f'{end}_at']}"
             for end, bound in zip(("lowest", "highest"), bounds, strict=True)
         ]
         chance = "" if row["p"] is None else f"{row['p']:.4f}" if row["p"] >= _CHANCE else "< 0.0001"
@@ -385,7 +372,7 @@ def pareto(
     heads = [*named, *(f"{key} ({unit})" if unit else key for key, (_, unit, _) in scales.items())]
     lines = []
     for row in found.to_dicts():
-        numbers = [_plain(None if row[key] is None else row[key] * scale.scale) for key, scale in scales.items()]
+        numbers = [plain(None if row[key] is None else row[key] * scale.scale) for key, scale in scales.items()]
         verdict = {True: "front", False: f"behind {row['dominated_by']}", None: "-"}[row["front"]]
         share = "-" if row["front_share"] is None else _share(row["front_share"])
         lines.append([str(row["point"]), *_cells(named[1:], row), *numbers, verdict, share])
@@ -417,7 +404,7 @@ def pareto(
 def steady(folder: Path, name: str | None, as_csv: bool, as_json: bool, **options: Any) -> None:
     """Say where the runs of a study become steady, and their means from there on.
 
-    Runs must have kept a time series: options.series = "auto" in the study.
+    Every run keeps a coarse time series; with options.series = "auto" in the study, a finer one.
     """
     _check(as_json=as_json, as_csv=as_csv)
     store = Store(folder, create=False)
@@ -436,7 +423,7 @@ def steady(folder: Path, name: str | None, as_csv: bool, as_json: bool, **option
         if row["reached"]:
             when = value_text("simulated_ns", row["simulated_ns"]) if row["simulated_ns"] is not None else "-"
             requests = "-" if row["requests"] is None else f"{row['requests']:,}"
-            cells = [when, requests, _estimate(row["mean"], row["low"], row["high"], scale)]
+            cells = [when, requests, estimate(row["mean"], row["low"], row["high"], scale)]
         else:
             cells = ["not reached", "-", "-"]
         lines.append([*_cells(axes, row), *cells])
@@ -495,14 +482,14 @@ def fleet(
     at = worst.columns.index(metric)
     heads = [*worst.columns[:at], metric, *worst.columns[at + 1 :]]
     lines = [
-        [*map(str, row[:at]), _scaled(row[at], scale), *(_plain(each) for each in row[at + 1 :])]
+        [*map(str, row[:at]), _scaled(row[at], scale), *(plain(each) for each in row[at + 1 :])]
         for row in worst.iter_rows()
     ]
     print_lines(table(heads, lines, right=heads[len(axes) :]))
 
 
 def _scaled(value: float | None, scale: float) -> str:
-    return _plain(None if value is None else value * scale)
+    return plain(None if value is None else value * scale)
 
 
 COMMANDS = (compare, improvement, sensitivity, pareto, steady, fleet)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from ftlab import warned
 from ftlab.cli.output import console, print_lines, table
 from ftlab.units import bytes_text, count_text, iops_text, rate_text, time_text
 
@@ -162,3 +163,9 @@ def show(result: Result, *, explain: bool) -> None:
         out.print(f"[cyan]{heading:<20}[/cyan] {text}")
         if explain:
             out.print(f"  [dim]{_EXPLANATIONS[heading]}[/dim]\n")
+    for code, text, advice in warned.lines(summary):
+        # What the head of the table says already needs no line.
+        if code != "stand_in":
+            out.print()
+            out.print(f"[bold yellow]warning[/bold yellow] ({code}): {escape(text)}", soft_wrap=True)
+            out.print(f"  {escape(advice)}", soft_wrap=True)

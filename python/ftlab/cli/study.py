@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ftlab import warned
 from ftlab.cli import BAD_INPUT, FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES
 from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table
@@ -132,13 +133,19 @@ def _print_frame(frame: pl.DataFrame, axes: Sequence[str]) -> None:
     """Print the short table of a study."""
     # What is 0 everywhere, such as IOPS without timing, was not measured.
     shown = [name for name in HEADLINES if name in frame.columns and any(frame[name].drop_nulls())]
-    names = list(dict.fromkeys([*axes, "seed", "status", *shown]))
+    told = [warned.COLUMN] if warned.counted(frame) else []
+    names = list(dict.fromkeys([*axes, "seed", "status", *shown, *told]))
     heads = [HEADLINES.get(name, name) for name in names]
     rows = [
-        [_text(name if name in HEADLINES else "", value) for name, value in zip(names, row, strict=True)]
+        [
+            warned.short(value) if name == warned.COLUMN else _text(name if name in HEADLINES else "", value)
+            for name, value in zip(names, row, strict=True)
+        ]
         for row in frame.head(_MOST_ROWS).select(names).iter_rows()
     ]
     print_lines(table(heads, rows, right=[HEADLINES[name] for name in shown]))
+    if (warning := warned.of_table(frame)) is not None:
+        click.echo(f"warning: {warning}", err=True)
     if frame.height > _MOST_ROWS:
         click.echo(f"... and {frame.height - _MOST_ROWS} more; --csv and --json have all", err=True)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from ftlab import warned
 from ftlab.analysis.intervals import student
 from ftlab.errors import ConfigError
 from ftlab.studies.frame import to_polars
@@ -104,6 +105,11 @@ class Table:
     def with_columns(self, *columns: pl.Series) -> Table:
         """Give the frame with more columns, and the same order of values."""
         return Table(self.frame.with_columns(*columns), self._order)
+
+    def warned(self) -> list[str]:
+        """What must be said of the runs of the frame, if anything."""
+        names = [name for name in warned.counted(self.frame) if name not in warned.MINOR]
+        return [f"Warnings: {', '.join(names)}."] if names else []
 
     def check(self, name: Any, role: str) -> str:
         """Say that a column is not there.

@@ -143,7 +143,7 @@ def heatmap(
         notes = found.over_what(look.name)
         if empty:
             notes.append(f"Hatched: no value ({empty} of {len(columns) * len(rows) * len(facets)}).")
-        return canvas.finish(heading(what, look.name(x), look.name(y)), notes)
+        return canvas.finish(heading(what, look.name(x), look.name(y)), [*notes, *table.warned()])
 
 
 def _height(width: str, rows: int, *, many: bool) -> float:

@@ -259,7 +259,7 @@ def line(
         if drawing.values.color is not None:
             _legend(canvas, drawing, handles)
         notes = drawing.notes(confidence, intervals=kind != "none")
-        return canvas.finish(drawing.title(), notes)
+        return canvas.finish(drawing.title(), [*notes, *drawing.values.table.warned()])
 
 
 def _draw_lines(
@@ -481,7 +481,7 @@ def bar(
                 axes.axhline(0, color="black", linewidth=0.5 * canvas.line)
         _annotated(canvas, bars, annotate=annotate if not stack else bool(annotate))
         notes = drawing.notes(confidence, intervals=intervals)
-        return canvas.finish(drawing.title(), notes)
+        return canvas.finish(drawing.title(), [*notes, *drawing.values.table.warned()])
 
 
 def _without_empty(drawing: _Drawing) -> _Drawing:

@@ -219,7 +219,7 @@ def cdf(
         canvas.label(scale.text, tall.text)
         if color is not None:
             draw_legend(canvas, found.colors, handles, look.name(color), lambda value: look.value(color, value))
-        return canvas.finish(sentence(f"distribution of {look.name(x)}"), found.notes(look))
+        return canvas.finish(sentence(f"distribution of {look.name(x)}"), [*found.notes(look), *table.warned()])
 
 
 def _style(canvas: Canvas, colors: list[Any], at: int) -> dict[str, Any]:
@@ -310,7 +310,8 @@ def histogram(
     if bins is not None and not 1 <= bins <= _MOST_EDGES:
         raise ConfigError(f"bins = {bins}: expected 1 to {_MOST_EDGES}")
     look = Look(title, note, width, height, log, dict(names or {}))
-    counted = _counted(Table(frame, order), x, weight, color, facet, bins=bins, counts=counts, look=look)
+    table = Table(frame, order)
+    counted = _counted(table, x, weight, color, facet, bins=bins, counts=counts, look=look)
     found, cut = counted.found, counted.bins
     with styled(width):
         canvas = Canvas(look, facet, found.facets)
@@ -331,7 +332,7 @@ def histogram(
                 axes.set_xlabel(counted.across.text)
         finish_y(canvas, counted.up, [counted.least, counted.most], from_zero=True)
         canvas.label(canvas.axes[-1].get_xlabel(), counted.up.text)
-        return canvas.finish(sentence(f"distribution of {look.name(x)}"), found.notes(look))
+        return canvas.finish(sentence(f"distribution of {look.name(x)}"), [*found.notes(look), *table.warned()])
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ _CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     "a write waits for its frame": {"buffer": {"wait": "frame"}},
     "4 x 2 memories": {"geometry": {"channels": 4, "ways": 2, "blocks_per_plane": 32_768}},
     "1 x 8 memories": {"geometry": {"channels": 1, "ways": 8, "blocks_per_plane": 32_768}},
-    "page mapping": {"ftl": {"kind": "page", "gc_low_free_blocks": 2}},
+    "page mapping": {"ftl": {"kind": "page", "gc_low_free_blocks": 2, "striping": "static"}},
     "8 requests outstanding": {"host": {"queue_depth": 8}},
 }
 # For block-level orders alone.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ftlab import labels
+from ftlab import labels, warned
 from ftlab.errors import FtlabError, InputError
 from ftlab.reporting.drawing import Shape, draw
 from ftlab.reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, Table, clean, raw_text, render
@@ -665,6 +665,7 @@ def run_page(run: RunData, title: str | None = None) -> str:
         title=title or f"{numbers['workload']} on {numbers['device']}",
         partial=bool(numbers.get("partial")),
         stand_in="stand_in.stands_for" in numbers and "stand_in.recording" not in numbers,
+        warnings=[each for each in warned.lines(run.summary) if each[0] != "stand_in"],
         head=_head(numbers),
         what=what,
         latency=latency,

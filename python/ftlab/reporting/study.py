@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ftlab import labels
+from ftlab import labels, warned
 from ftlab.errors import ConfigError
+from ftlab.estimates import estimate
 from ftlab.reporting.page import Cell, Num, Table, raw_text, render
 from ftlab.studies.frame import plain
 from ftlab.units import count_text
@@ -33,6 +34,8 @@ _SHOWN = (
 # What the chart shows at first: the first of these that differs between runs.
 _FIRST = ("write_amplification.total", "latency_ns.all.mean", "host.iops", "gc.collections")
 _MOST_ROWS = 1_000
+# A table of more runs is folded, where their means stand above it.
+_UNFOLDED_ROWS = 12
 _MOST_VALUES = 24
 _MOST_COLORS = 8
 _FIXED = ("seed", "status", "error", "key")
@@ -74,6 +77,63 @@ def _shown(frame: pl.DataFrame, axes: Sequence[str]) -> list[str]:
     return [name for name in _SHOWN if name in frame.columns and name not in axes and any(frame[name].drop_nulls())]
 
 
+def _scheme_of(frame: pl.DataFrame, axes: Sequence[str]) -> str | None:
+    """The axis whose values are compared: the first of names that varies, else the first of numbers."""
+    varied = [axis for axis in axes if axis != "seed" and _varies(frame, axis)]
+    return next((axis for axis in varied if not frame.schema[axis].is_numeric()), varied[0] if varied else None)
+
+
+def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> tuple[Table | None, Table | None]:
+    """Means over seeds with their intervals, and each scheme against the first one."""
+    from ftlab.analysis import compare
+
+    by = _scheme_of(frame, axes)
+    if by is None or not shown:
+        return None, None
+    baseline = frame[by][0]
+    try:
+        found = compare(frame, by, list(shown), baseline=baseline)
+    except ConfigError:
+        # Two runs of a point have one seed, or a metric has no value at all: the table of runs has them.
+        return None, None
+    if found.height > _MOST_ROWS:
+        return None, None
+    named = found.columns[: found.columns.index("metric")]
+    cells: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for row in found.iter_rows(named=True):
+        point = tuple(labels.value_text(name, row[name]) for name in named)
+        cells.setdefault(point, {})[row["metric"]] = row
+    units = {key: labels.label(key, found.filter(metric=key)["mean"].abs().max()) for key in shown}  # type: ignore[arg-type] # a column of floats
+    heads = [f"{unit.text} ({unit.unit})" if unit.unit else unit.text for unit in units.values()]
+    means: list[list[Cell]] = []
+    against: list[list[Cell]] = []
+    for point, metrics in cells.items():
+        first = next(iter(metrics.values()))
+        texts = [
+            estimate(each["mean"], each["low"], each["high"], units[key].scale) if (each := metrics.get(key)) else "-"
+            for key in shown
+        ]
+        means.append([*point, count_text(first["n"]), *texts])
+        for key, row in metrics.items():
+            if row["difference"] is None:
+                continue
+            unit = labels.label(key, abs(row["difference"]))
+            text = estimate(row["difference"], row["difference_low"], row["difference_high"], unit.scale, "+")
+            told = row["verdict"] or "one seed: not known"
+            against.append([*point, units[key].text, f"{text} {unit.unit}".rstrip(), told])
+    names = [labels.name(name) for name in named]
+    note = "Means over seeds, with 95 % confidence intervals (Student's t)."
+    first_table = Table("Means", [*names, "runs", *heads], means, note, words=names, id="means")
+    if not against:
+        return first_table, None
+    told = (
+        f"Each minus {labels.name(by)} {labels.value_text(by, baseline)}, of runs with the same seed. "
+        "A verdict is withheld where runs are not steady."
+    )
+    columns = [*names, "metric", "difference", "verdict"]
+    return first_table, Table("Compared", columns, against, told, words=[*names, "metric", "verdict"], id="compared")
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -83,7 +143,8 @@ def _query(names: Sequence[str], condition: str = "") -> str:
 
 
 def _grid(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
-    names = list(dict.fromkeys([*axes, "seed", "status", *shown]))
+    told = [warned.COLUMN] if warned.counted(frame) else []
+    names = list(dict.fromkeys([*axes, "seed", "status", *shown, *told]))
     rows = []
     for at, row in enumerate(frame.head(_MOST_ROWS).iter_rows(named=True)):
         cells = []
@@ -208,6 +269,7 @@ def study_page(store: Store, name: str | None = None, title: str | None = None) 
     metrics = _metrics(done, axes) if done.height else []
     shown = _shown(frame, axes)
     text, kind = _toml(study.spec)
+    means, compared = _estimates(done, axes, shown) if done.height else (None, None)
     same = [
         (column, labels.value_text(column, done[column][0]))
         for column in done.columns
@@ -221,7 +283,11 @@ def study_page(store: Store, name: str | None = None, title: str | None = None) 
         description=study.description,
         what=_what(store, study, frame, axes),
         axes=_axes(frame, axes),
+        means=means,
+        compared=compared,
+        folded=means is not None and frame.height > _UNFOLDED_ROWS,
         errors=_errors(frame, axes),
+        warnings=warned.of_table(frame),
         missing=frame["status"].to_list().count("missing"),
         stand_in="stand_in.stands_for" in frame.columns,
         drawn=bool(metrics),

@@ -21,6 +21,9 @@ from ftlab.units import bytes_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import polars as pl
+
+    from ftlab.result import Result
     from ftlab.studies.files import Files
 
 # A run as plain data, which may be sent anywhere as JSON:
@@ -171,6 +174,7 @@ class Outcome:
             ``"internal"`` may not, and are tried again when the study is resumed.
         elapsed_seconds: How long it took on the machine where it ran.
         series: The time series as a Parquet file, when one was asked for.
+        coarse_series: The one that every run keeps, by column, when none was asked for; what is no number is ``None``.
     """
 
     status: str
@@ -179,6 +183,7 @@ class Outcome:
     error_kind: str | None
     elapsed_seconds: float
     series: bytes | None = None
+    coarse_series: dict[str, list[float | None]] | None = None
 
 
 SETTLED_ERRORS = ("config", "input", "run")
@@ -220,9 +225,21 @@ def _limit() -> limits.Limit | None:
     return limits.least()
 
 
+def _requests_of(description: Description) -> str:
+    """A text that tells the requests of a run from all others."""
+    trace = description["trace"]
+    files = None if trace is None else [file["hash"] for file in trace]
+    parts = [description["workload"]["keys"], files, description["seed"], description["options"]["requests"]]
+    # Sizes may be relative to the drive, which is named beside it.
+    return canonical(parts)
+
+
 def _measured(
-    description: Description, traces: _native.TraceCache | None, tell: Callable[[str, float | None, int], None] | None
-) -> tuple[dict[str, Any], bytes | None]:
+    description: Description,
+    traces: _native.TraceCache | None,
+    tell: Callable[[str, float | None, int], None] | None,
+    aged: _native.AgedDrives | None,
+) -> Result:
     if description["engine"] != ENGINE:
         raise MachineError(f"the run is for engine {description['engine']}, this one is {ENGINE}")
     _check_contents(description)
@@ -240,22 +257,27 @@ def _measured(
         fleet=description.get("fleet", False),
     )
     stand_in = description["stand_in"] and (*description["stand_in"], None)[:3]
-    result = measure(device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, **options)
+    shared = None if aged is None else (aged, _requests_of(description))
+    result = measure(
+        device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, aged=shared, **options
+    )
     _check_contents(description)
     if result.interrupted:
         raise KeyboardInterrupt
-    series = result.series
-    if series is None:
-        return result.summary, None
+    return result
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
-    series.write_parquet(buffer)
-    return result.summary, buffer.getvalue()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
 
 
 def execute(
     description: Description,
     traces: _native.TraceCache | None = None,
     tell: Callable[[str, float | None, int], None] | None = None,
+    aged: _native.AgedDrives | None = None,
 ) -> Outcome:
     """Execute a run.
 
@@ -266,14 +288,21 @@ def execute(
         description: The run.
         traces: Decodes traces once for several runs of this process.
         tell: Called about ten times a second, as the ``progress`` of :func:`ftlab.run`; what it raises ends the run.
+        aged: Aged drives that several runs of this process use again.
     """
     began = time.perf_counter()
     summary: dict[str, Any] | None = None
     series: bytes | None = None
+    coarse: dict[str, list[float | None]] | None = None
     error: str | None = None
     kind: str | None = None
     try:
-        summary, series = _measured(description, traces, tell)
+        result = _measured(description, traces, tell, aged)
+        summary, asked = result.summary, result.series
+        if asked is None:
+            coarse = result.coarse_series.fill_nan(None).to_dict(as_series=False)
+        else:
+            series = _parquet(asked)
     except ConfigError as problem:
         error, kind = str(problem), "config"
     except InputError as problem:
@@ -285,7 +314,7 @@ def execute(
     except Exception as problem:  # noqa: BLE001 - one run must not end the others
         error, kind = f"{type(problem).__name__}: {problem}", "internal"
     elapsed = time.perf_counter() - began
-    return Outcome("done" if error is None else "error", summary, error, kind, elapsed, series)
+    return Outcome("done" if error is None else "error", summary, error, kind, elapsed, series, coarse)
 
 
 def describe(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # 44 million requests of traces, decoded.
 TRACE_MEMORY_BYTES = 1 << 30
+# Aged drives: a drive takes 12 bytes for each physical page, 84 MiB for tlc-small.
+AGED_MEMORY_BYTES = 1 << 30
 
 
 class Executor(ABC):
@@ -101,7 +103,8 @@ class _Room:
 class ThreadExecutor(Executor):
     """Runs on threads of this process: a simulation needs no interpreter.
 
-    Each run keeps to one thread. Traces are decoded once for all runs that read them. No more runs go at a time than
+    Each run keeps to one thread. Traces are decoded once for all runs that read them. Runs that differ only in what the
+    host does and in the write buffer share the ageing of a plain page-mapped drive. No more runs go at a time than
     there is memory for.
     """
 
@@ -118,7 +121,10 @@ class ThreadExecutor(Executor):
         self._traces = _native.TraceCache.of(whole("trace_memory_bytes", trace_memory_bytes))
         self._stopping = threading.Event()
         limit = limits.least()
-        self._room = _Room(None if limit is None else max(0, limit.bytes - trace_memory_bytes))
+        # A tenth of what there is at most: drives that are kept are a gain of time, not a need.
+        kept = AGED_MEMORY_BYTES if limit is None else min(AGED_MEMORY_BYTES, limit.bytes // 10)
+        self.aged = _native.AgedDrives.of(kept)
+        self._room = _Room(None if limit is None else max(0, limit.bytes - trace_memory_bytes - kept))
         self._fractions: dict[int, float] = {}
 
     @property
@@ -152,7 +158,7 @@ class ThreadExecutor(Executor):
         if not self._room.enter(needed, self._stopping):
             raise CancelledError
         try:
-            return execute(description, self._traces, tell)
+            return execute(description, self._traces, tell, self.aged)
         except _Stopped:
             raise CancelledError from None
         finally:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ftlab import warned
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,12 +23,16 @@ NOT_RESULTS = ("wall_seconds",)
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Give the values of a document by dotted key. Lists, such as the busy time of every die, are no columns.
 
+    Of warnings, the names are one.
+
     >>> flatten({"seed": 1, "gc": {"collections": 7}, "parallelism": {"die_busy_ns": [1, 2]}})
     {'seed': 1, 'gc.collections': 7}
     """
     flat: dict[str, Any] = {}
     for key, value in document.items():
-        if isinstance(value, dict):
+        if key == warned.COLUMN and not prefix:
+            flat[key] = warned.joined(value)
+        elif isinstance(value, dict):
             flat |= flatten(value, f"{prefix}{key}.")
         elif not isinstance(value, list):
             flat[f"{prefix}{key}"] = value

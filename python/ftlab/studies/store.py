@@ -114,6 +114,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def _series_of(outcome: Outcome) -> bytes | None:
+    """The file of a run's time series: the one that was asked for, or the coarse one."""
+    if outcome.series is not None or outcome.coarse_series is None:
+        return outcome.series
+    import io
+
+    import polars as pl
+
+    buffer = io.BytesIO()
+    pl.DataFrame(outcome.coarse_series).write_parquet(buffer)
+    return buffer.getvalue()
+
+
 def _mark_of(identity: str) -> bytes:
     return json.dumps({"ftlab_store": _VERSION, "id": identity}).encode() + b"\n"
 
@@ -217,11 +230,12 @@ class Store:
             description=description,
             summary=outcome.summary,
         )
-        if outcome.series is not None:
+        series = _series_of(outcome)
+        if series is not None:
             # A damaged one is set aside, not replaced.
             self._found(_series(key), len)
             # First, so that a run that is there has its series.
-            self.files.write(_series(key), outcome.series)
+            self.files.write(_series(key), series)
         self.files.write(f"runs/{key}.json", json.dumps(asdict(record)).encode())
         return record
 
@@ -297,7 +311,7 @@ class Store:
         return records
 
     def series(self, key: str) -> pl.DataFrame | None:
-        """Give the time series of a run; ``None`` when none was asked for, or it is lost."""
+        """Give the time series of a run, the coarse one when no other was asked for; ``None`` when it is lost."""
         import polars as pl
 
         return self._found(_series(key), pl.read_parquet)

@@ -180,7 +180,7 @@ impl FtlVisitor for Record<'_> {
         flash.interrupt = control.interrupt();
         flash.nand.keep_past();
         let mut drive = Drive::new(ftl, flash, Some(ShadowStore::new(sectors)));
-        let (_, failed) = precondition::run(config, &mut drive, workload, options.seed, control);
+        let (precondition, failed) = precondition::run(config, &mut drive, workload, options.seed, control);
         if let Some(error) = failed {
             return Err(error);
         }
@@ -189,7 +189,7 @@ impl FtlVisitor for Record<'_> {
         let before = drive.flash.nand.clone();
         drive.flash.nand.start_history();
         let (newest, last_version) = drive.shadow.as_mut().map(ShadowStore::keep_asked).unwrap_or_default();
-        let mut metrics = RunMetrics::new(None);
+        let mut metrics = RunMetrics::new(None, precondition);
         let mut heard = Heard { pages_per_block: geometry.pages_per_block(), ..Heard::default() };
         let saves = config.power.capacitor;
         let (outcome, changes, mut nand, shadow, notes, (diary, ends)) = match options.at {

@@ -6,7 +6,7 @@ use crate::error::{FlashResult, RunError, refuse};
 use crate::ftl::page::GcCounts;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, SourceFactory};
-use crate::host::run_metrics::RunMetrics;
+use crate::host::run_metrics::{RunMetrics, warned};
 use crate::host::split::Splitter;
 use crate::host::untimed::{self, Driven};
 use crate::mapcache::alone::CacheAlone;
@@ -59,7 +59,7 @@ pub(crate) fn run(
     let source = workload.open(0).map_err(RunError::Source)?;
     let limit = if control.is_cancelled() { Some(0) } else { options.requests };
     let mut admission = Admission::new(source, config, splitter.sectors(), limit);
-    let mut metrics = RunMetrics::new(options.series).watched(control);
+    let mut metrics = RunMetrics::new(options.series, None).watched(control);
     let result = untimed::run(config, &mut cache, &splitter, &mut admission, &mut metrics, control, observer);
     let mut parts = Report::default();
     parts.add(&GcCounts::default());
@@ -78,8 +78,10 @@ pub(crate) fn run(
         rated_share_used: rated.then_some(0.0),
         ..WearSummary::default()
     };
+    let coarse = warned(config, &mut summary, &metrics, |_| {});
     Ok(RunOutcome {
         summary,
+        coarse,
         series: metrics.series(|totals| Driven::sample(&cache, totals)),
         error: result.err(),
     })

@@ -1,6 +1,7 @@
 //! The host: requests, and how they reach the drive.
 
 pub mod admission;
+pub mod aged;
 pub(crate) mod cache_alone;
 pub(crate) mod model;
 pub(crate) mod precondition;
@@ -10,14 +11,16 @@ pub mod session;
 pub mod split;
 pub(crate) mod timed;
 pub(crate) mod untimed;
+pub mod warnings;
 
-use crate::access::Access;
+use crate::access::{Access, Group, Part};
 use crate::buffer::front::Front;
 use crate::cause::{Cause, Command};
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::port::{CountingPort, FlashPort};
+use crate::geometry::Lpn;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, Request};
 use crate::host::split::Splitter;
@@ -81,11 +84,16 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
 
     /// Add what the drive has come to.
     pub(crate) fn sample(&self, totals: &mut Totals) {
+        self.sample_flash(totals);
+        self.top.sample(&mut totals.parts);
+    }
+
+    /// The same without the columns of its parts, which take memory.
+    pub(crate) fn sample_flash(&self, totals: &mut Totals) {
         let Self { top, flash, .. } = self;
         totals.programmed_units = flash.pages_programmed() * u64::from(flash.geometry().slots_per_page);
         totals.erases = flash.counts[Command::Erase as usize].iter().sum();
         totals.free_blocks = top.free_blocks();
-        top.sample(&mut totals.parts);
     }
 
     /// Let the topmost layer do one access that starts at sector `lba`, and verify what a read brings.
@@ -166,6 +174,24 @@ impl<F: Ftl<CountingPort>> Drive<F, CountingPort> {
         let cached = Cached::new(config, ftl, &flash);
         let front = Front::new(config, cached, &flash);
         Drive::new(layering.build(front, &flash), flash, self.shadow)
+    }
+
+    /// Write units from anywhere, in part or whole, as one page.
+    pub(crate) fn write_units(&mut self, parts: &[Part], group: Group) -> FlashResult<()> {
+        let mut versions = Vec::new();
+        if let Some(shadow) = &mut self.shadow {
+            let per_unit = self.flash.geometry().sectors_per_unit;
+            for part in parts {
+                let first = u64::from(part.lpn.0) * u64::from(per_unit) + u64::from(part.first_sector);
+                shadow.write(first..first + u64::from(part.sectors), group.id, &mut self.versions);
+                versions.extend_from_slice(&self.versions);
+            }
+        }
+        let geometry = self.flash.geometry();
+        let (per_unit, slots) = (geometry.sectors_per_unit, geometry.slots_per_page);
+        let context = Access { group, ..Access::span(Lpn(0), 1, 0, 1) };
+        let access = Access::gathered(parts, &versions, &context).spanning(per_unit, slots);
+        self.top.write(&mut self.flash, &access, ())
     }
 
     /// Write every logical page once, block after block.

@@ -257,6 +257,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
 
     /// The last request has completed and the drive is idle: write what is held back.
     pub(crate) fn drain(&mut self) {
+        self.metrics.close_coarse(|totals| self.drive.sample_flash(totals));
         if self.closing || self.stopped {
             return;
         }
@@ -670,6 +671,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         let slot = &self.slots[at as usize];
         self.metrics.completed(slot.op, slot.sectors);
         self.metrics.timed(slot.op, slot.arrival, slot.start, now, self.can_wait);
+        if self.metrics.is_coarse_due() {
+            self.metrics.sample_coarse(now, |totals| self.drive.sample_flash(totals));
+        }
         if self.samples {
             self.metrics.sample(now, |totals| self.drive.sample(totals));
         }

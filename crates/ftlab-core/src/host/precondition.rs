@@ -1,6 +1,6 @@
 //! What a drive has lived through before the first request: written without a clock, and not measured.
 
-use crate::access::{Access, Group};
+use crate::access::{Access, Group, Part};
 use crate::cause::Cause;
 use crate::config::{AgedWhen, Aging as Wear, Arrival, DeviceConfig, FillLayout, PreconditionPattern};
 use crate::error::{ConfigError, RunError};
@@ -40,6 +40,9 @@ struct Aging<'r, F> {
     drive: &'r mut Drive<F, CountingPort>,
     control: &'r RunControl,
     splitter: Splitter,
+    /// Where a write buffer brings units from anywhere to one page, the units of the page that is not full yet: a drive ages
+    /// as it is used later. `None` where units are written as they come.
+    gathered: Option<Vec<Part>>,
     /// Units written, the fill included.
     written: u64,
     bound: u64,
@@ -64,6 +67,7 @@ pub(crate) fn run<F: Ftl<CountingPort>>(
     let wear = wanted.aging();
     let mut aging = Aging {
         splitter,
+        gathered: config.gathers().then(Vec::new),
         written: 0,
         bound: wear.map_or(u64::MAX, |wear| (wear.max_drive_writes * logical as f64) as u64),
         until_control: CONTROL_INTERVAL,
@@ -72,14 +76,14 @@ pub(crate) fn run<F: Ftl<CountingPort>>(
         control,
     };
     let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.gc_high(), logical);
-    let mut result = aging.fill(layout);
+    let mut result = aging.fill(layout).and_then(|()| aging.settle());
     goal.reached = wear.is_none() && result.is_ok() && !aging.interrupted;
     if let Some(Wear { pattern, .. }) = wear
         && result.is_ok()
         && !aging.interrupted
     {
         goal.start(aging.drive);
-        result = aging.age(config, pattern, workload, seed, &mut goal);
+        result = aging.age(config, pattern, workload, seed, &mut goal).and_then(|()| aging.settle());
     }
     let summary = PreconditionSummary {
         kind: kind.into(),
@@ -172,8 +176,53 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
         let group = Group { id: !(self.written as u32), units };
         let access = Access { group, ..Access::span(lpn, units, 0, sectors) };
         let lba = u64::from(lpn.0) * u64::from(self.drive.flash.geometry().sectors_per_unit);
-        self.drive.access(Op::Write, lba, &access, ()).map_err(|error| *error)?;
+        self.put(Op::Write, lba, &access)?;
         self.written += u64::from(units);
+        Ok(())
+    }
+
+    /// Write or trim now, or with others that fill a page together.
+    #[inline(always)]
+    fn put(&mut self, op: Op, lba: u64, access: &Access<'_>) -> Result<(), RunError> {
+        if self.gathered.is_some() && self.gather(op, access)? {
+            return Ok(());
+        }
+        self.drive.access(op, lba, access, ()).map_err(|error| *error)
+    }
+
+    /// Keep the units of a write that fills no page. False when the access is to be done now.
+    fn gather(&mut self, op: Op, access: &Access<'_>) -> Result<bool, RunError> {
+        let geometry = self.drive.flash.geometry();
+        let (slots, per_unit) = (geometry.slots_per_page, geometry.sectors_per_unit);
+        let Some(gathered) = &mut self.gathered else { return Ok(false) };
+        let range = access.lpn.0..access.lpn.0 + access.units;
+        let whole = access.first_sector == 0 && access.sectors == access.units * per_unit;
+        if !whole {
+            // What is there must be older than this.
+            let overlaps = gathered.iter().any(|part| range.contains(&part.lpn.0));
+            return if overlaps { self.settle().map(|()| false) } else { Ok(false) };
+        }
+        gathered.retain(|part| !range.contains(&part.lpn.0));
+        if op != Op::Write || access.units == slots {
+            return Ok(false);
+        }
+        for lpn in range.map(Lpn) {
+            self.gathered.get_or_insert_default().push(Part { lpn, first_sector: 0, sectors: per_unit });
+            if self.gathered.as_ref().is_some_and(|gathered| gathered.len() == slots as usize) {
+                self.settle()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Write what waits for others.
+    fn settle(&mut self) -> Result<(), RunError> {
+        let Some(gathered) = &mut self.gathered else { return Ok(()) };
+        if !gathered.is_empty() {
+            let group = Group { id: !(self.written as u32), units: gathered.len() as u32 };
+            self.drive.write_units(gathered, group).map_err(|error| *error)?;
+            gathered.clear();
+        }
         Ok(())
     }
 
@@ -259,7 +308,7 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
                 if matches!(request.op, Op::Write | Op::Trim) {
                     for (lba, access) in self.splitter.split(&request, !(admission.index() as u32)) {
                         self.drive.flash.check_interrupt().map_err(|error| *error)?;
-                        self.drive.access(request.op, lba, &access, ()).map_err(|error| *error)?;
+                        self.put(request.op, lba, &access)?;
                         if request.op == Op::Write {
                             self.written += u64::from(access.units);
                         }

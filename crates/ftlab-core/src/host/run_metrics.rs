@@ -13,13 +13,14 @@ use crate::host::Drive;
 use crate::host::admission::AdmissionCounts;
 use crate::host::model::{Feeder, HostModel};
 use crate::host::request::Op;
+use crate::host::warnings::{self, Evidence};
 use crate::layer::Layer;
 use crate::metrics::latency::Latency;
 use crate::metrics::report::Report;
 use crate::metrics::series::{Recorder, Series, SeriesEvery, Totals};
 use crate::metrics::summary::{
     ByCause, EvictionSummary, FlashSummary, HostSummary, LatencyByOp, LatencySummary, MemorySummary,
-    ParallelismSummary, SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
+    ParallelismSummary, PreconditionSummary, SCHEMA, Summary, VerifySummary, WearSummary, WriteAmplification,
 };
 use crate::nvm::cache::NvmCounts;
 use crate::run::{RunControl, RunOutcome};
@@ -113,18 +114,67 @@ pub(crate) struct RunMetrics {
     wait: Latency,
     without_wait: u64,
     recorder: Option<Recorder>,
+    coarse: CoarseSeries,
+    /// What the drive had lived through.
+    precondition: Option<PreconditionSummary>,
+    arrivals: Arrivals,
     first_arrival: Time,
     last_completion: Time,
 }
 
+/// How requests came, as far as the clock of the host shows it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Arrivals {
+    /// Requests that have arrived and not completed.
+    outstanding: u64,
+    /// The same just after the last arrival.
+    pub(crate) outstanding_at_last: u64,
+    /// The last arrival.
+    pub(crate) last: Time,
+}
+
+/// The series that every run keeps, whether or not somebody asked for one. Nothing is added up for it while requests
+/// complete: its rows are differences of what is counted anyway.
+#[derive(Debug, Clone)]
+struct CoarseSeries {
+    recorder: Recorder,
+    /// Completions until the next row.
+    left: u64,
+    latency_max: Time,
+    /// Sum and number of latencies at the last row.
+    before: (u128, u64),
+    /// The last request has completed: what is drained after it is no part of the series.
+    closed: bool,
+}
+
+impl CoarseSeries {
+    fn new() -> Self {
+        let recorder = Recorder::coarse();
+        Self { left: recorder.interval(), recorder, latency_max: Time::ZERO, before: (0, 0), closed: false }
+    }
+
+    /// Add a row; `latencies` are the sum and the number of all until now.
+    fn row(&mut self, now: Time, totals: Totals, latencies: (u128, u64)) {
+        let before = std::mem::replace(&mut self.before, latencies);
+        let max = std::mem::take(&mut self.latency_max);
+        self.recorder.latencies(latencies.0 - before.0, latencies.1 - before.1, max);
+        self.recorder.row(now, totals);
+        self.left = self.recorder.interval();
+    }
+}
+
 impl RunMetrics {
-    pub(crate) fn new(series: Option<SeriesEvery>) -> Self {
+    /// For a drive that has lived through `precondition`.
+    pub(crate) fn new(series: Option<SeriesEvery>, precondition: Option<PreconditionSummary>) -> Self {
         Self {
             tallies: Default::default(),
             latency: std::array::from_fn(|_| Latency::new()),
             wait: Latency::new(),
             without_wait: 0,
             recorder: series.map(Recorder::new),
+            coarse: CoarseSeries::new(),
+            precondition,
+            arrivals: Arrivals::default(),
             first_arrival: Time::NEVER,
             last_completion: Time::ZERO,
         }
@@ -142,6 +192,8 @@ impl RunMetrics {
     #[inline]
     pub(crate) fn arrived(&mut self, at: Time) {
         self.first_arrival = self.first_arrival.min(at);
+        let outstanding = self.arrivals.outstanding + 1;
+        self.arrivals = Arrivals { outstanding, outstanding_at_last: outstanding, last: at };
     }
 
     /// A request touches `units` mapping units.
@@ -186,6 +238,8 @@ impl RunMetrics {
             self.without_wait += u64::from(can_wait);
         }
         self.last_completion = end;
+        self.arrivals.outstanding -= 1;
+        self.coarse.latency_max = self.coarse.latency_max.max(end.since(start));
         if let Some(recorder) = &mut self.recorder {
             recorder.latency(end.since(start));
         }
@@ -210,10 +264,50 @@ impl RunMetrics {
         }
     }
 
+    /// Count a completion for the coarse series. True when that wants a row.
+    #[inline(always)]
+    pub(crate) fn is_coarse_due(&mut self) -> bool {
+        self.coarse.left -= 1;
+        self.coarse.left == 0
+    }
+
+    /// Add a row to the coarse series.
+    #[cold]
+    pub(crate) fn sample_coarse(&mut self, now: Time, sample: impl FnOnce(&mut Totals)) {
+        let mut totals = self.totals();
+        sample(&mut totals);
+        let latencies = self.latencies();
+        self.coarse.row(now, totals, latencies);
+    }
+
+    /// The last request has completed: end the coarse series.
+    pub(crate) fn close_coarse(&mut self, sample: impl FnOnce(&mut Totals)) {
+        self.coarse = self.closed_coarse(sample);
+    }
+
+    /// The coarse series with its last interval cut short.
+    fn closed_coarse(&self, sample: impl FnOnce(&mut Totals)) -> CoarseSeries {
+        let mut coarse = self.coarse.clone();
+        if !coarse.closed && coarse.left < coarse.recorder.interval() {
+            let mut totals = self.totals();
+            sample(&mut totals);
+            coarse.row(self.last_completion, totals, self.latencies());
+        }
+        coarse.closed = true;
+        coarse
+    }
+
+    /// Sum and number of all latencies.
+    fn latencies(&self) -> (u128, u64) {
+        let sums = self.latency.iter().map(|latency| (latency.sum_ps(), latency.count()));
+        sums.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
     fn totals(&self) -> Totals {
         let host = self.host();
         Totals {
             requests: host.completed,
+            arrived: host.completed + self.arrivals.outstanding,
             reads: host.reads,
             writes: host.writes,
             bytes: host.read_bytes + host.write_bytes,
@@ -279,9 +373,10 @@ impl RunMetrics {
             parts,
             wear: WearSummary::default(),
             parallelism: None,
-            precondition: None,
+            precondition: self.precondition.clone(),
             verify: None,
             memory: MemorySummary::default(),
+            warnings: Vec::new(),
             host,
         }
     }
@@ -369,7 +464,24 @@ pub(crate) fn audited<L: Layer<P>, P: FlashPort>(
         summary.verify = Some(VerifySummary { tables_agree: audit.is_ok(), ..shadow.counts() });
         error = error.or(audit.err().map(RunError::Mismatch));
     }
-    RunOutcome { summary, series: metrics.series(|totals| drive.sample(totals)), error }
+    let coarse = warned(config, &mut summary, metrics, |totals| drive.sample_flash(totals));
+    RunOutcome { summary, series: metrics.series(|totals| drive.sample(totals)), coarse, error }
+}
+
+/// Write the warnings of a run into its summary, when all else is there. Returns the coarse series, which they are about.
+pub(crate) fn warned(
+    config: &DeviceConfig,
+    summary: &mut Summary,
+    metrics: &RunMetrics,
+    sample: impl FnOnce(&mut Totals),
+) -> Series {
+    let coarse = metrics.closed_coarse(sample).recorder;
+    let course: Vec<(Time, &Totals)> = coarse.ends().collect();
+    let (arrivals, first_arrival) = (metrics.arrivals, metrics.first_arrival);
+    let warnings = warnings::all(&Evidence { config, summary, course: &course, arrivals, first_arrival });
+    summary.warnings = warnings;
+    // Everything is in its rows.
+    coarse.finish(metrics.last_completion, Totals::default())
 }
 
 /// What a non-volatile cache cannot see: the programs that its evictions have brought about (NVM-based write amplification

@@ -36,7 +36,6 @@ use crate::host::{Drive, precondition};
 use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl, Layer};
 use crate::metrics::RequestRecord;
-use crate::metrics::summary::PreconditionSummary;
 use crate::run::{RunControl, RunOutcome};
 use crate::time::{Time, nearest};
 use crate::verify::ShadowStore;
@@ -281,7 +280,6 @@ pub struct Session {
     config: Arc<DeviceConfig>,
     seed: u64,
     sectors: u64,
-    precondition: Option<PreconditionSummary>,
     /// Requests submitted; the next one has this number.
     submitted: u64,
     /// Requests whose completion the core has not told.
@@ -315,7 +313,7 @@ struct Opening<'a> {
 }
 
 impl FtlVisitor for Opening<'_> {
-    type Output = Result<(Box<dyn SessionCore>, Option<PreconditionSummary>), SessionError>;
+    type Output = Result<Box<dyn SessionCore>, SessionError>;
 
     fn interrupt(&self) -> Interrupt {
         self.control.interrupt()
@@ -344,16 +342,21 @@ impl FtlVisitor for Opening<'_> {
             return Err(SessionError::Interrupted);
         }
         drive.top.reset_counters();
+        let metrics = RunMetrics::new(None, precondition);
         let core = if ReservationPort::suits(config, geometry) {
-            opened(config, drive.behind(config, &Bare, ReservationPort::new(config, geometry, false)))
+            opened(
+                config,
+                drive.behind(config, &Bare, ReservationPort::new(config, geometry, false)),
+                metrics,
+            )
         } else {
-            opened(config, drive.behind(config, &Bare, EventPort::new(config, geometry, false)))
+            opened(config, drive.behind(config, &Bare, EventPort::new(config, geometry, false)), metrics)
         };
-        Ok((core, precondition))
+        Ok(core)
     }
 }
 
-fn opened<L, C>(config: &DeviceConfig, drive: Drive<L, C>) -> Box<dyn SessionCore>
+fn opened<L, C>(config: &DeviceConfig, drive: Drive<L, C>, metrics: RunMetrics) -> Box<dyn SessionCore>
 where
     L: Layer<C> + Clone + Send + 'static,
     C: Clock + Clone + Send + 'static,
@@ -361,7 +364,7 @@ where
     let host = &config.host;
     // Where completions bring requests, the client limits how many are in the drive.
     let depth = host.depth().filter(|_| host.open().is_some());
-    let mut model = HostModel::new(host, depth, drive, RunMetrics::new(None), false, ClientFeeder::new());
+    let mut model = HostModel::new(host, depth, drive, metrics, false, ClientFeeder::new());
     model.begin();
     Box::new(model)
 }
@@ -409,13 +412,12 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let geometry = config.to_geometry();
         let opening = Opening { config, geometry: &geometry, options: *options, control };
-        let (core, precondition) = ftl::build(config, &geometry, options.seed, options.verify, opening)?;
+        let core = ftl::build(config, &geometry, options.seed, options.verify, opening)?;
         Ok(Self {
             core: Some(core),
             config: Arc::new(config.clone()),
             seed: options.seed,
             sectors: Splitter::new(&geometry).sectors(),
-            precondition,
             submitted: 0,
             outstanding: 0,
             out_of_range: 0,
@@ -779,7 +781,6 @@ impl Session {
         let core = self.core.as_deref_mut().ok_or(SessionError::Closed)?;
         let mut outcome = core.measured(&self.config, counts);
         outcome.summary.seed = self.seed;
-        outcome.summary.precondition.clone_from(&self.precondition);
         outcome.summary.partial = outcome.error.is_some();
         Ok(outcome)
     }

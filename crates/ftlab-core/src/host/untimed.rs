@@ -31,6 +31,10 @@ pub(crate) trait Driven {
     }
     /// Add what has come of it until now.
     fn sample(&self, totals: &mut Totals);
+    /// The same without the columns of its parts.
+    fn sample_flash(&self, totals: &mut Totals) {
+        let _ = totals;
+    }
 }
 
 impl<L: Layer<P>, P: FlashPort<Ticket = ()>> Driven for Drive<L, P> {
@@ -55,6 +59,10 @@ impl<L: Layer<P>, P: FlashPort<Ticket = ()>> Driven for Drive<L, P> {
     fn sample(&self, totals: &mut Totals) {
         Drive::sample(self, totals);
     }
+
+    fn sample_flash(&self, totals: &mut Totals) {
+        Drive::sample_flash(self, totals);
+    }
 }
 
 /// Run all requests of `admission`. What was counted stays in `metrics` whether or not this ends in an error.
@@ -77,6 +85,7 @@ pub(crate) fn run<D: Driven>(
     loop {
         driven.look_ahead(admission, splitter);
         if !admission.take()? || (last_arrival && !admission.has_more()?) {
+            metrics.close_coarse(|totals| driven.sample_flash(totals));
             // A run that ends with an arrival leaves everything as it is then.
             return if last_arrival { Ok(()) } else { driven.drain().map_err(|error| *error) };
         }
@@ -90,6 +99,9 @@ pub(crate) fn run<D: Driven>(
             several(driven, &request, group, splitter, metrics, control).map_err(|error| *error)?;
         }
         metrics.completed(request.op, request.sectors);
+        if metrics.is_coarse_due() {
+            metrics.sample_coarse(Time::ZERO, |totals| driven.sample_flash(totals));
+        }
         if samples {
             metrics.sample(Time::ZERO, |totals| driven.sample(totals));
         }

@@ -103,6 +103,11 @@ impl Latency {
         self.histogram.len() + self.repeats
     }
 
+    /// The sum of all samples, in picoseconds.
+    pub fn sum_ps(&self) -> u128 {
+        self.sum_ps + u128::from(self.last.0) * u128::from(self.repeats)
+    }
+
     /// What was collected, in nanoseconds; zeros without samples.
     pub fn summary(&self) -> LatencySummary {
         let count = self.count();

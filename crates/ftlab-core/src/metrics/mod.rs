@@ -1,10 +1,12 @@
 //! What is measured: counters, latency, series over time, and the hooks of logs.
 
+pub mod drift;
 pub mod latency;
 pub mod parts;
 pub mod report;
 pub mod series;
 pub mod summary;
+pub mod warning;
 
 use crate::cause::{Cause, Command};
 use crate::host::request::Request;

@@ -120,6 +120,8 @@ impl SeriesFeed {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Totals {
     pub(crate) requests: u64,
+    /// Requests that have arrived, completed or not; 0 without a clock.
+    pub(crate) arrived: u64,
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) bytes: u64,
@@ -143,10 +145,15 @@ struct Row {
 /// Rows kept by [`SeriesEvery::Auto`] before neighbours are joined.
 const AUTO_ROWS: usize = 1000;
 
+/// Rows of the coarse series before neighbours are joined, so that there are 128 or more: MSER-5 needs 100.
+const COARSE_ROWS: usize = 256;
+
 /// Collects a series while a run goes on.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorder {
     every: SeriesEvery,
+    /// Rows kept in automatic mode before neighbours are joined.
+    most_rows: usize,
     /// Interval in requests; doubles in automatic mode.
     requests: u64,
     next_requests: u64,
@@ -160,14 +167,24 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(every: SeriesEvery) -> Self {
+        Self::with_rows(every, AUTO_ROWS)
+    }
+
+    /// A series in few rows, which every run keeps.
+    pub(crate) fn coarse() -> Self {
+        Self::with_rows(SeriesEvery::Auto, COARSE_ROWS)
+    }
+
+    fn with_rows(every: SeriesEvery, most_rows: usize) -> Self {
         let (requests, next_requests, next_time) = match every {
             SeriesEvery::Requests(count) => (count.max(1), count.max(1), Time::NEVER),
             SeriesEvery::Time(span) => (0, u64::MAX, span.max(Time(1))),
             SeriesEvery::Auto => (1, 1, Time::NEVER),
         };
-        let rows = Vec::with_capacity(AUTO_ROWS + 1);
+        let rows = Vec::with_capacity(most_rows + 1);
         Self {
             every,
+            most_rows,
             requests,
             next_requests,
             next_time,
@@ -186,6 +203,21 @@ impl Recorder {
         self.latency_max = self.latency_max.max(span);
     }
 
+    /// The latencies of an interval at once, for whoever adds them up elsewhere.
+    pub(crate) fn latencies(&mut self, sum_ps: u128, count: u64, max: Time) {
+        (self.latency_sum, self.latency_count, self.latency_max) = (sum_ps, count, max);
+    }
+
+    /// Requests from one row to the next.
+    pub(crate) fn interval(&self) -> u64 {
+        self.requests
+    }
+
+    /// When each row ends, and what the run had come to by then.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (Time, &Totals)> {
+        self.rows.iter().map(|row| (row.end, &row.totals))
+    }
+
     #[inline]
     pub(crate) fn is_due(&self, completed: u64, now: Time) -> bool {
         completed >= self.next_requests || now >= self.next_time
@@ -201,7 +233,7 @@ impl Recorder {
             }
             SeriesEvery::Requests(_) => self.next_requests = requests + self.requests,
             SeriesEvery::Auto => {
-                if self.rows.len() >= AUTO_ROWS {
+                if self.rows.len() >= self.most_rows {
                     self.join_pairs();
                     self.requests *= 2;
                 }

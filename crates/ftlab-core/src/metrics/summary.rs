@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cause::{Command, CommandCounts, PerCause};
 use crate::metrics::report::Report;
+use crate::metrics::warning::Warning;
 
 /// Version of this document.
 pub const SCHEMA: u32 = 1;
@@ -66,6 +67,8 @@ pub struct Summary {
     pub verify: Option<VerifySummary>,
     /// Memory that the model of the drive occupies, without `verify`.
     pub memory: MemorySummary,
+    /// What a reader of these numbers must know; empty when there is nothing.
+    pub warnings: Vec<Warning>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

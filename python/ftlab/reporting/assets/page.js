@@ -11,7 +11,15 @@
     lsb_backup: "#56b4e9", cache_flush: "#999900", wear_level: "#777777", recovery: "#000000",
   };
   const PAPER_WIDTH = 660;
-  const INK = "#1b1f24";
+  // What is drawn in the colour of text, of faint lines, and of the page.
+  let INK, FAINT, SHEET;
+  const paint = (dark) => {
+    [INK, FAINT, SHEET] = dark ? ["#e6edf3", "#30363d", "#0d1117"] : ["#1b1f24", "#e3e7eb", "#fff"];
+  };
+  const night = window.matchMedia("screen and (prefers-color-scheme: dark)");
+  paint(night.matches);
+  // Black is a colour like others on paper, and none at night.
+  const visible = (color) => (color === "#000000" ? INK : color);
   const charts = new Map();
 
   const escape = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -65,7 +73,7 @@
       axisLine: { show: true, lineStyle: { color: INK } },
       axisTick: { show: true, ...ticks },
       axisLabel: { color: INK, fontSize: 11, hideOverlap: true, ...ticks },
-      splitLine: { lineStyle: { color: "#e3e7eb" } },
+      splitLine: { lineStyle: { color: FAINT } },
       nameGap: position === "x" ? 26 : 50,
     };
     if (axis.scale === "category") {
@@ -105,7 +113,7 @@
   // Drawing
 
   const look = (series, at) => {
-    const color = series.color ?? COLORS[at % COLORS.length];
+    const color = visible(series.color ?? COLORS[at % COLORS.length]);
     const dash = series.dashed ? [6, 4] : series.faint ? "solid" : DASHES[at % DASHES.length];
     return { color, dash, symbol: SYMBOLS[at % SYMBOLS.length] };
   };
@@ -186,7 +194,7 @@
     aria: { enabled: true, decal: { show: true } },
     grid: { left: 110, right: 20, top: 6, bottom: 40 },
     xAxis: {
-      type: "value", max: 1, axisLabel: { color: INK, formatter: percent }, splitLine: { lineStyle: { color: "#e3e7eb" } },
+      type: "value", max: 1, axisLabel: { color: INK, formatter: percent }, splitLine: { lineStyle: { color: FAINT } },
       name: "share", nameLocation: "middle", nameGap: 26, nameTextStyle: { color: INK, fontSize: 12 },
     },
     yAxis: { type: "category", data: spec.categories, inverse: true, axisLabel: { color: INK }, axisTick: { show: false } },
@@ -198,7 +206,7 @@
     series: spec.series.map((each) => ({
       type: "bar", name: each.id, stack: "all", barMaxWidth: 30,
       data: each.data.map((value) => ({ value, label: { show: value >= 0.06 } })),
-      itemStyle: { color: each.look.color, borderColor: "#fff", borderWidth: 0.5 },
+      itemStyle: { color: each.look.color, borderColor: SHEET, borderWidth: 0.5 },
       label: {
         color: "#111", fontSize: 11, backgroundColor: "rgba(255,255,255,.85)", padding: [1, 3], borderRadius: 2,
         textBorderWidth: 0, textBorderColor: "transparent",
@@ -259,7 +267,15 @@
       chart.getZr().flush();
     }
   };
+  // Legends and zooms begin anew with other colours.
+  const repaint = (dark) => {
+    paint(dark);
+    for (const { spec } of [...charts.values()]) draw(spec);
+  };
+  night.addEventListener("change", () => repaint(night.matches));
   let onPaper = false;
+  window.addEventListener("beforeprint", () => { if (night.matches) repaint(false); });
+  window.addEventListener("afterprint", () => { if (night.matches) repaint(true); });
   window.addEventListener("resize", () => { if (!onPaper) fit(); });
   window.addEventListener("beforeprint", () => { onPaper = true; fit(PAPER_WIDTH); });
   window.addEventListener("afterprint", () => { onPaper = false; fit(); });

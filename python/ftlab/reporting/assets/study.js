@@ -139,7 +139,15 @@
       return [key, choice(`only ${values(key).name}`, [["", "all"], ...options], begin)];
     });
     pick.log = tick("logarithmic");
+    // Where values differ tenfold, small ones would lie on the axis.
+    const wide = () => {
+      const all = done.map((row) => at(pick.metric.value, row)).filter((value) => typeof value === "number");
+      const [least, most] = [Math.min(...all), Math.max(...all)];
+      pick.log.checked = all.length > 0 && least > 0 && most >= 10 * least;
+    };
     pick.zero = tick("from zero");
+    wide();
+    pick.metric.addEventListener("change", () => { wide(); show(); });
     show();
   }
 

@@ -14,7 +14,7 @@ pub fn open_blocks_per_plane(config: &DeviceConfig) -> u32 {
 
 /// Blocks of a plane that hold no data but what is being written, which collection keeps free, and those for a journal and
 /// for backups.
-fn reserved_blocks(config: &DeviceConfig) -> u64 {
+pub fn reserved_blocks(config: &DeviceConfig) -> u64 {
     u64::from(config.ftl.gc_high()) + u64::from(open_blocks_per_plane(config)) - 1
         + u64::from(config.backup_blocks_per_plane())
         + u64::from(config.journal_blocks_per_plane())

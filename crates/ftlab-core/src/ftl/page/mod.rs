@@ -714,7 +714,8 @@ impl<
             copyback: self.copyback,
             independent_planes: self.independent_planes,
             table: self.table.with_port(port),
-            blocks: self.blocks,
+            // Lists that have grown begin anew, as those of a copy do: what a drive takes must not tell whether it is one.
+            blocks: self.blocks.clone(),
             placement: self.placement,
             standing: self.standing,
             gathering: self.gathering,
@@ -723,8 +724,8 @@ impl<
             removable: self.removable,
             flushes_trims: self.flushes_trims,
             counters: self.counters,
-            survivors: self.survivors,
-            sorting: self.sorting,
+            survivors: self.survivors.clone(),
+            sorting: self.sorting.clone(),
         }
     }
 

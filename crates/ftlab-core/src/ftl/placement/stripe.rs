@@ -16,10 +16,12 @@ use crate::scheme::{Contrast, Scheme};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Striping {
-    /// The logical address decides: reads that were written together are spread as their addresses are.
-    #[default]
+    /// The logical address decides: reads that were written together are spread as their addresses are. A die whose addresses
+    /// are popular has work while others have none.
     Static,
-    /// The next in turn: consecutive writes are spread, whatever their addresses.
+    /// The next in turn: consecutive writes are spread, whatever their addresses. The default, as drives of today do it: no
+    /// address keeps a die busy alone.
+    #[default]
     Dynamic,
 }
 
@@ -49,7 +51,7 @@ pub struct StripeKeys {
 
 impl Default for StripeKeys {
     fn default() -> Self {
-        Self { striping: Striping::Static, plane_choice: PlaneChoice::Ordered, streams: 1 }
+        Self { striping: Striping::Dynamic, plane_choice: PlaneChoice::Ordered, streams: 1 }
     }
 }
 
@@ -58,7 +60,7 @@ impl Scheme for Stripe {
     const SOURCE: &'static str =
         "the usual rule; `plane_choice = \"most_free\"` is that of the Microsoft extension of DiskSim";
     const CONTRASTS: &'static [Contrast] = &[
-        Contrast { key: "striping", value: "\"dynamic\"", with: &[] },
+        Contrast { key: "striping", value: "\"static\"", with: &[] },
         Contrast { key: "plane_choice", value: "\"most_free\"", with: &["ftl.gc_open_block=shared"] },
         Contrast { key: "streams", value: "2", with: &[] },
     ];

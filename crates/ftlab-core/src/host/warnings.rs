@@ -1,0 +1,418 @@
+//! What is said beside the numbers of a run: every warning with its rule and the reason for it.
+//!
+//! A warning is one function and one line in [`WARNINGS`]. From that line come its place in every summary, its row in the
+//! documentation, and its place in every test that loops over the list.
+
+use crate::config::{AgedWhen, DeviceConfig, PreconditionPattern};
+use crate::ftl::kinds::FtlKind;
+use crate::ftl::page::capacity::reserved_blocks;
+use crate::host::run_metrics::Arrivals;
+use crate::metrics::drift::drift;
+use crate::metrics::series::Totals;
+use crate::metrics::summary::{LatencySummary, Summary};
+use crate::metrics::warning::{STAND_IN, Warning};
+use crate::time::Time;
+
+/// A kind of warning.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// Its name in summaries.
+    pub code: &'static str,
+    /// When it is given.
+    pub when: &'static str,
+    /// Why the bound is where it is.
+    pub why: &'static str,
+    /// `None` where only whoever opened the workload knows.
+    rule: Option<fn(&Evidence<'_>) -> Option<Said>>,
+}
+
+/// What a rule has found: the sentence, the advice, and the numbers.
+type Said = (String, String, Vec<(&'static str, f64)>);
+
+/// All warnings, in the order in which they stand in summaries.
+pub const WARNINGS: &[Kind] = &[
+    Kind {
+        code: "not_steady",
+        when: "The host wrote, and the drive is not in a steady state: write amplification after some part of the run is unlike \
+               that of the whole. Or the host overwrote too little of the drive to know.",
+        why: "A difference counts from 2 % on, which shows in two digits, if it is six standard errors of the noise between \
+              neighbours. Where a difference of 10 % between the halves of a run could not be told from that noise, nothing is \
+              known. A drive that was not aged to a steady state must be overwritten twice, as SNIA's test specification \
+              has it (workload-independent preconditioning). One that was aged with other writes than its workload's counts as \
+              steady if it goes on as it was aged, within 5 %, over its whole capacity: over a third, collection still lives on \
+              what was written before.",
+        rule: Some(not_steady),
+    },
+    Kind {
+        code: "not_aged",
+        when: "Preconditioning ended at its bound, before its goal.",
+        why: "The state that the device file asks for was not reached.",
+        rule: Some(not_aged),
+    },
+    Kind {
+        code: "overloaded",
+        when: "Requests arrive at their own times, and more of them wait as time goes on: more than 5 % of all were unserved \
+               when the last one arrived, and half as many again as in the second quarter. Or all arrive at one moment.",
+        why: "Of a load that is a share x above what the drive can do, the share x / (1 + x) waits at the end; 5 % are above \
+              what bursts leave. A queue that only varies has no larger part of it in the last quarter.",
+        rule: Some(overloaded),
+    },
+    Kind {
+        code: "time_unit",
+        when: "Times of arrival look like those of another unit. There are more than ten million requests a second, or less \
+               than one a minute, or the drive takes a hundred times as long as they say.",
+        why: "No drive serves ten million requests a second. Nobody records a host that asks once a minute. Units differ by a \
+              thousand.",
+        rule: Some(time_unit),
+    },
+    Kind {
+        code: "out_of_range",
+        when: "More than a tenth of the requests reach beyond the end of the drive, and were wrapped, cut or left out.",
+        why: "A percentile may then be one of requests that nobody made.",
+        rule: Some(out_of_range),
+    },
+    Kind {
+        code: "moved_in_time",
+        when: "More than a tenth of the requests arrive before the one ahead of them, and were moved to its time.",
+        why: "As for `out_of_range`.",
+        rule: Some(moved_in_time),
+    },
+    Kind {
+        code: "few_samples",
+        when: "A percentile of reads, writes, trims or flushes has fewer than ten samples beyond it.",
+        why: "Of ten samples, a third more or less is chance. 99 % need 1,000 requests, and 99.9 % need 10,000.",
+        rule: Some(few_samples),
+    },
+    Kind {
+        code: "little_spare",
+        when: "Blocks that are being filled, and those that collection keeps free, take more than half of the spare blocks of a \
+               plane.",
+        why: "What is left for stale data is then less than half of what `ftl.over_provisioning` promises, and write \
+              amplification twice what it suggests or more.",
+        rule: Some(little_spare),
+    },
+    Kind {
+        code: "uneven_dies",
+        when: "One die (or plane, where they work independently) is busy at least half of the time, and the others on average \
+               less than a quarter as long.",
+        why: "The drive is as fast as that die. Where requests are few, the busiest die is idle most of the time.",
+        rule: Some(uneven_dies),
+    },
+    Kind {
+        code: "not_drained",
+        when: "More than a thousandth of the requests had not completed when the run ended.",
+        why: "The slowest requests are the ones that are missing, and p99.9 is one of them.",
+        rule: Some(not_drained),
+    },
+    Kind {
+        code: STAND_IN,
+        when: "The workload stands for a recording, and was generated.",
+        why: "It has the statistics that were published, and nothing else of the recording.",
+        rule: None,
+    },
+];
+
+/// Capacities that the host must overwrite of a drive that nobody aged (SNIA, Solid State Storage Performance Test
+/// Specification, workload-independent preconditioning).
+const ENOUGH_OVERWRITTEN: f64 = 2.0;
+/// Of a drive that was aged by other writes, this share, and write amplification as it was aged within this share.
+const LEAST_OVERWRITTEN: f64 = 1.0;
+const AS_AGED: f64 = 0.05;
+/// Of all requests, so many wait at the end of an overload, and at least this number.
+const BACKLOG: f64 = 0.05;
+const LEAST_BACKLOG: u64 = 32;
+const GROWTH: f64 = 1.5;
+/// Requests a second, and seconds from one to the next, that no host has.
+const MOST_RATE: f64 = 1e7;
+const LONGEST_GAP_S: f64 = 60.0;
+/// The drive takes so many times as long as the arrivals.
+const OTHER_UNIT: f64 = 100.0;
+/// Requests that tell anything about the times of a workload.
+const ENOUGH_ARRIVALS: u64 = 100;
+const MANY: f64 = 0.1;
+const LEAST_BEYOND: f64 = 10.0;
+const UNFINISHED: f64 = 0.001;
+const BUSY: f64 = 0.5;
+const UNEVEN: f64 = 0.25;
+
+/// What warnings are made from.
+pub(crate) struct Evidence<'a> {
+    pub(crate) config: &'a DeviceConfig,
+    /// Everything but the warnings.
+    pub(crate) summary: &'a Summary,
+    /// Ends of intervals of the coarse series.
+    pub(crate) course: &'a [(Time, &'a Totals)],
+    pub(crate) arrivals: Arrivals,
+    pub(crate) first_arrival: Time,
+}
+
+/// All warnings about a run that can be known here.
+pub(crate) fn all(evidence: &Evidence<'_>) -> Vec<Warning> {
+    let said = |kind: &Kind| {
+        let (text, advice, found) = kind.rule?(evidence)?;
+        Some(Warning::new(kind.code, text, advice, &found))
+    };
+    WARNINGS.iter().filter_map(said).collect()
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 10.0 || percent == 0.0 { format!("{percent:.0} %") } else { format!("{percent:.2} %") }
+}
+
+fn seconds_text(seconds: f64) -> String {
+    match seconds {
+        long if long >= 1.0 => format!("{long:.3} s"),
+        short if short >= 1e-3 => format!("{:.3} ms", short * 1e3),
+        short => format!("{:.3} us", short * 1e6),
+    }
+}
+
+impl Evidence<'_> {
+    /// Capacities that the host has written.
+    fn overwritten(&self) -> f64 {
+        self.summary.host.write_pages as f64 / self.config.logical_pages().max(1) as f64
+    }
+
+    /// From the first arrival to the last, where requests arrive at their own times.
+    fn arriving(&self) -> Option<Time> {
+        self.config.host.open()?;
+        self.summary.latency_ns.as_ref()?;
+        (self.first_arrival != Time::NEVER).then(|| self.arrivals.last.since(self.first_arrival))
+    }
+
+    fn arrived(&self) -> u64 {
+        self.summary.host.completed + self.summary.host.unfinished
+    }
+
+    /// Mean number of requests that wait or are served, between two shares of the arrivals.
+    fn outstanding(&self, arriving: Time, from: f64, to: f64) -> f64 {
+        let inside = |end: Time| {
+            let at = end.since(self.first_arrival).0 as f64 / arriving.0 as f64;
+            at > from && at <= to
+        };
+        let found = self.course.iter().filter(|(end, _)| *end >= self.first_arrival && inside(*end));
+        let counts = found.map(|(_, totals)| (totals.arrived - totals.requests) as f64);
+        let (sum, count) = counts.fold((0.0, 0), |all, one| (all.0 + one, all.1 + 1));
+        if count > 0 { sum / f64::from(count) } else { 0.0 }
+    }
+
+    /// Whether the drive was in the steady state of this workload from the beginning, as far as it is known.
+    fn began_steady(&self) -> bool {
+        let (Some(aged), Some(aging)) = (&self.summary.precondition, self.config.precondition.aging()) else {
+            return false;
+        };
+        if !aged.reached || !matches!(aging.until, AgedWhen::Steady(_)) {
+            return false;
+        }
+        if aging.pattern == PreconditionPattern::Workload {
+            return true;
+        }
+        let (Some(then), Some(now)) = (aged.write_amplification, &self.summary.write_amplification) else {
+            return false;
+        };
+        self.overwritten() >= LEAST_OVERWRITTEN && (now.total / then - 1.0).abs() <= AS_AGED
+    }
+}
+
+fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
+    let whole = evidence.summary.write_amplification.as_ref().filter(|whole| whole.total > 0.0)?.total;
+    let overwritten = evidence.overwritten();
+    let mut sums = vec![(0, 0)];
+    sums.extend(evidence.course.iter().map(|(_, totals)| (totals.write_units, totals.programmed_units)));
+    let moved = drift(&sums);
+    let enough = (overwritten >= ENOUGH_OVERWRITTEN && moved.is_ok()) || evidence.began_steady();
+    let mut found = vec![("write_amplification", whole), ("drive_overwritten", overwritten)];
+    let written = format!("the host overwrote {} of the drive", percent(overwritten));
+    let text = match moved.ok().flatten() {
+        Some(moved) => {
+            found.extend([("before", moved.before), ("after", moved.after)]);
+            format!(
+                "write amplification was {:.3} at first and {:.3} later, so {whole:.3} describes no state of the drive; {written}",
+                moved.before, moved.after
+            )
+        }
+        None if enough => return None,
+        None if overwritten >= ENOUGH_OVERWRITTEN => format!(
+            "{written}, and write amplification varies too much to know whether it stays at {whole:.3}"
+        ),
+        None => format!(
+            "{written}, too little to know whether write amplification stays at {whole:.3}: expected {} or more",
+            percent(ENOUGH_OVERWRITTEN)
+        ),
+    };
+    let longer = "or let the host write more and leave the beginning out (`ftlab study steady`)";
+    let advice =
+        format!("set precondition.kind = \"steady\" with precondition.pattern = \"workload\", {longer}");
+    Some((text, advice, found))
+}
+
+fn not_aged(evidence: &Evidence<'_>) -> Option<Said> {
+    let aged = evidence.summary.precondition.as_ref().filter(|aged| !aged.reached)?;
+    let written = aged.pages_written as f64 / evidence.config.logical_pages().max(1) as f64;
+    let text = format!(
+        "preconditioning ({}) did not reach its goal: it ended after writing {} of the drive",
+        aged.kind,
+        percent(written)
+    );
+    let advice =
+        "make precondition.max_drive_writes larger, or precondition.tolerance or free_blocks easier to reach";
+    Some((text, advice.into(), vec![("drive_written", written)]))
+}
+
+fn overloaded(evidence: &Evidence<'_>) -> Option<Said> {
+    let arriving = evidence.arriving()?;
+    let (all, waiting) = (evidence.arrived(), evidence.arrivals.outstanding_at_last);
+    if waiting < LEAST_BACKLOG || waiting as f64 <= BACKLOG * all as f64 {
+        return None;
+    }
+    let advice = "spread them (host.time_scale above 1, a smaller rate_iops), or choose host.arrival = \"closed\"; latencies of an \
+                  overloaded drive grow with the length of the run";
+    let found = vec![("waiting_at_last_arrival", waiting as f64), ("requests", all as f64)];
+    if arriving == Time::ZERO {
+        let text = format!("all {all} requests arrive at one moment, and wait for each other");
+        return Some((text, advice.into(), found));
+    }
+    let (second, last) =
+        (evidence.outstanding(arriving, 0.25, 0.5), evidence.outstanding(arriving, 0.75, 1.0));
+    if last.max(waiting as f64) < GROWTH * second.max(1.0) {
+        return None;
+    }
+    let text = format!(
+        "requests arrive faster than the drive serves them: {waiting} of {all} ({}) had not been served when the last one arrived",
+        percent(waiting as f64 / all as f64)
+    );
+    Some((text, advice.into(), found))
+}
+
+fn time_unit(evidence: &Evidence<'_>) -> Option<Said> {
+    let arriving = evidence.arriving()?;
+    let (all, host) = (evidence.arrived(), &evidence.summary.host);
+    let scale = evidence.config.host.open().map_or(1.0, |open| open.time_scale);
+    if all < ENOUGH_ARRIVALS || arriving == Time::ZERO || scale == 0.0 {
+        return None;
+    }
+    let seconds = arriving.0 as f64 / 1e12;
+    let gap = seconds / scale / all as f64;
+    let taken = Time::from_ns(evidence.summary.simulated_ns).since(evidence.first_arrival).0 as f64 / 1e12;
+    let advice = "say the unit where the trace is read (docs/guides/traces.md), or set host.time_scale";
+    let found = vec![("mean_gap_seconds", gap), ("arriving_seconds", seconds), ("taken_seconds", taken)];
+    let text = if gap * MOST_RATE < 1.0 {
+        format!("{:.0} requests arrive in a second: their times look like those of a larger unit", 1.0 / gap)
+    } else if gap > LONGEST_GAP_S {
+        format!("a request arrives every {gap:.0} s: their times look like those of a smaller unit")
+    } else if taken > OTHER_UNIT * seconds && host.unfinished == 0 {
+        let times = taken / seconds;
+        format!(
+            "requests arrive within {} and the drive takes {times:.0} times as long: their times look like those of a larger unit",
+            seconds_text(seconds)
+        )
+    } else {
+        return None;
+    };
+    Some((text, advice.into(), found))
+}
+
+/// `count` of all requests, if they are many.
+fn many(evidence: &Evidence<'_>, count: u64) -> Option<(f64, String)> {
+    let all = evidence.summary.host.requests;
+    let share = count as f64 / all.max(1) as f64;
+    (share > MANY).then(|| (share, format!("{count} of {all} requests ({})", percent(share))))
+}
+
+fn out_of_range(evidence: &Evidence<'_>) -> Option<Said> {
+    let (share, who) = many(evidence, evidence.summary.host.out_of_range)?;
+    let text = format!("{who} reach beyond the end of the drive and were moved or cut");
+    let advice = "choose a larger drive, or `--transform compact`; if the trace was for a smaller one, its addresses may have \
+                  another unit";
+    Some((text, advice.into(), vec![("share", share)]))
+}
+
+fn moved_in_time(evidence: &Evidence<'_>) -> Option<Said> {
+    let (share, who) = many(evidence, evidence.summary.host.unsorted)?;
+    let text = format!("{who} arrive before the one ahead of them and were moved to its time");
+    let advice =
+        "sort the trace by time of arrival; if it has several volumes, merge them with `ftlab trace convert`";
+    Some((text, advice.into(), vec![("share", share)]))
+}
+
+fn few_samples(evidence: &Evidence<'_>) -> Option<Said> {
+    let latency = evidence.summary.latency_ns.as_ref()?;
+    let of: [(&'static str, &LatencySummary); 4] = [
+        ("read", &latency.read),
+        ("write", &latency.write),
+        ("trim", &latency.trim),
+        ("flush", &latency.flush),
+    ];
+    let few = |count: u64, beyond: f64| count as f64 * beyond < LEAST_BEYOND;
+    let told: Vec<String> = of
+        .iter()
+        .filter(|(_, summary)| summary.count > 0 && few(summary.count, 0.001))
+        .map(|(op, summary)| {
+            let named: Vec<&str> = [("p50", 0.5), ("p90", 0.1), ("p99", 0.01), ("p99.9", 0.001)]
+                .into_iter()
+                .filter(|(_, beyond)| few(summary.count, *beyond))
+                .map(|(name, _)| name)
+                .collect();
+            format!("{} of {} {op} requests", named.join(", "), summary.count)
+        })
+        .collect();
+    if told.is_empty() {
+        return None;
+    }
+    let found =
+        of.iter().filter(|(_, summary)| summary.count > 0).map(|(op, summary)| (*op, summary.count as f64));
+    let text = format!("percentiles with fewer than ten samples beyond them: {}", told.join("; "));
+    Some((text, "run more requests: p99 needs 1000 of a kind, and p99.9 needs 10000".into(), found.collect()))
+}
+
+fn little_spare(evidence: &Evidence<'_>) -> Option<Said> {
+    let config = evidence.config;
+    let is_page = config.ftl.kind.kind() == FtlKind::Page;
+    if !is_page || evidence.summary.write_amplification.as_ref().is_none_or(|whole| whole.total == 0.0) {
+        return None;
+    }
+    let blocks = f64::from(config.geometry.blocks_per_plane);
+    let spare = blocks * (1.0 - config.logical_pages() as f64 / config.physical_units() as f64);
+    let taken = reserved_blocks(config) as f64;
+    if taken <= spare / 2.0 {
+        return None;
+    }
+    let text = format!(
+        "of {spare:.1} spare blocks in a plane of {blocks:.0}, {taken:.0} are open or kept free: little is left for stale data"
+    );
+    let advice =
+        "make geometry.blocks_per_plane or ftl.over_provisioning larger, or ftl.gc_low_free_blocks smaller";
+    Some((text, advice.into(), vec![("spare_blocks", spare), ("taken_blocks", taken)]))
+}
+
+fn uneven_dies(evidence: &Evidence<'_>) -> Option<Said> {
+    let parallelism = evidence.summary.parallelism.as_ref()?;
+    let busy = &parallelism.die_busy_ns;
+    let (at, most) = busy.iter().enumerate().max_by_key(|(_, ns)| **ns)?;
+    let (span, others) =
+        (parallelism.span_ns as f64, busy.len().checked_sub(1).filter(|others| *others > 0)?);
+    let mean = (busy.iter().sum::<u64>() - most) as f64 / others as f64;
+    let most = *most as f64;
+    if span == 0.0 || most < BUSY * span || mean >= UNEVEN * most {
+        return None;
+    }
+    let text = format!(
+        "die {at} was busy {} of the time, and the others {} on average: the drive is as fast as that one",
+        percent(most / span),
+        percent(mean / span)
+    );
+    let advice = "set ftl.striping = \"dynamic\", or spread what the host writes over more addresses";
+    Some((text, advice.into(), vec![("busiest_share", most / span), ("others_share", mean / span)]))
+}
+
+fn not_drained(evidence: &Evidence<'_>) -> Option<Said> {
+    let host = &evidence.summary.host;
+    if host.unfinished as f64 <= UNFINISHED * host.requests as f64 {
+        return None;
+    }
+    let text =
+        format!("{} of {} requests had not completed when the run ended", host.unfinished, host.requests);
+    let advice = "set host.stop = \"drained\", or read latencies as those of the requests that did complete";
+    Some((text, advice.into(), vec![("unfinished", host.unfinished as f64)]))
+}

@@ -1,0 +1,346 @@
+//! Warnings on runs of known state: drives that were aged by their workload or not, and hosts that ask for less or more than
+//! the drive can do.
+
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate, simulate_aged};
+use ftlab_core::error::SourceError;
+use ftlab_core::host::aged::{Aged, AgedDrives};
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_core::host::warnings::WARNINGS;
+use ftlab_core::metrics::summary::Summary;
+use ftlab_core::rng::Rng;
+use serde_json::{Value, json};
+
+use crate::common::{device, merged, request, run};
+
+/// Which units the host writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Pattern {
+    Uniform,
+    /// Nine tenths of the writes go to a tenth of the drive.
+    Hot,
+    /// Three tenths of the drive, uniformly: the rest never changes.
+    Part,
+    Sequential,
+}
+
+/// Requests of one unit.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    pattern: Pattern,
+    units: u64,
+    count: u64,
+    read_share: f64,
+    /// Mean time between arrivals; 0 where completions bring requests.
+    gap_ns: f64,
+    seed: u64,
+}
+
+impl Load {
+    fn requests(&self, pass: u64) -> Vec<Request> {
+        let mut rng = Rng::for_path(self.seed, &[pass]);
+        let (mut now, mut next) = (0.0, 0);
+        let each = |_| {
+            now -= self.gap_ns * (1.0 - rng.unit()).ln();
+            let op = if rng.unit() < self.read_share { Op::Read } else { Op::Write };
+            let tenth = self.units / 10;
+            let unit = match self.pattern {
+                Pattern::Uniform => rng.below(self.units),
+                Pattern::Hot if rng.below(10) > 0 => rng.below(tenth),
+                Pattern::Hot => tenth + rng.below(self.units - tenth),
+                Pattern::Part => rng.below(3 * tenth),
+                Pattern::Sequential => next,
+            };
+            next = (next + 1) % self.units;
+            Request { arrival_ns: now as u64, ..request(0.0, op, unit * 8, 8) }
+        };
+        (0..self.count).map(each).collect()
+    }
+}
+
+impl SourceFactory for Load {
+    fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        VecSource::new(self.requests(pass)).open(0)
+    }
+}
+
+/// Four dies of 128 blocks of 16 pages, three tenths more than the host sees.
+fn drive(changes: Value) -> DeviceConfig {
+    let base = json!({
+        "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 128, "pages_per_block": 16, "page_bytes": 4096 },
+        "ftl": { "over_provisioning": 0.3, "gc_low_free_blocks": 1 },
+        "host": { "arrival": "closed", "queue_depth": 16 },
+    });
+    device(merged(base, changes))
+}
+
+/// The same for requests that arrive at their own times.
+fn open_drive(changes: Value, host: Value) -> DeviceConfig {
+    let host = serde_json::from_value(merged(json!({ "arrival": "open" }), host)).unwrap();
+    let config = DeviceConfig { host, ..drive(changes) };
+    config.validate().unwrap();
+    config
+}
+
+fn simulated(config: &DeviceConfig, load: &Load, timing: bool) -> RunOutcome {
+    let options = RunOptions { timing, seed: load.seed, ..RunOptions::default() };
+    let outcome = simulate(config, load, &options, &RunControl::default(), &mut ()).unwrap();
+    assert_eq!(outcome.error, None);
+    outcome
+}
+
+fn has(summary: &Summary, code: &str) -> bool {
+    summary.warnings.iter().any(|warning| warning.code == code)
+}
+
+fn aged(pattern: &str) -> Value {
+    json!({ "precondition": { "kind": "steady", "pattern": pattern, "tolerance": 0.02 } })
+}
+
+fn load(pattern: Pattern, units: u64, capacities: f64, seed: u64) -> Load {
+    let count = (capacities * units as f64) as u64;
+    Load { pattern, units, count, read_share: 0.0, gap_ns: 0.0, seed }
+}
+
+/// Write amplification in the long run: of thirty capacities, the last twenty.
+fn long_run(pattern: Pattern) -> f64 {
+    let config = drive(aged("workload"));
+    let units = config.logical_pages();
+    let all = simulated(&config, &load(pattern, units, 30.0, 77), false);
+    let begin = simulated(&config, &load(pattern, units, 10.0, 77), false);
+    let programmed = |outcome: &RunOutcome, share: f64| {
+        outcome.summary.write_amplification.as_ref().unwrap().total * share
+    };
+    (programmed(&all, 30.0) - programmed(&begin, 10.0)) / 20.0
+}
+
+/// A hundred runs whose state is known. Those of a drive that its own workload has aged are steady. Those of a new, a full or
+/// an otherwise aged drive are not. Runs of thirty capacities show that it is so.
+#[test]
+fn runs_that_are_not_steady_say_so_and_no_others() {
+    let patterns = [Pattern::Uniform, Pattern::Hot, Pattern::Part];
+    let truth = patterns.map(long_run);
+    let (mut alarms, mut misses, mut steady, mut moving) = (Vec::new(), Vec::new(), 0, 0);
+    for seed in 0..51_u64 {
+        let which = seed as usize % 3;
+        let pattern = patterns[which];
+        let off = |summary: &Summary| {
+            (summary.write_amplification.as_ref().unwrap().total / truth[which] - 1.0).abs()
+        };
+        // Steady: from half a capacity to six, with and without reads.
+        let config = drive(aged("workload"));
+        let units = config.logical_pages();
+        let capacities = [0.5, 1.0, 2.0, 6.0][seed as usize % 4];
+        let read_share = if seed % 5 == 0 { 0.5 } else { 0.0 };
+        let outcome =
+            simulated(&config, &Load { read_share, ..load(pattern, units, capacities, seed) }, false);
+        steady += 1;
+        if off(&outcome.summary) > 0.06 {
+            println!(
+                "steady by construction, and {:.3} off: {pattern:?}, {capacities}, {seed}",
+                off(&outcome.summary)
+            );
+        }
+        if has(&outcome.summary, "not_steady") {
+            alarms.push((pattern, capacities, seed, outcome.summary.warnings.clone()));
+        }
+        // Not: a new drive, a full one, and one that other writes have aged.
+        let fill = json!({ "precondition": { "kind": "fill" } });
+        let (new, other) = match pattern {
+            // A part of a new drive has all the rest for spare space, for ever.
+            Pattern::Part => (fill.clone(), aged("uniform")),
+            _ => (json!({}), aged("sequential")),
+        };
+        let before = [new, fill, other][seed as usize / 3 % 3].clone();
+        // A small part of the drive is soon as it stays, and a new drive has to be filled first.
+        let long = match (pattern, before.as_object().is_some_and(serde_json::Map::is_empty)) {
+            (_, true) => [0.5, 1.5, 3.0, 5.0],
+            (Pattern::Part, _) => [0.05, 0.1, 0.2, 0.3],
+            _ => [0.3, 0.6, 0.9, 1.3],
+        };
+        let capacities = long[seed as usize % 4];
+        let config = drive(before.clone());
+        let outcome = simulated(&config, &load(pattern, units, capacities, seed), false);
+        if off(&outcome.summary) < 0.1 {
+            // Close to the long run by chance: neither one nor the other.
+            println!("close all the same: {pattern:?}, {before}, {capacities}");
+            continue;
+        }
+        moving += 1;
+        if !has(&outcome.summary, "not_steady") {
+            misses.push((pattern, before, capacities, seed, off(&outcome.summary)));
+        }
+    }
+    println!("{truth:?}; {} of {steady} alarms, {} of {moving} missed", alarms.len(), misses.len());
+    assert!(moving >= 45, "{moving} of {steady}");
+    assert!(alarms.len() * 50 <= steady, "{alarms:?}");
+    assert!(misses.len() * 50 <= moving, "{misses:?}");
+}
+
+/// A hundred hosts that ask for a known share of what the drive can do.
+#[test]
+fn hosts_that_ask_for_too_much_are_told_so_and_no_others() {
+    let (mut alarms, mut misses) = (Vec::new(), Vec::new());
+    let mut asked = 0;
+    for seed in 0..10_u64 {
+        let pattern = [Pattern::Uniform, Pattern::Hot][seed as usize % 2];
+        let read_share = [0.0, 0.7][seed as usize / 2 % 2];
+        let before = json!({ "precondition": { "kind": "steady", "tolerance": 0.05 } });
+        let closed = drive(merged(before.clone(), json!({ "host": { "queue_depth": 256 } })));
+        let units = closed.logical_pages();
+        let able = Load { read_share, ..load(pattern, units, 1.5, seed) };
+        let most = simulated(&closed, &able, true).summary.host.iops;
+        let open = open_drive(before, json!({}));
+        for share in [0.3, 0.5, 0.6, 0.7, 0.8, 1.2, 1.3, 1.5, 2.0, 5.0] {
+            let load = Load { gap_ns: 1e9 / (most * share), ..able };
+            let summary = simulated(&open, &load, true).summary;
+            asked += 1;
+            match (has(&summary, "overloaded"), share > 1.0) {
+                (true, false) => alarms.push((pattern, read_share, share, seed)),
+                (false, true) => misses.push((pattern, read_share, share, seed)),
+                _ => {}
+            }
+        }
+    }
+    println!("{} of {} alarms, {} of {} missed", alarms.len(), asked / 2, misses.len(), asked / 2);
+    assert!(alarms.len() * 100 <= asked, "{alarms:?}");
+    assert!(misses.len() * 100 <= asked, "{misses:?}");
+}
+
+/// Every warning that the core gives, and none of them where there is nothing to say.
+#[test]
+fn every_warning_has_its_run() {
+    let mut given = Vec::new();
+    let mut expect = |code: &'static str, summary: &Summary| {
+        let warning = summary.warnings.iter().find(|warning| warning.code == code);
+        let warning = warning.unwrap_or_else(|| panic!("{code}: {:#?}", summary.warnings));
+        assert!(
+            !warning.text.is_empty() && !warning.advice.is_empty() && !warning.found.is_empty(),
+            "{warning:?}"
+        );
+        given.push(code);
+    };
+    let writes = |config: &DeviceConfig, capacities| {
+        simulated(config, &load(Pattern::Uniform, config.logical_pages(), capacities, 1), true).summary
+    };
+    let fresh = drive(json!({}));
+    expect("not_steady", &writes(&fresh, 0.5));
+    expect("few_samples", &writes(&fresh, 0.01));
+    let hurried =
+        json!({ "precondition": { "kind": "steady", "max_drive_writes": 1.5, "tolerance": 0.0001 } });
+    expect("not_aged", &writes(&drive(hurried), 0.1));
+    let tight = json!({ "geometry": { "blocks_per_plane": 62 }, "ftl": { "over_provisioning": 0.1 } });
+    expect("little_spare", &writes(&drive(tight), 0.5));
+
+    let open = |requests: &[Request], host: Value| run(&open_drive(json!({}), host), requests).0.summary;
+    let every = |us: f64, count: u64, unit: fn(u64) -> u64| -> Vec<Request> {
+        (0..count).map(|at| request(us * at as f64, Op::Write, unit(at) * 8, 8)).collect()
+    };
+    expect("overloaded", &open(&every(0.0, 100, |at| at), json!({})));
+    expect("time_unit", &open(&every(0.001, 2000, |at| at), json!({})));
+    expect("time_unit", &open(&every(100e6, 200, |at| at), json!({})));
+    expect("out_of_range", &open(&every(1000.0, 50, |at| at * 1000), json!({ "out_of_range": "wrap" })));
+    let mut turned = every(1000.0, 50, |at| at);
+    turned.reverse();
+    expect("moved_in_time", &open(&turned, json!({ "unsorted_times": "clamp" })));
+    expect("not_drained", &open(&every(1.0, 50, |at| at), json!({ "stop": "last_arrival" })));
+
+    let one = drive(json!({ "ftl": { "striping": "static" } }));
+    let requests: Vec<Request> = (0..3000).map(|at| request(0.0, Op::Write, at % 50 * 4 * 8, 8)).collect();
+    expect("uneven_dies", &run(&one, &requests).0.summary);
+
+    for kind in WARNINGS {
+        assert!(given.contains(&kind.code) || kind.code == "stand_in", "{} has no run", kind.code);
+    }
+    // Sequential writes of a full drive never copy anything: steady once they have gone round twice.
+    let config = drive(json!({ "precondition": { "kind": "fill" } }));
+    let round = simulated(&config, &load(Pattern::Sequential, config.logical_pages(), 2.5, 1), false);
+    assert!(!has(&round.summary, "not_steady"), "{:#?}", round.summary.warnings);
+    let config = drive(aged("workload"));
+    let quiet = Load { read_share: 0.4, ..load(Pattern::Uniform, config.logical_pages(), 5.0, 1) };
+    assert_eq!(simulated(&config, &quiet, true).summary.warnings, []);
+    // The same with the address deciding: no die has more than others.
+    let by_address = drive(merged(aged("workload"), json!({ "ftl": { "striping": "static" } })));
+    assert_eq!(simulated(&by_address, &quiet, true).summary.warnings, []);
+}
+
+/// Every run keeps a series, in few rows however long it is, and nothing else depends on it.
+#[test]
+fn the_coarse_series_has_the_whole_run() {
+    for (capacities, timing) in [(0.001, true), (0.05, true), (3.0, true), (3.0, false)] {
+        let config = drive(json!({}));
+        let load = Load { read_share: 0.3, ..load(Pattern::Uniform, config.logical_pages(), capacities, 1) };
+        let RunOutcome { summary, coarse, .. } = simulated(&config, &load, timing);
+        let rows = coarse.requests.len() as u64;
+        assert!(rows <= 256 && rows >= load.count.min(128), "{rows} rows of {}", load.count);
+        assert_eq!(coarse.requests.last(), Some(&load.count));
+        assert_eq!(coarse.writes.iter().sum::<u64>(), summary.host.writes);
+        assert_eq!(coarse.reads.iter().sum::<u64>(), summary.host.reads);
+        if let Some(latency) = summary.latency_ns {
+            assert_eq!(coarse.latency_max_ns.iter().max(), Some(&latency.all.max));
+            let counts =
+                coarse.requests.iter().scan(0, |before, now| Some(now - std::mem::replace(before, *now)));
+            let sum: f64 =
+                coarse.latency_mean_ns.iter().zip(counts).map(|(mean, count)| mean * count as f64).sum();
+            assert!((sum / load.count as f64 / latency.all.mean - 1.0).abs() < 1e-9);
+        }
+    }
+}
+
+/// Runs that differ in what the host does share an aged drive, and do not tell; others do not.
+#[test]
+fn an_aged_drive_is_used_again_and_changes_nothing() {
+    let drives = AgedDrives::new(64 << 20);
+    let mut shared = 0;
+    let mut check = |config: &DeviceConfig, seed: u64, workload: Option<&str>, is_shared: bool| {
+        let load = load(Pattern::Hot, config.logical_pages(), 0.5, seed);
+        let options = RunOptions { seed, verify: true, ..RunOptions::default() };
+        let control = RunControl::default();
+        let aged = Some(Aged { drives: &drives, workload });
+        let with = simulate_aged(config, &load, &options, &control, &mut (), aged).unwrap();
+        let without = simulate(config, &load, &options, &control, &mut ()).unwrap();
+        // As text: the series has what is no number.
+        let text = |outcome: &RunOutcome| format!("{:?} {:?}", outcome.summary, outcome.coarse);
+        assert!(text(&with) == text(&without), "{workload:?}, seed {seed}: not the same");
+        shared += u64::from(is_shared);
+        assert_eq!(drives.reused(), shared, "{workload:?}, seed {seed}");
+    };
+    for layer in [json!({}), json!({ "ftl": { "gc": "fifo", "placement": "sepbit" } })] {
+        let base = merged(json!({ "precondition": { "kind": "steady", "tolerance": 0.05 } }), layer);
+        check(&drive(base.clone()), 1, None, false);
+        check(&drive(base.clone()), 1, None, true);
+        check(&drive(merged(base.clone(), json!({ "host": { "queue_depth": 2 } }))), 1, None, true);
+        let buffer = json!({ "buffer": { "kind": "lru", "bytes": 65536 } });
+        check(&drive(merged(base.clone(), buffer)), 1, None, true);
+        check(&drive(base.clone()), 2, None, false);
+        check(&drive(merged(base.clone(), json!({ "ftl": { "gc": "random" } }))), 1, None, false);
+        let own = drive(merged(base, json!({ "precondition": { "pattern": "workload" } })));
+        check(&own, 1, None, false);
+        check(&own, 1, None, false);
+        check(&own, 1, Some("hot"), false);
+        check(&own, 1, Some("hot"), true);
+    }
+    // What a copy of a mapping cache takes is not what the cache takes.
+    let cached = json!({ "precondition": { "kind": "steady", "tolerance": 0.05 }, "map_cache": { "kind": "dftl", "bytes": 16384 } });
+    for _ in 0..2 {
+        check(&drive(cached.clone()), 1, None, false);
+    }
+    // Too small for any: every run ages its own.
+    let none = AgedDrives::new(10);
+    let config = drive(json!({ "precondition": { "kind": "steady", "tolerance": 0.05 } }));
+    for _ in 0..2 {
+        let (options, control) = (RunOptions::default(), RunControl::default());
+        let aged = Some(Aged { drives: &none, workload: None });
+        simulate_aged(
+            &config,
+            &load(Pattern::Hot, config.logical_pages(), 0.1, 1),
+            &options,
+            &control,
+            &mut (),
+            aged,
+        )
+        .unwrap();
+    }
+    assert_eq!((none.reused(), none.used_bytes()), (0, 0));
+    assert!(drives.used_bytes() > 0 && drives.used_bytes() <= 64 << 20);
+}

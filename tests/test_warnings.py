@@ -1,0 +1,222 @@
+"""Warnings beside numbers: from the summary to tables, comparisons, plots and reports; and runs that need none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import ftlab
+from conftest import inside as command
+from ftlab import _native, warned
+from ftlab.studies import Store, ThreadExecutor
+
+if TYPE_CHECKING:
+    from ftlab.result import Result
+
+# A drive of tlc-small's dies with so few blocks that it is full within a second.
+TINY = {"geometry": {"blocks_per_plane": 40, "pages_per_block": 24, "planes": 1}}
+POLICIES = ["greedy", "cost_benefit"]
+
+
+def skewed(requests: int) -> dict[str, Any]:
+    return {"kind": "zipf", "theta": 0.99, "requests": requests, "read_fraction": 0.5, "request_bytes": "4KiB"}
+
+
+def of_policies(device: dict[str, Any], requests: int, folder: Path) -> Store:
+    store = Store(folder)
+    spec = {
+        "name": "policies",
+        "device": device,
+        "workload": skewed(requests),
+        "axes": {"ftl.gc": POLICIES},
+        "repetitions": 5,
+        "options": {"timing": False},
+    }
+    ftlab.study(spec, out=store)
+    return store
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The first story: a tenth of a full drive is overwritten."""
+    return of_policies({"extends": "tlc-small", **TINY}, 8_000, tmp_path_factory.mktemp("fresh"))
+
+
+@pytest.fixture(scope="module")
+def aged(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The same on a drive that the workload has aged."""
+    before = {"kind": "steady", "pattern": "workload", "tolerance": 0.02}
+    device = {"extends": "tlc-small", **TINY, "precondition": before}
+    return of_policies(device, 8_000, tmp_path_factory.mktemp("aged"))
+
+
+def compared(store: Store, **options: Any) -> dict[str, Any]:
+    frame = ftlab.analysis.compare(store.frame(), "ftl.gc", "write_amplification.total", baseline="greedy", **options)
+    return frame.row(1, named=True)
+
+
+def test_a_tenth_of_a_drive_gives_no_verdict(fresh: Store, aged: Store) -> None:
+    """Story (a): what five seeds agree on is wrong in the steady state, so nothing is said."""
+    row = compared(fresh)
+    assert row["verdict"] == "withheld"
+    assert row["unsteady"] == row["n"] == len(fresh.frame()) // 2
+    assert all("not_steady" in warned.split(cell) for cell in fresh.frame()["warnings"])
+    settled = compared(aged)
+    assert settled["verdict"] in {"better", "worse", "undecided"}
+    assert settled["unsteady"] == 0
+    # The numbers are there all the same, and so is the verdict for who asks.
+    assert compared(fresh, even_unsteady=True)["verdict"] in {"better", "worse", "undecided", "same"}
+    hits = ftlab.analysis.compare(fresh.frame(), "ftl.gc", "host.requests", baseline="greedy")
+    assert hits["verdict"].to_list() == [None, "same"]
+
+
+def test_the_command_says_what_would_settle_it(fresh: Store) -> None:
+    done = command("study", "compare", fresh.folder, "--by", "ftl.gc", "--baseline", "greedy")
+    assert "withheld" in done.out
+    assert "verdicts are withheld: 10 of 10 runs are not steady" in done.err
+    assert 'precondition.pattern = "workload"' in done.err
+    assert "not_steady (10)" in done.err
+    done = command("study", "compare", fresh.folder, "--by", "ftl.gc", "--baseline", "greedy", "--even-unsteady")
+    assert "withheld" not in done.out + done.err
+
+
+def test_tables_and_reports_of_studies_have_warnings(fresh: Store, tmp_path: Path) -> None:
+    done = command("study", "show", fresh.folder)
+    assert "not_steady" in done.out
+    assert "10 of 10 runs have warnings" in done.err
+    found = fresh.sql("SELECT count(*) FROM study WHERE contains(warnings, 'not_steady')")
+    assert found.item() == 10
+    page = ftlab.report(fresh, out=tmp_path / "study.html").read_text()
+    assert "10 of 10 runs have warnings: not_steady (10)" in page
+
+
+def test_every_run_of_a_study_has_a_coarse_series(aged: Store) -> None:
+    states = ftlab.analysis.steady_states(aged)
+    assert states.height == 10
+    series = aged.series(aged.frame()["key"][0])
+    assert series is not None
+    assert 128 <= series.height <= 256
+    assert series["requests"][-1] == 8_000
+    assert "steady after" in command("study", "steady", aged.folder).out
+
+
+# An 8 x 8 drive of one's own, as a newcomer writes it.
+OWN = """
+[geometry]
+channels = 8
+ways = 8
+blocks_per_plane = 32
+pages_per_block = 64
+page_bytes = 4096
+
+[ftl]
+over_provisioning = 0.28
+
+[host]
+arrival = "closed"
+queue_depth = 256
+
+[precondition]
+kind = "fill"
+"""
+
+
+def test_a_drive_of_ones_own_is_as_fast_as_its_dies() -> None:
+    """Story (b): writes go to whichever die is next. Where addresses decide, one die is the limit, and that is said."""
+    device = ftlab.Device.parse(OWN, "own")
+    assert device.to_dict()["ftl"]["striping"] == "dynamic"
+    work = ftlab.Workload(**skewed(30_000))
+    named = device.with_(ftl={"striping": "static"})
+    dynamic, static = (ftlab.run(each, work).summary for each in (device, named))
+    assert dynamic["host"]["iops"] > 2 * static["host"]["iops"]
+    assert 4 * dynamic["latency_ns"]["read"]["p99"] < static["latency_ns"]["read"]["p99"]
+    uneven = [each["advice"] for each in static["warnings"] if each["code"] == "uneven_dies"]
+    assert "ftl.striping" in uneven[0]
+    assert "uneven_dies" not in [each["code"] for each in dynamic["warnings"]]
+
+
+def run(**changes: Any) -> Result:
+    device = ftlab.Device.load("tlc-small").with_(**TINY)
+    return ftlab.run(device, ftlab.Workload(**(skewed(2_000) | changes)))
+
+
+def test_a_result_tells_its_warnings(tmp_path: Path) -> None:
+    result = run()
+    codes = [each["code"] for each in result.warnings]
+    assert codes == ["not_steady", "few_samples"]
+    for each in result.warnings:
+        assert set(each) == {"code", "text", "advice", "found"}
+        assert all(isinstance(value, float) for value in each["found"].values())
+    assert "warning (not_steady)" in repr(result)
+    assert 128 <= result.coarse_series.height <= 256
+    assert set(result.coarse_series.columns) == set(result.series.columns)  # type: ignore[union-attr] # by default
+    # Under the plot, at the head of the page, and in the files.
+    assert result.plot().get_supxlabel() == "Warnings: not_steady, few_samples."
+    page = ftlab.report(result, out=tmp_path / "run.html").read_text()
+    assert page.index('aria-label="Warnings"') < page.index('class="tiles"')
+    assert result.warnings[0]["text"] in page
+    result.write(tmp_path / "run")
+    kept = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert [each["code"] for each in kept["warnings"]] == codes
+
+
+def test_the_command_prints_warnings_below_its_table() -> None:
+    sets = [f"--set=geometry.{key}={value}" for key, value in TINY["geometry"].items()]
+    done = command("run", "tlc-small", "--workload", "zipf", "--requests", "2000", *sets)
+    assert "warning (not_steady): write amplification was" in done.out
+    assert 'precondition.pattern = "workload"' in done.out
+    done = command("run", "tlc-small", "--workload", "zipf", "--requests", "2000", *sets, "--json")
+    assert [each["code"] for each in json.loads(done.out)["warnings"]] == ["not_steady", "few_samples"]
+
+
+def test_a_stand_in_is_one_everywhere() -> None:
+    device = ftlab.Device.load("tlc-small").with_(**TINY, host={"out_of_range": "wrap"})
+    work = ftlab.Workload.load("like-financial")
+    codes = [each["code"] for each in ftlab.run(device, work, requests=200, timing=False).warnings]
+    assert "stand_in" in codes
+
+
+def test_a_summary_of_an_older_ftlab_has_no_warnings() -> None:
+    assert warned.lines({"schema": 1}) == []
+    assert warned.of_table(pl.DataFrame({"ftl.gc": ["greedy"], "seed": [1]})) is None
+    frame = {"gc": ["a", "a", "b", "b"], "seed": [1, 2, 1, 2], "write_amplification.total": [1.0, 1.1, 2.0, 2.2]}
+    found = ftlab.analysis.compare(frame, "gc", "write_amplification.total", baseline="a", at=[])
+    assert found["verdict"].to_list() == [None, "worse"]
+    assert found["unsteady"].to_list() == [0, 0]
+
+
+def test_all_warnings_have_a_rule_and_a_reason() -> None:
+    rows = _native.warnings()
+    assert len({code for code, _, _ in rows}) == len(rows)
+    assert all(when.endswith(".") and why.endswith(".") for _, when, why in rows)
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "warnings.md").read_text()
+    assert all(f"`{code}`" in page for code, _, _ in rows)
+
+
+def test_runs_of_a_study_share_the_ageing_of_their_drive(tmp_path: Path) -> None:
+    spec = {
+        "name": "depths",
+        "device": {"extends": "tlc-small", **TINY, "precondition": {"kind": "steady", "tolerance": 0.05},
+                   "host": {"arrival": "closed"}},
+        "workload": [
+            {**skewed(500), "label": "skewed"},
+            {"kind": "uniform", "requests": 500, "request_bytes": "4KiB", "label": "even"},
+        ],
+        "axes": {"host.queue_depth": [1, 4, 16]},
+    }  # fmt: skip
+    with ThreadExecutor(2) as threads:
+        together = ftlab.study(spec, out=tmp_path / "together", executor=threads)
+        # Six runs of one seed, and one drive.
+        assert threads.aged.reused == 5
+        assert threads.aged.used_bytes > 0
+    for depth in (1, 16):
+        device = ftlab.Device.load("tlc-small").with_(**TINY, precondition=spec["device"]["precondition"],
+                                                      host={"arrival": "closed", "queue_depth": depth})  # fmt: skip
+        alone = ftlab.run(device, ftlab.Workload(**skewed(500))).summary
+        [row] = together.filter(workload="skewed").filter(pl.col("host.queue_depth") == depth).to_dicts()
+        assert row["write_amplification.total"] == alone["write_amplification"]["total"]
+        assert row["latency_ns.all.p99"] == alone["latency_ns"]["all"]["p99"]
