@@ -41,7 +41,7 @@ pub(super) fn parts(scale: &Scale) {
         let device = settings(&[
             ("geometry.channels", &channels),
             ("geometry.ways", &ways),
-            ("geometry.blocks_per_plane", &(scale.pages / 64 / (channels * ways) / 2)),
+            ("geometry.blocks_per_plane", &(scale.pages / 64 / (channels * ways))),
             ("ftl.gc_low_free_blocks", &1),
             ("ftl.striping", &"dynamic"),
             ("precondition.kind", &"fill"),

@@ -240,8 +240,6 @@ impl EventPort {
     #[must_use]
     pub fn explaining(mut self, explains: bool) -> Self {
         if explains {
-            // Each command has a step of its own.
-            self.runs_rows = false;
             self.explain = Some(Box::new(Explanations::new(self.lanes.len())));
         }
         self
@@ -510,6 +508,9 @@ impl EventPort {
             if next == NONE || !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
                 break;
             }
+            if self.explain.is_some() && !self.is_for_the_same(node, next) {
+                break;
+            }
             self.account(lane, node, end);
             let state = &mut self.lanes[lane as usize];
             state.queue.pop(&self.next_node);
@@ -522,6 +523,12 @@ impl EventPort {
         let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
         self.events.schedule(TIMERS + lane, end, state.row_number);
+    }
+
+    /// Whether two commands are for one cause, for which nobody waits command by command.
+    fn is_for_the_same(&self, node: u32, next: u32) -> bool {
+        let (one, other) = (self.submission(node).cause(), self.submission(next).cause());
+        one == other && one.is_background()
     }
 
     #[inline]

@@ -96,9 +96,16 @@ impl Work {
     }
 
     /// In the order of their indices.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        [Work::Read, Work::Program, Work::Buffer].into_iter().chain(Cause::ALL.into_iter().map(Work::For))
-    }
+    pub(crate) const ALL: [Self; WORKS] = {
+        let mut all = [Work::Buffer; WORKS];
+        (all[0], all[1]) = (Work::Read, Work::Program);
+        let mut at = 0;
+        while at < Cause::ALL.len() {
+            all[3 + at] = Work::For(Cause::ALL[at]);
+            at += 1;
+        }
+        all
+    };
 
     pub(crate) fn index(self) -> usize {
         match self {

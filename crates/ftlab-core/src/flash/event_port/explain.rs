@@ -21,12 +21,15 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// With what is under way since `started`.
-    pub(super) fn with(mut self, under_way: UnderWay, now: Time) -> Self {
+    /// With what is under way, or without what was counted ahead of time.
+    fn with(mut self, under_way: UnderWay, now: Time) -> Self {
         match under_way {
             UnderWay::Nothing => {}
             UnderWay::Bus(since) => self.bus_wait += now.since(since).0,
-            UnderWay::Work(work, since) => self.work[work.index()] += now.since(since).0,
+            UnderWay::Work(work, since) => {
+                let total = &mut self.work[work.index()];
+                *total = total.wrapping_add(now.0.wrapping_sub(since.0));
+            }
         }
         self
     }
@@ -37,6 +40,8 @@ impl Totals {
 pub(super) enum UnderWay {
     Nothing,
     Bus(Time),
+    /// Since then. Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may
+    /// begin later than now.
     Work(Work, Time),
 }
 
@@ -82,8 +87,8 @@ pub(super) struct Explanations {
     pub(super) request: u64,
     steps: Vec<Explained>,
     lanes: Vec<LaneTotals>,
-    /// Of each watcher, the request that it watches for, and the last step that has ended.
-    told: Vec<(u64, Explained)>,
+    /// Of each watcher, the request that it watches for, and the node that it has heard of last.
+    told: Vec<(u64, u32)>,
     /// The node that is ending.
     pub(super) ending: u32,
 }
@@ -112,7 +117,9 @@ impl Explanations {
         step.work = work.unwrap_or(Work::Buffer);
         step.is_whole = is_whole;
         (step.began, step.ready) = (now, now);
-        step.parts = Parts::default();
+        if is_whole {
+            step.parts = Parts::NONE;
+        }
     }
 
     /// The last of what `node` waits for has ended with the node that is ending now. A join is no work of its own.
@@ -129,7 +136,7 @@ impl Explanations {
         if before.request == step.request && before.is_whole && before.began == step.began {
             step.parts = before.parts;
         } else {
-            step.parts = Parts::default();
+            step.parts = Parts::NONE;
             step.parts.add(before.work.behind(), now.since(step.began).0);
         }
     }
@@ -151,15 +158,18 @@ impl Explanations {
         let lane = &self.lanes[lane as usize];
         let mut idle = now.since(step.ready).0;
         let own = if lane.request == step.request { lane.own } else { [0; 2] };
-        for (work, index) in Work::all().zip(0..) {
-            let mut waited = lane.totals.work[index] - step.at_ready.work[index];
+        for index in 0..WORKS {
+            let mut waited = lane.totals.work[index].wrapping_sub(step.at_ready.work[index]);
+            if waited == 0 {
+                continue;
+            }
             idle -= waited;
             if let Some(own) = own.get(index) {
                 let own = waited.min(*own);
-                step.parts.add(work.own(), own);
+                step.parts.add(Work::ALL[index].own(), own);
                 waited -= own;
             }
-            step.parts.add(work.behind(), waited);
+            step.parts.add(Work::ALL[index].behind(), waited);
         }
         let bus_wait = lane.totals.bus_wait - step.at_ready.bus_wait;
         step.parts.add(Part::BusWait, bus_wait);
@@ -213,20 +223,22 @@ impl Explanations {
     /// A watcher waits for something on behalf of the request that was handed over last.
     pub(super) fn watched(&mut self, watcher: u32) {
         if self.told.len() <= watcher as usize {
-            self.told.resize(watcher as usize + 1, (NO_REQUEST, Explained::NONE));
+            self.told.resize(watcher as usize + 1, (NO_REQUEST, 0));
         }
         self.told[watcher as usize].0 = self.request;
     }
 
     /// A watcher hears of the node that is ending.
     pub(super) fn tell(&mut self, watcher: u32) {
-        self.told[watcher as usize].1 = self.steps[self.ending as usize];
+        self.told[watcher as usize].1 = self.ending;
     }
 
-    /// What the time since `since` consists of, for a watcher that has just heard of the last thing that it waited for.
+    /// What the time since `since` consists of, for a watcher that has just heard of the last thing that it waited for. Nothing
+    /// was submitted since then: the node is still that one's.
     pub(super) fn parts_of(&self, watcher: u32, since: Time, now: Time) -> Parts {
-        let (request, last) = &self.told[watcher as usize];
-        if last.request == *request && last.is_whole && last.began == since {
+        let (request, node) = self.told[watcher as usize];
+        let last = &self.steps[node as usize];
+        if last.request == request && last.is_whole && last.began == since {
             return last.parts;
         }
         let mut parts = Parts::default();
