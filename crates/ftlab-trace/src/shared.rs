@@ -89,11 +89,7 @@ impl TraceCache {
     ///
     /// # Errors
     /// When the trace cannot be read to its end.
-    pub fn volumes(
-        &self,
-        path: &Path,
-        options: &OpenOptions,
-    ) -> Result<(Vec<VolumeRow>, u64), SourceError> {
+    pub fn volumes(&self, path: &Path, options: &OpenOptions) -> Result<(Vec<VolumeRow>, u64), SourceError> {
         let volumes = self.fleet(path, options)?.volumes(&self.0)?;
         volumes.outcome().map(|skipped| (volumes.listed(), skipped))
     }
