@@ -23,6 +23,9 @@ const LEAST_BYTES: u64 = if cfg!(test) { 1 << 20 } else { 16 << 20 };
 /// A request in the temporary file.
 const RECORD_BYTES: usize = 24;
 
+/// A volume: its number, what the trace calls it, and how many requests it has.
+pub type VolumeRow = (u16, String, u64);
+
 /// A trace whose volumes are read apart. The first who needs one reads the trace; the others wait for it.
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -131,7 +134,7 @@ struct Pass {
 
 impl Volumes {
     /// Number, name and requests of each, in the order of numbers.
-    pub(crate) fn listed(&self) -> Vec<(u16, String, u64)> {
+    pub(crate) fn listed(&self) -> Vec<VolumeRow> {
         self.all.iter().map(|volume| (volume.number, volume.name.clone(), volume.requests)).collect()
     }
 

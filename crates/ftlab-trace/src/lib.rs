@@ -29,7 +29,7 @@ mod writer;
 
 pub use background::on_own_thread;
 pub use ending::until;
-pub use fleet::FleetVolume;
+pub use fleet::{FleetVolume, VolumeRow};
 pub use format::{Argument, Format};
 pub use formats::FORMATS;
 pub use input::{Compression, Input};

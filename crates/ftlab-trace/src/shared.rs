@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
 
-use crate::fleet::{Fleet, FleetVolume};
+use crate::fleet::{Fleet, FleetVolume, VolumeRow};
 use crate::open::{OpenOptions, TraceFile, open};
 
 /// Requests that are decoded together: enough that locks cost nothing, few enough that readers beside each other
@@ -89,11 +89,7 @@ impl TraceCache {
     ///
     /// # Errors
     /// When the trace cannot be read to its end.
-    pub fn volumes(
-        &self,
-        path: &Path,
-        options: &OpenOptions,
-    ) -> Result<(Vec<(u16, String, u64)>, u64), SourceError> {
+    pub fn volumes(&self, path: &Path, options: &OpenOptions) -> Result<(Vec<VolumeRow>, u64), SourceError> {
         let volumes = self.fleet(path, options)?.volumes(&self.0)?;
         volumes.outcome().map(|skipped| (volumes.listed(), skipped))
     }
@@ -102,12 +98,11 @@ impl TraceCache {
         let options = OpenOptions { volumes: Vec::new(), ..options.clone() };
         let mut state = locked(&self.0.state);
         let known = state.fleets.iter().position(|known| known.path == path && known.options == options);
-        let fleet = match known {
-            Some(index) => state.fleets.remove(index),
-            None => {
-                let trace = open(path, &options)?;
-                Arc::new(Fleet::new(path.to_owned(), options, trace))
-            }
+        let fleet = if let Some(index) = known {
+            state.fleets.remove(index)
+        } else {
+            let trace = open(path, &options)?;
+            Arc::new(Fleet::new(path.to_owned(), options, trace))
         };
         state.fleets.push(fleet.clone());
         Ok(fleet)
