@@ -167,5 +167,5 @@ def show(result: Result, *, explain: bool) -> None:
         # What the head of the table says already needs no line.
         if code != "stand_in":
             out.print()
-            out.print(f"[bold yellow]warning[/bold yellow] ({code}): {escape(text)}", soft_wrap=True)
-            out.print(f"  {escape(advice)}", soft_wrap=True)
+            out.print(f"[bold yellow]warning[/bold yellow] ({code}): {escape(text)}")
+            out.print(f"  {escape(advice)}")
