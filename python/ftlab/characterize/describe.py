@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ftlab.characterize.detect import Interval
+from ftlab.characterize.scenarios.spare import RESERVE
 from ftlab.characterize.target import SECTOR_BYTES
 from ftlab.device import Device
 from ftlab.errors import ConfigError
@@ -116,12 +117,22 @@ def _geometry(make: _Maker) -> int:
     pages = max(2, int(block / page))
     make.put("geometry", "channels", shape[0], note)
     make.put("geometry", "ways", shape[1], note)
-    make.put("geometry", "planes", 1, "assumed: planes of a die cannot be told apart")
+    planes = _planes(make, shape[0] * shape[1] * pages * int(page))
+    of_planes = "assumed: planes of a die cannot be told apart"
+    make.put("geometry", "planes", planes, of_planes if planes == 1 else "by the blocks of a round of collection")
     make.put("geometry", "pages_per_block", pages, of_block)
     make.put("geometry", "page_bytes", int(page), of_page)
     if isinstance(unit, (int, float)):
         make.put("geometry", "mapping_unit_bytes", int(unit), "found")
-    return shape[0] * shape[1] * pages * int(page)
+    return shape[0] * shape[1] * planes * pages * int(page)
+
+
+def _planes(make: _Maker, row: int) -> int:
+    """Planes of a unit, as far as rounds of collection show them; `row` is a block of each unit."""
+    unit = make.result.value("gc_unit_bytes")
+    if make.result.value("translation") != "page" or not isinstance(unit, (int, float)) or unit % row:
+        return 1
+    return int(unit // row)
 
 
 def _timing(make: _Maker) -> None:
@@ -163,6 +174,18 @@ def _layers(make: _Maker, capacity: int) -> None:
         make.put("host", key, round(value * scale, 4), note)
 
 
+def _blocks(make: _Maker, size: int, row: int) -> tuple[int, str]:
+    """Blocks of each plane; `row` is a block of all of them."""
+    onset = make.result.value("gc_onset_bytes")
+    if isinstance(onset, (int, float)):
+        if make.result.value("over_provisioning") is None:
+            make.made.assumed.append("over_provisioning")
+        blocks = round((size + onset) / row) + RESERVE
+        return blocks, f"found: {onset:,.0f} bytes of updates until it collects; assumed: {RESERVE} blocks beyond"
+    spare, note = make.number("over_provisioning")
+    return max(_LEAST_BLOCKS, -(-int(size * (1 + spare)) // row)), note
+
+
 def describe(result: Characterization, capacity: int) -> tuple[str, Device, list[str]]:
     """Describe a drive by what was found.
 
@@ -182,8 +205,7 @@ def describe(result: Characterization, capacity: int) -> tuple[str, Device, list
     _timing(make)
     _layers(make, size)
     make.put("precondition", "kind", "fill", "assumed: a drive in use is full")
-    spare, note = make.number("over_provisioning")
-    blocks = max(_LEAST_BLOCKS, -(-int(size * (1 + spare)) // row))
+    blocks, note = _blocks(make, size, row)
     problem: ConfigError | None = None
     # A layer needs open blocks and log blocks beside what the host sees: as many more as it takes.
     for _ in range(_TRIES):

@@ -9,6 +9,8 @@ from ftlab.characterize.scenarios import (
     layers,
     logs,
     merges,
+    onset,
+    overwrites,
     pairs,
     partial,
     placement,
@@ -16,8 +18,10 @@ from ftlab.characterize.scenarios import (
     read_sizes,
     rereading,
     runs_as_blocks,
+    spare,
     trimmed_reads,
     updates,
+    volumes,
     writes,
 )
 
@@ -45,6 +49,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     writes.ALONE,
     writes.TWO,
     logs.SCENARIO,
+    overwrites.SCENARIO,
+    onset.SCENARIO,
+    spare.SCENARIO,
+    volumes.SCENARIO,
     hiding.SCENARIO,
     policy.PAPER,
 )

@@ -12,6 +12,8 @@ from ftlab.characterize.target import SECTOR_BYTES
 _REFERENCE, _LARGEST = 2, 16 * MIB // SECTOR_BYTES
 _MOST, _REGION = 24, 96 * MIB
 _SURE = 0.8
+# Reads of one unit wait for as long, wherever they are.
+_ALIKE = 0.9
 
 
 def _share(bench: Bench, region: int, size: int, distance: int, alone: float, wait: float) -> tuple[float, float]:
@@ -56,6 +58,8 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         distance *= 2
     else:
         only_flash(bench)
+        if min(waits) < _ALIKE * wait:
+            raise UndecidedError("reads far apart wait less than those of one page: units share a channel", repetitions=4)
         return _one_unit(distances, waits)
     plot = Plot("distance (bytes)", "wait of the second (ns)", {"pairs": (distances, waits)})
     value = float(distances[-1])

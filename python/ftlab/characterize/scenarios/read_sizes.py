@@ -6,7 +6,7 @@ import numpy as np
 
 from ftlab.characterize.bench import MIB, Bench
 from ftlab.characterize.detect import BIC_MARGIN, Interval, best, fit, line, location
-from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenario import Declined, Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
@@ -19,6 +19,8 @@ _REGION = 96 * MIB
 _RISE = 0.1
 # Nanoseconds a sector below which a bus is free: half of the rounding of a read of one page.
 _FREE_NS = 0.5
+# Where reads of a sector and of a page take as long: what a sector may take at most on its way over the bus.
+UNSEEN = "bus_unseen_ns"
 
 
 def _samples(bench: Bench, effort: Effort, sizes: np.ndarray, align: int) -> dict[float, np.ndarray]:
@@ -82,7 +84,7 @@ def misses(bench: Bench, effort: Effort, sectors: int) -> Interval:
     return location(points[float(sectors)])
 
 
-def _slope(bench: Bench, effort: Effort) -> list[Estimate]:
+def _slope(bench: Bench, effort: Effort) -> list[Estimate | Declined]:
     run = int(bench.number("run_bytes")) // SECTOR_BYTES
     page = int(min(bench.number("page_bytes", 2048) // SECTOR_BYTES, run))
     sizes = np.array([1, page])
@@ -97,9 +99,15 @@ def _slope(bench: Bench, effort: Effort) -> list[Estimate]:
         raise UndecidedError("the time of a transfer cannot be told from none", repetitions=4)
     xs = [s for s in points for _ in points[s]]
     plot = Plot("sectors", "latency (ns)", {"misses": (xs, [float(y) for s in points for y in points[s]])})
-    if bus.low <= _FREE_NS:
-        raise UndecidedError("one sector and a page take as long: transfers take no time, or whole pages always cross")
     miss = location(points[float(page)])
+    if bus.low <= _FREE_NS:
+        # Pairs tell a bus that takes no time from one that whole pages cross whatever is wanted.
+        unseen = Interval(max(0.0, bus.value), 0.0, max(bus.high, _FREE_NS))
+        return [
+            Declined("bus_mb_per_s", "one sector and a page take as long: transfers take no time, or pages always cross"),
+            Estimate(UNSEEN, unseen),
+            Estimate("miss_page_ns", miss),
+        ]
     return [
         Estimate("bus_mb_per_s", rate(bus), plot=plot),
         Estimate("bus_sector_ns", bus),

@@ -24,6 +24,8 @@ _SMOOTH = 5
 # Pairs at each distance, the nearest distance in sectors, and shares of pairs that wait or do not.
 _PAIRS, _NEAR, _SURE = 24, 2, 0.8
 _WAIT = 0.1
+# Memory that moves one page at a time is so much faster than one unit of flash, without the fixed time.
+_MEMORY = 3.0
 # A flush after a write that takes this many times as long writes what a buffer held.
 _DURABLE = 2
 
@@ -52,22 +54,45 @@ def has_units(waits: dict[int, Array], alone: float) -> bool:
     return shares[min(shares)] >= _SURE and min(shares.values()) <= 1 - _SURE
 
 
-def _from_flash(bench: Bench, region: int, size: int) -> bool:
-    """Whether reads of what was written or read last come from flash."""
+def _from_flash(bench: Bench, end: int, size: int) -> bool | None:
+    """Whether reads of the bytes before `end` come from flash; `None` where all of them wait, as one unit's do."""
     sectors = size // SECTOR_BYTES
-    newest = region + sectors - 1
-    alone = location(bench.reads(newest - np.arange(_PAIRS) * 128, 1)).value
+    newest = end - 1
+    step = min(128, max(1, sectors // _PAIRS))
+    alone = location(bench.reads(newest - np.arange(_PAIRS) * step, 1)).value
     waits = {}
     distance = _NEAR
     while distance <= sectors // 4:
         # Close to the end: what was touched last is what a buffer would have.
-        first = newest - 1 - distance - np.arange(_PAIRS) * 2 * max(distance, 64) % (sectors // 2)
+        first = newest - 1 - distance - np.arange(_PAIRS) * 2 * max(distance, step // 2) % (sectors // 2)
         first -= first % (2 * _NEAR)
         waits[distance] = bench.together(first, first + distance, (1, 1))[1] - alone
         if has_units(waits, alone):
             return True
         distance *= 2
-    return False
+    shares = [float(np.mean(each > _WAIT * alone)) for each in waits.values()]
+    return None if shares and min(shares) >= _SURE else False
+
+
+def _is_flash(bench: Bench, end: int, held: int, levels: tuple[float, float]) -> bool:
+    """Whether what is faster is flash all the same: of fast pages, or of which the mapping is at hand.
+
+    Raises:
+        UndecidedError: That is not clear.
+    """
+    flash = _from_flash(bench, end, held)
+    host = bench.number("host_overhead_ns", 0.0)
+    hit, miss = (max(1.0, level - host) for level in levels)
+    if flash is None and miss < _MEMORY * hit:
+        raise UndecidedError("reads of what is faster wait for each other: one unit of flash, or a slow memory")
+    return bool(flash)
+
+
+def _none(bench: Bench, effort: Effort, op: int, region: int, estimate: Estimate) -> list[Estimate]:
+    """There is no buffer, unless a flush after a write says that something has kept the data."""
+    if op == WRITE and _held(bench, region, effort.repetitions):
+        raise UndecidedError(f"{estimate.note}, but a flush after a write says that a buffer held it")
+    return [estimate]
 
 
 def _held(bench: Bench, region: int, count: int) -> bool:
@@ -103,16 +128,18 @@ def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]
     plot = Plot("bytes before the newest", "latency (ns)", {"reread": (distances.tolist(), coarse.tolist())})
     if miss <= _SLOWER * hit:
         alike = f"the newest and the oldest of {size // MIB} MiB take as long"
-        if not _from_flash(bench, region, size):
+        if not _from_flash(bench, end, size):
             more = 2.0 if size < bench.capacity_bytes // 4 // FILL_BYTES * FILL_BYTES else 1.0
             raise UndecidedError(f"{alike}: all may come from memory, or none", span=more)
-        if op == WRITE and _held(bench, region, effort.repetitions):
-            raise UndecidedError(f"{alike}, but a flush after a write says that a buffer held it")
         note = f"{alike}, and reads wait for units of flash: none comes from memory"
-        return [Estimate(name, Interval(0, 0, 0), 0.99, plot, note)]
+        return _none(bench, effort, op, region, Estimate(name, Interval(0, 0, 0), 0.99, plot, note))
     if at >= distances.size - _SMOOTH:
         raise UndecidedError(f"all of {size // MIB} MiB is in the buffer", span=2)
     middle = int(distances[at])
+    _prepare(bench, op, region, size)
+    if _is_flash(bench, end, max(_COARSE, middle), (hit, miss)):
+        note = "what is faster waits for units of flash: pages of other classes, or a cache of the mapping"
+        return _none(bench, effort, op, region, Estimate(name, Interval(0, 0, 0), 0.99, plot, note))
     fine = np.arange(max(_FINE, middle - 4 * _COARSE), min(size, middle + 4 * _COARSE) + 1, _FINE)
     rounds = []
     for _ in range(max(3, effort.repetitions // 3)):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ftlab.characterize.bench import KIB, MIB, Array, Bench
 from ftlab.characterize.detect import Interval, location, period
-from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenario import Declined, Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Shares of periods that are slow at their end, and of updates where each is slow.
 _MOST_PERIODS, _NEARLY_ALL = 0.8, 0.99
@@ -63,21 +67,28 @@ def rhythm(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
             return None
         width = round(slow.size / max(1, starts.size))
         return Rhythm(found, width, location(np.delete(latencies, slow)), location(latencies[slow]))
+    return folded(latencies, candidates)
+
+
+def folded(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
+    """The shortest candidate for which medians over periods are slow at some phase, in nearly all periods."""
+    middle = float(np.median(latencies))
+    spread = 1.4826 * float(np.median(np.abs(latencies - middle)))
     for found in sorted(candidates):
         periods = latencies.size // found
         if found == 1 or periods < _LEAST_PERIODS:
             continue
-        folded = latencies[-periods * found :].reshape(periods, found)
-        phases = np.median(folded, axis=0)
+        table = latencies[-periods * found :].reshape(periods, found)
+        phases = np.median(table, axis=0)
         high = np.flatnonzero(phases > middle + max(6 * spread / np.sqrt(periods), _SLOW * middle))
         if not high.size or high.size > found // 2:
             continue
         # Nearly all periods must be slow there: a chance of noise is not.
-        share = float(np.mean(folded[:, high] > middle + _SLOW * middle / 2))
+        share = float(np.mean(table[:, high] > middle + _SLOW * middle / 2))
         if share < _MOST_PERIODS:
             continue
-        rest = np.delete(folded, high, axis=1)
-        return Rhythm(found, int(high.size), location(rest.ravel()), location(folded[:, high].ravel()))
+        rest = np.delete(table, high, axis=1)
+        return Rhythm(found, int(high.size), location(rest.ravel()), location(table[:, high].ravel()))
     return None
 
 
@@ -135,7 +146,7 @@ def _twice(bench: Bench, first: Rhythm, page: int, offset: int) -> Interval | No
     return None
 
 
-def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
+def _every_time(bench: Bench, latency: Array) -> list[Estimate | Declined] | None:
     """Whether every update moves a block."""
     program = bench.number("program_guess_ns", 0.0)
     middle = float(np.median(latency))
@@ -144,7 +155,11 @@ def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
     if not program or not apart or middle < _MANY * program or slow < _NEARLY_ALL:
         return None
     plot = Plot("update", "time until durable (ns)", {"updates": (list(range(100)), latency[:100].tolist())})
-    return [Estimate("translation", "block", 0.97, plot, "every update moves many pages")]
+    return [
+        Estimate("translation", "block", 0.97, plot, "every update moves many pages"),
+        Declined("block_bytes", "every update is as slow: there is no rhythm of blocks"),
+        Declined("erase_ns", "every update moves a block: its erase cannot be told from its copies"),
+    ]
 
 
 def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
@@ -158,7 +173,7 @@ def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
     return "logs" if extra.value > block_pages * program * 0.9 else None
 
 
-def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+def _run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
     found, latency = None, np.empty(0)
     writes = 1 << 11
@@ -196,9 +211,19 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         estimates.append(Estimate("updates", layer))
     elif layer is not None:
         estimates.append(Estimate("translation", layer, 0.97, plot))
-    if layer == "page" and again.meets(Interval.around(extra.value, max(extra.half, _SAME * extra.value))):
-        estimates.append(Estimate("erase_ns", extra, plot=plot, note="one erase of a block without live pages"))
-    return estimates
+    return [*estimates, _erase(layer, extra, again, plot)]
+
+
+def _erase(layer: str | None, extra: Interval, again: Interval, plot: Plot) -> Estimate | Declined:
+    """The erase, if it is all that is slow; otherwise why not."""
+    if layer == "logs":
+        return Declined("erase_ns", "what is slow is a merge, which copies pages as well")
+    if layer is None:
+        return Declined("erase_ns", "whether what is slow is an erase or a merge is not clear")
+    if not again.meets(Interval.around(extra.value, max(extra.half, _SAME * extra.value))):
+        seen = f"{extra.value:,.0f} ns of updates of one page, {again.value:,.0f} ns of more"
+        return Declined("erase_ns", f"what is slow differs ({seen}): it is not the erase alone")
+    return Estimate("erase_ns", extra, plot=plot, note="one erase of a block without live pages")
 
 
 SCENARIO = Scenario(

@@ -1,0 +1,60 @@
+"""Bytes from one round of collection to the next, from a drive that is overwritten in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ftlab.characterize.bench import Bench
+from ftlab.characterize.detect import Interval
+from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenarios.updates import Rhythm, candidates, folded
+from ftlab.characterize.target import SECTOR_BYTES
+
+# No drive has more spare space than this share of what its host sees.
+_SPARE = 2
+_FIRST, _MOST = 1 << 13, 1 << 19
+
+
+def _rhythm(bench: Bench, effort: Effort, page: int, block: int) -> tuple[Rhythm, np.ndarray]:
+    """The rhythm of slow writes, of as many as it takes to see it."""
+    pages = bench.capacity_bytes // (page * SECTOR_BYTES)
+    periods = tuple(each for each in candidates(bench) if each % block == 0)
+    first, count = pages // _SPARE, _FIRST
+    latency = np.empty(0)
+    while latency.size < _MOST * effort.span:
+        places = (first + latency.size + np.arange(count)) % pages * page
+        latency = np.concatenate([latency, bench.durable_writes(places, page)])
+        found = folded(latency, periods)
+        if found is not None:
+            return found, latency
+        count = latency.size
+    raise UndecidedError(f"no rhythm in {latency.size:,} writes in order")
+
+
+def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+    if bench.known.get("translation") == "block":
+        raise NotApplicableError("every update moves its block: there are no rounds of collection")
+    page = int(bench.number("page_bytes")) // SECTOR_BYTES
+    block = int(bench.number("block_bytes")) // (page * SECTOR_BYTES)
+    # Until all that is spare was used, nothing is collected.
+    bench.fill(0, bench.capacity_bytes)
+    bench.fill(0, bench.capacity_bytes // _SPARE)
+    found, latency = _rhythm(bench, effort, page, block)
+    value = float(found.period * page * SECTOR_BYTES)
+    shown = latency[: 3 * found.period]
+    x = ((np.arange(shown.size) + 1) * page * SECTOR_BYTES).tolist()
+    plot = Plot("bytes written", "time until durable (ns)", {"in order": (x, shown.tolist())})
+    return [Estimate("gc_unit_bytes", Interval(value, value, value), 0.98, plot)]
+
+
+SCENARIO = Scenario(
+    name="overwrites-in-order",
+    finds=("gc_unit_bytes",),
+    needs=("page_bytes", "block_bytes", "units"),
+    assumes="Each unit is collected once in a round; a round writes a block of each unit, or of each plane of it.",
+    sends="the whole drive in order, then its pages in order, each with a flush",
+    estimator="medians over periods: the shortest whole number of blocks after which the same writes are slow",
+    drive_writes="the drive one and a half times, and up to 2^19 pages",
+    run=_run,
+    alone={"gc_unit_bytes": "the rhythm was seen in six rounds at least"},
+)
