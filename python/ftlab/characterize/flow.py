@@ -262,35 +262,38 @@ class Flow:
         if (state.get("target"), found) != (self.target.name, expected):
             theirs, ours = f"{state.get('target')} ({found})", f"{self.target.name} ({expected})"
             raise InputError(f"resume: found the state of {theirs}, expected {ours}")
-        named = {scenario.name: scenario for scenario in self.plan}
         try:
-            result = self.result
-            result.known = {name: _valued(value) for name, value in state["known"].items()}
-            result.path = [Correction(**each) for each in state["path"]]
-            for name, rows in state["said"].items():
-                said = [
-                    Estimate(each["parameter"], _valued(each["value"]), each["confidence"], None, each["note"])
-                    for each in rows
-                ]
-                result.estimates[name] = said
-                if name in named:
-                    for each in said:
-                        if each.parameter in PARAMETERS:
-                            self._said[each.parameter].append((named[name], each))
-            result.absent = dict(state["absent"])
-            for name, reason in state["done"].items():
-                result.done[name] = reason
-                for parameter in named[name].finds if name in named and reason else ():
-                    self._why_not[parameter][name] = reason
-            for name, reasons in state["silent"].items():
-                result.silent[name] = dict(reasons)
-                for parameter, reason in reasons.items() if name in named else ():
-                    self._why_not[parameter][name] = reason
-            account = self.account
-            account.requests, account.target_ns = int(state["requests"]), float(state["target_ns"])
-            account.written_bytes = int(state["written_bytes"])
+            self._take(state)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"resume: {error!r}: expected what --report wrote") from error
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        named = {scenario.name: scenario for scenario in self.plan}
+        result = self.result
+        result.known = {name: _valued(value) for name, value in state["known"].items()}
+        result.path = [Correction(**each) for each in state["path"]]
+        for name, rows in state["said"].items():
+            said = [
+                Estimate(each["parameter"], _valued(each["value"]), each["confidence"], None, each["note"])
+                for each in rows
+            ]
+            result.estimates[name] = said
+            for each in said:
+                if name in named and each.parameter in PARAMETERS:
+                    self._said[each.parameter].append((named[name], each))
+        result.absent = dict(state["absent"])
+        # In the order in which they ended, as reasons are told in it.
+        for name, reason in state["done"].items():
+            result.done[name] = reason
+            if name in state["silent"]:
+                result.silent[name] = dict(state["silent"][name])
+            reasons = dict.fromkeys(named[name].finds, reason) if name in named and reason else {}
+            for parameter, why in (reasons or result.silent.get(name, {})).items():
+                if name in named:
+                    self._why_not[parameter][name] = why
+        account = self.account
+        account.requests, account.target_ns = int(state["requests"]), float(state["target_ns"])
+        account.written_bytes = int(state["written_bytes"])
 
     def run(self) -> Characterization:
         """Work the plan off.

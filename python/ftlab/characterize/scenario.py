@@ -69,7 +69,9 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("translation", "", "page, block, bast or fast: how updates are kept", "word"),
         Parameter("log_blocks", "", "logical blocks that can be updated without a merge", "size"),
         Parameter("gc_unit_bytes", "byte", "bytes that are written from one round of collection to the next", "size"),
-        Parameter("gc_onset_bytes", "byte", "bytes of updates that a full drive takes before it collects", "time", 0.05),
+        Parameter(
+            "gc_onset_bytes", "byte", "bytes of updates that a full drive takes without collecting", "time", 0.05
+        ),
         Parameter("over_provisioning", "", "spare space as a share of the logical space", "share", 0.02),
         Parameter("trim_effective", "", "yes if trimmed data are forgotten", "word"),
         Parameter("volumes", "", "parts of the drive that are collected for themselves", "size"),

@@ -69,7 +69,9 @@ def _collection(device: Device, keys: dict[str, Any]) -> dict[str, float]:
     opened = geometry["blocks_per_plane"] - ftl["gc_low_free_blocks"] - 1
     onset = opened * unit - device.logical_bytes
     if keys["precondition"]["kind"] == "fill" and onset > 0:
-        true |= {"gc_onset_bytes": onset, "volumes": 1 if ftl.get("striping") == "dynamic" else dies}
+        true["gc_onset_bytes"] = onset
+        # One unit has no parts.
+        true |= {"volumes": 1 if ftl.get("striping") == "dynamic" else dies} if dies > 1 else {}
     return true
 
 

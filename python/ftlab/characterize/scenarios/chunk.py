@@ -59,7 +59,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     else:
         only_flash(bench)
         if min(waits) < _ALIKE * wait:
-            raise UndecidedError("reads far apart wait less than those of one page: units share a channel", repetitions=4)
+            raise UndecidedError("reads far apart wait less than those of a page: units share a channel", repetitions=4)
         return _one_unit(distances, waits)
     plot = Plot("distance (bytes)", "wait of the second (ns)", {"pairs": (distances, waits)})
     value = float(distances[-1])

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ftlab.characterize.bench import Bench
+from ftlab.characterize.bench import MIB
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.updates import Rhythm, candidates, folded
 from ftlab.characterize.target import SECTOR_BYTES
 
+if TYPE_CHECKING:
+    from ftlab.characterize.bench import Bench
+
 # No drive has more spare space than this share of what its host sees.
 _SPARE = 2
-_FIRST, _MOST = 1 << 13, 1 << 19
+_FIRST, _MOST, _MERGED = 1 << 13, 1 << 19, 256 * MIB
 
 
-def _rhythm(bench: Bench, effort: Effort, page: int, block: int) -> tuple[Rhythm, np.ndarray]:
-    """The rhythm of slow writes, of as many as it takes to see it."""
-    pages = bench.capacity_bytes // (page * SECTOR_BYTES)
+def _rhythm(bench: Bench, effort: Effort, page: int, block: int, size: int) -> tuple[Rhythm, np.ndarray]:
+    """The rhythm of slow writes in the first bytes of the drive, of as many writes as it takes to see it."""
+    pages = size // (page * SECTOR_BYTES)
     periods = tuple(each for each in candidates(bench) if each % block == 0)
     first, count = pages // _SPARE, _FIRST
     latency = np.empty(0)
@@ -36,10 +41,12 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         raise NotApplicableError("every update moves its block: there are no rounds of collection")
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
     block = int(bench.number("block_bytes")) // (page * SECTOR_BYTES)
-    # Until all that is spare was used, nothing is collected.
-    bench.fill(0, bench.capacity_bytes)
-    bench.fill(0, bench.capacity_bytes // _SPARE)
-    found, latency = _rhythm(bench, effort, page, block)
+    # Until all that is spare was used, nothing is collected; what is merged needs no more than blocks that were written.
+    merges = bench.known.get("translation") in {"bast", "fast"}
+    size = min(bench.capacity_bytes, _MERGED) if merges else bench.capacity_bytes
+    bench.fill(0, size)
+    bench.fill(0, size // _SPARE)
+    found, latency = _rhythm(bench, effort, page, block, size)
     value = float(found.period * page * SECTOR_BYTES)
     shown = latency[: 3 * found.period]
     x = ((np.arange(shown.size) + 1) * page * SECTOR_BYTES).tolist()
@@ -54,7 +61,7 @@ SCENARIO = Scenario(
     assumes="Each unit is collected once in a round; a round writes a block of each unit, or of each plane of it.",
     sends="the whole drive in order, then its pages in order, each with a flush",
     estimator="medians over periods: the shortest whole number of blocks after which the same writes are slow",
-    drive_writes="the drive one and a half times, and up to 2^19 pages",
+    drive_writes="the drive one and a half times (256 MiB of one that merges), and up to 2^20 pages",
     run=_run,
     alone={"gc_unit_bytes": "the rhythm was seen in six rounds at least"},
 )

@@ -104,7 +104,7 @@ def _slope(bench: Bench, effort: Effort) -> list[Estimate | Declined]:
         # Pairs tell a bus that takes no time from one that whole pages cross whatever is wanted.
         unseen = Interval(max(0.0, bus.value), 0.0, max(bus.high, _FREE_NS))
         return [
-            Declined("bus_mb_per_s", "one sector and a page take as long: transfers take no time, or pages always cross"),
+            Declined("bus_mb_per_s", "a sector takes as long as a page: transfers take no time, or pages always cross"),
             Estimate(UNSEEN, unseen),
             Estimate("miss_page_ns", miss),
         ]

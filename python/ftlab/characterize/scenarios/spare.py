@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from ftlab.characterize.bench import Bench
+from typing import TYPE_CHECKING
+
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, Scenario, UndecidedError
+
+if TYPE_CHECKING:
+    from ftlab.characterize.bench import Bench
 
 # Blocks of each plane that are free or open when a collection begins: at least, mostly, and at most.
 LEAST_RESERVE, RESERVE, MOST_RESERVE = 2, 3, 4
