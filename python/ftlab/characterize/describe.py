@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ftlab.characterize.detect import Interval
+from ftlab.characterize.scenarios.shared_logs import RANDOM_LOGS
 from ftlab.characterize.scenarios.spare import RESERVE
 from ftlab.characterize.target import SECTOR_BYTES
 from ftlab.device import Device
@@ -156,9 +157,19 @@ def _layers(make: _Maker, capacity: int) -> None:
     if kind == "page":
         placed = make.word("placement", "address")
         make.put("ftl", "striping", "dynamic" if placed == "write_order" else "static")
-    if kind in {"bast", "fast"}:
+    if kind == "bast":
         logs, note = make.number("log_blocks")
         make.put("ftl", "log_blocks", int(logs), note)
+    if kind == "fast":
+        random = make.result.known.get(RANDOM_LOGS)
+        geometry = make.made.sections["geometry"]
+        units = geometry["channels"] * geometry["ways"] * geometry["planes"]
+        if isinstance(random, Interval):
+            # And one for sequences.
+            make.put("ftl", "log_blocks", int(random.value + 1) * units, "found for a unit")
+        else:
+            make.made.assumed.append("log_blocks")
+            make.put("ftl", "log_blocks", 0, "assumed: as many as there is room for")
     policy = make.word("write_policy", "none")
     size = make.result.value("buffer_bytes")
     if policy in {"back", "through"} and isinstance(size, (int, float)) and size:

@@ -492,6 +492,7 @@ _INTERNAL = {
     "merges-of-k-pages": ("program_form", "copy_ns"),
     "pairs-page-and-sector": ("wait_unit_ns", "units", "bus_sector_ns"),
     "pairs-of-pages": ("units",),
+    "updates-until-merge": ("random_logs_of_unit",),
 }
 # What makes a scenario better without being needed.
 _HELPS = {

@@ -41,7 +41,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         raise NotApplicableError("every update moves its block: there are no rounds of collection")
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
     block = int(bench.number("block_bytes")) // (page * SECTOR_BYTES)
-    # Until all that is spare was used, nothing is collected; what is merged needs no more than blocks that were written.
+    # Nothing is collected until all that is spare was used; merges need no more than blocks that were written.
     merges = bench.known.get("translation") in {"bast", "fast"}
     size = min(bench.capacity_bytes, _MERGED) if merges else bench.capacity_bytes
     bench.fill(0, size)
