@@ -27,7 +27,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     page, run = (int(bench.number(name)) // SECTOR_BYTES for name in ("page_bytes", "block_bytes"))
     pages, distance = run // page, _PLANES * int(bench.number("units")) * run
     blocks = min(int(_MOST_BLOCKS * effort.span), bench.target.capacity // distance - 1)
-    if blocks < 2:
+    if blocks <= 1:
         raise UndecidedError(f"needs {3 * distance * SECTOR_BYTES // MIB} MiB")
     base = bench.region(blocks * distance * SECTOR_BYTES)
     for block in range(blocks):
