@@ -67,7 +67,7 @@ class WholePages(SimulatedTarget):
 
 @pytest.mark.parametrize(("channels", "ways"), [(2, 2), (1, 3), (3, 2)])
 def test_a_bus_that_whole_pages_cross_is_no_free_one(channels: int, ways: int) -> None:
-    drive = changed(f"geometry.channels={channels}", f"geometry.ways={ways}")
+    drive = changed(f"geometry.channels={channels}", f"geometry.ways={ways}", "geometry.blocks_per_plane=200")
     found = Flow(WholePages(drive), only=("channels", "ways", "read_ns", "bus_mb_per_s")).run()
     assert (found.value("channels"), found.value("ways")) == (channels, ways)
     assert found.value("read_ns") == pytest.approx(50_000, abs=2)

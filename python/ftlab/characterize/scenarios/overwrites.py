@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ftlab.characterize.bench import MIB
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenarios.onset import PLANES
 from ftlab.characterize.scenarios.updates import Rhythm, candidates, folded
 from ftlab.characterize.target import SECTOR_BYTES
 
@@ -23,6 +25,8 @@ _FIRST, _MOST, _MERGED = 1 << 13, 1 << 19, 256 * MIB
 def _rhythm(bench: Bench, effort: Effort, page: int, block: int, size: int) -> tuple[Rhythm, np.ndarray]:
     """The rhythm of slow writes in the first bytes of the drive, of as many writes as it takes to see it."""
     pages = size // (page * SECTOR_BYTES)
+    # The end must be followed by the beginning as any row by the next.
+    pages -= pages % math.lcm(block, int(bench.number("units")) * PLANES)
     periods = tuple(each for each in candidates(bench) if each % block == 0)
     first, count = pages // _SPARE, _FIRST
     latency = np.empty(0)
