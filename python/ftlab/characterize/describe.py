@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ftlab.characterize.detect import Interval
+from ftlab.characterize.scenarios.logs import LOGS_OF_UNIT
 from ftlab.characterize.scenarios.shared_logs import RANDOM_LOGS
 from ftlab.characterize.scenarios.spare import RESERVE
 from ftlab.characterize.target import SECTOR_BYTES
@@ -193,6 +195,11 @@ def _blocks(make: _Maker, size: int, row: int) -> tuple[int, str]:
             make.made.assumed.append("over_provisioning")
         blocks = round((size + onset) / row) + RESERVE
         return blocks, f"found: {onset:,.0f} bytes of updates until it collects; assumed: {RESERVE} blocks beyond"
+    logs = make.result.known.get(LOGS_OF_UNIT)
+    if make.result.value("translation") == "bast" and isinstance(logs, Interval):
+        make.made.assumed.append("over_provisioning")
+        blocks = math.ceil(size / row + logs.value) + 1
+        return max(_LEAST_BLOCKS, blocks), f"{logs.value:g} log blocks of a unit, and one for merges"
     spare, note = make.number("over_provisioning")
     return max(_LEAST_BLOCKS, -(-int(size * (1 + spare)) // row)), note
 

@@ -72,7 +72,7 @@ def only_flash(bench: Bench) -> None:
     Raises:
         UndecidedError: They may have come from a buffer that nothing has shown.
     """
-    if not bench.number("read_buffer_bytes", 0.0) or bench.interval("buffer_bytes") is None:
+    if bench.interval("read_buffer_bytes") is None or bench.interval("buffer_bytes") is None:
         raise UndecidedError("all reads wait for each other: one unit, or reads from memory")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ftlab.characterize.bench import MIB, Bench
@@ -9,47 +11,72 @@ from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _ROUNDS, _PAGE, _MOST_BLOCKS = 4, 3, 512
+# Blocks of one unit that can be updated without a merge.
+LOGS_OF_UNIT = "logs_of_unit"
 
 
-def _cost(bench: Bench, blocks: int, run: int, page: int) -> float:
-    """The median of the last rounds of updates of some blocks in turn."""
-    base = bench.region(blocks * run * SECTOR_BYTES)
-    bench.fill(base, blocks * run * SECTOR_BYTES)
-    places = np.tile(base + np.arange(blocks) * run + _PAGE * page, _ROUNDS)
+def _cost(bench: Bench, blocks: int, run: int, page: int, step: int = 1) -> float:
+    """The median of the last rounds of updates of some blocks in turn, each so many blocks behind the one before."""
+    base = bench.region(blocks * step * run * SECTOR_BYTES)
+    if step == 1:
+        bench.fill(base, blocks * run * SECTOR_BYTES)
+    else:
+        for block in range(blocks):
+            bench.fill(base + block * step * run, run * SECTOR_BYTES)
+    places = np.tile(base + np.arange(blocks) * step * run + _PAGE * page, _ROUNDS)
     latency = bench.durable_writes(places, page)
     return float(np.median(latency[2 * blocks :]))
+
+
+def _most_without(merges: Callable[[int], bool], most: int) -> tuple[int, bool]:
+    """How many blocks are updated in turn without merges, by bisection; and whether more of them have some."""
+    high = 2
+    while high <= most and not merges(high):
+        high *= 2
+    if high > most:
+        return high // 2, False
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if merges(middle) else (middle, high)
+    return low, True
 
 
 def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     if bench.known.get("translation") != "bast":
         raise NotApplicableError("updates are not kept in log blocks of one block each")
     run, page = (int(bench.number(name)) // SECTOR_BYTES for name in ("block_bytes", "page_bytes"))
-    most = min(_MOST_BLOCKS, int(bench.capacity_bytes // 2 // (run * SECTOR_BYTES)))
+    blocks = bench.capacity_bytes // (run * SECTOR_BYTES)
+    most = min(_MOST_BLOCKS, int(blocks // 2))
     limit = 4 * bench.number("program_guess_ns", 0.0) or 8 * _cost(bench, 1, run, page)
     costs: dict[int, float] = {}
 
-    def merges(blocks: int) -> bool:
-        costs[blocks] = _cost(bench, blocks, run, page)
-        return costs[blocks] > limit
+    def merges(count: int) -> bool:
+        costs[count] = _cost(bench, count, run, page)
+        return costs[count] > limit
 
-    high = 2
-    while high <= most and not merges(high):
-        high *= 2
-    if high > most:
+    low, ended = _most_without(merges, most)
+    if not ended:
         raise UndecidedError(
-            f"more than {high // 2}: no more were tried, {2 * high * run * SECTOR_BYTES // MIB} MiB are needed"
+            f"more than {low}: no more were tried, {4 * low * run * SECTOR_BYTES // MIB} MiB are needed"
         )
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if merges(middle) else (middle, high)
     # The answer again, from both sides.
-    sure = [merges(high) and not merges(low) for _ in range(max(2, effort.repetitions // 8))]
+    sure = [merges(low + 1) and not merges(low) for _ in range(max(2, effort.repetitions // 8))]
     xs = sorted(costs)
     plot = Plot("blocks updated in turn", "time until durable (ns)", {"updates": (xs, [costs[x] for x in xs])})
     value = float(low)
-    return [Estimate("log_blocks", Interval(value, value, value), float(np.mean(sure)), plot)]
+    found = [Estimate("log_blocks", Interval(value, value, value), float(np.mean(sure)), plot)]
+    # On one unit its spare blocks may be fewer.
+    units = int(bench.number("units", 1.0))
+    there, few = _most_without(
+        lambda count: _cost(bench, count, run, page, units) > limit, min(low, blocks // units - 1)
+    )
+    held = float(there if few else low)
+    return [*found, Estimate(LOGS_OF_UNIT, Interval(held, held, held), 0.97)]
 
 
 SCENARIO = Scenario(

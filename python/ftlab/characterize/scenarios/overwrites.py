@@ -29,14 +29,15 @@ def _rhythm(bench: Bench, effort: Effort, page: int, block: int, size: int) -> t
     pages -= pages % math.lcm(block, int(bench.number("units")) * PLANES)
     periods = tuple(each for each in candidates(bench) if each % block == 0)
     first, count = pages // _SPARE, _FIRST
-    latency = np.empty(0)
+    latency, before = np.empty(0), 0
     while latency.size < _MOST * effort.span:
         places = (first + latency.size + np.arange(count)) % pages * page
         latency = np.concatenate([latency, bench.durable_writes(places, page)])
-        found = folded(latency, periods)
-        if found is not None:
+        # Until logs are full nothing is slow, so the same must be seen twice.
+        found = folded(latency[latency.size // 2 :], periods)
+        if found is not None and found.period == before:
             return found, latency
-        count = latency.size
+        count, before = latency.size, 0 if found is None else found.period
     raise UndecidedError(f"no rhythm in {latency.size:,} writes in order")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +159,7 @@ def periods(pairs: Pairs) -> tuple[int, int, Fit, float]:
     order = sorted(sound, key=lambda key: sound[key].bic)
     best = order[0]
     scale = max(1.0, sound[best].residual ** 2)
-    margin = (sound[order[1]].bic - sound[best].bic) / scale if len(order) > 1 else 0.0
+    margin = (sound[order[1]].bic - sound[best].bic) / scale if len(order) > 1 else math.inf
     return best[0], best[1], sound[best], margin
 
 

@@ -53,7 +53,9 @@ def has_units(waits: dict[int, Array], alone: float) -> bool:
     near = waits[min(waits)]
     # Units of one channel wait for its transfers, if whole pages cross it.
     less = _LESS * float(np.median(near))
-    return bool(np.mean(near > _WAIT * alone) >= _SURE) and min(float(np.median(each)) for each in waits.values()) < less
+    return (
+        bool(np.mean(near > _WAIT * alone) >= _SURE) and min(float(np.median(each)) for each in waits.values()) < less
+    )
 
 
 def _from_flash(bench: Bench, end: int, size: int) -> bool | None:
@@ -117,7 +119,10 @@ def _boundary(latencies: Array) -> tuple[int, float, float]:
 def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]:
     from scipy import ndimage
 
-    size = int(min(bench.capacity_bytes // 4, _MOST * effort.span)) // FILL_BYTES * FILL_BYTES
+    # Where a quarter of the drive does not tell, all of it does.
+    most = bench.capacity_bytes if effort.span > 1 else bench.capacity_bytes // 4
+    size = int(min(most, _MOST * effort.span)) // FILL_BYTES * FILL_BYTES
+    whole = size + FILL_BYTES > bench.capacity_bytes
     region = bench.region(size)
     end = region + size // SECTOR_BYTES
     if op == READ:
@@ -130,10 +135,12 @@ def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]
     plot = Plot("bytes before the newest", "latency (ns)", {"reread": (distances.tolist(), coarse.tolist())})
     if miss <= _SLOWER * hit:
         alike = f"the newest and the oldest of {size // MIB} MiB take as long"
-        if not _from_flash(bench, end, size):
-            more = 2.0 if size < bench.capacity_bytes // 4 // FILL_BYTES * FILL_BYTES else 1.0
-            raise UndecidedError(f"{alike}: all may come from memory, or none", span=more)
         note = f"{alike}, and reads wait for units of flash: none comes from memory"
+        if whole:
+            note = f"{alike}, which is the whole drive: no memory holds that"
+        elif not _from_flash(bench, end, size):
+            more = bench.capacity_bytes / size * max(1.0, size / _MOST)
+            raise UndecidedError(f"{alike}: all may come from memory, or none", span=more)
         return _none(bench, effort, op, region, Estimate(name, Interval(0, 0, 0), 0.99, plot, note))
     if at >= distances.size - _SMOOTH:
         raise UndecidedError(f"all of {size // MIB} MiB is in the buffer", span=2)

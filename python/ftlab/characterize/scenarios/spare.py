@@ -39,5 +39,6 @@ SCENARIO = Scenario(
     estimator="updates before the first collection and the reserve, as a share of what the host sees",
     drive_writes="none",
     run=_run,
+    most_repetitions=1,
     alone={"over_provisioning": "write amplification would say the same, less closely"},
 )
