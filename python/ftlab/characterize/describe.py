@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ftlab.characterize.detect import Interval
-from ftlab.characterize.scenarios.logs import LOGS_OF_UNIT
+from ftlab.characterize.scenarios.logs import LOGS_OF_PLANE, PLANES_OF_UNIT
 from ftlab.characterize.scenarios.shared_logs import RANDOM_LOGS
 from ftlab.characterize.scenarios.spare import RESERVE
 from ftlab.characterize.target import SECTOR_BYTES
@@ -101,9 +101,12 @@ class _Maker:
         return _ASSUMED[name], "assumed"
 
 
-def _geometry(make: _Maker) -> int:
+def _geometry(make: _Maker, size: int) -> int:
     """Geometry; gives the bytes of a block on all units."""
     page, of_page = make.number("page_bytes")
+    while size % page:
+        # Nothing that was assumed may refuse a size that is known.
+        page /= 2
     block, of_block = make.number("block_bytes")
     unit = make.result.value("mapping_unit_bytes")
     known = make.result.known.get("units")
@@ -122,7 +125,7 @@ def _geometry(make: _Maker) -> int:
     make.put("geometry", "ways", shape[1], note)
     planes = _planes(make, shape[0] * shape[1] * pages * int(page))
     of_planes = "assumed: planes of a die cannot be told apart"
-    make.put("geometry", "planes", planes, of_planes if planes == 1 else "by the blocks of a round of collection")
+    make.put("geometry", "planes", planes, of_planes if planes == 1 else "by rounds of collection, or by logs")
     make.put("geometry", "pages_per_block", pages, of_block)
     make.put("geometry", "page_bytes", int(page), of_page)
     if isinstance(unit, (int, float)):
@@ -132,6 +135,9 @@ def _geometry(make: _Maker) -> int:
 
 def _planes(make: _Maker, row: int) -> int:
     """Planes of a unit, as far as rounds of collection show them; `row` is a block of each unit."""
+    seen = make.result.known.get(PLANES_OF_UNIT)
+    if make.result.value("translation") in {"bast", "fast"} and isinstance(seen, Interval):
+        return int(seen.value)
     unit = make.result.value("gc_unit_bytes")
     if make.result.value("translation") != "page" or not isinstance(unit, (int, float)) or unit % row:
         return 1
@@ -168,7 +174,7 @@ def _layers(make: _Maker, capacity: int) -> None:
         units = geometry["channels"] * geometry["ways"] * geometry["planes"]
         if isinstance(random, Interval):
             # And one for sequences.
-            make.put("ftl", "log_blocks", int(random.value + 1) * units, "found for a unit")
+            make.put("ftl", "log_blocks", int(random.value + 1) * units, "found for a plane")
         else:
             make.made.assumed.append("log_blocks")
             make.put("ftl", "log_blocks", 0, "assumed: as many as there is room for")
@@ -195,11 +201,11 @@ def _blocks(make: _Maker, size: int, row: int) -> tuple[int, str]:
             make.made.assumed.append("over_provisioning")
         blocks = round((size + onset) / row) + RESERVE
         return blocks, f"found: {onset:,.0f} bytes of updates until it collects; assumed: {RESERVE} blocks beyond"
-    logs = make.result.known.get(LOGS_OF_UNIT)
+    logs = make.result.known.get(LOGS_OF_PLANE)
     if make.result.value("translation") == "bast" and isinstance(logs, Interval):
         make.made.assumed.append("over_provisioning")
         blocks = math.ceil(size / row + logs.value) + 1
-        return max(_LEAST_BLOCKS, blocks), f"{logs.value:g} log blocks of a unit, and one for merges"
+        return max(_LEAST_BLOCKS, blocks), f"{logs.value:g} log blocks of a plane, and one for merges"
     spare, note = make.number("over_provisioning")
     return max(_LEAST_BLOCKS, -(-int(size * (1 + spare)) // row)), note
 
@@ -219,7 +225,7 @@ def describe(result: Characterization, capacity: int) -> tuple[str, Device, list
     """
     make = _Maker(result)
     size = capacity * SECTOR_BYTES
-    row = _geometry(make)
+    row = _geometry(make, size)
     _timing(make)
     _layers(make, size)
     make.put("precondition", "kind", "fill", "assumed: a drive in use is full")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ftlab.characterize.target import Target
 
 # Corrections of a scenario, and by how much one may raise its repetitions at once and in all.
-_CORRECTIONS, _STEP = 4, 16
+_CORRECTIONS, _STEP = 5, 16
 # Multiples of it spread evenly over an interval.
 _GOLDEN = 0.6180339887498949
 _SURE = 0.95
@@ -492,13 +492,14 @@ _INTERNAL = {
     "merges-of-k-pages": ("program_form", "copy_ns"),
     "pairs-page-and-sector": ("wait_unit_ns", "units", "bus_sector_ns"),
     "pairs-of-pages": ("units",),
-    "updates-until-merge": ("random_logs_of_unit",),
+    "updates-until-merge": ("random_logs_of_plane",),
+    "updates-until-merge-of-a-unit": ("planes_of_unit",),
 }
 # What makes a scenario better without being needed.
 _HELPS = {
     "pairs-page-and-sector": ("bus_sector_ns", "page_bytes"),
     "pairs-of-pages": ("bus_sector_ns",),
-    "partial-writes": ("translation", "read_ns"),
+    "partial-writes": ("translation", "read_ns", "block_bytes"),
     "writes-of-one-unit": ("placement", "units"),
     "updates-of-one-place": ("program_guess_ns", "units"),
     "trimmed-writes": ("program_form",),

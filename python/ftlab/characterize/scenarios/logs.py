@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _ROUNDS, _PAGE, _MOST_BLOCKS = 4, 3, 512
-# Blocks of one unit that can be updated without a merge.
-LOGS_OF_UNIT = "logs_of_unit"
+# Blocks of one plane that can be updated without a merge; planes of a unit, as far as such blocks show them.
+LOGS_OF_PLANE, PLANES_OF_UNIT, MOST_PLANES = "logs_of_plane", "planes_of_unit", 4
 
 
 def _cost(bench: Bench, blocks: int, run: int, page: int, step: int = 1) -> float:
@@ -70,13 +70,25 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     plot = Plot("blocks updated in turn", "time until durable (ns)", {"updates": (xs, [costs[x] for x in xs])})
     value = float(low)
     found = [Estimate("log_blocks", Interval(value, value, value), float(np.mean(sure)), plot)]
-    # On one unit its spare blocks may be fewer.
+    return [*found, *_spare(bench, low, blocks, lambda count, step: _cost(bench, count, run, page, step) > limit)]
+
+
+def _spare(bench: Bench, logs: int, blocks: int, merges: Callable[[int, int], bool]) -> list[Estimate]:
+    """How many log blocks one plane has room for, and the planes of a unit where it has less than all of them."""
     units = int(bench.number("units", 1.0))
-    there, few = _most_without(
-        lambda count: _cost(bench, count, run, page, units) > limit, min(low, blocks // units - 1)
-    )
-    held = float(there if few else low)
-    return [*found, Estimate(LOGS_OF_UNIT, Interval(held, held, held), 0.97)]
+
+    def held(step: int) -> tuple[int, bool]:
+        most = min(logs, blocks // step - 1)
+        return _most_without(lambda count: merges(count, step), most) if most > 1 else (logs, False)
+
+    (plane, few), (unit, fewer) = held(MOST_PLANES * units), held(units)
+    if few and fewer and unit % plane == 0 and unit // plane in {1, 2, MOST_PLANES}:
+        return [
+            Estimate(LOGS_OF_PLANE, Interval(plane, plane, plane), 0.97),
+            Estimate(PLANES_OF_UNIT, Interval(unit // plane, unit // plane, unit // plane), 0.97),
+        ]
+    room = float(unit if fewer else logs)
+    return [Estimate(LOGS_OF_PLANE, Interval(room, room, room), 0.97)]
 
 
 SCENARIO = Scenario(

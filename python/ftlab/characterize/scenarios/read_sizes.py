@@ -135,4 +135,5 @@ SLOPE = Scenario(
     estimator="weighted least squares: the slope less that of the link",
     drive_writes="as read-steps",
     run=_slope,
+    most_repetitions=4096,
 )

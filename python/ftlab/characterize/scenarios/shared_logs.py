@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,23 +10,21 @@ import numpy as np
 from ftlab.characterize.bench import MIB
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenarios.logs import MOST_PLANES, PLANES_OF_UNIT
 from ftlab.characterize.target import SECTOR_BYTES
 
 if TYPE_CHECKING:
-    from ftlab.characterize.bench import Bench
+    from ftlab.characterize.bench import Array, Bench
 
-# Planes of a unit, which nobody can see: blocks at this multiple of all units share everything.
-_PLANES = 4
 _MOST_BLOCKS, _MERGED = 128, 0.4
-# Log blocks of a unit, without the one for sequences.
-RANDOM_LOGS = "random_logs_of_unit"
+# Log blocks of a plane, without the one for sequences.
+RANDOM_LOGS = "random_logs_of_plane"
 
 
-def _run(bench: Bench, effort: Effort) -> list[Estimate]:
-    if bench.known.get("translation") != "fast":
-        raise NotApplicableError("no log blocks are shared")
+def _until_merge(bench: Bench, effort: Effort, distance: int) -> tuple[int, Array]:
+    """Updates of blocks at a distance until the first merge, in blocks; and what they took."""
     page, run = (int(bench.number(name)) // SECTOR_BYTES for name in ("page_bytes", "block_bytes"))
-    pages, distance = run // page, _PLANES * int(bench.number("units")) * run
+    pages = run // page
     blocks = min(int(_MOST_BLOCKS * effort.span), bench.target.capacity // distance - 1)
     if blocks <= 1:
         raise UndecidedError(f"needs {3 * distance * SECTOR_BYTES // MIB} MiB")
@@ -37,23 +36,50 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     places = (base + np.arange(blocks)[:, None] * distance + offsets[None, :]).ravel()
     latency = bench.durable_writes(places, page)
     slow = np.flatnonzero(latency > _MERGED * pages * float(np.median(latency[: pages // 2])))
-    # What earlier writes have left in logs must not count: from the first merge on they come once in a block.
     if slow.size <= 1:
         raise UndecidedError(f"no merge in updates of {places.size:,} pages", span=2)
     logs = round(float(slow[0]) / pages)
     if logs < 1 or abs(slow[0] - logs * pages) > 1:
         raise UndecidedError(f"the first merge came after {slow[0]:,} updates: no whole number of blocks")
+    return logs, latency
+
+
+def _row(bench: Bench) -> int:
+    """Sectors of a block of each unit."""
+    if bench.known.get("translation") != "fast":
+        raise NotApplicableError("no log blocks are shared")
+    return int(bench.number("units")) * int(bench.number("block_bytes")) // SECTOR_BYTES
+
+
+def _plane(bench: Bench, effort: Effort) -> list[Estimate]:
+    logs, latency = _until_merge(bench, effort, MOST_PLANES * _row(bench))
     plot = Plot("updates", "time until durable (ns)", {"updates": (list(range(latency.size)), latency.tolist())})
     return [Estimate(RANDOM_LOGS, Interval(logs, logs, logs), 0.97, plot)]
 
 
-SCENARIO = Scenario(
+def _unit(bench: Bench, effort: Effort) -> list[Estimate]:
+    both, latency = _until_merge(bench, effort, _row(bench))
+    planes = both / bench.number(RANDOM_LOGS)
+    if planes not in {1, 2, MOST_PLANES}:
+        raise UndecidedError(f"blocks of a unit fill {planes:g} times as many logs as those of a plane")
+    plot = Plot("updates", "time until durable (ns)", {"updates": (list(range(latency.size)), latency.tolist())})
+    return [Estimate(PLANES_OF_UNIT, Interval(planes, planes, planes), 0.97, plot)]
+
+
+PLANE = Scenario(
     name="updates-until-merge",
     finds=(),
     needs=("block_bytes", "page_bytes", "units", "translation"),
     assumes="Updates that are not in order fill the log blocks of their unit one after the other.",
-    sends="blocks of one unit, filled; their pages, backwards and once each, each with a flush",
+    sends="blocks at four times all units from each other, filled; their pages, backwards and once each, with a flush",
     estimator="the first write that takes as long as a merge, in blocks",
     drive_writes="up to 256 blocks",
-    run=_run,
+    run=_plane,
+)
+UNIT = replace(
+    PLANE,
+    name="updates-until-merge-of-a-unit",
+    needs=(*PLANE.needs, RANDOM_LOGS),
+    sends="the same with blocks at all units from each other",
+    run=_unit,
 )

@@ -31,6 +31,8 @@ _NEARLY_ALL = 0.8
 _EACH_OTHER = 0.35
 # What is slow of larger updates is no less than that, as erases are.
 _SAME = 0.03
+# Log blocks that one place may fill before any is merged.
+_MOST_LOGS = 64
 # Planes of a unit that are tried, periods of a second size, and the bytes that are filled before updates.
 _PLANES, _ROUNDS, _ROOM = (1, 2, 4), 8, 8 * MIB
 
@@ -140,8 +142,9 @@ def _twice(bench: Bench, first: Rhythm, page: int, offset: int) -> Interval | No
     for pages in (2, *(around if first.width == 1 and bench.number("run_bytes") == page * SECTOR_BYTES else ())):
         if offset + pages * page > _ROOM // SECTOR_BYTES:
             continue
-        writes = _ROUNDS * first.period
-        latency = updates(bench, pages * page, writes, offset=offset)[writes // 8 :]
+        # Until all logs are full, nothing is slow.
+        settle = _MOST_LOGS * first.period // first.width // pages
+        latency = updates(bench, pages * page, settle + _ROUNDS * first.period, offset=offset)[settle:]
         found = halved(first, latency)
         if found is not None:
             return found
@@ -167,12 +170,18 @@ def _every_time(bench: Bench, latency: Array) -> list[Estimate | Declined] | Non
 def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
     """How updates are kept, by what the slow ones cost; ``None`` where that is not clear."""
     program = bench.number("program_guess_ns", 0.0)
-    if not program or bench.number("units", 1.0) == 1:
+    if not program:
         return None
-    if bench.number("run_bytes") == bench.number("page_bytes"):
-        return "page" if extra.value < block_pages * program / 2 else None
+    run, page = bench.number("run_bytes"), bench.number("page_bytes")
     # A merge of a block that was filled copies all of it.
-    return "logs" if extra.value > block_pages * program * 0.9 else None
+    if run > page and extra.value > block_pages * program * 0.9:
+        return "logs"
+    if bench.number("units", 1.0) == 1:
+        return None
+    if run == page:
+        return "page" if extra.value < block_pages * program / 2 else None
+    # Of a log that has nothing but stale pages, merging is erasing.
+    return "logs" if run == block_pages * page and extra.value < block_pages * program / 2 else None
 
 
 def _run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
