@@ -136,10 +136,11 @@ def _geometry(make: _Maker, size: int) -> int:
 def _planes(make: _Maker, row: int) -> int:
     """Planes of a unit, as far as rounds of collection show them; `row` is a block of each unit."""
     seen = make.result.known.get(PLANES_OF_UNIT)
-    if make.result.value("translation") in {"bast", "fast"} and isinstance(seen, Interval):
+    layer = make.result.known.get("translation")
+    if layer in {"bast", "fast"} and isinstance(seen, Interval):
         return int(seen.value)
     unit = make.result.value("gc_unit_bytes")
-    if make.result.value("translation") != "page" or not isinstance(unit, (int, float)) or unit % row:
+    if layer != "page" or not isinstance(unit, (int, float)) or unit % row:
         return 1
     return int(unit // row)
 
@@ -202,7 +203,7 @@ def _blocks(make: _Maker, size: int, row: int) -> tuple[int, str]:
         blocks = round((size + onset) / row) + RESERVE
         return blocks, f"found: {onset:,.0f} bytes of updates until it collects; assumed: {RESERVE} blocks beyond"
     logs = make.result.known.get(LOGS_OF_PLANE)
-    if make.result.value("translation") == "bast" and isinstance(logs, Interval):
+    if make.result.known.get("translation") == "bast" and isinstance(logs, Interval):
         make.made.assumed.append("over_provisioning")
         blocks = math.ceil(size / row + logs.value) + 1
         return max(_LEAST_BLOCKS, blocks), f"{logs.value:g} log blocks of a plane, and one for merges"
