@@ -220,13 +220,20 @@ class Bench:
         self.send(Batch.of(FLUSH, [0], 0))
 
     def scrub(self, size: float | None = None) -> None:
-        """Push everything out of a buffer: write more than it holds, at the end of the drive."""
+        """Push everything out of a buffer: write more than it holds, at the end of the drive.
+
+        Raises:
+            UndecidedError: It holds more than half of the drive.
+        """
         # What was written last may be kept longer than what was read.
         kept = (self.number(name, 0.0) for name in ("read_buffer_bytes", "buffer_bytes"))
         room = max(kept) if size is None else size
         if not room:
             return
-        count = min(int(room * 1.25) + MIB, self.capacity_bytes // 4) // FILL_BYTES * FILL_BYTES
+        most = self.capacity_bytes // 2
+        if room > most:
+            raise UndecidedError("a buffer of more than half of the drive cannot be emptied")
+        count = min(int(room * 1.25) + MIB, most) // FILL_BYTES * FILL_BYTES
         self.fill(self.target.capacity - count // SECTOR_BYTES, count)
 
     def together(self, first: Any, second: Any, sectors: tuple[int, int], *, op: int = READ) -> tuple[Array, Array]:

@@ -128,6 +128,8 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
 def _pooled(pairs: Pairs) -> list[Interval]:
     """Waits with errors that are a share of the latency: those of single distances are too uncertain."""
     ends = np.array([wait.value + pairs.alone.value for wait in pairs.waits])
+    if ends.min() <= 0:
+        raise UndecidedError("reads take no time: they come from memory")
     share = float(np.median([wait.half for wait in pairs.waits] / ends))
     return [Interval.around(wait.value, share * end) for wait, end in zip(pairs.waits, ends, strict=True)]
 
@@ -235,7 +237,7 @@ def _unseen(
     total = base
     for rise in rises:
         total += rise
-    words = [Estimate("units", _exact(units), 0.99, plot), *_wait(total, 1)]
+    words: list[Estimate | Declined] = [Estimate("units", _exact(units), 0.99, plot), *_wait(total, 1)]
     # What reads of one channel wait for beside the link, with a class of their own or where all share a channel.
     shared = base + rises[0] if channels != units else base
     beyond = shared - link

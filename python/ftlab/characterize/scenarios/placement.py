@@ -27,7 +27,7 @@ def _apart(places: Array, units: int) -> Array:
     [0, 1, 8]
     """
     used: set[int] = set()
-    chosen = []
+    chosen: list[int] = []
     for at in places.tolist():
         if len(chosen) < _MOST and not used & {at, at + units}:
             used |= {at, at + units}
