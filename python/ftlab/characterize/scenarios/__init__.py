@@ -39,6 +39,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     pairs.UNEQUAL,
     pairs.EQUAL,
     placement.SCENARIO,
+    hits.OVER,
     hits.SLOPE,
     hits.SINGLE,
     writes.FIRST,

@@ -79,12 +79,6 @@ def _steps(bench: Bench, effort: Effort) -> list[Estimate]:
     return [Estimate("page_bytes", Interval(value, value, value), 0.99, plot)]
 
 
-def misses(bench: Bench, effort: Effort, sectors: int) -> Interval:
-    """What a read of a page costs that misses the buffer."""
-    points = _samples(bench, effort, np.full(64, sectors), sectors)
-    return location(points[float(sectors)])
-
-
 def _slope(bench: Bench, effort: Effort) -> list[Estimate | Declined]:
     run = int(bench.number("run_bytes")) // SECTOR_BYTES
     page = int(min(bench.number("page_bytes", 2048) // SECTOR_BYTES, run))
