@@ -24,6 +24,7 @@ from ftlab.characterize.scenarios import (
     trimmed_reads,
     updates,
     volumes,
+    whole_blocks,
     writes,
 )
 
@@ -50,6 +51,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     layers.SCENARIO,
     merges.FULL,
     merges.SWITCH,
+    whole_blocks.SCENARIO,
     writes.ALONE,
     writes.TWO,
     logs.SCENARIO,
