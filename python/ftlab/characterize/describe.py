@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenarios.logs import LOGS_OF_PLANE, PLANES_OF_UNIT
+from ftlab.characterize.scenarios.pairs import TOGETHER
 from ftlab.characterize.scenarios.shared_logs import RANDOM_LOGS
 from ftlab.characterize.scenarios.spare import RESERVE
 from ftlab.characterize.target import SECTOR_BYTES
@@ -94,6 +95,8 @@ class _Maker:
         if isinstance(value, (int, float)):
             return float(value), "found"
         known = self.result.known.get(name)
+        if known is None and name == "read_ns":
+            known = self.result.known.get(TOGETHER)
         if isinstance(known, Interval):
             self.made.assumed.append(name)
             return known.value, "assumed: the best guess"

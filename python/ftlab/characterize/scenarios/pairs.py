@@ -33,6 +33,8 @@ _CLEAR, _LEAST = 3.0, 0.005
 _HIDES, _SAME = 1.02, 0.01
 # Whether whole pages cross the bus, whatever is wanted of them.
 WHOLE = "whole_pages"
+# Array and transfer of a page of one unit, which nothing tells apart.
+TOGETHER = "read_and_transfer_ns"
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,8 @@ def _unseen(
         return [
             Estimate("units", _exact(1), 0.99, plot),
             *_words(1, 1, plot),
+            # For a model, which does not care what of both it is.
+            Estimate(TOGETHER, base),
             *(Declined(name, reason) for name in ("read_ns", "bus_mb_per_s")),
         ]
     total = base
