@@ -20,7 +20,7 @@ LOGS_OF_PLANE, PLANES_OF_UNIT, MOST_PLANES = "logs_of_plane", "planes_of_unit", 
 
 
 def _cost(bench: Bench, blocks: int, run: int, page: int, step: int = 1) -> float:
-    """The median of the last rounds of updates of some blocks in turn, each so many blocks behind the one before."""
+    """The median of the last rounds of updates of some blocks in turn, each a number of blocks behind the one before."""
     base = bench.region(blocks * step * run * SECTOR_BYTES)
     if step == 1:
         bench.fill(base, blocks * run * SECTOR_BYTES)

@@ -334,7 +334,7 @@ def _wait(value: Interval, sectors: int) -> list[Estimate]:
 
 
 def _crossing(bench: Bench, sectors: int) -> int:
-    """Sectors that cross the bus where so many are wanted."""
+    """Sectors that cross the bus where a number of them is wanted."""
     return sectors if bench.known.get(WHOLE) != "yes" else int(bench.number("page_bytes")) // SECTOR_BYTES
 
 
