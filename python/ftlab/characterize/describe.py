@@ -107,7 +107,7 @@ class _Maker:
 def _geometry(make: _Maker, size: int) -> int:
     """Geometry; gives the bytes of a block on all units."""
     page, of_page = make.number("page_bytes")
-    while size % page:
+    while of_page != "found" and size % page:
         # Nothing that was assumed may refuse a size that is known.
         page /= 2
     block, of_block = make.number("block_bytes")

@@ -52,8 +52,8 @@ def _steps(bench: Bench, effort: Effort) -> list[Estimate]:
     run = int(bench.number("run_bytes")) // SECTOR_BYTES
     sizes = np.unique(np.concatenate([np.arange(1, 9), [12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 128]]))
     sizes = sizes[sizes <= run]
-    # A run of one unit is all of the drive: its pages are at multiples of their size anywhere.
-    points = _samples(bench, effort, sizes, min(run, _LONG_RUN) if bench.number("units", 0.0) == 1 else run)
+    # Pages of a long run are at multiples of their size anywhere in it.
+    points = _samples(bench, effort, sizes, min(run, _LONG_RUN))
     places = [location(points[float(s)]) for s in sizes]
     ones = np.ones(sizes.size)
     designs = {
