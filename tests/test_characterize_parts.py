@@ -109,6 +109,25 @@ def test_merges_are_no_collection(kind: str) -> None:
         assert statuses["gc_unit_bytes"] == "not_applicable"
 
 
+def test_the_erase_of_a_layer_that_moves_blocks_is_found() -> None:
+    found = Flow(SimulatedTarget(changed("ftl.kind=block")), only=("erase_ns",)).run()
+    assert found.value("erase_ns") == pytest.approx(2_000_000, rel=1e-3)
+
+
+def test_one_unit_of_flash_is_no_memory() -> None:
+    drive = changed("geometry.channels=1", "geometry.ways=1", "geometry.blocks_per_plane=400")
+    found = Flow(SimulatedTarget(drive), only=("buffer_bytes", "page_bytes", "channels", "read_ns")).run()
+    assert (found.value("buffer_bytes"), found.value("page_bytes"), found.value("channels")) == (0, 4096, 1)
+    assert found.value("read_ns") == pytest.approx(50_000, abs=2)
+
+
+def test_the_buffer_and_what_it_hides_are_found() -> None:
+    drive = changed("buffer.kind=lru", "buffer.bytes=2097152", "buffer.access_us=2", "buffer.hiding=0.25")
+    found = Flow(SimulatedTarget(drive), only=("buffer_ns", "hiding_percent")).run()
+    assert found.value("buffer_ns") == pytest.approx(2000, abs=1)
+    assert found.value("hiding_percent") == pytest.approx(25, abs=0.2)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
