@@ -27,8 +27,8 @@ FILL_BYTES = 256 * KIB
 ALIGN_BYTES = 4 * MIB
 # A drive up to this size is copied before each scenario instead of being written again.
 _FORK_BYTES = 4 << 30
-# Nanoseconds between requests that show the clock: in hardly any step up to 100 us have they a common divisor.
-_GAPS_NS = (1_000_003, 1_234_577, 1_345_679, 1_456_789, 1_111_127, 1_777_787, 1_068_731, 1_523_959)
+# Stamps that show the clock, and the gaps between them: hardly any step is a divisor of all of them.
+CLOCK_STAMPS, CLOCK_GAPS_NS = 64, (20_000, 220_000)
 _OPERATION_NAMES = {READ: "read", WRITE: "write", TRIM: "trim", FLUSH: "flush"}
 
 
@@ -44,7 +44,7 @@ class Account:
         written_bytes: Bytes that they wrote.
         target_ns: Time that the target took for them.
         limit_ns: How long it may take; ``None``: for ever.
-        clock_ns: Step of the clock, as far as stamps have shown it; 0: there were none.
+        clock_ns: Step of the clock; 0: there were no stamps yet.
     """
 
     def __init__(self, limit_ns: float | None, transcript: TextIO | None) -> None:
@@ -64,8 +64,6 @@ class Account:
         self.written_bytes += batch.written_bytes
         if len(batch):
             self.target_ns += float(times.end_ns.max() - times.start_ns.min())
-            if self.clock_ns != 1:
-                self.clock_ns = step_ns(np.concatenate([times.start_ns, times.end_ns]), self.clock_ns)
         if self._transcript is not None:
             columns = (batch.op, batch.lba, batch.sectors, times.start_ns, times.end_ns)
             for op, lba, sectors, start, end in zip(*(column.tolist() for column in columns), strict=True):
@@ -85,7 +83,7 @@ class Account:
 
 def _instants() -> Batch:
     """Flushes at instants whose differences have no common divisor."""
-    at = np.cumsum(np.array(_GAPS_NS))
+    at = np.cumsum(np.random.default_rng(1).integers(*CLOCK_GAPS_NS, CLOCK_STAMPS))
     return Batch.of(FLUSH, np.zeros(at.size, dtype=np.int64), 0, at_ns=at)
 
 
@@ -168,12 +166,13 @@ class Bench:
     def send(self, batch: Batch) -> Times:
         """Send a batch and count it."""
         if not self.account.clock_ns:
-            # Instants that have no step in common: what stamps have in common then is the step of the clock.
-            self.account.note(self.scenario, probe := _instants(), self.target.send(probe))
+            # Close together, so that a drift of the clock does not show among them.
+            times = self.target.send(probe := _instants())
+            self.account.clock_ns = step_ns(times.start_ns)
+            self.account.note(self.scenario, probe, times)
         CLOCK_NS.set(self.account.clock_ns)
         times = self.target.send(batch)
         self.account.note(self.scenario, batch, times)
-        CLOCK_NS.set(self.account.clock_ns)
         return times
 
     def latencies(self, op: int, lba: Any, sectors: Any, *, gap_ns: int | None = None) -> Array:
@@ -221,13 +220,20 @@ class Bench:
         self.send(Batch.of(FLUSH, [0], 0))
 
     def scrub(self, size: float | None = None) -> None:
-        """Push everything out of a buffer: write more than it holds, at the end of the drive."""
+        """Push everything out of a buffer: write more than it holds, at the end of the drive.
+
+        Raises:
+            UndecidedError: It holds more than half of the drive.
+        """
         # What was written last may be kept longer than what was read.
         kept = (self.number(name, 0.0) for name in ("read_buffer_bytes", "buffer_bytes"))
         room = max(kept) if size is None else size
         if not room:
             return
-        count = min(int(room * 1.25) + MIB, self.capacity_bytes // 4) // FILL_BYTES * FILL_BYTES
+        most = self.capacity_bytes // 2
+        if room > most:
+            raise UndecidedError("a buffer of more than half of the drive cannot be emptied")
+        count = min(int(room * 1.25) + MIB, most) // FILL_BYTES * FILL_BYTES
         self.fill(self.target.capacity - count // SECTOR_BYTES, count)
 
     def together(self, first: Any, second: Any, sectors: tuple[int, int], *, op: int = READ) -> tuple[Array, Array]:

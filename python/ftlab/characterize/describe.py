@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ftlab.characterize.detect import Interval
+from ftlab.characterize.scenarios.logs import LOGS_OF_PLANE, PLANES_OF_UNIT
+from ftlab.characterize.scenarios.pairs import TOGETHER
+from ftlab.characterize.scenarios.shared_logs import RANDOM_LOGS
+from ftlab.characterize.scenarios.spare import RESERVE
 from ftlab.characterize.target import SECTOR_BYTES
 from ftlab.device import Device
 from ftlab.errors import ConfigError
@@ -90,6 +95,8 @@ class _Maker:
         if isinstance(value, (int, float)):
             return float(value), "found"
         known = self.result.known.get(name)
+        if known is None and name == "read_ns":
+            known = self.result.known.get(TOGETHER)
         if isinstance(known, Interval):
             self.made.assumed.append(name)
             return known.value, "assumed: the best guess"
@@ -97,9 +104,12 @@ class _Maker:
         return _ASSUMED[name], "assumed"
 
 
-def _geometry(make: _Maker) -> int:
+def _geometry(make: _Maker, size: int) -> int:
     """Geometry; gives the bytes of a block on all units."""
     page, of_page = make.number("page_bytes")
+    while of_page != "found" and size % page:
+        # Nothing that was assumed may refuse a size that is known.
+        page /= 2
     block, of_block = make.number("block_bytes")
     unit = make.result.value("mapping_unit_bytes")
     known = make.result.known.get("units")
@@ -116,12 +126,26 @@ def _geometry(make: _Maker) -> int:
     pages = max(2, int(block / page))
     make.put("geometry", "channels", shape[0], note)
     make.put("geometry", "ways", shape[1], note)
-    make.put("geometry", "planes", 1, "assumed: planes of a die cannot be told apart")
+    planes = _planes(make, shape[0] * shape[1] * pages * int(page))
+    of_planes = "assumed: planes of a die cannot be told apart"
+    make.put("geometry", "planes", planes, of_planes if planes == 1 else "by rounds of collection, or by logs")
     make.put("geometry", "pages_per_block", pages, of_block)
     make.put("geometry", "page_bytes", int(page), of_page)
     if isinstance(unit, (int, float)):
         make.put("geometry", "mapping_unit_bytes", int(unit), "found")
-    return shape[0] * shape[1] * pages * int(page)
+    return shape[0] * shape[1] * planes * pages * int(page)
+
+
+def _planes(make: _Maker, row: int) -> int:
+    """Planes of a unit, as far as rounds of collection show them; `row` is a block of each unit."""
+    seen = make.result.known.get(PLANES_OF_UNIT)
+    layer = make.result.known.get("translation")
+    if layer in {"bast", "fast"} and isinstance(seen, Interval):
+        return int(seen.value)
+    unit = make.result.value("gc_unit_bytes")
+    if layer != "page" or not isinstance(unit, (int, float)) or unit % row:
+        return 1
+    return int(unit // row)
 
 
 def _timing(make: _Maker) -> None:
@@ -145,9 +169,19 @@ def _layers(make: _Maker, capacity: int) -> None:
     if kind == "page":
         placed = make.word("placement", "address")
         make.put("ftl", "striping", "dynamic" if placed == "write_order" else "static")
-    if kind in {"bast", "fast"}:
+    if kind == "bast":
         logs, note = make.number("log_blocks")
         make.put("ftl", "log_blocks", int(logs), note)
+    if kind == "fast":
+        random = make.result.known.get(RANDOM_LOGS)
+        geometry = make.made.sections["geometry"]
+        units = geometry["channels"] * geometry["ways"] * geometry["planes"]
+        if isinstance(random, Interval):
+            # And one for sequences.
+            make.put("ftl", "log_blocks", int(random.value + 1) * units, "found for a plane")
+        else:
+            make.made.assumed.append("log_blocks")
+            make.put("ftl", "log_blocks", 0, "assumed: as many as there is room for")
     policy = make.word("write_policy", "none")
     size = make.result.value("buffer_bytes")
     if policy in {"back", "through"} and isinstance(size, (int, float)) and size:
@@ -161,6 +195,23 @@ def _layers(make: _Maker, capacity: int) -> None:
     for key, name, scale in (("link_mb_per_s", "link_mb_per_s", 1.0), ("overhead_us", "host_overhead_ns", 1e-3)):
         value, note = make.number(name)
         make.put("host", key, round(value * scale, 4), note)
+
+
+def _blocks(make: _Maker, size: int, row: int) -> tuple[int, str]:
+    """Blocks of each plane; `row` is a block of all of them."""
+    onset = make.result.value("gc_onset_bytes")
+    if isinstance(onset, (int, float)):
+        if make.result.value("over_provisioning") is None:
+            make.made.assumed.append("over_provisioning")
+        blocks = round((size + onset) / row) + RESERVE
+        return blocks, f"found: {onset:,.0f} bytes of updates until it collects; assumed: {RESERVE} blocks beyond"
+    logs = make.result.known.get(LOGS_OF_PLANE)
+    if make.result.known.get("translation") == "bast" and isinstance(logs, Interval):
+        make.made.assumed.append("over_provisioning")
+        blocks = math.ceil(size / row + logs.value) + 1
+        return max(_LEAST_BLOCKS, blocks), f"{logs.value:g} log blocks of a plane, and one for merges"
+    spare, note = make.number("over_provisioning")
+    return max(_LEAST_BLOCKS, -(-int(size * (1 + spare)) // row)), note
 
 
 def describe(result: Characterization, capacity: int) -> tuple[str, Device, list[str]]:
@@ -178,12 +229,11 @@ def describe(result: Characterization, capacity: int) -> tuple[str, Device, list
     """
     make = _Maker(result)
     size = capacity * SECTOR_BYTES
-    row = _geometry(make)
+    row = _geometry(make, size)
     _timing(make)
     _layers(make, size)
     make.put("precondition", "kind", "fill", "assumed: a drive in use is full")
-    spare, note = make.number("over_provisioning")
-    blocks = max(_LEAST_BLOCKS, -(-int(size * (1 + spare)) // row))
+    blocks, note = _blocks(make, size, row)
     problem: ConfigError | None = None
     # A layer needs open blocks and log blocks beside what the host sees: as many more as it takes.
     for _ in range(_TRIES):

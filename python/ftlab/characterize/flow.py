@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from ftlab.characterize.bench import Account, Bench, BudgetSpentError
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import (
     PARAMETERS,
+    Declined,
     Effort,
     Estimate,
     NotApplicableError,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from ftlab.characterize.target import Target
 
 # Corrections of a scenario, and by how much one may raise its repetitions at once and in all.
-_CORRECTIONS, _STEP = 4, 16
+_CORRECTIONS, _STEP = 5, 16
 # Multiples of it spread evenly over an interval.
 _GOLDEN = 0.6180339887498949
 _SURE = 0.95
@@ -116,6 +118,7 @@ class Characterization:
         ended: Why it ended before its plan did; empty if it did not.
         done: Scenarios that were run to their end.
         absent: Why a parameter does not apply, by its name.
+        silent: Why a scenario that was run to its end says nothing of a parameter, by scenario and parameter.
         known: The best value so far of what scenarios build on.
         identity: What was measured and how, so that nothing else is gone on from.
     """
@@ -131,6 +134,7 @@ class Characterization:
     ended: str = ""
     done: dict[str, str] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
+    silent: dict[str, dict[str, str]] = field(default_factory=dict)
     known: dict[str, Interval | str] = field(default_factory=dict)
     identity: str = ""
 
@@ -258,31 +262,38 @@ class Flow:
         if (state.get("target"), found) != (self.target.name, expected):
             theirs, ours = f"{state.get('target')} ({found})", f"{self.target.name} ({expected})"
             raise InputError(f"resume: found the state of {theirs}, expected {ours}")
-        named = {scenario.name: scenario for scenario in self.plan}
         try:
-            result = self.result
-            result.known = {name: _valued(value) for name, value in state["known"].items()}
-            result.path = [Correction(**each) for each in state["path"]]
-            for name, rows in state["said"].items():
-                said = [
-                    Estimate(each["parameter"], _valued(each["value"]), each["confidence"], None, each["note"])
-                    for each in rows
-                ]
-                result.estimates[name] = said
-                if name in named:
-                    for each in said:
-                        if each.parameter in PARAMETERS:
-                            self._said[each.parameter].append((named[name], each))
-            result.absent = dict(state["absent"])
-            for name, reason in state["done"].items():
-                result.done[name] = reason
-                for parameter in named[name].finds if name in named and reason else ():
-                    self._why_not[parameter][name] = reason
-            account = self.account
-            account.requests, account.target_ns = int(state["requests"]), float(state["target_ns"])
-            account.written_bytes = int(state["written_bytes"])
+            self._take(state)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"resume: {error!r}: expected what --report wrote") from error
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        named = {scenario.name: scenario for scenario in self.plan}
+        result = self.result
+        result.known = {name: _valued(value) for name, value in state["known"].items()}
+        result.path = [Correction(**each) for each in state["path"]]
+        for name, rows in state["said"].items():
+            said = [
+                Estimate(each["parameter"], _valued(each["value"]), each["confidence"], None, each["note"])
+                for each in rows
+            ]
+            result.estimates[name] = said
+            for each in said:
+                if name in named and each.parameter in PARAMETERS:
+                    self._said[each.parameter].append((named[name], each))
+        result.absent = dict(state["absent"])
+        # In the order in which they ended, as reasons are told in it.
+        for name, reason in state["done"].items():
+            result.done[name] = reason
+            if name in state["silent"]:
+                result.silent[name] = dict(state["silent"][name])
+            reasons = dict.fromkeys(named[name].finds, reason) if name in named and reason else {}
+            for parameter, why in (reasons or result.silent.get(name, {})).items():
+                if name in named:
+                    self._why_not[parameter][name] = why
+        account = self.account
+        account.requests, account.target_ns = int(state["requests"]), float(state["target_ns"])
+        account.written_bytes = int(state["written_bytes"])
 
     def run(self) -> Characterization:
         """Work the plan off.
@@ -352,7 +363,8 @@ class Flow:
         for attempt in range(1, _CORRECTIONS + 1):
             last = attempt == _CORRECTIONS
             try:
-                estimates = scenario.run(self._bench(scenario, place * 16 + attempt), effort)
+                # In a context of its own: the step of a clock is that of this drive.
+                said = copy_context().run(scenario.run, self._bench(scenario, place * 16 + attempt), effort)
             except UndecidedError as error:
                 helps = error.repetitions > 1 or error.span != 1
                 self._note(scenario, attempt, effort, str(error))
@@ -374,15 +386,20 @@ class Flow:
                     self._why_not[name][scenario.name] = str(error)
                 self.result.done[scenario.name] = str(error)
                 return
+            estimates = [each for each in said if isinstance(each, Estimate)]
+            # Those that cannot be say nothing against those beside them.
+            silent = {each.parameter: each.reason for each in said if isinstance(each, Declined)}
+            silent |= {each.parameter: each.impossible for each in estimates if each.impossible}
             factor = _more(estimates)
-            said = ", ".join(f"{each.parameter} = {_text(each.value)}" for each in estimates)
+            estimates = [each for each in estimates if not each.impossible]
+            told = ", ".join([*(f"{e.parameter} = {_text(e.value)}" for e in estimates), *silent.values()])
             if factor > 1 and not last and effort.repetitions < scenario.most_repetitions:
-                self._note(scenario, attempt, effort, f"{said}: wider than the tolerance")
+                self._note(scenario, attempt, effort, f"{told}: wider than the tolerance")
                 repetitions = min(scenario.most_repetitions, effort.repetitions * factor)
                 effort = replace(effort, repetitions=repetitions)
                 continue
-            self._note(scenario, attempt, effort, said)
-            self._keep(scenario, estimates)
+            self._note(scenario, attempt, effort, told)
+            self._keep(scenario, estimates, silent)
             return
 
     def _note(self, scenario: Scenario, attempt: int, effort: Effort, outcome: str) -> None:
@@ -393,7 +410,7 @@ class Flow:
             self._why_not[name][scenario.name] = reason
         self.result.done[scenario.name] = reason
 
-    def _keep(self, scenario: Scenario, estimates: list[Estimate]) -> None:
+    def _keep(self, scenario: Scenario, estimates: list[Estimate], silent: Mapping[str, str]) -> None:
         """Keep what was said, and let later scenarios build on it."""
         estimates = [_with_model_error(each) for each in estimates]
         self.result.estimates[scenario.name] = estimates
@@ -404,9 +421,11 @@ class Flow:
             before = self.result.known.get(each.parameter)
             if isinstance(each.value, str) or not isinstance(before, Interval) or each.value.half < before.half:
                 self.result.known[each.parameter] = each.value
-        silent = set(scenario.finds) - {each.parameter for each in estimates}
-        for name in silent:
-            self._why_not[name][scenario.name] = "it cannot tell on this drive"
+        told = {each.parameter for each in estimates}
+        kept = {name: silent.get(name, "it cannot tell on this drive") for name in scenario.finds if name not in told}
+        self.result.silent[scenario.name] = kept
+        for name, reason in kept.items():
+            self._why_not[name][scenario.name] = reason
 
 
 def _valued(value: Any) -> Interval | str:
@@ -439,7 +458,11 @@ def _more(estimates: list[Estimate]) -> int:
     factor = 1.0
     for each in estimates:
         parameter = PARAMETERS.get(each.parameter)
-        if parameter is None or parameter.exact or isinstance(each.value, str) or narrow(parameter, each.value):
+        if parameter is None or parameter.exact or isinstance(each.value, str):
+            continue
+        if math.isinf(each.value.high):
+            factor = _STEP
+        if narrow(parameter, each.value):
             continue
         wide = each.value.half if parameter.kind == "share" else each.value.relative
         room = parameter.tolerance
@@ -463,22 +486,29 @@ def _planned(scenarios: tuple[Scenario, ...], only: tuple[str, ...]) -> tuple[Sc
 _INTERNAL = {
     "runs": ("run_bytes",),
     "trimmed-reads": ("link_sector_ns",),
-    "read-slope": ("bus_sector_ns", "miss_page_ns"),
+    "read-slope": ("bus_sector_ns", "bus_unseen_ns", "miss_page_ns"),
     "first-writes": ("write_flash_ns", "program_guess_ns"),
     "updates-of-one-place": ("updates",),
     "merges-of-k-pages": ("program_form", "copy_ns"),
-    "pairs-page-and-sector": ("wait_unit_ns", "units"),
+    "pairs-page-and-sector": ("wait_unit_ns", "units", "bus_sector_ns"),
     "pairs-of-pages": ("units",),
+    "updates-until-merge": ("random_logs_of_plane",),
+    "updates-until-merge-of-a-unit": ("planes_of_unit",),
 }
 # What makes a scenario better without being needed.
 _HELPS = {
-    "partial-writes": ("translation", "read_ns"),
+    "pairs-page-and-sector": ("bus_sector_ns", "page_bytes"),
+    "pairs-of-pages": ("bus_sector_ns",),
+    "partial-writes": ("translation", "read_ns", "block_bytes"),
     "writes-of-one-unit": ("placement", "units"),
     "updates-of-one-place": ("program_guess_ns", "units"),
     "trimmed-writes": ("program_form",),
     "read-slope": ("page_bytes",),
     "trimmed-reads": ("read_buffer_bytes",),
     "runs": ("buffer_bytes",),
+    "updates-until-collection": ("gc_unit_bytes", "erase_ns", "host_overhead_ns", "link_sector_ns"),
+    "spare-by-onset": ("gc_onset_bytes", "gc_unit_bytes"),
+    "updates-of-one-unit": ("gc_onset_bytes",),
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tomli_w
 
-from ftlab.characterize.target import NoiseLevel, SimulatedTarget
+from ftlab.characterize.target import SECTOR_BYTES, NoiseLevel, SimulatedTarget
 from ftlab.device import Device
 from ftlab.errors import ConfigError
 
@@ -107,3 +107,62 @@ def draw(seed: int) -> Drawn:
             continue
         return Drawn(seed, device, NoiseLevel(noise.sigma, noise.outliers, seed=seed))
     raise ConfigError(f"seed {seed}: no drive was accepted: {problem}")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What characterization said of a drive, beside what is true of it.
+
+    Attributes:
+        drawn: The drive.
+        verdicts: ``right``, ``wrong`` or ``silent``, for each parameter that has a truth.
+        lines: What was said of each parameter that is wrong or silent, by its name.
+        errors: Of the model: the error of each quantity of each unseen workload; empty where there is no model.
+        requests: Requests that were sent.
+    """
+
+    drawn: Drawn
+    verdicts: dict[str, str]
+    lines: dict[str, str]
+    errors: dict[tuple[str, str], float]
+    requests: int
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As a line of JSON."""
+        keys = self.drawn.device.to_dict()
+        return {
+            "seed": self.drawn.seed,
+            "ftl": keys["ftl"]["kind"],
+            "buffer": keys.get("buffer", {}).get("write", "none"),
+            "sigma": self.drawn.noise.sigma,
+            "verdicts": self.verdicts,
+            "lines": self.lines,
+            "errors": {f"{workload}: {quantity}": error for (workload, quantity), error in self.errors.items()},
+            "requests": self.requests,
+        }
+
+
+def judge(seed: int) -> Judged:
+    """Characterize the drive of a seed, and hold what is found and the model against the drive, without noise."""
+    from ftlab.characterize.compare import compare
+    from ftlab.characterize.describe import describe
+    from ftlab.characterize.flow import Flow
+    from ftlab.characterize.truth import is_right, truths
+
+    drawn = draw(seed)
+    found = Flow(drawn.target(), seed=seed).run()
+    verdicts, lines = {}, {}
+    for name, truth in truths(drawn.device).items():
+        each = found.findings[name]
+        verdicts[name] = "silent" if each.status != "found" else "right" if is_right(each, truth) else "wrong"
+        if verdicts[name] != "right":
+            lines[name] = f"{each.status}: {each.value or each.reason}; true {truth}"
+    errors = {}
+    try:
+        _, model, _ = describe(found, drawn.device.logical_bytes // SECTOR_BYTES)
+        rows = compare(SimulatedTarget(drawn.device, seed=seed), model, seed=seed)
+        errors = {(row.workload, row.quantity): row.error for row in rows}
+    except ConfigError as error:
+        lines["model"] = str(error)
+    return Judged(drawn, verdicts, lines, errors, found.requests)

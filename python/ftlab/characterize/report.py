@@ -92,6 +92,7 @@ def state(result: Characterization) -> dict[str, Any]:
         "target": result.target,
         "identity": result.identity,
         "absent": result.absent,
+        "silent": result.silent,
         "known": {name: _plain(value) for name, value in result.known.items()},
         "done": result.done,
         "said": {

@@ -69,10 +69,12 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("translation", "", "page, block, bast or fast: how updates are kept", "word"),
         Parameter("log_blocks", "", "logical blocks that can be updated without a merge", "size"),
         Parameter("gc_unit_bytes", "byte", "bytes that are written from one round of collection to the next", "size"),
-        Parameter("gc_onset_bytes", "byte", "bytes that a trimmed drive takes before it collects", "time", 0.05),
+        Parameter(
+            "gc_onset_bytes", "byte", "bytes of updates that a full drive takes without collecting", "time", 0.05
+        ),
         Parameter("over_provisioning", "", "spare space as a share of the logical space", "share", 0.02),
         Parameter("trim_effective", "", "yes if trimmed data are forgotten", "word"),
-        Parameter("volumes", "", "parts of the drive that do not disturb each other", "size"),
+        Parameter("volumes", "", "parts of the drive that are collected for themselves", "size"),
     )
 }
 
@@ -123,24 +125,36 @@ class Estimate:
     plot: Plot | None = None
     note: str = ""
 
-    def __post_init__(self) -> None:
-        """Refuse what cannot be.
-
-        Raises:
-            UndecidedError: The interval is none, or a time or rate is below 0.
-        """
+    @property
+    def impossible(self) -> str:
+        """Why the value cannot be; empty where it can."""
         value = self.value
         if isinstance(value, str):
-            return
+            return ""
         low, middle, high = value.low, value.value, value.high
-        if not all(math.isfinite(each) for each in (low, middle, high)) or not low <= middle <= high:
-            raise UndecidedError(f"{self.parameter} = {middle:,.6g} in {low:,.6g} to {high:,.6g} is no interval")
         parameter = PARAMETERS.get(self.parameter)
-        if parameter is None or parameter.kind != "time":
-            return
+        timed = parameter is not None and parameter.kind == "time"
+        if timed and math.isinf(high) and low <= middle:
+            return f"{self.parameter} from {low:,.6g} on: the time that it follows from cannot be told from none"
+        if not all(math.isfinite(each) for each in (low, middle, high)) or not low <= middle <= high:
+            return f"{self.parameter} = {middle:,.6g} in {low:,.6g} to {high:,.6g} is no interval"
         # A rate of 0 says that transfers take no time; a time that is surely 0 or less is an error of the model.
-        if high < 0 or (high == 0 and parameter.unit == "ns"):
-            raise UndecidedError(f"{self.parameter} = {middle:,.6g}: a time that it follows from is wrong")
+        if timed and (high < 0 or (high == 0 and parameter is not None and parameter.unit == "ns")):
+            return f"{self.parameter} = {middle:,.6g}: a time that it follows from is wrong"
+        return ""
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Why a scenario that speaks of other parameters says nothing of this one.
+
+    Attributes:
+        parameter: Its name.
+        reason: Why.
+    """
+
+    parameter: str
+    reason: str
 
 
 class UndecidedError(FtlabError):
@@ -187,7 +201,7 @@ class Scenario:
     sends: str
     estimator: str
     drive_writes: str
-    run: Callable[[Bench, Effort], list[Estimate]]
+    run: Callable[[Bench, Effort], Sequence[Estimate | Declined]]
     least_bytes: int = 32 << 20
     effort: Effort = Effort()
     most_repetitions: int = 1024

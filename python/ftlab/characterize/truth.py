@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ftlab.characterize.flow import Finding
@@ -38,6 +38,7 @@ def truths(device: Device) -> dict[str, float | str]:
         "placement": "write_order" if kind == "page" and ftl.get("striping") == "dynamic" else "address",
         "over_provisioning": device.physical_bytes / device.logical_bytes - 1,
     }
+    true |= _collection(device, all_keys)
     for name, key in (("read_ns", "read_us"), ("program_ns", "program_us"), ("erase_ns", "erase_us")):
         if isinstance(timing[key], (int, float)):
             true[name] = timing[key] * _US
@@ -49,6 +50,28 @@ def truths(device: Device) -> dict[str, float | str]:
         true["chunk_bytes"] = page if kind == "page" else page * pages
     if ftl.get("log_blocks") and kind == "bast":
         true["log_blocks"] = ftl["log_blocks"]
+    return true
+
+
+def _collection(device: Device, keys: dict[str, Any]) -> dict[str, float]:
+    """What collection does to a drive that was filled in order."""
+    geometry, ftl = keys["geometry"], keys["ftl"]
+    block = geometry["page_bytes"] * geometry["pages_per_block"]
+    if ftl["kind"] in {"bast", "fast"}:
+        return {"gc_unit_bytes": block}
+    striped = ftl.get("placement", "stripe") == "stripe" and ftl.get("streams", 1) == 1
+    if ftl["kind"] != "page" or not striped or ftl.get("allocation", "CWDP") != "CWDP":
+        return {}
+    dies = geometry["channels"] * geometry["ways"] * geometry.get("dies", 1)
+    unit = block * dies * geometry["planes"]
+    true: dict[str, float] = {"gc_unit_bytes": unit}
+    # A plane collects when the block that it opens leaves as few as that, and the next page is written.
+    opened = geometry["blocks_per_plane"] - ftl["gc_low_free_blocks"] - 1
+    onset = opened * unit - device.logical_bytes
+    if keys["precondition"]["kind"] == "fill" and onset > 0:
+        true["gc_onset_bytes"] = onset
+        # One unit has no parts.
+        true |= {"volumes": 1 if ftl.get("striping") == "dynamic" else dies} if dies > 1 else {}
     return true
 
 

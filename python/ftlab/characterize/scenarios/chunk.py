@@ -12,6 +12,8 @@ from ftlab.characterize.target import SECTOR_BYTES
 _REFERENCE, _LARGEST = 2, 16 * MIB // SECTOR_BYTES
 _MOST, _REGION = 24, 96 * MIB
 _SURE = 0.8
+# Reads of one unit wait for as long, wherever they are.
+_ALIKE = 0.9
 
 
 def _share(bench: Bench, region: int, size: int, distance: int, alone: float, wait: float) -> tuple[float, float]:
@@ -56,6 +58,8 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         distance *= 2
     else:
         only_flash(bench)
+        if min(waits) < _ALIKE * wait:
+            raise UndecidedError("reads far apart wait less than those of a page: units share a channel", repetitions=4)
         return _one_unit(distances, waits)
     plot = Plot("distance (bytes)", "wait of the second (ns)", {"pairs": (distances, waits)})
     value = float(distances[-1])
@@ -68,7 +72,7 @@ def only_flash(bench: Bench) -> None:
     Raises:
         UndecidedError: They may have come from a buffer that nothing has shown.
     """
-    if not bench.number("read_buffer_bytes", 0.0) or bench.interval("buffer_bytes") is None:
+    if bench.interval("read_buffer_bytes") is None or bench.interval("buffer_bytes") is None:
         raise UndecidedError("all reads wait for each other: one unit, or reads from memory")
 
 

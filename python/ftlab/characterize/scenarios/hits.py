@@ -10,6 +10,8 @@ from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Pl
 from ftlab.characterize.target import SECTOR_BYTES
 
 _PAGES = (1, 2, 4, 8, 16)
+# Ends of pages that are read over, and reads for each repetition.
+_ENDS, _SAMPLES = 16, 16
 
 
 def _check(bench: Bench) -> None:
@@ -53,6 +55,26 @@ def _single(bench: Bench, effort: Effort) -> list[Estimate]:
     return [Estimate("buffer_ns", location(latency) - host - link, plot=plot)]
 
 
+def _over(bench: Bench, effort: Effort) -> list[Estimate]:
+    """Two sectors of one page, and of two pages: neither the fixed time nor the link differs."""
+    _check(bench)
+    page = int(bench.number("page_bytes")) // SECTOR_BYTES
+    size = _ENDS * 2 * page * SECTOR_BYTES
+    region = bench.region(size)
+    bench.fill(region, size)
+    count = _SAMPLES * effort.repetitions
+    ends = region + (2 * bench.random.integers(_ENDS, size=count) + 1) * page
+    # In turn, so that what changes over time is in both.
+    latency = bench.reads(np.column_stack([ends - 2, ends - 1]).ravel(), 2)
+    within, over = latency[0::2], latency[1::2]
+    plot = Plot(
+        "repetition",
+        "latency (ns)",
+        {"one page": (list(range(count)), within.tolist()), "two pages": (list(range(count)), over.tolist())},
+    )
+    return [Estimate("buffer_ns", location(over) - location(within), plot=plot)]
+
+
 SLOPE = Scenario(
     name="hit-slope",
     finds=("buffer_ns",),
@@ -72,4 +94,15 @@ SINGLE = Scenario(
     estimator="mean without outliers, less fixed time and link",
     drive_writes="64 KiB",
     run=_single,
+)
+OVER = Scenario(
+    name="hits-over-an-end",
+    finds=("buffer_ns",),
+    needs=("buffer_bytes", "page_bytes"),
+    assumes="A read of two pages from the buffer has one access more than one of a page.",
+    sends="32 pages, written; reads of two sectors of one page, and of two sectors over the end of a page",
+    estimator="difference of means without outliers",
+    drive_writes="512 KiB at most",
+    run=_over,
+    effort=Effort(repetitions=256),
 )

@@ -10,6 +10,8 @@ from ftlab.characterize.scenarios.updates import rhythm
 from ftlab.characterize.target import SECTOR_BYTES
 
 _PERIODS, _PAGE = 12, 3
+# A merge takes this share of the programs of a block at least.
+_MERGED = 0.5
 # Planes of a unit, whose number nobody can see: at this multiple of all units two blocks share everything.
 _PLANES = (4, 2)
 
@@ -37,6 +39,9 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     plot = Plot(
         "update", "time until durable (ns)", {"two in turn": (list(range(4 * block)), latency[: 4 * block].tolist())}
     )
+    if float(np.median(latency)) > _MERGED * block * bench.number("program_guess_ns", np.inf):
+        # There is room for one log block, which each of them takes from the other: shared, it would have been filled.
+        return [Estimate("translation", "bast", 0.97, plot, "each update of two blocks in turn merges")]
     if found is None or found.period not in {block, 2 * block}:
         raise UndecidedError("two blocks in turn have no rhythm of a block", repetitions=2)
     word = "fast" if found.period == block else "bast"

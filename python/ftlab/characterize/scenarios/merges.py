@@ -86,8 +86,8 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
 
 def _switch(bench: Bench, effort: Effort) -> list[Estimate]:
     """Blocks that are overwritten in order: the log block takes the place of the old one, which is erased."""
-    if bench.known.get("translation") != "bast":
-        raise NotApplicableError("updates are not kept in log blocks of one block each")
+    if bench.known.get("translation") not in {"bast", "fast"}:
+        raise NotApplicableError("updates are not kept in log blocks")
     page_bytes = bench.number("page_bytes")
     page, block = int(page_bytes) // SECTOR_BYTES, int(bench.number("block_bytes") / page_bytes)
     base = bench.region(max(4 * MIB, block * page * SECTOR_BYTES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from ftlab.characterize.bench import FILL_BYTES, MIB, Bench
 from ftlab.characterize.detect import BIC_MARGIN, Fit, Interval, fit, location
-from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenario import Declined, Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.chunk import only_flash
+from ftlab.characterize.scenarios.read_sizes import UNSEEN
 from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ftlab.characterize.bench import Array
 
@@ -27,6 +29,12 @@ _BATCHES = 4
 # A class waits longer than the one below by this many halves of its interval, and by this share of a read alone.
 _LINK = 0.4
 _CLEAR, _LEAST = 3.0, 0.005
+# A transfer over the link that is as long hides one over the bus; a wait beside the link is none up to this share.
+_HIDES, _SAME = 1.02, 0.01
+# Whether whole pages cross the bus, whatever is wanted of them.
+WHOLE = "whole_pages"
+# Array and transfer of a page of one unit, which nothing tells apart.
+TOGETHER = "read_and_transfer_ns"
 
 
 @dataclass(frozen=True)
@@ -84,6 +92,9 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
         )
         sectors = max(1, min(sectors, int(_LINK * (sample - bench.number("host_overhead_ns", 0.0)) / link)))
         bench.scrub()
+    if not equal and bench.interval("bus_sector_ns") is None:
+        # Whether whole pages cross, the shortest reads say: what the link takes for them hides nothing.
+        sectors = 1
     lengths = (sectors, sectors if equal else 1)
     places = size // run
     farthest = int(min(_DISTANCES, places * 2 // 3))
@@ -119,6 +130,8 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
 def _pooled(pairs: Pairs) -> list[Interval]:
     """Waits with errors that are a share of the latency: those of single distances are too uncertain."""
     ends = np.array([wait.value + pairs.alone.value for wait in pairs.waits])
+    if ends.min() <= 0:
+        raise UndecidedError("reads take no time: they come from memory")
     share = float(np.median([wait.half for wait in pairs.waits] / ends))
     return [Interval.around(wait.value, share * end) for wait, end in zip(pairs.waits, ends, strict=True)]
 
@@ -150,7 +163,7 @@ def periods(pairs: Pairs) -> tuple[int, int, Fit, float]:
     order = sorted(sound, key=lambda key: sound[key].bic)
     best = order[0]
     scale = max(1.0, sound[best].residual ** 2)
-    margin = (sound[order[1]].bic - sound[best].bic) / scale if len(order) > 1 else 0.0
+    margin = (sound[order[1]].bic - sound[best].bic) / scale if len(order) > 1 else math.inf
     return best[0], best[1], sound[best], margin
 
 
@@ -179,7 +192,7 @@ def _expected(bench: Bench, pairs: Pairs, read: float, transfer: float) -> _Leve
     """
     first, second = pairs.sectors
     link = bench.number("link_sector_ns", 0.0)
-    bus = transfer * first
+    bus = transfer * _crossing(bench, first)
     if first == second:
         other = link * first
         return _Levels(other, max(bus, other), bus + read)
@@ -189,7 +202,7 @@ def _expected(bench: Bench, pairs: Pairs, read: float, transfer: float) -> _Leve
     return _Levels(other, bus + behind, bus + read)
 
 
-def _run(bench: Bench, effort: Effort, *, equal: bool) -> list[Estimate]:
+def _run(bench: Bench, effort: Effort, *, equal: bool) -> Sequence[Estimate | Declined]:
     pairs = measure(bench, effort, equal=equal)
     channels, units, found, margin = periods(pairs)
     plot = _plot(pairs)
@@ -197,18 +210,73 @@ def _run(bench: Bench, effort: Effort, *, equal: bool) -> list[Estimate]:
         raise UndecidedError("no period of the waits is clearly better than the next", repetitions=3)
     if found.residual > _EXPLAINED:
         raise UndecidedError("waits do not have two periods: pages are not placed in turn, channels first")
-    bus = bench.interval("bus_sector_ns")
-    if bus is None:
+    bus, unseen = bench.interval("bus_sector_ns"), bench.interval(UNSEEN)
+    if bus is not None:
+        if channels != units:
+            return _three(bench, pairs, found, channels, units, plot)
+        return _two(bench, pairs, found, units, bus, plot)
+    if unseen is None or equal:
         raise UndecidedError("the time of a transfer is not known")
-    base = found.coefficients[0]
-    if channels != units:
-        return _three(bench, pairs, found, channels, units, plot)
-    return _two(bench, pairs, found, units, bus, base, plot)
+    return _unseen(bench, found, (channels, units), unseen, plot)
+
+
+def _unseen(
+    bench: Bench, found: Fit, periods_found: tuple[int, int], unseen: Interval, plot: Plot
+) -> list[Estimate | Declined]:
+    """Pairs of single sectors, where reads of a page take as long: a bus that whole pages cross makes others wait."""
+    channels, units = periods_found
+    page = int(bench.number("page_bytes")) // SECTOR_BYTES
+    link = bench.interval("link_sector_ns") or _exact(0.0)
+    base, rises = found.coefficients[0], found.coefficients[1:]
+    if not units:
+        only_flash(bench)
+        reason = "one unit: its reads wait for each other's array and transfer, which nothing tells apart"
+        return [
+            Estimate("units", _exact(1), 0.99, plot),
+            *_words(1, 1, plot),
+            # For a model, which does not care what of both it is.
+            Estimate(TOGETHER, base),
+            *(Declined(name, reason) for name in ("read_ns", "bus_mb_per_s")),
+        ]
+    total = base
+    for rise in rises:
+        total += rise
+    words: list[Estimate | Declined] = [Estimate("units", _exact(units), 0.99, plot), *_wait(total, 1)]
+    # What reads of one channel wait for beside the link, with a class of their own or where all share a channel.
+    shared = base + rises[0] if channels != units else base
+    beyond = shared - link
+    if beyond.low > max(unseen.high, _LEAST * total.value):
+        ways = units // channels if channels != units else units
+        words += _words(channels if channels != units else 1, ways, plot)
+        if shared.value <= link.value * _HIDES:
+            return words
+        words += _wait(total, page)
+        return [
+            *words,
+            Estimate("read_ns", rises[-1], plot=plot),
+            Estimate("bus_mb_per_s", rate(shared * (1 / page)), plot=plot, note="whole pages cross the bus"),
+            Estimate("bus_sector_ns", shared * (1 / page)),
+            Estimate(WHOLE, "yes"),
+        ]
+    if channels != units or beyond.high > unseen.high + _SAME * total.value:
+        raise UndecidedError("whether reads wait for a channel is not clear", repetitions=3)
+    # Units that each have a channel of their own would look the same if whole pages crossed it.
+    note = f"no read waits for a channel: transfers take no time, unless each of the {units} units has its own"
+    words += [
+        Estimate("read_ns", total - unseen, plot=plot, note=note),
+        Estimate("bus_sector_ns", unseen),
+        Declined("channels", f"{note}; the {units} units may be any channels and ways"),
+        Declined("ways", f"{note}; the {units} units may be any channels and ways"),
+    ]
+    if not rate(unseen).value:
+        return [*words, Estimate("bus_mb_per_s", _exact(0.0), plot=plot, note=note)]
+    return [*words, Declined("bus_mb_per_s", f"{note}, or less than {unseen.high:,.0f} ns a sector")]
 
 
 def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, plot: Plot) -> list[Estimate]:
     """All classes are there: every value follows."""
     first, second = pairs.sectors
+    crossing = _crossing(bench, first)
     base, middle, upper = found.coefficients
     link = bench.number("link_sector_ns", 0.0)
     estimates = [
@@ -218,7 +286,7 @@ def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, pl
     if first == second:
         # Equal reads of one channel end as late as the slower of bus and link lets them.
         transfer = middle + base
-        if transfer.value <= link * first * 1.02:
+        if transfer.value <= link * first * _HIDES:
             return estimates
         read = upper
     else:
@@ -228,22 +296,18 @@ def _three(bench: Bench, pairs: Pairs, found: Fit, channels: int, units: int, pl
             overlap = known * first - bus * second
             transfer, read = transfer - overlap, read + overlap
     estimates.append(Estimate("read_ns", read, plot=plot))
-    estimates.append(Estimate("bus_mb_per_s", rate(transfer * (1 / first)), plot=plot))
+    estimates.append(Estimate("bus_mb_per_s", rate(transfer * (1 / crossing)), plot=plot))
     if first != second:
-        estimates += _wait(base + middle + upper, first)
+        estimates += _wait(base + middle + upper, crossing)
         estimates.append(Estimate("units", _exact(units), 0.99))
     return estimates
 
 
-def _two(
-    bench: Bench, pairs: Pairs, found: Fit, units: int, bus: Interval, base: Interval, plot: Plot
-) -> list[Estimate]:
+def _two(bench: Bench, pairs: Pairs, found: Fit, units: int, bus: Interval, plot: Plot) -> list[Estimate]:
     """One class is missing: which one, the known time of a transfer says."""
-    first, _ = pairs.sectors
+    base, first = found.coefficients[0], _crossing(bench, pairs.sectors[0])
     total = base + found.coefficients[1] if units else base
     read = total - bus * first
-    # A bus that takes no time is none: its error is not that of the read.
-    read = total if not bus.value else read
     levels = _expected(bench, pairs, read.value, bus.value)
     estimates = [Estimate("read_ns", read, plot=plot)]
     if pairs.sectors[1] == 1:
@@ -252,7 +316,7 @@ def _two(
         only_flash(bench)
         return [Estimate("units", _exact(1), 0.99, plot), *estimates, *_words(1, 1, plot)]
     estimates.append(Estimate("units", _exact(units), 0.99, plot))
-    if not bus.value:
+    if bus.low <= 0:
         return estimates
     apart = abs(levels.channel - levels.other)
     if apart < 4 * max(base.half, bus.half * first, 1.0):
@@ -269,6 +333,11 @@ def _wait(value: Interval, sectors: int) -> list[Estimate]:
     return [Estimate("wait_unit_ns", value), Estimate("wait_unit_sectors", _exact(sectors))]
 
 
+def _crossing(bench: Bench, sectors: int) -> int:
+    """Sectors that cross the bus where a number of them is wanted."""
+    return sectors if bench.known.get(WHOLE) != "yes" else int(bench.number("page_bytes")) // SECTOR_BYTES
+
+
 def _exact(value: float) -> Interval:
     return Interval(value, value, value)
 
@@ -277,8 +346,8 @@ def _words(channels: int, ways: int, plot: Plot) -> list[Estimate]:
     return [Estimate("channels", _exact(channels), 0.97, plot), Estimate("ways", _exact(ways), 0.97, plot)]
 
 
-def _of(*, equal: bool) -> Callable[[Bench, Effort], list[Estimate]]:
-    def run(bench: Bench, effort: Effort) -> list[Estimate]:
+def _of(*, equal: bool) -> Callable[[Bench, Effort], Sequence[Estimate | Declined]]:
+    def run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
         return _run(bench, effort, equal=equal)
 
     return run
@@ -291,7 +360,7 @@ _ASSUMES = (
 UNEQUAL = Scenario(
     name="pairs-page-and-sector",
     finds=_FINDS,
-    needs=("run_bytes", "bus_sector_ns"),
+    needs=("run_bytes",),
     assumes=_ASSUMES,
     sends="a region written in order; at one instant a read of a page and one of a sector, 1 to 136 runs apart",
     estimator="two periods by the Bayesian information criterion; levels by weighted least squares",

@@ -13,6 +13,10 @@ from ftlab.characterize.target import SECTOR_BYTES
 _PAIR = 2
 _CANDIDATES = (2, 4, 8, 16, 32, 64)
 _REGION, _STEP = 96 * MIB, 128
+# Updates of one block from one filling to the next.
+_UPDATES = 1536
+# Some of these updates merge, so the margin of the criterion must be wider.
+_LOGS = 3
 _LEAST, _HOPELESS, _UNEXPLAINED = 0.004, 64, 5.0
 
 
@@ -42,22 +46,34 @@ def _designs(sizes: Array, page: int) -> dict[int, Array]:
     return designs
 
 
-def _run(bench: Bench, effort: Effort) -> list[Estimate]:
-    if bench.known.get("translation") == "block":
-        raise UndecidedError("every update moves a block: one read more cannot be seen beside that")
-    page = int(bench.number("page_bytes")) // SECTOR_BYTES
-    sizes = _sizes(page)
+def _spots(bench: Bench, page: int) -> tuple[int, Array]:
+    """A region that was filled and is in no buffer, and the places in it that are updated."""
+    if bench.known.get("translation") in {"bast", "fast"} and "block_bytes" in bench.known:
+        # Of few blocks, or each update would merge; never from the first page on, as that begins a sequence.
+        run = int(bench.number("block_bytes"))
+        region = bench.region(2 * run)
+        bench.fill(region, 2 * run)
+        bench.scrub()
+        pages = np.arange(1, run // SECTOR_BYTES // page - 1)
+        return region, np.resize(bench.random.permutation(pages), max(pages.size, _UPDATES)) * page
     size = min(_REGION, bench.capacity_bytes // 4)
     region = bench.region(size)
-    spots = size // SECTOR_BYTES // _STEP
+    bench.fill(region, size)
+    bench.scrub()
+    return region, np.arange(size // SECTOR_BYTES // _STEP) * _STEP
+
+
+def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+    page = int(bench.number("page_bytes")) // SECTOR_BYTES
+    sizes = _sizes(page)
     points: dict[int, list[float]] = {int(s): [] for s in sizes}
     done = 0
     while done < effort.repetitions:
-        rounds = min(effort.repetitions - done, spots // sizes.size)
-        bench.fill(region, size)
-        bench.scrub()
+        region, spots = _spots(bench, page)
+        rounds = max(1, min(effort.repetitions - done, spots.size // sizes.size))
         chosen = np.tile(sizes, rounds)
-        spread = region + bench.random.permutation(spots)[: chosen.size] * _STEP
+        # A log takes more updates than it has pages.
+        spread = region + np.resize(bench.random.permutation(spots), chosen.size)
         for s, value in zip(chosen.tolist(), bench.durable_writes(spread, chosen).tolist(), strict=True):
             points[s].append(value)
         done += rounds
@@ -74,7 +90,8 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         hopeless = read and (10 * float(np.median([each.half for each in places])) / read) ** 2 > _HOPELESS
         raise UndecidedError("no size needs a read first", repetitions=1 if hopeless else 4)
     rise = fitted.coefficients[-1]
-    if margin < BIC_MARGIN or rise.low < (_LEAST * places[0].value if not read else read / 3):
+    logs = bench.known.get("translation") in {"bast", "fast"}
+    if margin < (_LOGS if logs else 1) * BIC_MARGIN or rise.low < (_LEAST * places[0].value if not read else read / 3):
         # What the model leaves out does not go away with more of the same.
         helps = 1 if fitted.residual > _UNEXPLAINED else 4
         raise UndecidedError("no unit explains which sizes need a read first", repetitions=helps)

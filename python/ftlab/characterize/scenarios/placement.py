@@ -20,6 +20,21 @@ def _waits(bench: Bench, first: Array, second: Array, limit: float) -> float:
     return float(np.mean(later > limit))
 
 
+def _apart(places: Array, units: int) -> Array:
+    """Places of which no one is another's partner: what was read once may come from memory.
+
+    >>> _apart(np.array([0, 4, 1, 8]), 4).tolist()
+    [0, 1, 8]
+    """
+    used: set[int] = set()
+    chosen: list[int] = []
+    for at in places.tolist():
+        if len(chosen) < _MOST and not used & {at, at + units}:
+            used |= {at, at + units}
+            chosen.append(at)
+    return np.array(chosen)
+
+
 def _run(bench: Bench, _: Effort) -> list[Estimate]:
     run_bytes, units = bench.number("run_bytes"), int(bench.number("units"))
     if units == 1:
@@ -40,8 +55,7 @@ def _run(bench: Bench, _: Effort) -> list[Estimate]:
     bench.scrub()
     alone = float(np.median(bench.reads(alone_at, 1)))
     limit = alone + bench.number("read_ns") / 2
-    pairs = min(_MOST, count - units)
-    at = bench.random.permutation(count - units)[:pairs]
+    at = _apart(bench.random.permutation(count - units), units)
     # Where a run has several pages, no page is read twice.
     page = int(min(bench.number("page_bytes", run_bytes), run_bytes)) // SECTOR_BYTES
     other = page if run > page else 0

@@ -6,7 +6,7 @@ import numpy as np
 
 from ftlab.characterize.bench import MIB, Bench
 from ftlab.characterize.detect import BIC_MARGIN, Interval, best, fit, line, location
-from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenario import Declined, Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.trimmed_reads import rate
 from ftlab.characterize.target import SECTOR_BYTES
 
@@ -19,6 +19,8 @@ _REGION = 96 * MIB
 _RISE = 0.1
 # Nanoseconds a sector below which a bus is free: half of the rounding of a read of one page.
 _FREE_NS = 0.5
+# Where reads of a sector and of a page take as long: what a sector may take at most on its way over the bus.
+UNSEEN = "bus_unseen_ns"
 
 
 def _samples(bench: Bench, effort: Effort, sizes: np.ndarray, align: int) -> dict[float, np.ndarray]:
@@ -50,7 +52,8 @@ def _steps(bench: Bench, effort: Effort) -> list[Estimate]:
     run = int(bench.number("run_bytes")) // SECTOR_BYTES
     sizes = np.unique(np.concatenate([np.arange(1, 9), [12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 128]]))
     sizes = sizes[sizes <= run]
-    points = _samples(bench, effort, sizes, run)
+    # Pages of a long run are at multiples of their size anywhere in it.
+    points = _samples(bench, effort, sizes, min(run, _LONG_RUN))
     places = [location(points[float(s)]) for s in sizes]
     ones = np.ones(sizes.size)
     designs = {
@@ -76,13 +79,7 @@ def _steps(bench: Bench, effort: Effort) -> list[Estimate]:
     return [Estimate("page_bytes", Interval(value, value, value), 0.99, plot)]
 
 
-def misses(bench: Bench, effort: Effort, sectors: int) -> Interval:
-    """What a read of a page costs that misses the buffer."""
-    points = _samples(bench, effort, np.full(64, sectors), sectors)
-    return location(points[float(sectors)])
-
-
-def _slope(bench: Bench, effort: Effort) -> list[Estimate]:
+def _slope(bench: Bench, effort: Effort) -> list[Estimate | Declined]:
     run = int(bench.number("run_bytes")) // SECTOR_BYTES
     page = int(min(bench.number("page_bytes", 2048) // SECTOR_BYTES, run))
     sizes = np.array([1, page])
@@ -97,9 +94,15 @@ def _slope(bench: Bench, effort: Effort) -> list[Estimate]:
         raise UndecidedError("the time of a transfer cannot be told from none", repetitions=4)
     xs = [s for s in points for _ in points[s]]
     plot = Plot("sectors", "latency (ns)", {"misses": (xs, [float(y) for s in points for y in points[s]])})
-    if bus.low <= _FREE_NS:
-        raise UndecidedError("one sector and a page take as long: transfers take no time, or whole pages always cross")
     miss = location(points[float(page)])
+    if bus.low <= _FREE_NS:
+        # Pairs tell a bus that takes no time from one that whole pages cross whatever is wanted.
+        unseen = Interval(max(0.0, bus.value), 0.0, max(bus.high, _FREE_NS))
+        return [
+            Declined("bus_mb_per_s", "a sector takes as long as a page: transfers take no time, or pages always cross"),
+            Estimate(UNSEEN, unseen),
+            Estimate("miss_page_ns", miss),
+        ]
     return [
         Estimate("bus_mb_per_s", rate(bus), plot=plot),
         Estimate("bus_sector_ns", bus),
@@ -126,4 +129,5 @@ SLOPE = Scenario(
     estimator="weighted least squares: the slope less that of the link",
     drive_writes="as read-steps",
     run=_slope,
+    most_repetitions=4096,
 )

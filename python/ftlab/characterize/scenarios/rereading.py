@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from ftlab.characterize.bench import Array
 
 _COARSE, _FINE = 64 * KIB, KIB
+# Rounds that must come within a page of the answer.
+_PAGE, _ROUNDS = 16 * KIB, 0.6
 _MOST = 160 * MIB
 # A miss takes at least this many times as long as a hit, or there is no buffer.
 _SLOWER = 1.25
 _SMOOTH = 5
 # Pairs at each distance, the nearest distance in sectors, and shares of pairs that wait or do not.
 _PAIRS, _NEAR, _SURE = 24, 2, 0.8
-_WAIT = 0.1
+_WAIT, _LESS = 0.1, 0.7
+# Memory that moves one page at a time is so much faster than one unit of flash, without the fixed time.
+_MEMORY = 3.0
 # A flush after a write that takes this many times as long writes what a buffer held.
 _DURABLE = 2
 
@@ -43,31 +47,58 @@ def _backwards(bench: Bench, end: int, distances: Array) -> Array:
 
 
 def has_units(waits: dict[int, Array], alone: float) -> bool:
-    """Whether reads that are near each other wait, and some that are far do not: a memory has no such parts.
+    """Whether reads that are near each other wait, and some that are far wait less: a memory has no such parts.
 
     >>> has_units({2: np.array([60.0] * 9), 4: np.array([0.0] * 9)}, 100)
     True
     """
-    shares = {distance: float(np.mean(each > _WAIT * alone)) for distance, each in waits.items()}
-    return shares[min(shares)] >= _SURE and min(shares.values()) <= 1 - _SURE
+    near = waits[min(waits)]
+    # Units of one channel wait for its transfers, if whole pages cross it.
+    less = _LESS * float(np.median(near))
+    return (
+        bool(np.mean(near > _WAIT * alone) >= _SURE) and min(float(np.median(each)) for each in waits.values()) < less
+    )
 
 
-def _from_flash(bench: Bench, region: int, size: int) -> bool:
-    """Whether reads of what was written or read last come from flash."""
+def _from_flash(bench: Bench, end: int, size: int) -> bool | None:
+    """Whether reads of the bytes before `end` come from flash; `None` where all of them wait, as one unit's do."""
     sectors = size // SECTOR_BYTES
-    newest = region + sectors - 1
-    alone = location(bench.reads(newest - np.arange(_PAIRS) * 128, 1)).value
+    newest = end - 1
+    step = min(128, max(1, sectors // _PAIRS))
+    alone = location(bench.reads(newest - np.arange(_PAIRS) * step, 1)).value
     waits = {}
     distance = _NEAR
     while distance <= sectors // 4:
         # Close to the end: what was touched last is what a buffer would have.
-        first = newest - 1 - distance - np.arange(_PAIRS) * 2 * max(distance, 64) % (sectors // 2)
+        first = newest - 1 - distance - np.arange(_PAIRS) * 2 * max(distance, step // 2) % (sectors // 2)
         first -= first % (2 * _NEAR)
         waits[distance] = bench.together(first, first + distance, (1, 1))[1] - alone
         if has_units(waits, alone):
             return True
         distance *= 2
-    return False
+    shares = [float(np.mean(each > _WAIT * alone)) for each in waits.values()]
+    return None if shares and min(shares) >= _SURE else False
+
+
+def _is_flash(bench: Bench, end: int, held: int, levels: tuple[float, float]) -> bool:
+    """Whether what is faster is flash all the same: of fast pages, or of which the mapping is at hand.
+
+    Raises:
+        UndecidedError: That is not clear.
+    """
+    flash = _from_flash(bench, end, held)
+    host = bench.number("host_overhead_ns", 0.0)
+    hit, miss = (max(1.0, level - host) for level in levels)
+    if flash is None and miss < _MEMORY * hit:
+        raise UndecidedError("reads of what is faster wait for each other: one unit of flash, or a slow memory")
+    return bool(flash)
+
+
+def _none(bench: Bench, effort: Effort, op: int, region: int, estimate: Estimate) -> list[Estimate]:
+    """There is no buffer, unless a flush after a write says that something has kept the data."""
+    if op == WRITE and _held(bench, region, effort.repetitions):
+        raise UndecidedError(f"{estimate.note}, but a flush after a write says that a buffer held it")
+    return [estimate]
 
 
 def _held(bench: Bench, region: int, count: int) -> bool:
@@ -90,7 +121,10 @@ def _boundary(latencies: Array) -> tuple[int, float, float]:
 def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]:
     from scipy import ndimage
 
-    size = int(min(bench.capacity_bytes // 4, _MOST * effort.span)) // FILL_BYTES * FILL_BYTES
+    # Where a quarter of the drive does not tell, all of it does.
+    most = bench.capacity_bytes if effort.span > 1 else bench.capacity_bytes // 4
+    size = int(min(most, _MOST * effort.span)) // FILL_BYTES * FILL_BYTES
+    whole = size + FILL_BYTES > bench.capacity_bytes
     region = bench.region(size)
     end = region + size // SECTOR_BYTES
     if op == READ:
@@ -103,29 +137,33 @@ def _measure(bench: Bench, effort: Effort, op: int, name: str) -> list[Estimate]
     plot = Plot("bytes before the newest", "latency (ns)", {"reread": (distances.tolist(), coarse.tolist())})
     if miss <= _SLOWER * hit:
         alike = f"the newest and the oldest of {size // MIB} MiB take as long"
-        if not _from_flash(bench, region, size):
-            more = 2.0 if size < bench.capacity_bytes // 4 // FILL_BYTES * FILL_BYTES else 1.0
-            raise UndecidedError(f"{alike}: all may come from memory, or none", span=more)
-        if op == WRITE and _held(bench, region, effort.repetitions):
-            raise UndecidedError(f"{alike}, but a flush after a write says that a buffer held it")
         note = f"{alike}, and reads wait for units of flash: none comes from memory"
-        return [Estimate(name, Interval(0, 0, 0), 0.99, plot, note)]
+        if whole:
+            note = f"{alike}, which is the whole drive: no memory holds that"
+        elif not _from_flash(bench, end, size):
+            more = bench.capacity_bytes / size * max(1.0, size / _MOST)
+            raise UndecidedError(f"{alike}: all may come from memory, or none", span=more)
+        return _none(bench, effort, op, region, Estimate(name, Interval(0, 0, 0), 0.99, plot, note))
     if at >= distances.size - _SMOOTH:
         raise UndecidedError(f"all of {size // MIB} MiB is in the buffer", span=2)
     middle = int(distances[at])
+    _prepare(bench, op, region, size)
+    if _is_flash(bench, end, max(_COARSE, middle), (hit, miss)):
+        note = "what is faster waits for units of flash: pages of other classes, or a cache of the mapping"
+        return _none(bench, effort, op, region, Estimate(name, Interval(0, 0, 0), 0.99, plot, note))
     fine = np.arange(max(_FINE, middle - 4 * _COARSE), min(size, middle + 4 * _COARSE) + 1, _FINE)
     rounds = []
     for _ in range(max(3, effort.repetitions // 3)):
         _prepare(bench, op, region, size)
         rounds.append(_backwards(bench, end, fine))
-    typical = np.median(rounds, axis=0)
     limit = float(np.sqrt(hit * miss))
-    value = _last_hit(fine, typical, limit)
-    agree = [_last_hit(fine, _without_outliers(each, hit, limit), limit) == value for each in rounds]
+    held = np.array([_last_hit(fine, _without_outliers(each, hit, limit), limit) for each in rounds])
+    # What leaves as a page may leave more room than was needed: the most that was held is what there is.
+    value = int(held.max())
     note = "" if value % (2 * KIB) == 0 else "no whole number of pages"
-    return [
-        Estimate(name, Interval(value, value, value), max(float(np.mean(agree)), 0.95 if not note else 0), plot, note)
-    ]
+    near = float(np.mean(held >= value - _PAGE))
+    sure = near >= _ROUNDS and not note
+    return [Estimate(name, Interval(value, value, value), 0.97 if sure else min(near, 0.9), plot, note)]
 
 
 def _without_outliers(latencies: Array, hit: float, limit: float) -> Array:

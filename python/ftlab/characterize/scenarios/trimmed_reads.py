@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ _ENOUGH = 2048
 
 
 def rate(ns_per_sector: Interval) -> Interval:
-    """MB/s from nanoseconds a sector; 0 where transfers take no time.
+    """MB/s from nanoseconds a sector; 0 where transfers take no time, without an end where they may.
 
     >>> rate(Interval(2560, 2560, 2560)).value
     200.0
@@ -33,7 +34,8 @@ def rate(ns_per_sector: Interval) -> Interval:
         return Interval(0.0, 0.0, 0.0)
     per = SECTOR_BYTES * 1e3
     if ns_per_sector.low <= 0:
-        raise UndecidedError("the time of a transfer cannot be told from none", repetitions=4)
+        value = per / ns_per_sector.value if ns_per_sector.value > 0 else math.inf
+        return Interval(value, per / ns_per_sector.high, math.inf)
     return Interval(per / ns_per_sector.value, per / ns_per_sector.high, per / ns_per_sector.low)
 
 

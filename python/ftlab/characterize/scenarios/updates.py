@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ftlab.characterize.bench import KIB, MIB, Array, Bench
 from ftlab.characterize.detect import Interval, location, period
-from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
+from ftlab.characterize.scenario import Declined, Effort, Estimate, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # Shares of periods that are slow at their end, and of updates where each is slow.
-_MOST_PERIODS, _NEARLY_ALL = 0.8, 0.99
+_MOST_PERIODS, _EVERY = 0.8, 0.99
 _LEAST_PERIODS, _MOST_WRITES = 6, 1 << 17
 # The paper's form: sectors of an update, for the plateau of bytes over one period.
 SIZES = (1, 2, 4, 8, 16, 32)
@@ -23,8 +27,12 @@ _SLOW = 0.15
 _MANY = 8
 # Rounds of a phase that must be slow.
 _NEARLY_ALL = 0.8
-# What is slow is the same in updates of both sizes up to this share, as erases are.
+# A phase that is slow in each other round has kept its rhythm; outliers of a few rounds have not that share.
+_EACH_OTHER = 0.35
+# What is slow of larger updates is no less than that, as erases are.
 _SAME = 0.03
+# Log blocks that one place may fill before any is merged.
+_MOST_LOGS = 64
 # Planes of a unit that are tried, periods of a second size, and the bytes that are filled before updates.
 _PLANES, _ROUNDS, _ROOM = (1, 2, 4), 8, 8 * MIB
 
@@ -63,21 +71,28 @@ def rhythm(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
             return None
         width = round(slow.size / max(1, starts.size))
         return Rhythm(found, width, location(np.delete(latencies, slow)), location(latencies[slow]))
+    return folded(latencies, candidates)
+
+
+def folded(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
+    """The shortest candidate for which medians over periods are slow at some phase, in nearly all periods."""
+    middle = float(np.median(latencies))
+    spread = 1.4826 * float(np.median(np.abs(latencies - middle)))
     for found in sorted(candidates):
         periods = latencies.size // found
         if found == 1 or periods < _LEAST_PERIODS:
             continue
-        folded = latencies[-periods * found :].reshape(periods, found)
-        phases = np.median(folded, axis=0)
+        table = latencies[-periods * found :].reshape(periods, found)
+        phases = np.median(table, axis=0)
         high = np.flatnonzero(phases > middle + max(6 * spread / np.sqrt(periods), _SLOW * middle))
         if not high.size or high.size > found // 2:
             continue
         # Nearly all periods must be slow there: a chance of noise is not.
-        share = float(np.mean(folded[:, high] > middle + _SLOW * middle / 2))
+        share = float(np.mean(table[:, high] > middle + _SLOW * middle / 2))
         if share < _MOST_PERIODS:
             continue
-        rest = np.delete(folded, high, axis=1)
-        return Rhythm(found, int(high.size), location(rest.ravel()), location(folded[:, high].ravel()))
+        rest = np.delete(table, high, axis=1)
+        return Rhythm(found, int(high.size), location(rest.ravel()), location(table[:, high].ravel()))
     return None
 
 
@@ -111,7 +126,7 @@ def halved(first: Rhythm, latency: Array) -> Interval | None:
     high = shares >= _NEARLY_ALL
     if not high.any() or high.sum() > half // 2:
         return None
-    if first.width > 1 and np.any((shares > 1 - _NEARLY_ALL) & ~high):
+    if first.width > 1 and np.any((shares > _EACH_OTHER) & ~high):
         # Some of what is slow has kept its rhythm of requests, so not all of it are blocks.
         return None
     return location(folded[:, high].ravel()) - location(folded[:, ~high][~slow[:, ~high]])
@@ -127,38 +142,49 @@ def _twice(bench: Bench, first: Rhythm, page: int, offset: int) -> Interval | No
     for pages in (2, *(around if first.width == 1 and bench.number("run_bytes") == page * SECTOR_BYTES else ())):
         if offset + pages * page > _ROOM // SECTOR_BYTES:
             continue
-        writes = _ROUNDS * first.period
-        latency = updates(bench, pages * page, writes, offset=offset)[writes // 8 :]
+        # Until all logs are full, nothing is slow.
+        settle = _MOST_LOGS * first.period // first.width // pages
+        latency = updates(bench, pages * page, settle + _ROUNDS * first.period, offset=offset)[settle:]
         found = halved(first, latency)
         if found is not None:
             return found
     return None
 
 
-def _every_time(bench: Bench, latency: Array) -> list[Estimate] | None:
+def _every_time(bench: Bench, latency: Array) -> list[Estimate | Declined] | None:
     """Whether every update moves a block."""
     program = bench.number("program_guess_ns", 0.0)
     middle = float(np.median(latency))
     apart = bench.number("run_bytes") > bench.number("page_bytes")
     slow = float(np.mean(latency > _MANY * program / 2))
-    if not program or not apart or middle < _MANY * program or slow < _NEARLY_ALL:
+    if not program or not apart or middle < _MANY * program or slow < _EVERY:
         return None
     plot = Plot("update", "time until durable (ns)", {"updates": (list(range(100)), latency[:100].tolist())})
-    return [Estimate("translation", "block", 0.97, plot, "every update moves many pages")]
+    return [
+        Estimate("translation", "block", 0.97, plot, "every update moves many pages"),
+        Declined("block_bytes", "every update is as slow: there is no rhythm of blocks"),
+        Declined("erase_ns", "every update moves a block: its erase cannot be told from its copies"),
+    ]
 
 
 def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
     """How updates are kept, by what the slow ones cost; ``None`` where that is not clear."""
     program = bench.number("program_guess_ns", 0.0)
-    if not program or bench.number("units", 1.0) == 1:
+    if not program:
         return None
-    if bench.number("run_bytes") == bench.number("page_bytes"):
-        return "page" if extra.value < block_pages * program / 2 else None
+    run, page = bench.number("run_bytes"), bench.number("page_bytes")
     # A merge of a block that was filled copies all of it.
-    return "logs" if extra.value > block_pages * program * 0.9 else None
+    if run > page and extra.value > block_pages * program * 0.9:
+        return "logs"
+    if bench.number("units", 1.0) == 1:
+        return None
+    if run == page:
+        return "page" if extra.value < block_pages * program / 2 else None
+    # Of a log that has nothing but stale pages, merging is erasing.
+    return "logs" if run == block_pages * page and extra.value < block_pages * program / 2 else None
 
 
-def _run(bench: Bench, effort: Effort) -> list[Estimate]:
+def _run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
     found, latency = None, np.empty(0)
     writes = 1 << 11
@@ -196,9 +222,20 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         estimates.append(Estimate("updates", layer))
     elif layer is not None:
         estimates.append(Estimate("translation", layer, 0.97, plot))
-    if layer == "page" and again.meets(Interval.around(extra.value, max(extra.half, _SAME * extra.value))):
-        estimates.append(Estimate("erase_ns", extra, plot=plot, note="one erase of a block without live pages"))
-    return estimates
+    return [*estimates, _erase(layer, extra, again, plot)]
+
+
+def _erase(layer: str | None, extra: Interval, again: Interval, plot: Plot) -> Estimate | Declined:
+    """The erase, if it is all that is slow; otherwise why not."""
+    if layer == "logs":
+        return Declined("erase_ns", "what is slow is a merge, which copies pages as well")
+    if layer is None:
+        return Declined("erase_ns", "whether what is slow is an erase or a merge is not clear")
+    # Of more pages, one may wait for another besides.
+    if again.high < (1 - _SAME) * extra.low:
+        seen = f"{extra.value:,.0f} ns of updates of one page, {again.value:,.0f} ns of more"
+        return Declined("erase_ns", f"what is slow differs ({seen}): it is not the erase alone")
+    return Estimate("erase_ns", extra, plot=plot, note="one erase of a block without live pages")
 
 
 SCENARIO = Scenario(
