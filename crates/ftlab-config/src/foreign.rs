@@ -1,7 +1,7 @@
 //! Words of other tools, answered with ours.
 
-/// Who writes a word so, the word, and what ftlab calls it. Case, dashes and underscores do not count.
-const WORDS: &[(&str, &str, &str)] = &[
+/// Who writes a word so, the word, and what ftlab calls it. Case, blanks, dashes and underscores do not count.
+pub const FOREIGN_WORDS: &[(&str, &str, &str)] = &[
     ("fio", "iodepth", "host.queue_depth, with host.arrival = \"closed\""),
     ("fio", "bs", "workload.request_bytes"),
     ("fio", "blocksize", "workload.request_bytes"),
@@ -56,7 +56,7 @@ fn letters(word: &str) -> String {
 /// What a key of another tool is called here, as the end of a sentence.
 pub(crate) fn ours(key: &str) -> Option<String> {
     let key = letters(key);
-    let (tool, _, ours) = WORDS.iter().find(|(_, word, _)| letters(word) == key)?;
+    let (tool, _, ours) = FOREIGN_WORDS.iter().find(|(_, word, _)| letters(word) == key)?;
     Some(format!("{tool}'s word: ftlab has {ours}"))
 }
 
@@ -79,36 +79,4 @@ pub(crate) fn is_something_else(text: &str) -> Option<&'static str> {
         );
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ftlab_core::config::DeviceConfig;
-    use ftlab_workload::WorkloadFile;
-
-    /// Every answer is a key that there is.
-    #[test]
-    fn answers_name_keys_of_ours() {
-        let all = format!(
-            "{}{}",
-            crate::schema::<DeviceConfig>("device"),
-            crate::schema::<WorkloadFile>("workload")
-        );
-        for (_, word, ours) in WORDS {
-            for key in ours.split([' ', ',']).filter(|part| part.contains('.')) {
-                let (_, last) = key.rsplit_once('.').unwrap();
-                assert!(all.contains(&format!("\"{last}\"")), "{word}: {key}");
-            }
-        }
-        assert_eq!(ours("Flash-Channel_count").unwrap(), "MQSim's word: ftlab has geometry.channels");
-        assert_eq!(ours("channels"), None);
-    }
-
-    #[test]
-    fn other_files_are_known() {
-        assert!(is_something_else("<?xml version=\"1.0\"?>").unwrap().contains("MQSim"));
-        assert!(is_something_else("[global]\nioengine=libaio\nrw=randread\n").unwrap().contains("fio"));
-        assert_eq!(is_something_else("[geometry]\nchannels = 1\n"), None);
-    }
 }

@@ -23,22 +23,3 @@ pub(crate) fn whole(number: f64) -> Option<u64> {
     // Beyond this, not every whole number has a floating-point one.
     (number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number)).then_some(number as u64)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_people() {
-        assert_eq!(
-            (share("7%"), share("12.5 %"), share("7"), share("%")),
-            (Some(0.07), Some(0.125), None, None)
-        );
-        assert_eq!(
-            (count("16k"), count("1M"), count("1.5M"), count("2G")),
-            (Some(16_000), Some(1_000_000), Some(1_500_000), Some(2_000_000_000))
-        );
-        assert_eq!((count("1.0005k"), count("M"), count("-1k"), count("")), (None, None, None, None));
-        assert_eq!((whole(1e6), whole(0.5), whole(-1.0), whole(1e300)), (Some(1_000_000), None, None, None));
-    }
-}

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use ftlab_config::{Document, Kind, load_device, read_device, schema};
+use ftlab_config::{Document, FOREIGN_WORDS, Kind, load_device, load_workload, read_device, schema};
 use ftlab_core::config::DeviceConfig;
+use ftlab_workload::WorkloadFile;
 
 const DRIVE: &str =
     "[geometry]\nchannels = 1\nways = 1\nblocks_per_plane = 64\npages_per_block = 16\npage_bytes = 4096\n";
@@ -525,4 +526,51 @@ fn keys_below_go_with_their_scheme() {
     );
     folder.load("over.toml").unwrap();
     assert!(folder.load("wrong.toml").unwrap_err().starts_with("/wrong.toml:4:1: ftl.gc_choices = 4"));
+}
+
+/// Words of other tools: every answer names keys that there are, and words of ours are no one else's.
+#[test]
+fn words_of_others_are_answered_with_ours() {
+    let all = format!("{}{}", schema::<DeviceConfig>("device"), schema::<WorkloadFile>("workload"));
+    for (_, word, ours) in FOREIGN_WORDS {
+        for key in ours.split([' ', ',']).filter(|part| part.contains('.')) {
+            let (_, last) = key.rsplit_once('.').unwrap();
+            assert!(all.contains(&format!("\"{last}\"")), "{word}: {key}");
+        }
+    }
+    assert_eq!(
+        overridden("geometry.flash-channel_count=8"),
+        "--set geometry.flash-channel_count=8: unknown key: MQSim's word: ftlab has geometry.channels"
+    );
+    assert_eq!(
+        complaints("<?xml version=\"1.0\"?>"),
+        "my.toml: is XML, as MQSim takes it, and ftlab takes TOML: begin with extends = \"tlc-small\", and state what differs"
+    );
+    assert!(complaints("[global]\nioengine=libaio\nrw=randread\n").contains("is a fio job file"));
+}
+
+#[test]
+fn numbers_are_read_as_people_write_them() {
+    let device = |assignments: &[&str]| {
+        let assignments: Vec<String> = assignments.iter().map(ToString::to_string).collect();
+        load_device("ideal-page", &assignments)
+            .map(|(_, config)| config)
+            .map_err(|problems| problems.to_string())
+    };
+    let config = device(&["ftl.over_provisioning=\"12.5 %\"", "geometry.blocks_per_plane=1k"]).unwrap();
+    assert_eq!((config.ftl.over_provisioning, config.geometry.blocks_per_plane), (Some(0.125), 1000));
+    assert_eq!(device(&["ftl.over_provisioning=7%"]).unwrap().ftl.over_provisioning, Some(0.07));
+    assert_eq!(device(&["geometry.page_bytes=16k"]).unwrap().geometry.page_bytes, 16384);
+    assert_eq!(device(&["geometry.blocks_per_plane=2e3"]).unwrap().geometry.blocks_per_plane, 2000);
+    for wrong in ["1.0005k", "M", "-1k", "0.5", "1e300", "%"] {
+        let told = device(&[&format!("geometry.blocks_per_plane={wrong}")]).unwrap_err();
+        assert!(told.contains("expected a whole number") || told.contains("expected"), "{wrong}: {told}");
+    }
+    let requests = |text: &str| {
+        let loaded = load_workload("uniform", &[format!("requests={text}")]);
+        loaded.map(|(_, file)| serde_json::to_value(&file).unwrap()["workload"]["requests"].as_u64())
+    };
+    for (text, count) in [("1e6", 1_000_000), ("1M", 1_000_000), ("1.5k", 1500)] {
+        assert_eq!(requests(text), Ok(Some(count)));
+    }
 }
