@@ -45,7 +45,7 @@ _LOOK_SECONDS = 1.0
 _TICK_SECONDS = 0.2
 # After so long without any processor the user is told.
 _EMPTY_SECONDS = 15.0
-# A clock that is off by more is named; no result depends on it.
+# A node whose clock is off by more is refused: what it logs could not be read beside what others log.
 _CLOCK_SECONDS = 60.0
 # Memory is asked for in whole steps: each size that Ray sees has workers of its own.
 _MEMORY_STEP = 16 << 20
@@ -199,7 +199,7 @@ class RayExecutor(Executor):
         ]
 
     def _examine(self, nodes: list[_Node], address: str) -> None:
-        """Refuse nodes that have another ftlab, or that there are none, and name clocks that are wrong."""
+        """Refuse nodes that have another ftlab or a wrong clock, or that there are none."""
         if not nodes:
             raise ConfigError(f"address = {address!r}: the cluster has no node with a processor: start one")
         strategies = importlib.import_module("ray.util.scheduling_strategies")
@@ -222,11 +222,9 @@ class RayExecutor(Executor):
                 raise ConfigError(f"node {node.name}: found {found}, expected ftlab {ENGINE}: install the same there")
             off = clock - time.time() if clock > time.time() else min(0.0, clock - began)
             if abs(off) > _CLOCK_SECONDS:
-                LOG.warning(
-                    "node %s: its clock is %.0f s %s; no result depends on it",
-                    node.name,
-                    abs(off),
-                    "ahead" if off > 0 else "behind",
+                found = f"{abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} the driver's"
+                raise ConfigError(
+                    f"node {node.name}: its clock is {found}, expected at most {_CLOCK_SECONDS:.0f} s: set it"
                 )
 
     def _cores(self) -> int:
