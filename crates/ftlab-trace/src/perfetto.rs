@@ -166,13 +166,11 @@ impl EventLog {
         if from == to {
             return Ok(());
         }
-        match self.requests.done.get(&request).copied() {
-            Some(place) => self.arrow((from, record.die), place),
-            None => {
-                self.requests.waiting.entry(request).or_default().push((from, record.die));
-                Ok(())
-            }
+        if let Some(place) = self.requests.done.get(&request).copied() {
+            return self.arrow((from, record.die), place);
         }
+        self.requests.waiting.entry(request).or_default().push((from, record.die));
+        Ok(())
     }
 
     fn arrow(&mut self, (at, die): Arrow, (lane, start, end): (u32, Time, Time)) -> io::Result<()> {
