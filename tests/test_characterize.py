@@ -49,6 +49,8 @@ page_bytes = 8192
 read_us = 60
 program_us = 500
 bus_mb_per_s = 200
+[ftl]
+striping = "static"
 [precondition]
 kind = "fill"
 """

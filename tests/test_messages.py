@@ -197,8 +197,8 @@ def test_messages_are_short(tmp_path: Path, command: list[str]) -> None:
 
 
 def test_of_many_keys_the_nearest_are_named(tmp_path: Path) -> None:
-    ran = inside(*GENERATED, "--set", "workload.iodepth=32", cwd=tmp_path)
-    assert "--set workload.iodepth=32: unknown key: most like it of" in ran.err
+    ran = inside(*GENERATED, "--set", "workload.io_jobs=32", cwd=tmp_path)
+    assert "--set workload.io_jobs=32: unknown key: most like it of" in ran.err
     assert ran.err.count(",") < 8
     (tmp_path / "many.toml").write_text(FILES["many.toml"])
     ran = inside("config", "check", "many.toml", cwd=tmp_path)

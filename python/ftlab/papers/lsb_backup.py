@@ -540,7 +540,9 @@ def _logs() -> dict[str, pl.DataFrame]:
         with tempfile.TemporaryDirectory(prefix="ftlab-") as folder:
             path = Path(folder, "events.json")
             run(drive, pl.DataFrame(requests), events=path, series=None)
-            events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+            # Requests are events as well.
+            every = json.loads(path.read_text())["traceEvents"]
+            events = [event for event in every if event["ph"] == "X" and "cause" in event["args"]]
         logs[name] = pl.DataFrame({
             "command": [event["name"] for event in events],
             "cause": [event["args"]["cause"] for event in events],
