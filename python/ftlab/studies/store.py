@@ -292,10 +292,7 @@ class Store:
             if record.status == "done" and record.description["options"]["series"] is not None
         }
         if read:
-            # Coarse ones were not asked for: those that are there must be whole.
-            there = set(self.files.names("series", ".parquet"))
-            coarse = {key for key, record in records.items() if record.status == "done" and _series(key) in there}
-            return {key for key in (*wanted, *coarse) if self._found(_series(key), lambda _: True) is None}
+            return {key for key in wanted if self._found(_series(key), lambda _: True) is None}
         there = set(self.files.names("series", ".parquet")) if wanted else set()
         return {key for key in wanted if _series(key) not in there}
 
