@@ -463,10 +463,11 @@ def test_a_description_is_all_that_another_process_needs(tmp_path: Path) -> None
     done = subprocess.run(
         [sys.executable, "-c", program], input=json.dumps(run.description), capture_output=True, text=True, check=True
     )
-    there, here = json.loads(done.stdout), execute(run.description or {})
-    assert there["status"] == here.status == "done"
+    there, here = Outcome(**json.loads(done.stdout)), execute(run.description or {})
+    assert there.status == here.status == "done"
+    assert there.summary is not None
     assert here.summary is not None
-    assert {**there["summary"], "wall_seconds": 0} == {**here.summary, "wall_seconds": 0}
+    assert {**there.summary, "wall_seconds": 0} == {**here.summary, "wall_seconds": 0}
 
 
 def test_runs_that_share_a_trace_measure_what_runs_alone_do(tmp_path: Path) -> None:
@@ -604,7 +605,7 @@ def test_directories_that_are_no_stores_are_refused(tmp_path: Path) -> None:
         ftlab.Store(tmp_path / "absent", create=False)
     store = ftlab.Store(tmp_path / "new")
     (store.folder / "store.json").write_text('{"ftlab_store": 1}')
-    with pytest.raises(ftlab.ConfigError, match="found a store of version 1, expected version 2"):
+    with pytest.raises(ftlab.ConfigError, match="found a store of version 1, expected version 3"):
         ftlab.Store(store.folder)
 
 
@@ -705,7 +706,7 @@ def test_parts_that_do_not_exist_are_refused(study_file: Path, part: str) -> Non
 SLOW = """
 name = "slow"
 device = "ideal-page"
-workload = { kind = "uniform", requests = 30_000 }
+workload = { kind = "uniform", requests = 60_000 }
 seeds = { from = 1, to = 30, step = 1 }
 [set]
 geometry = { blocks_per_plane = 64, pages_per_block = 16 }
@@ -719,7 +720,9 @@ def finished(out: Path) -> set[str]:
 
 def test_a_kill_at_any_moment_loses_no_finished_run(tmp_path: Path) -> None:
     count = 30 if LONG else 14
-    (tmp_path / "slow.toml").write_text(SLOW.replace("to = 30", f"to = {count}"))
+    (tmp_path / "slow.toml").write_text(
+        SLOW.replace("to = 30", f"to = {count}").replace("60_000", "1_000_000" if LONG else "250_000")
+    )
     out = tmp_path / "out"
     arguments = [FTLAB, "study", "run", tmp_path / "slow.toml", "--out", out, "--jobs", "2"]
     seen: set[str] = set()
@@ -753,7 +756,7 @@ import json, sys, ftlab
 from ftlab.studies import Outcome, store
 store._MOST_TABLES = 2
 results = ftlab.Store(sys.argv[1])
-description, outcome = json.loads(sys.argv[2]), Outcome("done", {"seed": 1, "host": {"writes": 2}}, None, None, 0.1)
+description, outcome = json.loads(sys.argv[2]), Outcome("done", '{"seed": 1, "host": {"writes": 2}}', None, None, 0.1)
 for number in range(10**9):
     key = f"{sys.argv[3]}-{number}"
     results.put(description, key, outcome)
@@ -785,7 +788,7 @@ def test_a_kill_while_tables_are_joined_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_keeps_what_has_ended(tmp_path: Path) -> None:
-    (tmp_path / "slow.toml").write_text(SLOW.replace("30_000", "1_000_000"))
+    (tmp_path / "slow.toml").write_text(SLOW.replace("60_000", "1_000_000"))
     out = tmp_path / "out"
     arguments = [FTLAB, "study", "run", tmp_path / "slow.toml", "--out", out, "--jobs", "2"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 from pathlib import Path
@@ -88,7 +89,9 @@ def test_a_column_of_two_types_is_looked_at_value_by_value(tmp_path: Path) -> No
     runs = study.runs()
     run_study(study, store, part=None)
     for run, value in zip(runs, (1, "two", 3.5), strict=True):
-        store.put(run.description or {}, run.key, Outcome("done", {"seed": 1, "odd": value}, None, None, 0.1))
+        store.put(
+            run.description or {}, run.key, Outcome("done", json.dumps({"seed": 1, "odd": value}), None, None, 0.1)
+        )
         store.compact()
     frame = store.frame()
     assert frame["odd"].to_list() == ["1", "two", "3.5"]

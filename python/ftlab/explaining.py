@@ -261,6 +261,6 @@ def _groups(ascending: pl.DataFrame) -> pl.DataFrame:
 def group_names(groups: pl.DataFrame) -> Sequence[str]:
     """How the groups of an explanation are called, such as ``p99 to p99.9``."""
     return [
-        f"up to p{high:g}" if low == 0 else f"above p{low:g}" if high == 100 else f"p{low:g} to p{high:g}"  # noqa: PLR2004
+        f"up to p{high:g}" if low == 0 else f"above p{low:g}" if high == 100 else f"p{low:g} to p{high:g}"  # noqa: PLR2004 - ends of the scale
         for low, high in groups.select("from", "to").iter_rows()
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import os
@@ -62,7 +63,6 @@ class Result:
     Attributes:
         device: The device that was run.
         workload: The workload that was run: a trace, a workload, or a table.
-        summary: The summary document (schema 1, see ``docs/reference/summary.md``).
         interrupted: Whether Ctrl-C ended the run.
     """
 
@@ -82,7 +82,8 @@ class Result:
         """Made by :func:`ftlab.run`."""
         self.device = device
         self.workload = workload
-        self.summary: dict[str, Any] = json.loads(summary_json)
+        #: The summary document as JSON, as the run gave it.
+        self.summary_json = summary_json
         self.interrupted = interrupted
         self._options = dict(options or {})
         self._series = series
@@ -90,6 +91,12 @@ class Result:
         self._request_log = request_log
         # A temporary request log lives as long as its result.
         self._keep = keep
+
+    @functools.cached_property
+    def summary(self) -> dict[str, Any]:
+        """The summary document (schema 1, see ``docs/reference/summary.md``)."""
+        found: dict[str, Any] = json.loads(self.summary_json)
+        return found
 
     @property
     def partial(self) -> bool:
@@ -126,7 +133,7 @@ class Result:
         """The time series that every run keeps: as :attr:`series` without the columns of parts, in 256 rows at most."""
         import polars as pl
 
-        return pl.DataFrame(_arrays(self._coarse_series or {}))
+        return pl.DataFrame(self.coarse_series_arrays())
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
@@ -136,6 +143,10 @@ class Result:
     def series_arrays(self) -> dict[str, np.ndarray[Any, Any]] | None:
         """The time series as NumPy arrays by column; ``None`` when none was asked for."""
         return None if self._series is None else _arrays(self._series)
+
+    def coarse_series_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The time series that every run keeps as NumPy arrays by column."""
+        return _arrays(self._coarse_series or {})
 
     @property
     def requests(self) -> pl.DataFrame | None:

@@ -145,21 +145,24 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let mut admission = Admission::new(source, config, sectors, limit);
         let mut metrics = RunMetrics::new(options.series, precondition).watched(control);
         let (log, explains) = (observer.wants_commands(), observer.wants_parts());
+        let reserves = ReservationPort::suits(config, geometry)
+            && config.host.stop() == Stop::Drained
+            && !options.event_by_event;
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(config, layering, CountingPort);
             let result =
                 untimed::run(config, &mut drive, &splitter, &mut admission, &mut metrics, control, observer);
             let error = result.err();
             audited(config, &drive, admission.counts(), &mut metrics, None, error)
-        } else if ReservationPort::suits(config, geometry)
-            && config.host.stop() == Stop::Drained
-            && !options.event_by_event
-            && !explains
-        {
+        } else if reserves && !explains {
             let drive = drive.behind(config, layering, ReservationPort::new(config, geometry, log));
             run_timed(config, drive, admission, metrics, options, control, observer)
         } else {
-            let port = EventPort::new(config, geometry, log).explaining(explains);
+            let mut port = EventPort::new(config, geometry, log);
+            if explains {
+                let other = reserves.then(|| ReservationPort::new(config, geometry, false).table_bytes());
+                port = port.explaining(other);
+            }
             let drive = drive.behind(config, layering, port);
             run_timed(config, drive, admission, metrics, options, control, observer)
         };

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Of a run; all other columns are keys of its summary.
 OF_RUN = ("key", "status", "error", "error_kind", "elapsed_seconds", "finished", "engine")
+# Documents of a run, which are read apart.
+DOCUMENTS = ("description", "summary", "coarse")
 # What parts a run that asked for a series from one that did not, in the text of its description.
 _NO_SERIES = '"series": null'
 # Few enough that one summary is read without all others.
@@ -26,20 +28,27 @@ _GROUP_ROWS = 2048
 _SOURCE, _ROW, _WANTS = "__source", "__row", "__wants_series"
 
 
+def text_of(column: str) -> str:
+    """Name the attribute of a record that a column of a table of runs holds."""
+    return f"{column}_text" if column in DOCUMENTS else column
+
+
+def wants_series(description: str) -> bool:
+    """Whether a run asked for a time series, by the text of its description."""
+    return _NO_SERIES not in description
+
+
 def table_of(records: Mapping[str, Record]) -> bytes:
     """Write runs as a Parquet file, one row each, by key."""
     rows = []
+    columns = (*OF_RUN, *DOCUMENTS)
     for key in sorted(records):
         record = records[key]
-        row = {name: getattr(record, name) for name in OF_RUN[:-1]}
-        row["engine"] = record.description["engine"]
-        texts = {
-            "description": json.dumps(record.description),
-            "summary": None if record.summary is None else json.dumps(record.summary),
-        }
-        rows.append({**flatten(record.summary or {}), **row, **texts})
+        # Not kept with the record: of many runs, documents take much more memory than their texts.
+        summary = {} if record.summary_text is None else json.loads(record.summary_text)
+        rows.append({**flatten(summary), **{name: getattr(record, text_of(name)) for name in columns}})
     buffer = io.BytesIO()
-    table(rows, (*OF_RUN, "description", "summary")).write_parquet(buffer, row_group_size=_GROUP_ROWS)
+    table(rows, columns).write_parquet(buffer, row_group_size=_GROUP_ROWS)
     return buffer.getvalue()
 
 
@@ -62,7 +71,7 @@ class Runs:
         for number, data in enumerate(files):
             lazy = pl.scan_parquet(io.BytesIO(data), row_index_name=_ROW)
             there = lazy.collect_schema().names()
-            chosen = [name for name in there if name not in {"summary", "description"}] if summaries else list(OF_RUN)
+            chosen = [name for name in there if name not in DOCUMENTS] if summaries else list(OF_RUN)
             asked = ~pl.col("description").str.contains(_NO_SERIES, literal=True)
             lazy = lazy.select(
                 _ROW, *(name for name in chosen if name != _ROW), asked.alias(_WANTS), pl.lit(number).alias(_SOURCE)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from ftlab.units import bytes_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     import polars as pl
 
     from ftlab.result import Result
@@ -168,22 +170,27 @@ class Outcome:
 
     Attributes:
         status: ``"done"`` or ``"error"``.
-        summary: The summary document; ``None`` with an error.
+        summary_text: The summary document as JSON; ``None`` with an error.
         error: What went wrong.
         error_kind: ``"config"``, ``"input"`` and ``"run"`` belong to the run and come again with it; ``"machine"`` and
             ``"internal"`` may not, and are tried again when the study is resumed.
         elapsed_seconds: How long it took on the machine where it ran.
         series: The time series as a Parquet file, when one was asked for.
-        coarse_series: The one that every run keeps, by column, when none was asked for; what is no number is ``None``.
+        coarse_text: The one that every run keeps, by column, as JSON, when none was asked for: no number is null.
     """
 
     status: str
-    summary: dict[str, Any] | None
+    summary_text: str | None
     error: str | None
     error_kind: str | None
     elapsed_seconds: float
     series: bytes | None = None
-    coarse_series: dict[str, list[float | None]] | None = None
+    coarse_text: str | None = None
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """The summary document, read anew each time; ``None`` with an error."""
+        return None if self.summary_text is None else json.loads(self.summary_text)
 
 
 SETTLED_ERRORS = ("config", "input", "run")
@@ -203,9 +210,22 @@ def _check_contents(description: Description) -> None:
             raise MachineError(f"{file['path']}: its content has changed since the study was described")
 
 
+@functools.lru_cache(64)
+def _device(text: str) -> Device:
+    return Device(_native.Device.from_json(text, "device"))
+
+
+# The last one of each thread, with its description. Runs of a study often share it, and each asks for it twice.
+_LAST = threading.local()
+
+
 def device_of(description: Description) -> Device:
     """Make the device of a run."""
-    return Device(_native.Device.from_json(canonical(description["device"]), "device"))
+    keys = description["device"]
+    if getattr(_LAST, "keys", None) is not keys:
+        _LAST.keys, _LAST.device = keys, _device(canonical(keys))
+    device: Device = _LAST.device
+    return device
 
 
 def workload_of(description: Description) -> _native.Workload:
@@ -273,6 +293,15 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
+def _plain(values: np.ndarray[Any, Any]) -> list[float | None]:
+    """Values as a list, where what is no number is ``None``."""
+    plain: list[float | None] = values.tolist()
+    if values.dtype.kind == "f":
+        # Only what is no number differs from itself.
+        return [value if value == value else None for value in plain]  # noqa: PLR0124 - see above
+    return plain
+
+
 def execute(
     description: Description,
     traces: _native.TraceCache | None = None,
@@ -291,16 +320,17 @@ def execute(
         aged: Aged drives that several runs of this process use again.
     """
     began = time.perf_counter()
-    summary: dict[str, Any] | None = None
+    summary: str | None = None
     series: bytes | None = None
-    coarse: dict[str, list[float | None]] | None = None
+    coarse: str | None = None
     error: str | None = None
     kind: str | None = None
     try:
         result = _measured(description, traces, tell, aged)
-        summary, asked = result.summary, result.series
+        summary, asked = result.summary_json, result.series
         if asked is None:
-            coarse = result.coarse_series.fill_nan(None).to_dict(as_series=False)
+            columns = {name: _plain(values) for name, values in result.coarse_series_arrays().items()}
+            coarse = json.dumps(columns)
         else:
             series = _parquet(asked)
     except ConfigError as problem:

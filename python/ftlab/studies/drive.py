@@ -6,6 +6,7 @@ import contextlib
 import queue
 import re
 import tempfile
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
     from ftlab.studies.spec import Run
 
-# Between two looks at progress.
+# Between two looks at progress, and from the end of a run to its place in the store.
 _TICK_SECONDS = 0.2
 # Runs handed out beyond those that go: an executor never waits for this thread to write.
-_AHEAD = 2
+_AHEAD = 8
 # Finished runs that lie alone before they are put into a table while a study goes on.
 _LOOSE_RUNS = 2000
 
@@ -130,8 +131,8 @@ def run_study(
 ) -> Progress:
     """Run what is missing of a study.
 
-    Each run is in the store as soon as it has ended. After Ctrl-C, a crash or a kill, running the study again goes on
-    with what is missing. An error of a run is recorded as its result.
+    Each run is in the store a fifth of a second after it has ended. After Ctrl-C, a crash or a kill, running the study
+    again goes on with what is missing. An error of a run is recorded as its result.
 
     Args:
         study: The study.
@@ -199,7 +200,10 @@ class _Going:
         self._runs: dict[Future[Outcome], Run] = {}
         # Those that ended: looking at all of them would take longer than short runs.
         self._done: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
-        self._ended = 0
+        # Those of them that are not in the store yet, and since when.
+        self._ended: list[tuple[Run, Outcome]] = []
+        self._since = 0.0
+        self._loose = 0
 
     def submit(self, run: Run) -> None:
         future = self._engine.submit(run.description or {})
@@ -210,24 +214,37 @@ class _Going:
         return len(self._runs)
 
     def enter(self) -> None:
-        """Wait a moment, and keep what ended meanwhile."""
+        """Wait a moment, and take what ended meanwhile."""
         self._engine.flush()
         with contextlib.suppress(queue.Empty):
-            ended = [self._done.get(timeout=_TICK_SECONDS)]
-            # As many as are there now: others end while these are kept.
-            ended += [self._done.get_nowait() for _ in range(self._done.qsize())]
-            for future in ended:
-                self._keep(future, self._runs[future])
-                # Only now: an interruption between the two keeps it once more.
-                del self._runs[future]
+            self._take(self._done.get(timeout=_TICK_SECONDS))
+            # As many as are there now: others end while these are taken.
+            for _ in range(self._done.qsize()):
+                self._take(self._done.get_nowait())
+        if self._ended and time.monotonic() - self._since > _TICK_SECONDS:
+            self.keep()
         self._watch.tick(self._engine.under_way())
 
-    def _keep(self, future: Future[Outcome], run: Run) -> None:
-        record = self._store.put(run.description or {}, run.key, future.result())
-        self._records[run.key] = record
-        self._watch.finished(run, record)
-        self._ended += 1
-        if self._ended % _LOOSE_RUNS == 0:
+    def _take(self, future: Future[Outcome]) -> None:
+        if not self._ended:
+            self._since = time.monotonic()
+        self._ended.append((self._runs[future], future.result()))
+        # Only now: an interruption between the two takes it once more.
+        del self._runs[future]
+
+    def keep(self) -> None:
+        """Put what ended into the store. A file for each run would take longer than short runs."""
+        ended = self._ended
+        if not ended:
+            return
+        records = self._store.put_all([(run.description or {}, run.key, outcome) for run, outcome in ended])
+        self._ended = []
+        for (run, _), record in zip(ended, records, strict=True):
+            self._records[run.key] = record
+            self._watch.finished(run, record)
+        self._loose += len(ended)
+        if self._loose >= _LOOSE_RUNS:
+            self._loose = 0
             self._store.compact()
 
     def abandon(self) -> None:
@@ -235,9 +252,10 @@ class _Going:
         for future in self._runs:
             future.cancel()
         self._engine.close()
-        for future, run in self._runs.items():
+        for future in list(self._runs):
             if not future.cancelled() and future.exception() is None:
-                self._keep(future, run)
+                self._take(future)
+        self.keep()
 
 
 def _drive(order: list[Run], store: Store, engine: Executor, records: dict[str, Record], watch: Watch) -> None:
@@ -248,6 +266,7 @@ def _drive(order: list[Run], store: Store, engine: Executor, records: dict[str, 
             while len(going) < engine.slots + _AHEAD and (run := next(waiting, None)) is not None:
                 going.submit(run)
             if not len(going):
+                going.keep()
                 return
             going.enter()
     except BaseException:

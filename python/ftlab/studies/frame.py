@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NOT_RESULTS = ("wall_seconds",)
 
 
-def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(document: Mapping[str, Any]) -> dict[str, Any]:
     """Give the values of a document by dotted key. Lists, such as the busy time of every die, are no columns.
 
     Of warnings, the names are one.
@@ -29,14 +29,19 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     {'seed': 1, 'gc.collections': 7}
     """
     flat: dict[str, Any] = {}
-    for key, value in document.items():
-        if key == warned.COLUMN and not prefix:
-            flat[key] = warned.joined(value)
-        elif isinstance(value, dict):
-            flat |= flatten(value, f"{prefix}{key}.")
-        elif not isinstance(value, list):
-            flat[f"{prefix}{key}"] = value
+    _flatten(document, "", flat)
     return flat
+
+
+def _flatten(document: Mapping[str, Any], prefix: str, flat: dict[str, Any]) -> None:
+    for key, value in document.items():
+        kind = type(value)
+        if kind is dict:
+            _flatten(value, f"{prefix}{key}.", flat)
+        elif key == warned.COLUMN and not prefix:
+            flat[key] = warned.joined(value)
+        elif kind is not list:
+            flat[prefix + key] = value
 
 
 def column(name: str, values: list[Any]) -> pl.Series:

@@ -1,15 +1,16 @@
 """The store of results: a directory of files that are only ever added or replaced as a whole.
 
-``store.json`` marks it. ``runs/KEY.json`` is a finished run, written by one rename; ``tables/*.parquet`` hold finished
-runs together. ``series/KEY.parquet`` is the time series of a run. ``studies/NAME.json`` says which runs a study has;
-``traces/`` remembers hashes of traces. No file is ever changed, so several processes may write at a time, and any of
-them may die at any moment. What was renamed into place is whole, and what was not is swept up later. Files that were
-damaged afterwards are known by their checksums and lie in ``damaged/``.
+``store.json`` marks it. ``runs/*.json`` are runs that finished within a moment, written by one rename;
+``tables/*.parquet`` hold finished runs together. ``series/KEY.parquet`` is the time series that a run was asked for.
+``studies/NAME.json`` says which runs a study has; ``traces/`` remembers hashes of traces. No file is ever changed, so
+several processes may write at a time, and any of them may die at any moment. What was renamed into place is whole, and
+what was not is swept up later. Files that were damaged afterwards are known by their checksums and lie in ``damaged/``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -18,18 +19,18 @@ import platform
 import re
 import time
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ftlab.errors import ConfigError
-from ftlab.studies.columns import OF_RUN, Runs, frame_of, table_of
+from ftlab.studies.columns import DOCUMENTS, OF_RUN, Runs, frame_of, table_of, text_of, wants_series
 from ftlab.studies.files import DAMAGED, LOG, TEMPORARY, UNFIT, Files, unsealed
 from ftlab.studies.frame import study_frame, to_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Files of version 1 had no checksums.
-_VERSION = 2
+# Files of version 1 had no checksums; version 2 had a file for each run.
+_VERSION = 3
 _MARK = "store.json"
 _PARTS = ("runs", "tables", "series", "studies", "traces")
 
@@ -61,8 +62,11 @@ class Record:
         error_kind: See :class:`ftlab.studies.Outcome`.
         elapsed_seconds: How long it took where it ran.
         finished: When it ended (UTC, ISO 8601).
-        description: The run, all of it.
-        summary: The summary document; ``None`` with an error.
+        engine: What ran it.
+        description_text: The run, all of it, as JSON.
+        summary_text: The summary document as JSON; ``None`` with an error.
+        coarse_text: The time series that every run keeps, by column, as JSON. ``None`` where another was asked for, and
+            in records that were read without it.
     """
 
     key: str
@@ -71,8 +75,22 @@ class Record:
     error_kind: str | None
     elapsed_seconds: float
     finished: str
-    description: Description
-    summary: dict[str, Any] | None
+    engine: str
+    description_text: str
+    summary_text: str | None
+    coarse_text: str | None = None
+
+    # Documents stay texts until somebody looks: most are only passed on.
+    @functools.cached_property
+    def description(self) -> Description:
+        """The run, all of it."""
+        found: Description = json.loads(self.description_text)
+        return found
+
+    @functools.cached_property
+    def summary(self) -> dict[str, Any] | None:
+        """The summary document; ``None`` with an error."""
+        return None if self.summary_text is None else json.loads(self.summary_text)
 
     def better_than(self, other: Record | None) -> bool:
         """Whether this one counts where both are stored: a result before an error, then the newer one."""
@@ -112,19 +130,6 @@ class StudyRecord:
 def now() -> str:
     """The time as it is stored."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _series_of(outcome: Outcome) -> bytes | None:
-    """The file of a run's time series: the one that was asked for, or the coarse one."""
-    if outcome.series is not None or outcome.coarse_series is None:
-        return outcome.series
-    import io
-
-    import polars as pl
-
-    buffer = io.BytesIO()
-    pl.DataFrame(outcome.coarse_series).write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def _mark_of(identity: str) -> bytes:
@@ -220,35 +225,56 @@ class Store:
 
     def put(self, description: Description, key: str, outcome: Outcome) -> Record:
         """Keep a finished run: it is there for every reader when this returns, whatever happens then."""
-        record = Record(
-            key=key,
-            status=outcome.status,
-            error=outcome.error,
-            error_kind=outcome.error_kind,
-            elapsed_seconds=outcome.elapsed_seconds,
-            finished=now(),
-            description=description,
-            summary=outcome.summary,
-        )
-        series = _series_of(outcome)
-        if series is not None:
-            # A damaged one is set aside, not replaced.
-            self._found(_series(key), len)
-            # First, so that a run that is there has its series.
-            self.files.write(_series(key), series)
-        self.files.write(f"runs/{key}.json", json.dumps(asdict(record)).encode())
+        [record] = self.put_all([(description, key, outcome)])
         return record
 
-    def _loose(self) -> dict[str, Record]:
-        """Finished runs that are in no table yet."""
-        found: dict[str, Record] = {}
+    def put_all(self, finished: Sequence[tuple[Description, str, Outcome]]) -> list[Record]:
+        """Keep finished runs in one file: they are there for every reader when this returns, whatever happens then.
+
+        Args:
+            finished: Of each run its description, its key and what became of it.
+
+        Returns:
+            What is there now of each, without coarse series.
+        """
+        ended = now()
+        records, kept = [], []
+        for description, key, outcome in finished:
+            if outcome.series is not None:
+                # A damaged one is set aside, not replaced.
+                self._found(_series(key), len)
+                # First, so that a run that is there has its series.
+                self.files.write(_series(key), outcome.series)
+            record = Record(
+                key=key,
+                status=outcome.status,
+                error=outcome.error,
+                error_kind=outcome.error_kind,
+                elapsed_seconds=outcome.elapsed_seconds,
+                finished=ended,
+                engine=description["engine"],
+                description_text=json.dumps(description),
+                summary_text=outcome.summary_text,
+            )
+            records.append(record)
+            kept.append({**vars(record), "coarse_text": outcome.coarse_text})
+        data = json.dumps({"runs": kept}).encode()
+        self.files.write(f"runs/{hashlib.blake2b(data, digest_size=16).hexdigest()}.json", data)
+        return records
+
+    def _loose(self) -> tuple[dict[str, Record], list[str]]:
+        """Finished runs that are in no table yet, and the files that they were read from."""
+        best: dict[str, Record] = {}
+        read = []
         for name in self.files.names("runs", ".json"):
             # Gone: it is in a table by now, and tables are read later.
             with contextlib.suppress(FileNotFoundError):
-                record = self.files.read(name, lambda data: Record(**json.loads(data)))
-                if record is not None:
-                    found[record.key] = record
-        return found
+                found = self.files.read(name, lambda data: [Record(**run) for run in json.loads(data)["runs"]])
+                read += [] if found is None else [name]
+                for record in found or ():
+                    if record.better_than(best.get(record.key)):
+                        best[record.key] = record
+        return best, read
 
     def _tables(self, parse: Callable[[bytes], _T]) -> dict[str, _T]:
         """Read all tables, again if one of them was joined with others meanwhile."""
@@ -263,23 +289,24 @@ class Store:
                 return {name: found for name, found in read.items() if found is not None}
         raise AssertionError
 
-    def _stored(self, wanted: set[str] | None = None) -> tuple[dict[str, Record], list[str]]:
-        """Finished runs by key, and the tables that they were read from."""
+    def _stored(self, wanted: set[str] | None = None, *, series: bool = False) -> tuple[dict[str, Record], list[str]]:
+        """Finished runs by key, and the tables that they were read from; with coarse series only when asked to."""
         import polars as pl
 
         # Before the tables: what leaves this directory has entered a table.
-        best = {key: record for key, record in self._loose().items() if wanted is None or key in wanted}
+        loose, _ = self._loose()
+        best = {key: record for key, record in loose.items() if wanted is None or key in wanted}
 
         def rows(data: bytes) -> list[dict[str, Any]]:
-            frame = pl.read_parquet(data, columns=[*OF_RUN[:-1], "description", "summary"])
+            columns = [*OF_RUN, *(DOCUMENTS if series else DOCUMENTS[:-1])]
+            frame = pl.read_parquet(data, columns=columns).rename({name: text_of(name) for name in columns})
             if wanted is not None:
                 frame = frame.filter(pl.col("key").is_in(list(wanted)))
             return frame.to_dicts()
 
         tables = self._tables(rows)
         for row in (row for found in tables.values() for row in found):
-            summary = None if row["summary"] is None else json.loads(row["summary"])
-            record = Record(**{**row, "description": json.loads(row["description"]), "summary": summary})
+            record = Record(**row)
             if record.better_than(best.get(record.key)):
                 best[record.key] = record
         return best, list(tables)
@@ -287,9 +314,7 @@ class Store:
     def _without_series(self, records: dict[str, Record], *, read: bool = False) -> set[str]:
         """Keys of runs whose series is lost."""
         wanted = {
-            key
-            for key, record in records.items()
-            if record.status == "done" and record.description["options"]["series"] is not None
+            key for key, record in records.items() if record.status == "done" and wants_series(record.description_text)
         }
         if read:
             return {key for key in wanted if self._found(_series(key), lambda _: True) is None}
@@ -314,20 +339,35 @@ class Store:
         """Give the time series of a run, the coarse one when no other was asked for; ``None`` when it is lost."""
         import polars as pl
 
-        return self._found(_series(key), pl.read_parquet)
+        found = self._found(_series(key), pl.read_parquet)
+        return self.coarse_series({key}).get(key) if found is None else found
+
+    def coarse_series(self, keys: Iterable[str]) -> dict[str, pl.DataFrame]:
+        """Give the time series that runs keep without being asked to, by key; runs that were asked to have none."""
+        import polars as pl
+
+        records, _ = self._stored(set(keys), series=True)
+        found = {}
+        for key, record in records.items():
+            if record.coarse_text is not None:
+                columns: dict[str, list[float | None]] = json.loads(record.coarse_text)
+                whole = {name: all(isinstance(value, int) for value in values) for name, values in columns.items()}
+                schema = {name: pl.Int64 if whole[name] else pl.Float64 for name in columns}
+                found[key] = pl.DataFrame(columns, schema=schema)
+        return found
 
     def compact(self) -> None:
         """Put finished runs that lie alone into a table, and many tables into one.
 
         May be called at any time by anybody: what is deleted is in a table that is safe on disk before.
         """
-        loose = self._loose()
+        loose, files = self._loose()
         if loose:
             self._write_table(loose)
-            for key in loose:
-                (self.folder / f"runs/{key}.json").unlink(missing_ok=True)
+            for name in files:
+                (self.folder / name).unlink(missing_ok=True)
         if len(self.files.names("tables", ".parquet")) > _MOST_TABLES:
-            records, tables = self._stored()
+            records, tables = self._stored(series=True)
             joined = self._write_table(records)
             for name in tables:
                 if name != joined:
@@ -477,7 +517,7 @@ class Store:
     def _runs(self, wanted: set[str] | None = None, *, summaries: bool = True) -> Runs:
         """Finished runs as columns, without those whose series is lost."""
         # Before the tables: what leaves this directory has entered a table.
-        loose = self._loose()
+        loose, _ = self._loose()
         tables = list(self._tables(lambda data: data).values())
         return self._whole(Runs([table_of(loose), *tables] if loose else tables, wanted, summaries=summaries))
 
@@ -535,7 +575,7 @@ class Store:
         studies = self.studies()
         chosen = self._chosen(studies, name) if studies or name is not None else None
         # What lies alone is put into a table for this query only: asking changes nothing.
-        loose = self._loose()
+        loose, _ = self._loose()
         tables = list(self._tables(lambda data: data).values())
         if loose:
             tables.insert(0, table_of(loose))

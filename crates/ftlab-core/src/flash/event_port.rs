@@ -169,6 +169,8 @@ pub struct EventPort {
     ledger: Ledger,
     /// Where somebody asks what requests wait for.
     explain: Option<Box<Explanations>>,
+    /// Bytes of the tables of the port in whose place this one stands because of that.
+    bytes_in_its_place: Option<u64>,
 }
 
 impl EventPort {
@@ -233,15 +235,16 @@ impl EventPort {
             pages: Pages::new(config, lanes as usize),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
             explain: None,
+            bytes_in_its_place: None,
         }
     }
 
-    /// The same, but it knows what requests wait for; with `explains` only.
+    /// The same, but it knows what requests wait for. `in_place_of` is the size of the port's tables that would have kept the
+    /// time otherwise: what logs add is no part of the drive's.
     #[must_use]
-    pub fn explaining(mut self, explains: bool) -> Self {
-        if explains {
-            self.explain = Some(Box::new(Explanations::new(self.lanes.len())));
-        }
+    pub fn explaining(mut self, in_place_of: Option<u64>) -> Self {
+        self.explain = Some(Box::new(Explanations::new(self.lanes.len())));
+        self.bytes_in_its_place = in_place_of;
         self
     }
 
@@ -972,6 +975,9 @@ impl Clock for EventPort {
     }
 
     fn table_bytes(&self) -> u64 {
+        if let Some(bytes) = self.bytes_in_its_place {
+            return bytes;
+        }
         (self.lanes.len() * (size_of::<Lane>() + 4 + 32 * (size_of::<Node>() + 4))
             + self.channels.len() * size_of::<Channel>()) as u64
     }

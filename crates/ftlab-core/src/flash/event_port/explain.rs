@@ -93,6 +93,7 @@ pub(super) struct Explanations {
     pub(super) ending: u32,
 }
 
+// Called from the middle of the hot loop, and seldom wanted there: kept out of it.
 impl Explanations {
     pub(super) fn new(lanes: usize) -> Self {
         let lane = LaneTotals { totals: Totals::default(), request: NO_REQUEST, own: [0; 2] };
@@ -106,6 +107,8 @@ impl Explanations {
     }
 
     /// A step begins to exist.
+    #[cold]
+    #[inline(never)]
     pub(super) fn submitted(&mut self, node: u32, work: Option<Work>, now: Time) {
         if self.steps.len() <= node as usize {
             self.steps.resize(node as usize + 1, Explained::NONE);
@@ -123,6 +126,8 @@ impl Explanations {
     }
 
     /// The last of what `node` waits for has ended with the node that is ending now. A join is no work of its own.
+    #[cold]
+    #[inline(never)]
     pub(super) fn released(&mut self, node: u32, is_join: bool, now: Time) {
         let before = self.steps[self.ending as usize];
         let step = &mut self.steps[node as usize];
@@ -142,6 +147,8 @@ impl Explanations {
     }
 
     /// Nothing but its lane holds a command back from now on.
+    #[cold]
+    #[inline(never)]
     pub(super) fn is_ready(&mut self, node: u32, lane: u32, under_way: UnderWay, now: Time) {
         let step = &mut self.steps[node as usize];
         if step.is_whole {
@@ -150,6 +157,8 @@ impl Explanations {
     }
 
     /// A command begins on its lane, which was doing nothing.
+    #[cold]
+    #[inline(never)]
     pub(super) fn started(&mut self, node: u32, lane: u32, now: Time) {
         let step = &mut self.steps[node as usize];
         if !step.is_whole || step.ready == now {
@@ -177,6 +186,8 @@ impl Explanations {
     }
 
     /// A command has the bus that it has waited for since `asked`.
+    #[cold]
+    #[inline(never)]
     pub(super) fn has_bus(&mut self, node: u32, lane: u32, asked: Time, now: Time) {
         let waited = now.since(asked).0;
         self.lanes[lane as usize].totals.bus_wait += waited;
@@ -186,6 +197,8 @@ impl Explanations {
     }
 
     /// A command ends, which its lane has worked on since `started`.
+    #[cold]
+    #[inline(never)]
     pub(super) fn worked(
         &mut self,
         (node, submission): (u32, Submission),
@@ -215,12 +228,16 @@ impl Explanations {
     }
 
     /// What goes on beside flash for a node ends now.
+    #[cold]
+    #[inline(never)]
     pub(super) fn moved(&mut self, node: u32, now: Time) {
         let step = &mut self.steps[node as usize];
         step.parts.add(Part::Buffer, now.since(step.ready).0);
     }
 
     /// A watcher waits for something on behalf of the request that was handed over last.
+    #[cold]
+    #[inline(never)]
     pub(super) fn watched(&mut self, watcher: u32) {
         if self.told.len() <= watcher as usize {
             self.told.resize(watcher as usize + 1, (NO_REQUEST, 0));
@@ -229,6 +246,8 @@ impl Explanations {
     }
 
     /// A watcher hears of the node that is ending.
+    #[cold]
+    #[inline(never)]
     pub(super) fn tell(&mut self, watcher: u32) {
         self.told[watcher as usize].1 = self.ending;
     }
