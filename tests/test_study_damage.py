@@ -64,7 +64,7 @@ SQL = [name for name in READERS if name.startswith("sql")]
 QUICK = [name for name in READERS if name not in SQL]
 # The files of each study.
 CONCERNS = {
-    "tabled": r"store\.json|series/|tables/|traces/|tabled\.json",
+    "tabled": r"store\.json|coarse/|series/|tables/|traces/|tabled\.json",
     "loose": r"store\.json|runs/|loose\.json",
 }
 

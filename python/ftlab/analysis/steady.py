@@ -280,8 +280,10 @@ def steady_states(
     runs = tables.done(store.frame(study.name))
     axes = list(dict.fromkeys([*study.axes, "seed"]))
     rows = []
+    coarse = store.coarse_series(runs["key"].to_list())
     for run in runs.select([*axes, "key"]).iter_rows(named=True):
-        series = store.series(run["key"])
+        series = coarse.get(run["key"])
+        series = store.series(run["key"]) if series is None else series
         if series is not None:
             rows.append(run | asdict(steady_state(series, column, method=method, rounds=rounds)))
     if not rows:

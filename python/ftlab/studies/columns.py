@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # Of a run; all other columns are keys of its summary.
 OF_RUN = ("key", "status", "error", "error_kind", "elapsed_seconds", "finished", "engine")
 # Documents of a run, which are read apart.
-DOCUMENTS = ("description", "summary", "coarse")
+DOCUMENTS = ("description", "summary")
+_COARSE = ["key", "coarse"]
 # What parts a run that asked for a series from one that did not, in the text of its description.
 _NO_SERIES = '"series": null'
 # Few enough that one summary is read without all others.
@@ -50,6 +51,35 @@ def table_of(records: Mapping[str, Record]) -> bytes:
     buffer = io.BytesIO()
     table(rows, columns).write_parquet(buffer, row_group_size=_GROUP_ROWS)
     return buffer.getvalue()
+
+
+def coarse_table(texts: Mapping[str, str | None]) -> bytes | None:
+    """Write coarse time series, which are JSON by key, as a Parquet file. ``None`` where there are none."""
+    import polars as pl
+
+    kept = sorted((key, text) for key, text in texts.items() if text is not None)
+    if not kept:
+        return None
+    buffer = io.BytesIO()
+    pl.DataFrame(kept, schema=_COARSE, orient="row").write_parquet(buffer, row_group_size=_GROUP_ROWS)
+    return buffer.getvalue()
+
+
+def coarse_of(data: bytes, keys: Iterable[str] | None = None) -> pl.DataFrame:
+    """Read what :func:`coarse_table` wrote: ``key`` and ``coarse`` of all runs, or of those asked for."""
+    import polars as pl
+
+    frame = pl.read_parquet(data, columns=_COARSE)
+    return (
+        frame if keys is None else frame.filter(pl.col("key").is_in(pl.Series(sorted(keys), dtype=pl.String).implode()))
+    )
+
+
+def keys_of_coarse(data: bytes) -> set[str]:
+    """Name the runs in what :func:`coarse_table` wrote."""
+    import polars as pl
+
+    return set(pl.read_parquet(data, columns=_COARSE[:1])["key"].to_list())
 
 
 class Runs:

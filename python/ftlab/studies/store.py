@@ -1,10 +1,11 @@
 """The store of results: a directory of files that are only ever added or replaced as a whole.
 
 ``store.json`` marks it. ``runs/*.json`` are runs that finished within a moment, written by one rename;
-``tables/*.parquet`` hold finished runs together. ``series/KEY.parquet`` is the time series that a run was asked for.
-``studies/NAME.json`` says which runs a study has; ``traces/`` remembers hashes of traces. No file is ever changed, so
-several processes may write at a time, and any of them may die at any moment. What was renamed into place is whole, and
-what was not is swept up later. Files that were damaged afterwards are known by their checksums and lie in ``damaged/``.
+``tables/*.parquet`` hold finished runs together, ``coarse/*.parquet`` the coarse time series that they keep.
+``series/KEY.parquet`` is the time series that a run was asked for. ``studies/NAME.json`` says which runs a study has;
+``traces/`` remembers hashes of traces. No file is ever changed, so several processes may write at a time, and any of
+them may die at any moment. What was renamed into place is whole, and what was not is swept up later. Files that were
+damaged afterwards are known by their checksums and lie in ``damaged/``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ftlab.errors import ConfigError
-from ftlab.studies.columns import DOCUMENTS, OF_RUN, Runs, frame_of, table_of, text_of, wants_series
+from ftlab.studies.columns import (
+    DOCUMENTS,
+    OF_RUN,
+    Runs,
+    coarse_of,
+    coarse_table,
+    frame_of,
+    keys_of_coarse,
+    table_of,
+    text_of,
+    wants_series,
+)
 from ftlab.studies.files import DAMAGED, LOG, TEMPORARY, UNFIT, Files, unsealed
 from ftlab.studies.frame import study_frame, to_pandas
 
@@ -41,10 +53,12 @@ _T = TypeVar("_T")
 # Files of version 1 had no checksums; version 2 had a file for each run.
 _VERSION = 3
 _MARK = "store.json"
-_PARTS = ("runs", "tables", "series", "studies", "traces")
+_PARTS = ("runs", "tables", "coarse", "series", "studies", "traces")
 
 # So many tables become one: each study adds one, and a query opens them all.
 _MOST_TABLES = 16
+# Tables of coarse series that are larger stay as they are.
+_SMALL_BYTES = 1 << 26
 # A file that a dead process left behind is nobody's after a day.
 _ABANDONED_SECONDS = 86_400
 # Files vanish while somebody joins them; whoever lists again finds what they became.
@@ -66,7 +80,7 @@ class Record:
         description_text: The run, all of it, as JSON.
         summary_text: The summary document as JSON; ``None`` with an error.
         coarse_text: The time series that every run keeps, by column, as JSON. ``None`` where another was asked for, and
-            in records that were read without it.
+            in records that come from tables.
     """
 
     key: str
@@ -276,11 +290,11 @@ class Store:
                         best[record.key] = record
         return best, read
 
-    def _tables(self, parse: Callable[[bytes], _T]) -> dict[str, _T]:
+    def _tables(self, parse: Callable[[bytes], _T], part: str = "tables") -> dict[str, _T]:
         """Read all tables, again if one of them was joined with others meanwhile."""
         for attempt in range(_ATTEMPTS):
             try:
-                read = {name: self.files.read(name, parse) for name in self.files.names("tables", ".parquet")}
+                read = {name: self.files.read(name, parse) for name in self.files.names(part, ".parquet")}
             except FileNotFoundError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
@@ -289,8 +303,8 @@ class Store:
                 return {name: found for name, found in read.items() if found is not None}
         raise AssertionError
 
-    def _stored(self, wanted: set[str] | None = None, *, series: bool = False) -> tuple[dict[str, Record], list[str]]:
-        """Finished runs by key, and the tables that they were read from; with coarse series only when asked to."""
+    def _stored(self, wanted: set[str] | None = None) -> tuple[dict[str, Record], list[str]]:
+        """Finished runs by key, and the tables that they were read from."""
         import polars as pl
 
         # Before the tables: what leaves this directory has entered a table.
@@ -298,7 +312,7 @@ class Store:
         best = {key: record for key, record in loose.items() if wanted is None or key in wanted}
 
         def rows(data: bytes) -> list[dict[str, Any]]:
-            columns = [*OF_RUN, *(DOCUMENTS if series else DOCUMENTS[:-1])]
+            columns = [*OF_RUN, *DOCUMENTS]
             frame = pl.read_parquet(data, columns=columns).rename({name: text_of(name) for name in columns})
             if wanted is not None:
                 frame = frame.filter(pl.col("key").is_in(list(wanted)))
@@ -317,7 +331,9 @@ class Store:
             key for key, record in records.items() if record.status == "done" and wants_series(record.description_text)
         }
         if read:
-            return {key for key in wanted if self._found(_series(key), lambda _: True) is None}
+            lost = {key for key in wanted if self._found(_series(key), lambda _: True) is None}
+            coarse = {key for key, record in records.items() if record.status == "done"} - wanted
+            return lost | (coarse - self._with_coarse() if coarse else set())
         there = set(self.files.names("series", ".parquet")) if wanted else set()
         return {key for key in wanted if _series(key) not in there}
 
@@ -346,15 +362,26 @@ class Store:
         """Give the time series that runs keep without being asked to, by key; runs that were asked to have none."""
         import polars as pl
 
-        records, _ = self._stored(set(keys), series=True)
+        chosen = set(keys)
+        texts: dict[str, str] = {}
+        # Before the tables: what leaves this directory has entered a table.
+        loose, _ = self._loose()
+        for frame in self._tables(lambda data: coarse_of(data, chosen), "coarse").values():
+            texts.update(frame.iter_rows())
+        texts |= {key: text for key in chosen & loose.keys() if (text := loose[key].coarse_text) is not None}
         found = {}
-        for key, record in records.items():
-            if record.coarse_text is not None:
-                columns: dict[str, list[float | None]] = json.loads(record.coarse_text)
-                whole = {name: all(isinstance(value, int) for value in values) for name, values in columns.items()}
-                schema = {name: pl.Int64 if whole[name] else pl.Float64 for name in columns}
-                found[key] = pl.DataFrame(columns, schema=schema)
+        for key, text in texts.items():
+            columns: dict[str, list[float | None]] = json.loads(text)
+            whole = {name: all(isinstance(value, int) for value in values) for name, values in columns.items()}
+            schema = {name: pl.Int64 if whole[name] else pl.Float64 for name in columns}
+            found[key] = pl.DataFrame(columns, schema=schema)
         return found
+
+    def _with_coarse(self) -> set[str]:
+        """Keys of runs whose coarse series can be read."""
+        loose, _ = self._loose()
+        keys = {key for key, record in loose.items() if record.coarse_text is not None}
+        return keys.union(*self._tables(keys_of_coarse, "coarse").values())
 
     def compact(self) -> None:
         """Put finished runs that lie alone into a table, and many tables into one.
@@ -363,16 +390,39 @@ class Store:
         """
         loose, files = self._loose()
         if loose:
+            # First, so that a run that is there has its series.
+            self._write_coarse(coarse_table({key: each.coarse_text for key, each in loose.items()}))
             self._write_table(loose)
             for name in files:
                 (self.folder / name).unlink(missing_ok=True)
         if len(self.files.names("tables", ".parquet")) > _MOST_TABLES:
-            records, tables = self._stored(series=True)
+            records, tables = self._stored()
             joined = self._write_table(records)
             for name in tables:
                 if name != joined:
                     (self.folder / name).unlink(missing_ok=True)
+        self._join_coarse()
         self._sweep()
+
+    def _join_coarse(self) -> None:
+        """Put many small tables of coarse series into one: they take thousands of bytes for each run."""
+        names = self.files.names("coarse", ".parquet")
+        small = [name for name in names if (self.folder / name).stat().st_size < _SMALL_BYTES]
+        if len(small) > _MOST_TABLES:
+            read = {name: self._found(name, coarse_of) for name in small}
+            found = {name: frame for name, frame in read.items() if frame is not None}
+            texts = {key: text for frame in found.values() for key, text in frame.iter_rows()}
+            joined = self._write_coarse(coarse_table(texts))
+            for name in found:
+                if name != joined:
+                    (self.folder / name).unlink(missing_ok=True)
+
+    def _write_coarse(self, data: bytes | None) -> str | None:
+        if data is None:
+            return None
+        name = f"coarse/{hashlib.blake2b(data, digest_size=16).hexdigest()}.parquet"
+        self.files.write(name, data, durable=True)
+        return name
 
     def _write_table(self, records: dict[str, Record]) -> str:
         data = table_of(records)
