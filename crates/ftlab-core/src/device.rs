@@ -145,6 +145,9 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let mut admission = Admission::new(source, config, sectors, limit);
         let mut metrics = RunMetrics::new(options.series, precondition).watched(control);
         let (log, explains) = (observer.wants_commands(), observer.wants_parts());
+        if log {
+            observer.on_start(drive.top.free_blocks(), geometry.pages_per_block());
+        }
         let reserves = ReservationPort::suits(config, geometry)
             && config.host.stop() == Stop::Drained
             && !options.event_by_event;

@@ -163,7 +163,7 @@ pub struct Newer {
 ///
 /// It is made for a port and can be taken to another one between two accesses: a drive is preconditioned without a clock.
 /// A copy goes on as the original would: sessions fork.
-/// Required: all methods.
+/// Required: all methods but `fill_in_turn`.
 pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// The same translation layer for another port.
     type On<Q: FlashPort>: Ftl<Q, On<P> = Self>;
@@ -177,6 +177,16 @@ pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// # Errors
     /// As [`Layer::write`].
     fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()>;
+
+    /// Begin a sequential fill of an erased drive, or go on with it at unit `from`: the same as writing page after page, and
+    /// much faster. Returns how many units it has written, which may be 0: the rest is written page after page.
+    ///
+    /// # Errors
+    /// As [`Layer::write`].
+    fn fill_in_turn(&mut self, flash: &mut Flash<P>, from: Lpn, cause: Cause) -> FlashResult<u32> {
+        let _ = (flash, from, cause);
+        Ok(0)
+    }
 
     /// Start again after a power cut, from what flash holds and what a cache above says that it has.
     ///

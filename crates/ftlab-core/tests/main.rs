@@ -5,6 +5,7 @@ mod characterization;
 mod common;
 mod crash;
 mod ends;
+mod fill;
 mod floors;
 mod hybrid;
 mod map_accounts;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ftlab_config::{Problem, Problems};
 use ftlab_core::device::{self, RunControl, RunOptions, simulate_aged};
-use ftlab_core::host::aged::Aged;
+use ftlab_core::host::aged::{Aged, AgedDrives as AgedTable};
 use ftlab_core::metrics::Observer;
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{Column, Series, SeriesEvery};
@@ -15,6 +15,7 @@ use ftlab_core::metrics::summary::StandInSummary;
 use ftlab_core::metrics::warning;
 use ftlab_core::time::Time;
 use ftlab_trace::logs::{EventLog, Logs, RequestLog};
+use ftlab_trace::slowest::Slowest;
 use ftlab_trace::until;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -95,19 +96,23 @@ fn series_every(series: Option<(&str, u64)>) -> PyResult<Option<SeriesEvery>> {
     })
 }
 
+/// An aged drive that two passes of a run share: 12 bytes for each physical page.
+const AGED_BYTES: u64 = 1 << 30;
+
 type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 
 /// Run `source` on `device` on a thread of its own, with the interpreter lock released.
 ///
 /// `series` is `("auto", 0)`, `("requests", n)` or `("ns", n)`. `progress` is called about ten times a second with the
 /// phase (`"precondition"` or `"run"`), the fraction done (or `None`) and the number of requests taken. `on_row` is called
-/// with each row of the series, in order. What either raises ends the run. Ctrl-C ends it too, and it returns what it has
+/// with each row of the series, in order. `events_slowest` keeps of `events` what goes on during so many requests, the
+/// slowest: the run is done twice then. What either raises ends the run. Ctrl-C ends it too, and it returns what it has
 /// measured. `stand_in` is what the workload stands for, the recording that runs instead, and why it is not calibrated. `aged`
 /// are drives that may be used again, and what tells the workload from others.
 #[pyfunction]
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
-    events = None, progress = None, on_row = None, stand_in = None, aged = None
+    events = None, events_slowest = None, progress = None, on_row = None, stand_in = None, aged = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
@@ -121,6 +126,7 @@ pub(crate) fn run(
     series: Option<(String, u64)>,
     request_log: Option<PathBuf>,
     events: Option<PathBuf>,
+    events_slowest: Option<usize>,
     progress: Option<Py<PyAny>>,
     on_row: Option<Py<PyAny>>,
     stand_in: Option<(String, Option<String>, Option<String>)>,
@@ -142,11 +148,25 @@ pub(crate) fn run(
     let stop = Arc::new(AtomicBool::new(false));
     // The object outlives the call, and its table is shared.
     let aged = aged.map(|(drives, workload)| (drives.drives.clone(), workload));
+    // To know the slowest requests takes a run of its own, with the drive that it has aged.
+    let finding = RunControl::default();
+    let own = (events_slowest.is_some() && aged.is_none())
+        .then(|| (Arc::new(AgedTable::new(AGED_BYTES)), Some(String::new())));
+    let aged = aged.or(own);
     let work = || -> Finished {
-        let aged = aged.as_ref().map(|(drives, workload)| Aged { drives, workload: workload.as_deref() });
+        let aged = || aged.as_ref().map(|(drives, workload)| Aged { drives, workload: workload.as_deref() });
         let start = Instant::now();
         let factory = source.factory.as_ref();
         let result = until(stop.clone(), || {
+            if let Some(count) = events_slowest {
+                let mut slowest = Slowest::new(count);
+                let found = simulate_aged(&device.config, factory, &options, &finding, &mut slowest, aged());
+                if finding.is_cancelled() || found.is_err() {
+                    return found;
+                }
+                logs.events = logs.events.take().map(|log| log.only(slowest.spans()));
+            }
+            let aged = aged();
             if observing {
                 simulate_aged(&device.config, factory, &options, &control, &mut logs, aged)
             } else {
@@ -159,10 +179,13 @@ pub(crate) fn run(
         if control.is_cancelled() {
             return Ok(());
         }
-        progress.as_ref().map_or(Ok(()), |call| tell(py, call, &control))?;
+        let under_way =
+            if control.completed() == 0 && events_slowest.is_some() { &finding } else { &control };
+        progress.as_ref().map_or(Ok(()), |call| tell(py, call, under_way))?;
         on_row.as_ref().map_or(Ok(()), |call| tell_rows(py, call, &control))
     };
     let (finished, stopped) = run_without_gil(py, work, look, || {
+        finding.cancel();
         control.cancel();
         stop.store(true, Ordering::Relaxed);
     })?;

@@ -20,6 +20,7 @@ mod open;
 mod perfetto;
 mod records;
 mod shared;
+pub mod slowest;
 mod table;
 mod text;
 pub mod transform;

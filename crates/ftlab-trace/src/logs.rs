@@ -188,6 +188,12 @@ impl Observer for Logs {
         self.events.is_some()
     }
 
+    fn on_start(&mut self, free_blocks: u64, pages_per_block: u32) {
+        if let Some(log) = &mut self.events {
+            log.on_start(free_blocks, pages_per_block);
+        }
+    }
+
     fn on_request(&mut self, record: &RequestRecord) {
         if let Some(log) = &mut self.requests {
             log.on_request(record);

@@ -5,20 +5,23 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use ftlab_core::flash::Command;
 use ftlab_core::host::request::SourceError;
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
 use crate::logs::{created, failed, unwritten};
+use crate::slowest::Spans;
 
 /// Every request and flash command, as a file that opens in the Perfetto trace viewer (ui.perfetto.dev) and in
 /// `chrome://tracing`.
 ///
 /// A track per channel shows when data cross it, a track per die (or plane, where planes work independently) when it is
 /// taken. Requests are on as many tracks as overlap, each with what its latency consists of. Arrows lead from a request to
-/// the commands that came with it. A counter has the requests in the drive. Times are microseconds of simulated time, cut off to whole nanoseconds: the viewer does so with starts and
-/// lengths, each for itself, and leaves out what seems to overlap then. The file is complete JSON after
+/// the commands that came with it. Counters have the requests in the drive and the free blocks. Times are microseconds of
+/// simulated time, cut off to whole nanoseconds: the viewer does so with starts and lengths, each for itself, and leaves
+/// out what seems to overlap then. The file is complete JSON after
 /// [`finish`](Self::finish) and after a drop.
 pub struct EventLog {
     path: String,
@@ -26,6 +29,9 @@ pub struct EventLog {
     channels: BTreeSet<u32>,
     units: BTreeSet<u32>,
     requests: Requests,
+    blocks: FreeBlocks,
+    /// When there is something to write; always where this is nothing.
+    only: Option<Spans>,
     events: u64,
     error: Option<io::Error>,
     closed: bool,
@@ -56,6 +62,15 @@ struct Requests {
     order: VecDeque<u64>,
     arrows: u64,
     /// Requests that enter the drive and leave it: when, and by how many there are more.
+    changes: Vec<(u64, i64)>,
+}
+
+/// Blocks without data.
+#[derive(Default)]
+struct FreeBlocks {
+    at_start: u64,
+    pages_per_block: u64,
+    /// When there are more or fewer, and by how many.
     changes: Vec<(u64, i64)>,
 }
 
@@ -95,8 +110,32 @@ impl EventLog {
         );
         file.write_all(header.as_bytes()).map_err(|error| failed(&path, unwritten(&error)))?;
         let (channels, units) = (BTreeSet::new(), BTreeSet::new());
-        let requests = Requests::default();
-        Ok(Self { path, file, channels, units, requests, events: 0, error: None, closed: false, unit })
+        let (requests, blocks) = (Requests::default(), FreeBlocks::default());
+        let (only, error) = (None, None);
+        Ok(Self {
+            path,
+            file,
+            channels,
+            units,
+            requests,
+            blocks,
+            only,
+            events: 0,
+            error,
+            closed: false,
+            unit,
+        })
+    }
+
+    /// The same, but it keeps what goes on while the slowest requests are under way, and nothing else.
+    #[must_use]
+    pub fn only(mut self, spans: Spans) -> Self {
+        self.only = Some(spans);
+        self
+    }
+
+    fn wants(&self, from: Time, to: Time) -> bool {
+        self.only.as_ref().is_none_or(|spans| spans.touch(from, to))
     }
 
     /// Events of flash written so far: one a command, and one a transfer.
@@ -152,12 +191,29 @@ impl EventLog {
     }
 
     fn record(&mut self, record: &CommandRecord) -> io::Result<()> {
+        self.count_block(record);
+        if !self.wants(record.start, record.end) {
+            return Ok(());
+        }
         self.span(UNITS, record.die, record, record.start, record.end)?;
         if let Some(request) = record.request {
             self.point_at(request, record)?;
         }
         let (from, to) = record.transfer;
         if from < to { self.span(CHANNELS, record.channel, record, from, to) } else { Ok(()) }
+    }
+
+    /// A block is in use from the start of its first program to the end of its erase.
+    fn count_block(&mut self, record: &CommandRecord) {
+        let is_first =
+            self.blocks.pages_per_block > 0 && record.page.is_multiple_of(self.blocks.pages_per_block);
+        match record.command {
+            Command::Erase => self.blocks.changes.push((record.end.0 / 1000, 1)),
+            Command::Program | Command::Copyback if is_first => {
+                self.blocks.changes.push((record.start.0 / 1000, -1));
+            }
+            _ => {}
+        }
     }
 
     /// An arrow from a request to a command that came with it, as soon as the request is on a track.
@@ -196,14 +252,18 @@ impl EventLog {
         let (start, end) = (record.start, record.end);
         // Rounded as the viewer does, so that nothing overlaps on a track.
         let is_free = |last: &Time| last.0 / 1000 <= start.0 / 1000;
+        let (from, to) = (start.0 / 1000, end.0 / 1000);
+        self.requests.changes.extend([(from, 1), (to, -1)]);
+        if !self.wants(start, end) {
+            self.requests.waiting.remove(&record.index);
+            return Ok(());
+        }
         let lane = self.requests.tracks.iter().position(is_free).unwrap_or(self.requests.tracks.len());
         if lane == self.requests.tracks.len() {
             self.requests.tracks.push(end);
             self.write_name(REQUESTS, lane as u32, "request")?;
         }
         self.requests.tracks[lane] = end;
-        let (from, to) = (start.0 / 1000, end.0 / 1000);
-        self.requests.changes.extend([(from, 1), (to, -1)]);
         let lane = lane as u32;
         write!(
             self.file,
@@ -217,6 +277,9 @@ impl EventLog {
             record.request.lba,
             record.request.sectors
         )?;
+        if let Some(rank) = self.only.as_ref().and_then(|spans| spans.rank(record.index)) {
+            write!(self.file, ",\"slowest\":{rank}")?;
+        }
         for (part, ps) in self.requests.parts.latency().filter(|(_, ps)| *ps > 0) {
             write!(self.file, ",\"{}_us\":{}", part.name(), ps as f64 / 1e6)?;
         }
@@ -235,21 +298,35 @@ impl EventLog {
         Ok(())
     }
 
-    /// How many requests are in the drive, at each time at which that changes.
-    fn count_requests(&mut self) -> io::Result<()> {
-        let mut changes = std::mem::take(&mut self.requests.changes);
+    /// A number over time, from what it was at first and when it changed.
+    fn counter(
+        &mut self,
+        (process, name, unit): (u32, &str, &str),
+        first: u64,
+        mut changes: Vec<(u64, i64)>,
+    ) -> io::Result<()> {
         changes.sort_unstable();
-        let (mut inside, mut changes) = (0, changes.into_iter().peekable());
+        let (mut value, mut is_known) = (first as i64, false);
+        let mut changes = std::iter::once((0, 0)).chain(changes).peekable();
         while let Some((at, by)) = changes.next() {
-            inside += by;
-            if changes.peek().is_some_and(|(next, _)| *next == at) {
+            let before = value;
+            value += by;
+            let next = changes.peek().map(|(next, _)| *next);
+            if next == Some(at) {
                 continue;
             }
-            write!(
-                self.file,
-                ",\n{{\"ph\":\"C\",\"name\":\"requests in the drive\",\"pid\":{REQUESTS},\"ts\":{},\"args\":{{\"requests\":{inside}}}}}",
-                Micros(at)
-            )?;
+            // What it is until the next change matters where something is to be seen then.
+            let until = next.map_or(Time::NEVER, |next| Time(next * 1000));
+            if !self.wants(Time(at * 1000), until) {
+                is_known = false;
+            } else if !is_known || value != before || by == 0 {
+                is_known = true;
+                write!(
+                    self.file,
+                    ",\n{{\"ph\":\"C\",\"name\":\"{name}\",\"pid\":{process},\"ts\":{},\"args\":{{\"{unit}\":{value}}}}}",
+                    Micros(at)
+                )?;
+            }
         }
         Ok(())
     }
@@ -258,7 +335,12 @@ impl EventLog {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        self.count_requests()?;
+        let changes = std::mem::take(&mut self.requests.changes);
+        self.counter((REQUESTS, "requests in the drive", "requests"), 0, changes)?;
+        if self.blocks.pages_per_block > 0 {
+            let changes = std::mem::take(&mut self.blocks.changes);
+            self.counter((UNITS, "free blocks", "blocks"), self.blocks.at_start, changes)?;
+        }
         self.file.write_all(b"\n]}\n")?;
         self.file.flush()
     }
@@ -294,6 +376,10 @@ impl Observer for EventLog {
 
     fn wants_parts(&self) -> bool {
         true
+    }
+
+    fn on_start(&mut self, free_blocks: u64, pages_per_block: u32) {
+        (self.blocks.at_start, self.blocks.pages_per_block) = (free_blocks, pages_per_block.into());
     }
 
     fn on_parts(&mut self, parts: &Parts) {

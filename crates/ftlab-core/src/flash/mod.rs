@@ -10,6 +10,7 @@ pub(crate) mod history;
 mod line;
 pub mod nand;
 mod open_blocks;
+pub mod page_run;
 pub mod pairs;
 pub mod port;
 pub mod reservation_port;
@@ -24,6 +25,7 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::groups::GroupWatch;
 use crate::flash::nand::NandArray;
+use crate::flash::page_run::PageRun;
 use crate::flash::pairs::PairGuard;
 use crate::flash::port::{FlashPort, Submission};
 use crate::flash::role::Role;
@@ -283,24 +285,23 @@ impl<P: FlashPort> Flash<P> {
     pub fn program_run(
         &mut self,
         page: PageAt,
-        count: u32,
-        units: impl Iterator<Item = Lpn>,
+        run: PageRun,
         cause: Cause,
         after: P::Ticket,
     ) -> FlashResult<Ppn> {
         debug_assert!(!self.has_backup(), "programs are watched over one by one");
         let mut admitted = 0;
-        while admitted < count && self.port.admit(Command::Program) {
+        while admitted < run.pages && self.port.admit(Command::Program) {
             admitted += 1;
         }
         self.counts[Command::Program as usize][cause as usize] += u64::from(admitted);
-        let first = self.nand.program_run(page, admitted, units, cause)?;
-        if admitted < count {
+        let first = self.nand.program_run(page, PageRun { pages: admitted, ..run }, cause)?;
+        if admitted < run.pages {
             return Err(Box::new(RunError::PowerCut));
         }
         if P::LISTENS {
-            let bytes = self.bus_bytes(self.geometry().sectors_per_unit);
-            for index in page.index..page.index + count {
+            let bytes = self.bus_bytes(self.geometry().sectors_per_unit * self.geometry().slots_per_page);
+            for index in page.index..page.index + run.pages {
                 let submission = self.submission(Command::Program, cause, PageAt { index, ..page }, bytes);
                 self.port.submit(submission, after);
             }

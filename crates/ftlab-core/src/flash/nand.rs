@@ -8,6 +8,7 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::cell::WordLines;
 use crate::flash::contents::Contents;
 use crate::flash::history::{Change, GroupMark, History};
+use crate::flash::page_run::PageRun;
 use crate::flash::role::{Purpose, Role};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table::{self, Table};
@@ -330,20 +331,23 @@ impl NandArray {
         page.index < self.next_page(page.block) && self.spare[self.geometry.unit(page).index()] == UNREADABLE
     }
 
-    /// Program whole pages of one live unit each, from `page` on: `count` of them, those that `units` gives.
-    #[inline]
-    pub(super) fn program_run(
-        &mut self,
-        page: PageAt,
-        count: u32,
-        units: impl Iterator<Item = Lpn>,
-        cause: Cause,
-    ) -> FlashResult<usize> {
-        let first = self.take_pages(page, count, Command::Program, cause)?;
-        for (spare, lpn) in self.spare[first..first + count as usize].iter_mut().zip(units) {
-            *spare = !lpn.0;
+    /// Program whole pages of live units, from `page` on.
+    pub(super) fn program_run(&mut self, page: PageAt, run: PageRun, cause: Cause) -> FlashResult<usize> {
+        let first = self.take_pages(page, run.pages, Command::Program, cause)?;
+        let count = (run.pages * self.geometry.slots_per_page) as usize;
+        let spare = &mut self.spare[first..first + count];
+        if self.geometry.slots_per_page == 1 {
+            for (spare, index) in spare.iter_mut().zip(0..) {
+                *spare = !(run.first.0 + index * run.stride);
+            }
+        } else {
+            for (page, index) in spare.chunks_exact_mut(self.geometry.slots_per_page as usize).zip(0..) {
+                for (spare, lpn) in page.iter_mut().zip(run.first.0 + index * run.stride..) {
+                    *spare = !lpn;
+                }
+            }
         }
-        self.set_valid(first, count as usize);
+        self.set_valid(first, count);
         self.blocks[page.block.index()].valid += count as u16;
         Ok(first)
     }

@@ -194,6 +194,11 @@ impl<F: Ftl<CountingPort>> Drive<F, CountingPort> {
         self.top.write(&mut self.flash, &access, ())
     }
 
+    /// Write units from `from` on in order, as many as go much faster together.
+    pub(crate) fn fill_in_turn(&mut self, from: Lpn, cause: Cause) -> FlashResult<u32> {
+        self.top.fill_in_turn(&mut self.flash, from, cause)
+    }
+
     /// Write every logical page once, block after block.
     pub(crate) fn fill_blocks(&mut self, cause: Cause) -> FlashResult<()> {
         if let Some(shadow) = &mut self.shadow {

@@ -163,6 +163,16 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
         }
         let mut lpn = 0;
         while lpn < logical && !self.interrupted {
+            let written = self.drive.fill_in_turn(Lpn(lpn), Cause::Host).map_err(|error| *error)?;
+            if written == 0 {
+                break;
+            }
+            lpn += written;
+            self.written += u64::from(written);
+            self.control.report(true, self.written, Some(f64::from(lpn) / f64::from(logical)));
+            self.interrupted |= self.control.is_cancelled();
+        }
+        while lpn < logical && !self.interrupted {
             let units = slots.min(logical - lpn);
             self.write(Lpn(lpn), units, units * per_unit)?;
             lpn += units;

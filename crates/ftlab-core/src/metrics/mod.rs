@@ -65,6 +65,10 @@ pub trait Observer {
     fn wants_parts(&self) -> bool {
         false
     }
+    /// The first request comes next, to a drive with so many free blocks, of so many pages each. Where commands are wanted.
+    fn on_start(&mut self, free_blocks: u64, pages_per_block: u32) {
+        let _ = (free_blocks, pages_per_block);
+    }
     /// What the time of a request consists of that completes now: [`on_request`](Self::on_request) follows.
     fn on_parts(&mut self, parts: &Parts) {
         let _ = parts;

@@ -6,6 +6,7 @@ use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
+use crate::flash::page_run::PageRun;
 use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
 use crate::ftl::block_mapped::capacity;
@@ -345,13 +346,12 @@ impl<P: FlashPort> OnFlash<'_, P> {
         for column in 0..width.min(count) {
             let block = self.units.block(unit, column);
             let in_column = (count - column).div_ceil(width);
-            let lpns = (0..in_column).map(|index| Lpn(first.0 + column + index * width));
-            let page = PageAt { block, index: 0 };
-            let start = self.flash.program_run(page, in_column, lpns.clone(), cause, ready)?;
-            for (lpn, ppn) in lpns.zip((start.0..).map(Ppn)) {
+            let run = PageRun { first: Lpn(first.0 + column), stride: width, pages: in_column };
+            let start = self.flash.program_run(PageAt { block, index: 0 }, run, cause, ready)?;
+            for (lpn, ppn) in run.placed(1, start) {
                 self.flash.store_unit(ppn, lpn, versions);
-                self.units.table[lpn.index()] = ppn.0;
             }
+            run.enter(1, start, &mut self.units.table);
         }
         Ok(())
     }

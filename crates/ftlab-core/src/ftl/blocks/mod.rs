@@ -7,6 +7,7 @@ use crate::config::{FtlConfig, WearLevelingChoice};
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
+use crate::flash::page_run::PageRun;
 use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
 use crate::ftl::gc::policy::VictimPolicy;
@@ -337,8 +338,8 @@ impl<V: VictimPolicy> Blocks<V> {
         Ok((done, moving.len()))
     }
 
-    /// The same as an [`append`](Self::append) of one unit for each of `units`, `count` of them, and much faster: they had no
-    /// place before. `versions` are those of all logical sectors, with verification.
+    /// The same as an [`append`](Self::append) for each page of `run`, and much faster: their units had no place before.
+    /// `versions` are those of all logical sectors, with verification.
     ///
     /// # Errors
     /// As `append`.
@@ -346,32 +347,44 @@ impl<V: VictimPolicy> Blocks<V> {
         &mut self,
         flash: &mut Flash<P>,
         place: Place,
-        (count, units): (u32, impl Iterator<Item = Lpn> + Clone),
+        run: PageRun,
         versions: &[u32],
         table: &mut [u32],
         cause: Cause,
     ) -> FlashResult<()> {
         let ready = flash.port.ready();
         let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
-        let first = if flash.has_backup() {
+        let slots = self.geometry.slots_per_page;
+        if flash.has_backup() {
             let first = self.geometry.unit(page);
-            for (at, unit) in (0..count).zip(units.clone()) {
-                flash.program(PageAt { index: page.index + at, ..page }, &[unit], cause, ready)?;
+            for (page_at, lpn) in (page.index..).zip(run.firsts()) {
+                let units: [Lpn; MAX_SLOTS] = std::array::from_fn(|slot| Lpn(lpn.0 + slot as u32));
+                let units = &units[..slots as usize];
+                flash.program(PageAt { index: page_at, ..page }, units, cause, ready)?;
                 // The next program may need a copy of it.
-                flash.store_unit(Ppn(first.0 + at), unit, versions);
+                for (unit, ppn) in units.iter().zip(first.0 + (page_at - page.index) * slots..) {
+                    flash.store_unit(Ppn(ppn), *unit, versions);
+                }
             }
-            first
+            run.enter(slots, first, table);
         } else {
-            flash.program_run(page, count, units.clone(), cause, ready)?
-        };
-        for (lpn, ppn) in units.zip((first.0..).map(Ppn)) {
-            flash.store_unit(ppn, lpn, versions);
-            table[lpn.index()] = ppn.0;
+            let first = flash.program_run(page, run, cause, ready)?;
+            if flash.nand.verifies() {
+                for (lpn, ppn) in run.placed(slots, first) {
+                    flash.store_unit(ppn, lpn, versions);
+                }
+            }
+            run.enter(slots, first, table);
         }
         if self.is_full(&flash.nand, place.block) {
             self.seal(flash, place, ready)?;
         }
         Ok(())
+    }
+
+    /// Whether each plane may open another block before collection is due anywhere.
+    pub fn have_one_each(&self) -> bool {
+        self.planes.iter().all(|plane| plane.free.len() > self.low_free_blocks + 1)
     }
 
     /// The page after the last data page was just written: close the block.

@@ -17,6 +17,7 @@ use crate::config::{DeviceConfig, DurableTrims, FtlConfig, GcOpenBlock, GcWhen};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
+use crate::flash::page_run::PageRun;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::flash::role::Role;
 use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, Place};
@@ -55,6 +56,9 @@ use retained::Retained;
 use sorting::CopySorting;
 use table::PageTable;
 
+/// So many units of a fill are written between two looks at whether it is still wanted.
+const FILLED_AT_ONCE: u32 = 1 << 22;
+
 /// Counted since the last reset.
 #[derive(Debug, Clone, Default)]
 struct Counters {
@@ -76,6 +80,7 @@ struct Standing {
     /// The same, but pages gathered by a write buffer have units of other planes as well.
     strays: bool,
     goes_by_turn: bool,
+    fills_in_turn: bool,
     compares_planes: bool,
     sorts_copies: bool,
     table_bytes: u64,
@@ -157,6 +162,7 @@ impl<
                 goes_by_address: L::goes_by_address(&ftl.placement) && !strays,
                 strays,
                 goes_by_turn: L::goes_by_turn(&ftl.placement),
+                fills_in_turn: L::fills_in_turn(&ftl.placement) && !strays,
                 compares_planes: L::compares_planes(&ftl.placement),
                 sorts_copies: L::sorts_copies(&ftl.placement),
                 table_bytes: L::table_bytes(
@@ -752,9 +758,9 @@ impl<
                     return Err(self.full(plane, "the fill"));
                 };
                 let start = logical - left + turn;
-                let units = (0..count).map(|at| Lpn(start + at * homes.len()));
+                let run = PageRun { first: Lpn(start), stride: homes.len(), pages: count };
                 let place = Place { plane, slot: 0, block };
-                self.blocks.append_new(flash, place, (count, units), versions, &mut self.table.map, cause)?;
+                self.blocks.append_new(flash, place, run, versions, &mut self.table.map, cause)?;
             }
         }
         for plane in (0..self.geometry.planes()).map(PlaneId) {
@@ -768,6 +774,45 @@ impl<
             }
         }
         Ok(())
+    }
+
+    fn fill_in_turn(&mut self, flash: &mut Flash<P>, from: Lpn, cause: Cause) -> FlashResult<u32> {
+        // What else looks at each write would miss it here.
+        let is_watched = CACHED || self.retained.is_on || flash.has_backup() || flash.nand.verifies();
+        if is_watched || !self.standing.fills_in_turn {
+            return Ok(0);
+        }
+        let slots = self.geometry.slots_per_page;
+        let turns = self.standing.order.len();
+        let per_round = turns * self.geometry.data_pages_per_block * slots;
+        let mut next = from.0;
+        while self.geometry.logical_units - next >= per_round
+            && next - from.0 < FILLED_AT_ONCE
+            && self.blocks.have_one_each()
+        {
+            // As pages come in turn: all blocks are opened before the first of them is full.
+            for turn in 0..turns {
+                let plane = self.standing.order.at(turn);
+                if self.open_block(&mut flash.nand, plane, 0, 1).is_none() {
+                    return Err(self.full(plane, "the fill"));
+                }
+            }
+            for turn in 0..turns {
+                let plane = self.standing.order.at(turn);
+                let Some(block) = self.blocks.opened(plane, 0) else {
+                    return Err(self.full(plane, "the fill"));
+                };
+                let run = PageRun {
+                    first: Lpn(next + turn * slots),
+                    stride: turns * slots,
+                    pages: self.geometry.data_pages_per_block,
+                };
+                let place = Place { plane, slot: 0, block };
+                self.blocks.append_new(flash, place, run, &[], &mut self.table.map, cause)?;
+            }
+            next += per_round;
+        }
+        Ok(next - from.0)
     }
 
     fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>, newer: &[Newer]) -> FlashResult<Self> {

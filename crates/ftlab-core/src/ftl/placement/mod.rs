@@ -68,6 +68,9 @@ macro_rules! placements {
             fn goes_by_turn(keys: &PlacementChoice) -> bool {
                 match keys { $(PlacementChoice::$kind(keys) => $file::$kind::goes_by_turn(keys),)+ }
             }
+            fn fills_in_turn(keys: &PlacementChoice) -> bool {
+                match keys { $(PlacementChoice::$kind(keys) => $file::$kind::fills_in_turn(keys),)+ }
+            }
             fn compares_planes(keys: &PlacementChoice) -> bool {
                 match keys { $(PlacementChoice::$kind(keys) => $file::$kind::compares_planes(keys),)+ }
             }

@@ -74,6 +74,12 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
         false
     }
 
+    /// Whether pages of a first, sequential fill take turns over all planes, each in the first open block of its plane.
+    fn fills_in_turn(keys: &Self::Keys) -> bool {
+        let _ = keys;
+        false
+    }
+
     /// Whether it compares the open block of each plane with those of others: there may be only one then. It chooses the
     /// [`plane`](Self::plane) then, and hears of [`pages_taken`](Self::pages_taken).
     fn compares_planes(keys: &Self::Keys) -> bool {

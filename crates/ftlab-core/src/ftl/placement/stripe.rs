@@ -113,6 +113,10 @@ impl Placement for Stripe {
         keys.striping == Striping::Dynamic
     }
 
+    fn fills_in_turn(keys: &StripeKeys) -> bool {
+        keys.plane_choice == PlaneChoice::Ordered
+    }
+
     fn compares_planes(keys: &StripeKeys) -> bool {
         keys.plane_choice == PlaneChoice::MostFree
     }
