@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import Device, Workload, _native
+from ftlab._units import bytes_text
 from ftlab.cli import cli
-from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from ftlab import _native
+from ftlab._device import Device
+from ftlab._workload import Workload
 from ftlab.cli.output import json_option, print_json, tell_notes
-from ftlab.device import Device
 from ftlab.errors import ConfigError, readable_lines
-from ftlab.workload import Workload
 
 
 @click.group()

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
-from ftlab.checks import utf8, whole, whole_or_none
+from ftlab._checks import utf8, whole, whole_or_none
+from ftlab._plain import to_json
+from ftlab._transform import Transformable
 from ftlab.errors import ConfigError
-from ftlab.plain import to_json
-from ftlab.transform import Transformable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ftlab.device import Device
-    from ftlab.statistics import TraceStats
+    from ftlab._device import Device
+    from ftlab._statistics import TraceStats
 
 
 TRACES_VARIABLE = "FTLAB_TRACES"
@@ -113,7 +113,7 @@ class Trace(Transformable):
 
     def stats(self, **options: Any) -> TraceStats:
         """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
-        from ftlab.statistics import trace_stats
+        from ftlab._statistics import trace_stats
 
         return trace_stats(self, **options)
 
@@ -246,11 +246,11 @@ class Workload(Transformable):
             return str(self.stand_in["for"])
         return None if self.calibration is None else str(self.calibration["source"])
 
-    def recording(self, traces: str | os.PathLike[str] | None = None) -> Trace | None:
+    def recording(self, trace_dir: str | os.PathLike[str] | None = None) -> Trace | None:
         """Look for the recording that the workload stands for.
 
         Args:
-            traces: The folder to look in, and in its subfolders; default: the one that the environment variable
+            trace_dir: The folder to look in, and in its subfolders; default: the one that the environment variable
                 ``FTLAB_TRACES`` names.
 
         Returns:
@@ -258,11 +258,11 @@ class Workload(Transformable):
             ``None`` when there is none, or the workload is no stand-in.
 
         Raises:
-            ConfigError: ``traces`` is no folder, or keys of the workload were changed, which the recording has not.
+            ConfigError: ``trace_dir`` is no folder, or keys of the workload were changed, which the recording has not.
         """
-        if traces is not None and not Path(traces).is_dir():
-            raise ConfigError(f"{os.fspath(traces)}: no such folder of traces")
-        found = recording_of(self.stand_in, traces)
+        if trace_dir is not None and not Path(trace_dir).is_dir():
+            raise ConfigError(f"{os.fspath(trace_dir)}: no such folder of traces")
+        found = recording_of(self.stand_in, trace_dir)
         if found is None:
             return None
         if self._changes:
@@ -298,7 +298,7 @@ class Workload(Transformable):
 
     def stats(self, **options: Any) -> TraceStats:
         """Describe its requests; the options are those of :func:`ftlab.trace_stats`."""
-        from ftlab.statistics import trace_stats
+        from ftlab._statistics import trace_stats
 
         return trace_stats(self, **options)
 

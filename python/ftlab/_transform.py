@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ftlab import _native
-from ftlab.plain import to_json
+from ftlab._plain import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

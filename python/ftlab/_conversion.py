@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ftlab import _native, outputs
-from ftlab.checks import whole_or_none
+from ftlab import _native
+from ftlab import _outputs as outputs
+from ftlab._checks import whole_or_none
+from ftlab._progress import wanted_reading
+from ftlab._recording import COMPRESSIONS, EXTENSIONS, format_of
+from ftlab._workload import Trace
 from ftlab.errors import ConfigError
-from ftlab.recording import COMPRESSIONS, EXTENSIONS, format_of
-from ftlab.workload import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    Progress = Callable[[float | None, int], None]
+    from ftlab._progress import Reading
+
+    Progress = Reading | Literal[False] | None
 
 
 class Stream(NamedTuple):
@@ -83,46 +87,48 @@ def _format_of(target: Path, given: str | None) -> str:
 def convert(
     trace: Trace | str | os.PathLike[str],
     target: str | os.PathLike[str],
-    format: str | None = None,
+    to: str | None = None,
     *,
     requests: int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Written:
     """Write a trace as another file, with its volumes, transformations and bad records treated as it says.
 
     Args:
         trace: The trace, or its file.
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
-        format: Its format. Default: by the extension of ``target``.
+        to: Its format. Default: by the extension of ``target``.
         requests: Stop after this many. Default: all.
         overwrite: Also write over the trace itself, and over a file that is no trace of ftlab's.
         progress: Called now and then with the share of the input that is read, if known, and the requests so far.
+            Default: a bar, as for :func:`ftlab.run`; ``False`` for none.
 
     Raises:
         ConfigError: No format is stated, and the extension names none; ``requests`` is no count; or the target would
             be missed.
         InputError: The trace cannot be read, or the format cannot express a request.
     """
-    named, to = _named(trace), Path(target)
-    chosen = _format_of(to, format)
+    named, path = _named(trace), Path(target)
+    chosen = _format_of(path, to)
     limit = whole_or_none("requests", requests, 1)
-    outputs.check(to, outputs.TRACE, inputs=[named.path], overwrite=overwrite)
-    count, skipped, lost = _native.trace_convert(
-        named.path, to, chosen, reading=named.reading(), requests=limit, progress=progress
-    )
-    outputs.mark(to)
-    return Written(Trace(to, chosen), count, skipped, lost=tuple(lost))
+    outputs.check(path, outputs.TRACE, inputs=[named.path], overwrite=overwrite)
+    with wanted_reading(progress, f"converting {named.path.name}") as tell:
+        count, skipped, lost = _native.trace_convert(
+            named.path, path, chosen, reading=named.reading(), requests=limit, progress=tell
+        )
+    outputs.mark(path)
+    return Written(Trace(path, chosen), count, skipped, lost=tuple(lost))
 
 
 def merge(
     traces: Sequence[Trace | str | os.PathLike[str]],
     target: str | os.PathLike[str],
-    format: str | None = None,
+    to: str | None = None,
     *,
     keep_streams: bool = False,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Written:
     """Write several traces as one, by time; equal times leave in the order of the traces.
 
@@ -132,7 +138,7 @@ def merge(
     Args:
         traces: The traces, or their files. The transformations of each are for it alone.
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
-        format: Its format. Default: by the extension of ``target``.
+        to: Its format. Default: by the extension of ``target``.
         keep_streams: Keep the numbers of volumes: those of the same number become one. Default: each volume of each
             file gets a number of its own, which is in ``streams`` of the result.
         overwrite: As for :func:`convert`.
@@ -142,25 +148,27 @@ def merge(
         ConfigError: There is no trace, or no format, or the target would be missed.
         InputError: A trace cannot be read, or the format cannot express a request.
     """
-    named, to = [_named(trace) for trace in traces], Path(target)
+    named, path = [_named(trace) for trace in traces], Path(target)
     if not named:
         raise ConfigError("traces: found none, expected traces to merge")
-    chosen = _format_of(to, format)
-    outputs.check(to, outputs.TRACE, inputs=[trace.path for trace in named], overwrite=overwrite)
-    count, skipped, streams, lost = _native.trace_merge(
-        [(trace.path, trace.reading()) for trace in named], to, chosen, keep_streams=keep_streams, progress=progress
-    )
-    outputs.mark(to)
-    return Written(Trace(to, chosen), count, skipped, tuple(Stream(*stream) for stream in streams), tuple(lost))
+    chosen = _format_of(path, to)
+    outputs.check(path, outputs.TRACE, inputs=[trace.path for trace in named], overwrite=overwrite)
+    files = [(trace.path, trace.reading()) for trace in named]
+    with wanted_reading(progress, f"merging {len(named)} files") as tell:
+        count, skipped, streams, lost = _native.trace_merge(
+            files, path, chosen, keep_streams=keep_streams, progress=tell
+        )
+    outputs.mark(path)
+    return Written(Trace(path, chosen), count, skipped, tuple(Stream(*stream) for stream in streams), tuple(lost))
 
 
 def split(
     trace: Trace | str | os.PathLike[str],
     folder: str | os.PathLike[str],
-    format: str = "parquet",
+    to: str = "parquet",
     *,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Parts:
     """Write a trace as one file for each volume, called by its number: ``disk-0.parquet``, ``disk-3.parquet``.
 
@@ -170,7 +178,7 @@ def split(
     Args:
         trace: The trace, or its file.
         folder: Where the files go; it is made if it is missing.
-        format: Format of the files, which is their extension as well.
+        to: Format of the files, which is their extension as well.
         overwrite: Write over files that are there.
         progress: As for :func:`convert`.
 
@@ -183,8 +191,9 @@ def split(
     stem = path.with_suffix("").stem if path.suffix in COMPRESSIONS else path.stem
     # The engine makes names of it, which are text.
     stem = os.fsencode(stem).decode(errors="replace")
-    rows, skipped, lost = _native.trace_split(
-        path, Path(folder), stem, f".{format}", format, reading=named.reading(), overwrite=overwrite, progress=progress
-    )
-    traces = {volume: Trace(part, format) for volume, part, _ in rows}
+    with wanted_reading(progress, f"splitting {path.name}") as tell:
+        rows, skipped, lost = _native.trace_split(
+            path, Path(folder), stem, f".{to}", to, reading=named.reading(), overwrite=overwrite, progress=tell
+        )
+    traces = {volume: Trace(part, to) for volume, part, _ in rows}
     return Parts(traces, {volume: count for volume, _, count in rows}, skipped, tuple(lost))

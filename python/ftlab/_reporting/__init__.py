@@ -4,6 +4,6 @@
 ``page`` puts it together with the templates and the scripts in ``assets``. A page loads nothing from anywhere.
 """
 
-from ftlab.reporting.write import report
+from ftlab._reporting.write import report
 
 __all__ = ["report"]

@@ -14,15 +14,16 @@ def names_of(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[
 
     Args:
         package: Name of the package.
-        modules: The names that each of its modules defines; a module without names is asked for itself.
+        modules: The names that each of its modules defines. A module is asked for itself unless it begins with an
+            underscore.
     """
     defined_in = {name: module for module, names in modules.items() for name in names}
 
     def named(name: str) -> Any:
-        if name in modules and not modules[name]:
+        if name in defined_in:
+            return getattr(importlib.import_module(f"{package}.{defined_in[name]}"), name)
+        if name in modules and not name.startswith("_"):
             return importlib.import_module(f"{package}.{name}")
-        if name not in defined_in:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{defined_in[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return named

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ftlab.units import bytes_text
+from ftlab._units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

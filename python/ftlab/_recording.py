@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ftlab import _native, outputs
-from ftlab.errors import ConfigError
-from ftlab.workload import Trace
+from ftlab import _native
+from ftlab import _outputs as outputs
+from ftlab._workload import Trace
+from ftlab.errors import ConfigError, Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ def record(
     command: str | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
-    format: str | None = None,
+    to: str | None = None,
     cache: int | str | None = None,
     include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     exclude: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
@@ -107,7 +108,7 @@ def record(
     Args:
         command: The command and its arguments; a text is a command without arguments, as no shell takes it apart.
         out: The trace to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
-        format: Its format. Default: by the extension of ``out``.
+        to: Its format. Default: by the extension of ``out``.
         cache: Size of a page cache that stands between the command and the device, such as ``"256MiB"``. Default:
             ``None`` or ``"none"``, every call is a request.
         include: Only files in these folders, or whose whole path matches these patterns: one or several. Default: all.
@@ -118,21 +119,23 @@ def record(
     Raises:
         ConfigError: An argument is wrong, or the file would be missed.
         InputError: The command cannot be started, watching it is not allowed, or the trace cannot be written.
+        Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` is what was recorded.
     """
     words = [command] if isinstance(command, str) else list(command)
     if not words or not words[0]:
         raise ConfigError("command: found nothing, expected a command and its arguments")
     target = Path(out)
-    chosen = format or format_of(target)
+    chosen = to or format_of(target)
     if chosen is None:
         raise ConfigError(f"{target}: the extension names no format; state one, or use one of {', '.join(EXTENSIONS)}")
     outputs.check(target, outputs.TRACE, overwrite=overwrite)
     ours = threading.current_thread() is threading.main_thread()
     asked: list[int] = []
+    interrupted: list[bool] = []
     before = {}
     if ours:
-        # Ctrl-C reaches the command as well: it ends, and the recording is finished.
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Ctrl-C reaches the command as well: it ends, and the recording is finished first.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: interrupted.append(True))
         for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")):
             # What is ignored (as by nohup) stays so.
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -152,4 +155,7 @@ def record(
         for number, handler in before.items():
             signal.signal(number, handler)
     outputs.mark(target)
-    return Recording(trace=Trace(target, chosen), **{**done, "lost": tuple(done["lost"])})
+    recording = Recording(trace=Trace(target, chosen), **{**done, "lost": tuple(done["lost"])})
+    if interrupted:
+        raise Interrupted(recording)
+    return recording

@@ -10,12 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import _native, outputs, tables
-from ftlab.checks import whole_or_none
+from ftlab import _native
+from ftlab import _outputs as outputs
+from ftlab import _tables as tables
+from ftlab._checks import whole_or_none
+from ftlab._plain import to_json
+from ftlab._progress import Wanted, wanted
+from ftlab._units import bytes_text, count_text, time_text
+from ftlab._workload import Trace, Workload
 from ftlab.errors import InputError
-from ftlab.plain import to_json
-from ftlab.units import bytes_text, count_text, time_text
-from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -203,7 +206,7 @@ class TraceStats:
 
     def plot(self) -> Figure:
         """Draw the curves: miss ratio, hotness, lifetimes, arrivals, sizes, intra-distance and growth."""
-        from ftlab.plot import plot_stats
+        from ftlab._plot import plot_stats
 
         return plot_stats(self)
 
@@ -356,10 +359,10 @@ def trace_stats(
     capacity: str | int = DEFAULT_CAPACITY,
     seed: int | None = None,
     page_bytes: str | int = 4096,
-    map_cache_bytes: str | int = "4MiB",
+    map_cache: str | int = "4MiB",
     reuse: str = "sampled",
-    service_us: str | float = 100,
-    progress: Callable[[str, float | None, int], None] | None = None,
+    service: str | float = "100us",
+    progress: Wanted = None,
 ) -> TraceStats:
     """Describe a trace, a workload or a table of requests, in one pass.
 
@@ -369,10 +372,11 @@ def trace_stats(
         capacity: The drive of a workload that says no footprint.
         seed: In place of the workload's.
         page_bytes: Logical page of the drive, for FTL requests and translation pages.
-        map_cache_bytes: Mapping cache of the intra-distance histogram.
+        map_cache: Mapping cache of the intra-distance histogram: bytes, or a text such as ``"4MiB"``.
         reuse: Reuse distances: ``"exact"``, ``"sampled"`` (exact up to 65,536 pages, then a sample) or ``"off"``.
-        service_us: Service time of the queue estimate.
-        progress: Called with ``""``, the fraction done or ``None``, and the number of requests.
+        service: Service time of the queue estimate: microseconds, or a text such as ``"100us"``.
+        progress: Called with ``""``, the fraction done or ``None``, and the number of requests. Default: a bar, as for
+            :func:`ftlab.run`; ``False`` for none.
 
     Raises:
         ConfigError: An option is wrong.
@@ -382,12 +386,13 @@ def trace_stats(
     source = _source(workload, capacity, seed, requests)
     options = {
         "page_bytes": page_bytes,
-        "map_cache_bytes": map_cache_bytes,
+        "map_cache_bytes": map_cache,
         "reuse": reuse,
-        "service_us": service_us,
+        "service_us": service,
     }
-    tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-    document = json.loads(source.stats(to_json(options), requests, tell))
+    with wanted(progress, f"reading {source.name}") as told:
+        tell = None if told is None else lambda fraction, count: told("", fraction, count)
+        document = json.loads(source.stats(to_json(options), requests, tell))
     if isinstance(workload, Workload):
         _mark(document, workload)
     return TraceStats(source.name, document)
@@ -399,7 +404,7 @@ def fit(
     requests: int | None = None,
     capacity: str | int = DEFAULT_CAPACITY,
     description: str | None = None,
-    progress: Callable[[str, float | None, int], None] | None = None,
+    progress: Wanted = None,
 ) -> Fit:
     """Fit a workload to a trace: a file without any of its addresses, whose requests resemble it.
 

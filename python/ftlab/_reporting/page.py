@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ftlab import labels
+from ftlab import _labels as labels
 from ftlab.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-_PACKAGE = "ftlab.reporting"
+_PACKAGE = "ftlab._reporting"
 # More points than this cannot be distinguished on a screen, and make the page heavy.
 MOST_POINTS = 2_000
 

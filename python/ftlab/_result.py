@@ -8,9 +8,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import outputs, warned
-from ftlab.units import count_text, iops_text, rate_text, time_text
-from ftlab.workload import Trace, Workload
+from ftlab import _outputs as outputs
+from ftlab import _warned as warned
+from ftlab._units import count_text, iops_text, rate_text, time_text
+from ftlab._workload import Trace, Workload
 
 if TYPE_CHECKING:
     import tempfile
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from ftlab.device import Device
-    from ftlab.explaining import Explanation
+    from ftlab._device import Device
+    from ftlab._explaining import Explanation
 
 
 def inputs_of(workload: Any) -> list[Path]:
@@ -74,7 +75,7 @@ class Result:
         summary_json: str,
         series: Mapping[str, tuple[str, bytes]] | None,
         coarse_series: Mapping[str, tuple[str, bytes]] | None = None,
-        request_log: Path | None,
+        requests_log: Path | None,
         interrupted: bool,
         options: Mapping[str, Any] | None = None,
         keep: tempfile.TemporaryDirectory[str] | None = None,
@@ -87,7 +88,7 @@ class Result:
         self._options = dict(options or {})
         self._series = series
         self._coarse_series = coarse_series
-        self._request_log = request_log
+        self._request_log = requests_log
         # A temporary request log lives as long as its result.
         self._keep = keep
 
@@ -104,14 +105,15 @@ class Result:
 
     @property
     def latency(self) -> pl.DataFrame:
-        """Latency by operation: a row each for all, read, write, trim and flush, times in nanoseconds.
+        """Latency by operation: a row each for all, read, write, trim and flush.
 
-        Empty without timing.
+        Columns are ``op``, ``count``, and times such as ``mean_ns`` and ``p99_ns``. Empty without timing.
         """
         import polars as pl
 
         rows = [{"op": op, **values} for op, values in self.summary.get("latency_ns", {}).items()]
-        return pl.DataFrame(rows)
+        frame = pl.DataFrame(rows)
+        return frame.rename({name: f"{name}_ns" for name in frame.columns if name not in {"op", "count"}})
 
     @property
     def series(self) -> pl.DataFrame | None:
@@ -139,13 +141,13 @@ class Result:
 
     @property
     def requests(self) -> pl.DataFrame | None:
-        """A row for every completed request, in order of completion; ``None`` without ``request_log``."""
+        """A row for every completed request, in order of completion; ``None`` without ``requests_log``."""
         import polars as pl
 
         return None if self._request_log is None else pl.read_parquet(self._request_log.read_bytes())
 
     @property
-    def request_log(self) -> Path | None:
+    def requests_log(self) -> Path | None:
         """The Parquet file of :attr:`requests`."""
         return self._request_log
 
@@ -163,12 +165,12 @@ class Result:
             ConfigError: The run kept no request log, or the choice is out of range.
             InputError: There is no such request.
         """
+        from ftlab._explaining import explain
         from ftlab.errors import ConfigError
-        from ftlab.explaining import explain
 
         requests = self.requests
         if requests is None:
-            raise ConfigError("the run kept no request log: run it with request_log=True")
+            raise ConfigError("the run kept no request log: run it with requests_log=True")
         return explain(requests, slowest=slowest, percentile=percentile, request=request, op=op)
 
     def plot(self) -> Figure:
@@ -177,7 +179,7 @@ class Result:
         Raises:
             ConfigError: The run kept no time series.
         """
-        from ftlab.plot import plot
+        from ftlab._plot import plot
 
         return plot(self)
 

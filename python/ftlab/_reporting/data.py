@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
-    from ftlab.result import Result
+    from ftlab._result import Result
     from ftlab.studies import Store
 
 
@@ -55,7 +55,7 @@ def from_result(result: Result) -> RunData:
         trace=files["trace.txt"].rstrip("\n") if "trace.txt" in files else None,
         options=json.loads(files["run.json"]),
         series=result.series_arrays(),
-        requests=result.request_log,
+        requests=result.requests_log,
     )
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import html
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ftlab import _native, limits, outputs
-from ftlab.checks import shown, whole, whole_or_none
-from ftlab.device import Device
-from ftlab.errors import ConfigError, InputError
-from ftlab.result import inputs_of, repeated_by
-from ftlab.running import Progress, check_memory, memory_bytes, source_for
-from ftlab.units import bytes_text, count_text, time_text
-from ftlab.workload import Trace, Workload
+from ftlab import _limits as limits
+from ftlab import _native
+from ftlab import _outputs as outputs
+from ftlab._checks import shown, whole, whole_or_none
+from ftlab._device import Device
+from ftlab._progress import Progress, Wanted, wanted
+from ftlab._result import inputs_of, repeated_by
+from ftlab._running import check_memory, memory_bytes, source_for
+from ftlab._units import bytes_text, count_text, time_text
+from ftlab._workload import Trace, Workload, named
+from ftlab.errors import ConfigError, InputError, Interrupted
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
@@ -176,7 +179,8 @@ class CrashResult:
     def frame(self) -> pl.DataFrame:
         """One row for each cut, in order of the points; second cuts follow the cut that they belong to.
 
-        ``at`` is the number of the command, or nanoseconds; ``nested_at`` a command of the mount. ``torn`` counts
+        ``at_command`` is the number of the command; a test with ``at="time"`` has ``at_ns`` in its place.
+        ``nested_at`` is a command of the mount. ``torn`` counts
         commands under way. ``foreign_sectors`` are those of ``lost_sectors`` that hold data of others, ``lost_pages``
         mapping units. ``returned_sectors`` had been trimmed, and that was promised. ``torn_writes`` are there
         in part only. ``mount_reads``, ``mount_programs`` and ``mount_erases`` are the commands of the mount.
@@ -184,7 +188,8 @@ class CrashResult:
         import polars as pl
 
         kinds = {name: pl.String if name == "failure" else pl.UInt64 for name in self._columns}
-        return pl.DataFrame(self._columns, schema=kinds)
+        unit = "ns" if self._options["at"] == "time" else "command"
+        return pl.DataFrame(self._columns, schema=kinds).rename({"at": f"at_{unit}"})
 
     @property
     def cases(self) -> tuple[CrashCase, ...]:
@@ -378,7 +383,7 @@ def _check_cuts(
     return cuts, whole_or_none("point", point)
 
 
-def _workers(device: Device, workers: int | None) -> int:
+def _threads(device: Device, jobs: int | None) -> int:
     """How many threads there are: no more than there is memory for."""
     check_memory(device, verify=True)
     table = memory_bytes(device, verify=True)
@@ -388,15 +393,14 @@ def _workers(device: Device, workers: int | None) -> int:
         # Flash before the run and as it stands, and the shadow model.
         return (2 + _COPIES * count) * table
 
-    least = needed(1 if workers is None else workers)
+    least = needed(1 if jobs is None else jobs)
     if limit is not None and least > limit.bytes:
-        way = "take fewer workers (--workers)" if (workers or 1) > 1 else "make geometry.blocks_per_plane smaller"
+        way = "take fewer jobs (--jobs)" if (jobs or 1) > 1 else "make geometry.blocks_per_plane smaller"
         raise ConfigError(
-            f"{device.name}: a crash test of {workers or 1} workers needs up to {bytes_text(least)} of memory, "
-            f"{limit}: {way}"
+            f"{device.name}: a crash test of {jobs or 1} jobs needs up to {bytes_text(least)} of memory, {limit}: {way}"
         )
-    if workers is not None:
-        return workers
+    if jobs is not None:
+        return jobs
     most = limits.cores()
     return next(count for count in range(most, 0, -1) if count == 1 or limit is None or needed(count) <= limit.bytes)
 
@@ -410,7 +414,7 @@ def _check_place(folder: Path, workload: Any, inputs: Iterable[str | os.PathLike
 def _source_of(
     workload: Trace | Workload | Any,
     trace: Trace | str | os.PathLike[str] | None,
-    traces: str | os.PathLike[str] | None,
+    trace_dir: str | os.PathLike[str] | None,
 ) -> Trace | Workload | Any:
     """What is run: a stand-in gives way to the recording that it imitates."""
     if (workload is None) == (trace is None):
@@ -418,13 +422,13 @@ def _source_of(
         raise ConfigError(f"workload, trace: found {found}, expected one of them")
     if trace is not None:
         return trace if isinstance(trace, Trace) else Trace(trace)
-    recording = workload.recording(traces) if isinstance(workload, Workload) else None
+    recording = workload.recording(trace_dir) if isinstance(workload, Workload) else None
     return workload if recording is None else recording
 
 
 def crash(
     device: Device | str | os.PathLike[str],
-    workload: Trace | Workload | Any = None,
+    workload: Trace | Workload | str | os.PathLike[str] | Any = None,
     *,
     trace: Trace | str | os.PathLike[str] | None = None,
     requests: int | None = None,
@@ -432,20 +436,19 @@ def crash(
     at: Literal["command", "time"] = "command",
     nested: int = 0,
     seed: int | None = None,
-    workers: int | None = None,
+    jobs: int | None = None,
     point: int | None = None,
     nested_at: int | None = None,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-    traces: str | os.PathLike[str] | None = None,
+    progress: Wanted = None,
+    trace_dir: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> CrashResult:
     """Cut the power in the middle of a run, everywhere, and see what comes back.
 
     The run is recorded once. For each cut, flash is put together as it stood then, what was under way is torn, and the
     drive is mounted from flash alone. Every sector is held against what was promised, and the drive goes on. The result
-    is the same for any number of workers. Ctrl-C ends the test: what was examined until then is kept and marked
-    partial.
+    is the same for any number of jobs.
 
     >>> device = Device.load("ideal-page").set("geometry.blocks_per_plane=16", "precondition.kind=none")
     >>> result = crash(device, Workload(kind="uniform"), requests=20)
@@ -454,7 +457,7 @@ def crash(
 
     Args:
         device: A device, a preset's name, or the path of a device file.
-        workload: A workload, a trace, or a table of requests, as for :func:`ftlab.run`.
+        workload: A preset's name, a path, a workload, a trace, or a table of requests, as for :func:`ftlab.run`.
         trace: A trace or its file, in place of a workload.
         requests: Stop the run after this many requests. Default: 2,000.
         cuts: At how many points the power is cut, evenly spread; ``"all"`` for each of them.
@@ -463,19 +466,22 @@ def crash(
         nested: At how many commands of each mount the power is cut again, evenly spread; one that changes nothing in
             flash does not count.
         seed: Seed of every random choice of the drive and of the workload. Default: 1, or what the workload states.
-        workers: Cuts examined at a time. Default: one for each core, if there is memory for them.
+        jobs: Cuts examined at a time. Default: one for each core, if there is memory for them.
         point: Cut at this point alone.
         nested_at: Beside ``point``: cut again at this command of the mount, and do not examine the first cut.
         out: Write the result into this directory.
         progress: Called about ten times a second with the phase (``"precondition"``, ``"run"`` or ``"cuts"``), the
-            fraction done or ``None``, and the number of requests or points done.
-        traces: A folder of recordings, as for :func:`ftlab.run`.
+            fraction done or ``None``, and the number of requests or points done. Default and ``False`` as for
+            :func:`ftlab.run`.
+        trace_dir: A folder of recordings, as for :func:`ftlab.run`.
         overwrite: Write ``out`` also over inputs and over what ftlab did not make.
 
     Raises:
         ConfigError: The device, the workload or an option is wrong, or ``out`` has what would be missed.
         InputError: The requests cannot be read, the drive cannot take them, or there are none.
         RunError: The run itself failed, without any cut.
+        Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` has the cuts that were examined, unless the run
+            itself was interrupted.
     """
     inputs: list[str | os.PathLike[str]] = []
     if not isinstance(device, Device):
@@ -486,61 +492,80 @@ def crash(
     cuts, point = _check_cuts(cuts, point, nested, nested_at)
     if at not in {"command", "time"}:
         raise ConfigError(f'at = {shown(at)} (--at): expected "command" or "time"')
-    threads = _workers(device, whole_or_none("workers", workers, 1))
-    workload = _source_of(workload, trace, traces)
+    threads = _threads(device, whole_or_none("jobs", jobs, 1))
+    if isinstance(workload, str | os.PathLike):
+        inputs, workload = [*inputs, workload], named(workload)
+    workload = _source_of(workload, trace, trace_dir)
     source = source_for(device, workload, seed, requests)
     folder = None if out is None else Path(out)
     if folder is not None:
         _check_place(folder, workload, inputs, overwrite=overwrite)
+    options = {
+        "name": source.name,
+        "seed": seed,
+        "requests": requests,
+        "cuts": cuts,
+        "at": at,
+        "nested": nested,
+        "point": point,
+        "nested_at": nested_at,
+    }
     with contextlib.ExitStack() as ends:
         staged = None if folder is None else ends.enter_context(outputs.whole_folder(folder, outputs.CRASH))
-        recording = _native.CrashRecording.record(
-            device._native,  # noqa: SLF001 - one package
-            source,
-            seed=1 if seed is None else seed,
-            requests=REQUESTS if requests is None else requests,
-            at=at,
-            nested=nested,
-            progress=progress,
-        )
-        if json.loads(recording.summary_json)["host"]["requests"] == 0:
-            raise InputError(f"{source.name}: has no requests, and a crash test needs one at least")
-        points = _chosen(recording, cuts, point)
-
-        def tell(done: int) -> None:
-            if progress is not None:
-                progress("cuts", done / len(points), done)
-
-        columns, losses, interrupted = _examined(recording, points, threads, nested_at, tell)
-        mount_ns: list[int] = []
-        if not interrupted:
-            timed = points if len(points) <= _TIMED else _spread(points, _TIMED)
-            try:
-                mount_ns = [each for each in recording.mount_ns(timed, threads) if each is not None]
-            except KeyboardInterrupt:
-                interrupted = True
-        result = CrashResult(
-            device=device,
-            workload=workload,
-            recording=recording,
-            options={
-                "name": source.name,
-                "seed": seed,
-                "requests": requests,
-                "cuts": cuts,
-                "at": at,
-                "nested": nested,
-                "point": point,
-                "nested_at": nested_at,
-            },
-            columns=columns,
-            losses=losses,
-            mount_ns=mount_ns,
-            interrupted=interrupted,
-        )
+        tell = ends.enter_context(wanted(progress, f"{source.name} on {device.name}"))
+        result = _tested(device, workload, source, options, threads, tell)
         if staged is not None:
             result._write_files(staged)  # noqa: SLF001 - one package
+    if result.interrupted:
+        raise Interrupted(result)
     return result
+
+
+def _tested(
+    device: Device,
+    workload: Any,
+    source: _native.Source,
+    options: Mapping[str, Any],
+    threads: int,
+    progress: Progress | None,
+) -> CrashResult:
+    """Record the run, and examine its cuts."""
+    seed, requests = options["seed"], options["requests"]
+    recording = _native.CrashRecording.record(
+        device._native,  # noqa: SLF001 - one package
+        source,
+        seed=1 if seed is None else seed,
+        requests=REQUESTS if requests is None else requests,
+        at=options["at"],
+        nested=options["nested"],
+        progress=progress,
+    )
+    if json.loads(recording.summary_json)["host"]["requests"] == 0:
+        raise InputError(f"{source.name}: has no requests, and a crash test needs one at least")
+    points = _chosen(recording, options["cuts"], options["point"])
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress("cuts", done / len(points), done)
+
+    columns, losses, interrupted = _examined(recording, points, threads, options["nested_at"], tell)
+    mount_ns: list[int] = []
+    if not interrupted:
+        timed = points if len(points) <= _TIMED else _spread(points, _TIMED)
+        try:
+            mount_ns = [each for each in recording.mount_ns(timed, threads) if each is not None]
+        except KeyboardInterrupt:
+            interrupted = True
+    return CrashResult(
+        device=device,
+        workload=workload,
+        recording=recording,
+        options=options,
+        columns=columns,
+        losses=losses,
+        mount_ns=mount_ns,
+        interrupted=interrupted,
+    )
 
 
 def _spread(points: Sequence[int], count: int) -> list[int]:

@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
-from ftlab.checks import utf8
-from ftlab.plain import to_json
-from ftlab.units import bytes_text
+from ftlab._checks import utf8
+from ftlab._plain import to_json
+from ftlab._units import bytes_text
 
 if TYPE_CHECKING:
     import os

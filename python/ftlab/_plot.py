@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ftlab import warned
+from ftlab import _warned as warned
+from ftlab._labels import Label, label
 from ftlab.errors import ConfigError
 from ftlab.figures.canvas import BLUE, COLORS, GREY, ORANGE, new_figure, styled
-from ftlab.labels import Label, label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ftlab.result import Result
-    from ftlab.statistics import TraceStats
+    from ftlab._result import Result
+    from ftlab._statistics import TraceStats
 
     _Panel = Callable[[Axes, Any, dict[str, Any], dict[str, Any]], None]
 

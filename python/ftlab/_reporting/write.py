@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ftlab import outputs
-from ftlab.checks import utf8
+from ftlab import _outputs as outputs
+from ftlab._checks import utf8
+from ftlab._reporting.data import RunData, from_folder, from_result, from_store
+from ftlab._result import Result
 from ftlab.errors import ConfigError
-from ftlab.reporting.data import RunData, from_folder, from_result, from_store
-from ftlab.result import Result
 from ftlab.studies import Store
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def report(
         ConfigError: There are no such results, or the file is there and is no report of ftlab's.
         InputError: A file of the results cannot be read.
     """
-    from ftlab.reporting.run import run_page
-    from ftlab.reporting.study import study_page
+    from ftlab._reporting.run import run_page
+    from ftlab._reporting.study import study_page
 
     folder = Path()
     found: Result | Store | RunData

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ftlab import labels, warned
+from ftlab import _labels as labels
+from ftlab import _warned as warned
+from ftlab._reporting.drawing import Shape, draw
+from ftlab._reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, Table, clean, raw_text, render
+from ftlab._units import bytes_text, count_text
 from ftlab.errors import FtlabError, InputError
-from ftlab.reporting.drawing import Shape, draw
-from ftlab.reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, Table, clean, raw_text, render
-from ftlab.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ftlab.reporting.data import RunData
+    from ftlab._reporting.data import RunData
 
 CAUSES = {
     "host": "host",
@@ -462,7 +463,7 @@ def _why(run: RunData) -> Why | None:
     """What slow requests waited for, if the run kept that."""
     if run.requests is None:
         return None
-    from ftlab import explaining
+    from ftlab import _explaining as explaining
 
     try:
         found = explaining.explain(run.requests, percentile=_TAIL)
@@ -577,7 +578,7 @@ def _command(run: RunData, numbers: Numbers) -> str:
     if not options.get("timing", "latency_ns.all.count" in numbers):
         words.append("--no-timing")
     if options["series"] not in {None, False, True, "auto"}:
-        words += ["--series-every", str(options["series"])]
+        words += ["--series", str(options["series"])]
     words += ["--out", "repeated"]
     if run.requests is not None:
         words.append("--requests-log")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ftlab import _native
-from ftlab.checks import whole, whole_or_none
-from ftlab.device import Device
+from ftlab._checks import whole, whole_or_none
+from ftlab._device import Device
+from ftlab._running import check_memory, source_for
+from ftlab._tables import OPERATIONS
 from ftlab.errors import InputError, RunError
-from ftlab.running import check_memory, source_for
-from ftlab.tables import OPERATIONS
 
 if TYPE_CHECKING:
     import os

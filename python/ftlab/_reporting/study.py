@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ftlab import labels, warned
+from ftlab import _labels as labels
+from ftlab import _warned as warned
+from ftlab._estimates import estimate
+from ftlab._reporting.page import Cell, Num, Table, raw_text, render
+from ftlab._units import count_text
 from ftlab.errors import ConfigError
-from ftlab.estimates import estimate
-from ftlab.reporting.page import Cell, Num, Table, raw_text, render
 from ftlab.studies.frame import plain
-from ftlab.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

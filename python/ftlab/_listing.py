@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
-from ftlab.device import Device
-from ftlab.workload import Workload
+from ftlab._device import Device
+from ftlab._workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl

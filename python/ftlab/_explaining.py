@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import _native
+from ftlab._units import count_text, time_text
 from ftlab.errors import ConfigError, InputError
-from ftlab.units import count_text, time_text
 
 if TYPE_CHECKING:
     import os

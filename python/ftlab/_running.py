@@ -10,15 +10,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ftlab import _native, limits, outputs, tables
-from ftlab.checks import shown, whole, whole_or_none
-from ftlab.device import Device
-from ftlab.errors import ConfigError, FtlabError, InputError, RunError
-from ftlab.result import Result, inputs_of
-from ftlab.units import bytes_text
-from ftlab.workload import Trace, Workload, named, uncalibrated
+from ftlab import _limits as limits
+from ftlab import _native
+from ftlab import _outputs as outputs
+from ftlab import _tables as tables
+from ftlab._checks import shown, whole, whole_or_none
+from ftlab._device import Device
+from ftlab._progress import Progress, Wanted, wanted
+from ftlab._result import Result, inputs_of
+from ftlab._units import bytes_text
+from ftlab._workload import Trace, Workload, named, uncalibrated
+from ftlab.errors import ConfigError, FtlabError, InputError, Interrupted, RunError
 
-Progress = Callable[[str, float | None, int], None]
 OnRow = Callable[[dict[str, Any]], object]
 
 _NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -95,11 +98,11 @@ def check_memory(device: Device, *, verify: bool, drawing: bool = False) -> None
         )
 
 
-def _check_clock(device: Device, *, timing: bool, events: bool, request_log: bool) -> None:
+def _check_clock(device: Device, *, timing: bool, events: bool, requests_log: bool) -> None:
     """Refuse logs of times without a clock: they would be full of zeros that look measured."""
-    if not events and not request_log:
+    if not events and not requests_log:
         return
-    log = "events (--events)" if events else "request_log (--requests-log)"
+    log = "events (--events)" if events else "requests_log (--requests-log)"
     if not timing:
         raise ConfigError(f"{log}: says when things happened, which timing=False (--no-timing) leaves out: drop one")
     if device.to_dict().get("model") == "mapping_cache":
@@ -122,13 +125,13 @@ def source_for(
 
 
 def _log_path(
-    request_log: bool | str | os.PathLike[str], folder: Path | None
+    requests_log: bool | str | os.PathLike[str], folder: Path | None
 ) -> tuple[Path | None, tempfile.TemporaryDirectory[str] | None]:
     """Where the request log goes, and the temporary directory that holds it when nobody named a place."""
-    if request_log is False:
+    if requests_log is False:
         return None, None
-    if request_log is not True:
-        return Path(request_log), None
+    if requests_log is not True:
+        return Path(requests_log), None
     if folder is not None:
         return folder / "requests.parquet", None
     keep = tempfile.TemporaryDirectory(prefix="ftlab-")
@@ -155,19 +158,18 @@ def run(
     verify: bool = False,
     timing: bool = True,
     series: str | int | bool | None = "auto",
-    request_log: bool | str | os.PathLike[str] = False,
+    requests_log: bool | str | os.PathLike[str] = False,
     events: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Wanted = None,
     on_row: OnRow | None = None,
-    traces: str | os.PathLike[str] | None = None,
+    trace_dir: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Result:
     """Run a workload on a device.
 
     The interpreter lock is released meanwhile: runs in several threads go in parallel. The same arguments give the
-    same result on every machine, except ``wall_seconds``. Ctrl-C ends the run: the result holds what was measured
-    until then and is marked partial.
+    same result on every machine, except ``wall_seconds``.
 
     Args:
         device: A device, a preset's name, or the path of a device file.
@@ -182,16 +184,17 @@ def run(
             amplification comes out fastest.
         series: The interval of the time series: ``"auto"`` (500 to 1,000 rows), a number of requests, or a simulated
             time such as ``"10ms"``; ``None`` for no series.
-        request_log: Keep a row for every request: ``True``, or the path of a Parquet file.
+        requests_log: Keep a row for every request: ``True``, or the path of a Parquet file.
         events: Write every flash command to this file, for the Perfetto trace viewer.
         out: Write summary, series, device, workload and a plot into this directory.
         progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
-            or ``None``, and the number of requests taken.
+            or ``None``, and the number of requests taken. Default: a bar on a terminal or in a notebook, from half a
+            second on; ``False`` for none.
         on_row: Called with each row of the time series while the run goes on, a dictionary, in order and none left
             out. What it raises ends the run. Needs an interval in ``series``: rows of ``"auto"`` are joined later.
-        traces: A folder of recordings. When the trace that a stand-in imitates is there, it runs instead. Default:
+        trace_dir: A folder of recordings. When the trace that a stand-in imitates is there, it runs instead. Default:
             the folder that the environment variable ``FTLAB_TRACES`` names.
-        overwrite: Write ``out``, ``events`` and ``request_log`` also over inputs and over what ftlab did not make.
+        overwrite: Write ``out``, ``events`` and ``requests_log`` also over inputs and over what ftlab did not make.
 
     Raises:
         ConfigError: The device, the workload or an option is wrong, or a place of output has what would be missed.
@@ -199,6 +202,7 @@ def run(
             measured before.
         RunError: The run failed: the drive is full, a rule of flash was broken, or verification found a mismatch.
             Its ``result`` holds what was measured before.
+        Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` holds what was measured before.
     """
     inputs: list[str | os.PathLike[str]] = []
     if not isinstance(device, Device):
@@ -210,7 +214,7 @@ def run(
     check_memory(device, verify=verify, drawing=out is not None)
     stand_in: tuple[str, str | None, str | None] | None = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
-        recording = workload.recording(traces)
+        recording = workload.recording(trace_dir)
         if recording is None:
             counted = {} if requests is None else {"requests": requests}
             why = uncalibrated(workload.to_dict() | counted, workload.stand_in["for"])
@@ -218,24 +222,29 @@ def run(
         else:
             stand_in = (workload.stand_in["for"], os.fsencode(recording.path).decode(errors="replace"), None)
         workload = workload if recording is None else recording
-    return measure(
-        device,
-        source_for(device, workload, seed, requests),
-        workload,
-        seed=seed,
-        requests=requests,
-        verify=verify,
-        timing=timing,
-        series=series,
-        request_log=request_log,
-        events=events,
-        out=out,
-        progress=progress,
-        on_row=on_row,
-        stand_in=stand_in,
-        inputs=inputs,
-        overwrite=overwrite,
-    )
+    source = source_for(device, workload, seed, requests)
+    with wanted(progress, f"{source.name} on {device.name}") as tell:
+        result = measure(
+            device,
+            source,
+            workload,
+            seed=seed,
+            requests=requests,
+            verify=verify,
+            timing=timing,
+            series=series,
+            requests_log=requests_log,
+            events=events,
+            out=out,
+            progress=tell,
+            on_row=on_row,
+            stand_in=stand_in,
+            inputs=inputs,
+            overwrite=overwrite,
+        )
+    if result.interrupted:
+        raise Interrupted(result)
+    return result
 
 
 def measure(
@@ -248,7 +257,7 @@ def measure(
     verify: bool,
     timing: bool,
     series: str | int | bool | None,
-    request_log: bool | str | os.PathLike[str] = False,
+    requests_log: bool | str | os.PathLike[str] = False,
     events: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -270,14 +279,14 @@ def measure(
             f"series = {shown(series)}: on_row needs an interval whose rows stay as they are: state a number of "
             'requests such as 1000, or a time such as "10ms"'
         )
-    _check_clock(device, timing=timing, events=events is not None, request_log=request_log is not False)
+    _check_clock(device, timing=timing, events=events is not None, requests_log=requests_log is not False)
     folder = None if out is None else Path(out)
-    log, keep = _log_path(request_log, folder)
+    log, keep = _log_path(requests_log, folder)
     events_to = None if events is None else Path(events)
     places = [
         (folder, outputs.RESULT),
         (events_to, outputs.EVENTS),
-        (None if isinstance(request_log, bool) else log, outputs.REQUEST_LOG),
+        (None if isinstance(requests_log, bool) else log, outputs.REQUEST_LOG),
     ]
     for place, made in places:
         if place is not None:
@@ -307,7 +316,7 @@ def measure(
             summary_json=outcome.summary_json,
             series=outcome.series,
             coarse_series=outcome.coarse_series,
-            request_log=log,
+            requests_log=log,
             interrupted=outcome.interrupted,
             options={
                 "engine": _native.__engine__,
