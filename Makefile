@@ -34,7 +34,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ray test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
+.PHONY: help demo ray site wheel targets test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -135,6 +135,33 @@ format: $(VENV)/.dev ## format all sources
 ray: $(VENV)/.dev ## install Ray (285 MB): studies on clusters, and their tests
 	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-ray.txt
 
+$(VENV)/.site: requirements-site.txt $(VENV)/.run
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-site.txt
+	@touch $@
+
+site: $(VENV)/.site ## the documentation as a site with search, in out/site
+	@echo "== mkdocs"
+	@$(BIN)/mkdocs build --quiet
+	@echo "== out/site is ready; to read and search it: $(PYTHON) -m http.server --bind localhost --directory out/site"
+
+# A wheel for Linux of the last years, and a run of it where nothing of this project is.
+wheel: $(VENV)/.dev ## build a wheel for many Linux systems in dist, and check it in an empty environment
+	@rm -rf dist out/wheel && mkdir -p dist
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --quiet --out dist \
+	  $(if $(shell command -v zig || $(BIN)/python -c 'import ziglang' 2>/dev/null && echo zig),--zig --compatibility manylinux_2_28,--compatibility pypi)
+	@$(PYTHON) -m venv out/wheel
+	@out/wheel/bin/pip $(PIP_INSTALL) dist/*.whl
+	@cd out/wheel && bin/ftlab run ideal-page --workload uniform --requests 1000 --set geometry.blocks_per_plane=64
+	@ls -l dist/*.whl
+
+# What needs no C compiler of the other system; the rest is checked there.
+TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
+targets: ## look whether the model compiles for other systems (needs their targets: rustup target add)
+	@for target in $(TARGETS); do \
+	  rustup target list --installed | grep -qx $$target || { echo "$$target: not installed; rustup target add $$target"; continue; }; \
+	  echo "== $$target"; cargo check --locked --quiet --target $$target -p ftlab-core || exit 1; \
+	done
+
 bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits of the machine
 	@for bench in crates/*/examples/*_bench.rs; do \
 	  crate=$$(basename $$(dirname $$(dirname $$bench))); name=$$(basename $$bench .rs); \
@@ -164,6 +191,8 @@ lock: $(VENV)/.dev ## resolve the Python requirements anew
 	  requirements-dev.in --constraint requirements.txt --output-file requirements-dev.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
 	  requirements-ray.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-ray.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  requirements-site.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-site.txt
 
 clean: ## remove what was built
 	@rm -rf target $(VENV) out

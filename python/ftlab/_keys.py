@@ -341,10 +341,11 @@ def example(key: Key) -> tuple[str | None, str | None]:
         for dotted, text, _ in row["contrasts"]:
             if dotted == key.name:
                 return f"{key.name} = {text if _is_toml(text) else toml(text)}", None
-    for name, value in stated:
-        if len(line := f"{key.name} = {toml(value)}") <= _LONGEST_EXAMPLE:
-            return line, name
     value = next((name for name in key.choices if name != default), default)
+    for name, there in stated:
+        line = f"{key.name} = {toml(there)}"
+        if not key.choices and len(line) <= _LONGEST_EXAMPLE:
+            return line, name
     plain = value not in (None, "") and not isinstance(value, dict | list)
     return (f"{key.name} = {toml(value)}" if plain else None), None
 
