@@ -144,22 +144,28 @@ site: $(VENV)/.site ## the documentation as a site with search, in out/site
 	@$(BIN)/mkdocs build --quiet
 	@echo "== out/site is ready; to read and search it: $(PYTHON) -m http.server --bind localhost --directory out/site"
 
-# A wheel for Linux of the last years, and a run of it where nothing of this project is.
-wheel: $(VENV)/.dev ## build a wheel for many Linux systems in dist, and check it in an empty environment
-	@rm -rf dist out/wheel && mkdir -p dist
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --quiet --out dist \
-	  $(if $(shell command -v zig || $(BIN)/python -c 'import ziglang' 2>/dev/null && echo zig),--zig --compatibility manylinux_2_28,--compatibility pypi)
+$(VENV)/.wheel: requirements-wheel.txt $(VENV)/.run
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-wheel.txt
+	@touch $@
+
+# Zig's C compiler links against the library of older systems. The check uses nothing of this project but the wheel.
+MANYLINUX ?= manylinux2014
+wheel: $(VENV)/.wheel ## build a wheel for Linux systems since 2014 in dist, and check it in an empty environment
+	@rm -rf dist out/wheel
+	@echo "== building the wheel ($(MANYLINUX)): some minutes"
+	@VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --locked --zig \
+	  --compatibility $(MANYLINUX) --out dist >$(VENV)/wheel.log 2>&1 || { cat $(VENV)/wheel.log; exit 1; }
 	@$(PYTHON) -m venv out/wheel
 	@out/wheel/bin/pip $(PIP_INSTALL) dist/*.whl
-	@cd out/wheel && bin/ftlab run ideal-page --workload uniform --requests 1000 --set geometry.blocks_per_plane=64
+	@cd out/wheel && bin/ftlab --version && bin/ftlab run tlc-aged --workload zipf --requests 20000 --out result
 	@ls -l dist/*.whl
 
-# What needs no C compiler of the other system; the rest is checked there.
+# C libraries of traces are compiled by Zig, as for the wheel.
 TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
-targets: ## look whether the model compiles for other systems (needs their targets: rustup target add)
+targets: $(VENV)/.wheel ## look whether the crates compile for Windows and macOS (rustup target add TARGET)
 	@for target in $(TARGETS); do \
-	  rustup target list --installed | grep -qx $$target || { echo "$$target: not installed; rustup target add $$target"; continue; }; \
-	  echo "== $$target"; cargo check --locked --quiet --target $$target -p ftlab-core || exit 1; \
+	  rustup target list --installed | grep -qx $$target || { echo "$$target: not installed: rustup target add $$target"; exit 1; }; \
+	  PYTHON=$(abspath $(BIN))/python tests/check_target $$target || exit 1; \
 	done
 
 bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits of the machine
@@ -193,6 +199,8 @@ lock: $(VENV)/.dev ## resolve the Python requirements anew
 	  requirements-ray.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-ray.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
 	  requirements-site.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-site.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  requirements-wheel.in --constraint requirements.txt --output-file requirements-wheel.txt
 
 clean: ## remove what was built
 	@rm -rf target $(VENV) out

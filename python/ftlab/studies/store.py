@@ -19,7 +19,7 @@ import platform
 import re
 import time
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -105,8 +105,8 @@ class StudyRecord:
     name: str
     description: str
     axes: tuple[str, ...]
-    runs: tuple[StudyRun, ...]
-    spec: dict[str, Any]
+    runs: tuple[StudyRun, ...] = field(repr=False)
+    spec: dict[str, Any] = field(repr=False)
     saved: str
 
 
