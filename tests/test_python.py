@@ -17,7 +17,7 @@ import pytest
 
 import ftlab
 from conftest import ROOT
-from ftlab import analysis
+from ftlab import analysis, figures
 from ftlab.cli import cli
 
 # What Python calls otherwise, or does in another way, and why.
@@ -58,6 +58,17 @@ BESIDE: dict[str, tuple[list[Any], dict[str, str]]] = {
         {"--axis": "axes, of several", "--front": "a filter of the frame", "--study": "Store.frame"},
     ),
     "study sensitivity": ([analysis.sensitivity], {"--axis": "axes, of several", "--study": "Store.frame"}),
+    "study steady": ([analysis.steady_states], {"--study": "name, after the store"}),
+    "study plot": (
+        [figures.line, figures.bar, figures.cdf, figures.heatmap, figures.histogram],
+        {
+            "--study": "Store.frame",
+            "--kind": "the function",
+            "--where": "a filter of the frame",
+            "--name": "names, of several",
+            "--out": "figures.save",
+        },
+    ),
     "study fleet": (
         [analysis.fleet, analysis.worst],
         {"--worst": "analysis.worst", "--study": "Store.frame"},

@@ -278,19 +278,36 @@ def _key(tables: Tables, file: File, path: str, name: str, schema: Schema, *, re
     )
 
 
+def _required() -> frozenset[str]:
+    """The keys that the checker misses in a drive without them."""
+    whole = json.loads(_native.Device.load(EXAMPLE_DRIVE, []).to_json())
+    missed = set()
+    for section, table in whole.items():
+        for key in table if isinstance(table, dict) else ():
+            rest = whole | {section: {name: value for name, value in table.items() if name != key}}
+            try:
+                _native.Device.from_json(json.dumps(rest), EXAMPLE_DRIVE)
+            except ConfigError as error:
+                if "no default" in str(error):
+                    missed.add(f"{section}.{key}")
+    return frozenset(missed)
+
+
 @functools.cache
 def keys(file: File) -> dict[str, Key]:
     """Every key of a kind of files by its dotted name: those of the top, then table by table."""
     tables = Tables(file)
+    missed = _required() if file == "device" else frozenset()
     made = [
         _key(tables, file, "", name, each, required=False, many=False)
         for name, each in tables.root["properties"].items()
         if "properties" not in tables.resolved(each)
     ]
     for path, many, schema in tables.tables():
-        required = schema.get("required", ())
+        # Of sections the schema does not say it: a file that extends another may leave out any key.
+        required = {*schema.get("required", ()), *(name for name in missed if name.rpartition(".")[0] == path)}
         made += [
-            _key(tables, file, path, name, each, required=name in required, many=many)
+            _key(tables, file, path, name, each, required=not required.isdisjoint({name, f"{path}.{name}"}), many=many)
             for name, each in schema["properties"].items()
         ]
     return {key.name: key for key in made}
