@@ -144,8 +144,8 @@ except StopIteration:
 """
 
 
-def on_a_terminal(program: str) -> str:
-    """What a program writes to standard error, which is a terminal."""
+def on_a_terminal(program: str, prints: str = "") -> str:
+    """What a program writes to standard error, which is a terminal. Its standard output is a pipe."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
@@ -153,6 +153,8 @@ def on_a_terminal(program: str) -> str:
     ) as process:
         os.close(theirs)
         written = b"".join(chunks(ours))
+        assert process.stdout is not None
+        assert process.stdout.read().decode() == prints
         assert process.wait(30) == 0, written
     os.close(ours)
     return written.decode(errors="replace")
@@ -173,6 +175,9 @@ def chunks(terminal: int) -> Iterator[bytes]:
 def test_a_long_run_shows_a_bar_on_a_terminal() -> None:
     slow = SLOW.format(seconds=0.6, patience=0.1, more="")
     assert "uniform on ideal-page" in on_a_terminal(slow)
+    # What the program prints meanwhile is its own.
+    prints = slow.replace("raise StopIteration", "print('enough')\n        raise StopIteration")
+    assert "uniform on ideal-page" in on_a_terminal(prints, "enough\n")
 
 
 def test_a_short_run_and_an_unwanted_bar_show_nothing() -> None:

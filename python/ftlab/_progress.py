@@ -47,6 +47,8 @@ class _Terminal:
             TimeElapsedColumn(),
             console=Console(stderr=True, highlight=False, soft_wrap=False),
             transient=True,
+            # What the caller prints goes where it sends it.
+            redirect_stdout=False,
         )
         self._task = self._bars.add_task("", total=None, done="")
         self._bars.start()
