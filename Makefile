@@ -34,7 +34,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ray test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
+.PHONY: help demo ray site wheel targets test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -135,6 +135,39 @@ format: $(VENV)/.dev ## format all sources
 ray: $(VENV)/.dev ## install Ray (285 MB): studies on clusters, and their tests
 	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-ray.txt
 
+$(VENV)/.site: requirements-site.txt $(VENV)/.run
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-site.txt
+	@touch $@
+
+site: $(VENV)/.site ## the documentation as a site with search, in out/site
+	@echo "== mkdocs"
+	@$(BIN)/mkdocs build --quiet
+	@echo "== out/site is ready; to read and search it: $(PYTHON) -m http.server --bind localhost --directory out/site"
+
+$(VENV)/.wheel: requirements-wheel.txt $(VENV)/.run
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-wheel.txt
+	@touch $@
+
+# Zig's C compiler links against the library of older systems. The check uses nothing of this project but the wheel.
+MANYLINUX ?= manylinux2014
+wheel: $(VENV)/.wheel ## build a wheel for Linux systems since 2014 in dist, and check it in an empty environment
+	@rm -rf dist out/wheel
+	@echo "== building the wheel ($(MANYLINUX)): some minutes"
+	@VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --locked --zig \
+	  --compatibility $(MANYLINUX) --out dist >$(VENV)/wheel.log 2>&1 || { cat $(VENV)/wheel.log; exit 1; }
+	@$(PYTHON) -m venv out/wheel
+	@out/wheel/bin/pip $(PIP_INSTALL) dist/*.whl
+	@cd out/wheel && bin/ftlab --version && bin/ftlab run tlc-aged --workload zipf --requests 20000 --out result
+	@ls -l dist/*.whl
+
+# C libraries of traces are compiled by Zig, as for the wheel.
+TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
+targets: $(VENV)/.wheel ## look whether the crates compile for Windows and macOS (rustup target add TARGET)
+	@for target in $(TARGETS); do \
+	  rustup target list --installed | grep -qx $$target || { echo "$$target: not installed: rustup target add $$target"; exit 1; }; \
+	  PYTHON=$(abspath $(BIN))/python tests/check_target $$target || exit 1; \
+	done
+
 bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits of the machine
 	@for bench in crates/*/examples/*_bench.rs; do \
 	  crate=$$(basename $$(dirname $$(dirname $$bench))); name=$$(basename $$bench .rs); \
@@ -164,6 +197,10 @@ lock: $(VENV)/.dev ## resolve the Python requirements anew
 	  requirements-dev.in --constraint requirements.txt --output-file requirements-dev.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
 	  requirements-ray.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-ray.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  requirements-site.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-site.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  requirements-wheel.in --constraint requirements.txt --output-file requirements-wheel.txt
 
 clean: ## remove what was built
 	@rm -rf target $(VENV) out

@@ -34,7 +34,7 @@ def _spec(requests: int, blocks: int, seeds: int, kind: str) -> dict[str, Any]:
 
 def _timed(spec: dict[str, Any], store: ftlab.Store, workers: int) -> float:
     began = time.perf_counter()
-    run_study(ftlab.Study(spec), store, workers=workers)
+    run_study(ftlab.Study(spec), store, jobs=workers)
     return time.perf_counter() - began
 
 

@@ -8,7 +8,6 @@ again; its bytes depend on the version of Matplotlib, so nothing checks them.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -19,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import Device, Workload, _native
+from ftlab import _keys as keys
+from ftlab._units import bytes_text
 from ftlab.cli import cli
-from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,154 +129,117 @@ def _steps() -> str:
 _Schema = dict[str, Any]
 
 
-class _Keys:
-    """Tables of the keys that a JSON schema describes."""
+def _cell(text: str) -> str:
+    """A text in one cell of a table."""
+    return text.replace("|", "\\|")
 
-    def __init__(self, kind: str, listed: set[str]) -> None:
-        # Keys whose names have a table of their own.
-        self.listed = listed
-        self.root: _Schema = json.loads(_native.schema(kind))
-        self.definitions: dict[str, _Schema] = self.root["$defs"]
 
-    def resolved(self, schema: _Schema) -> _Schema:
-        """What a reference leads to, with the words of the place that refers to it."""
-        choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
-        if len(choices) == 1:
-            return self.resolved({**choices[0], **{key: schema[key] for key in schema if key != "anyOf"}})
-        reference = schema.get("$ref")
-        if reference is None:
-            return schema
-        there = self.resolved(self.definitions[reference.rsplit("/", 1)[1]])
-        return {**there, **{key: value for key, value in schema.items() if key != "$ref"}}
+def _facts(key: keys.Key) -> list[str]:
+    """The cells of a key: name, values, default, limits, example, meaning."""
+    default = key.default_text()
+    shown = f"`{default}`" if key.default is not None else default
+    example, preset = keys.example(key)
+    line = "" if example is None else f"`{example.removeprefix(f'{key.section}.')}`"
+    source = "" if preset is None else f" ({preset})"
+    readers = key.readers_text("`")
+    only = f" Only with {readers}." if readers else ""
+    return [f"`{key.name.rpartition('.')[2]}`", key.values_text(), shown, "; ".join(keys.limits(key)), line + source,
+            key.meaning + only]  # fmt: skip
 
-    def _names(self, schema: _Schema) -> list[str]:
-        if "enum" in schema:
-            return [str(name) for name in schema["enum"]]
-        return [str(choice["const"]) for choice in schema.get("oneOf", ()) if "const" in choice]
 
-    def values(self, schema: _Schema) -> str:
-        """What may stand there, in a few words."""
-        names = self._names(schema)
-        if names:
-            # As many as the orders of planes are a list of their own.
-            shown = names if len(names) <= 12 else [names[0], "...", names[-1]]  # noqa: PLR2004 - a line of a table
-            return ", ".join(name if name == "..." else f"`{name}`" for name in shown)
-        several = [self.values(self.resolved(choice)) for choice in schema.get("anyOf", ())]
-        if several:
-            return " or ".join(dict.fromkeys(each for each in several if each != "null"))
-        types = schema.get("type", "table")
-        kinds = [kind for kind in ([types] if isinstance(types, str) else types) if kind != "null"]
-        if kinds in (["number", "string"], ["integer", "string"]):
-            return "number, or text with a unit"
-        if kinds == ["array"]:
-            return f"list of {self.values(self.resolved(schema.get('items', {})))}"
-        return {"object": "table", "integer": "whole number", "string": "text", "boolean": "`true` or `false`"}.get(
-            kinds[0], kinds[0]
-        )
+def _key_table(found: list[keys.Key], listed: set[str]) -> str:
+    """The keys of a section, and what each of the names means that some of them take."""
+    lines = ["| key | values | default | limits | example | meaning |", "|---|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(map(_cell, _facts(key)))} |" for key in found]
+    named = [
+        f"| `{key.name.rpartition('.')[2]}` | `{name}` | {_cell(meaning)} |"
+        for key in found
+        if key.name not in listed
+        for name, meaning in key.choices.items()
+    ]
+    return "\n".join(lines + (["", "| key | value | meaning |", "|---|---|---|", *named] if named else []))
 
-    @staticmethod
-    def said(schema: _Schema) -> str:
-        """The description, on one line of a table."""
-        return " ".join(str(schema.get("description", "")).split()).replace("|", "\\|")
 
-    def table(self, schema: _Schema, path: str) -> str:
-        """The keys of a table, and what each of the names means that some of them take."""
-        keys = [(name, self.resolved(each)) for name, each in schema["properties"].items()]
-        defaults, required = any("default" in each for _, each in keys), schema.get("required", ())
-        lines = ["| key | values | default | meaning |" if defaults else "| key | values | meaning |"]
-        lines.append("|---|---|---|---|" if defaults else "|---|---|---|")
-        for name, each in keys:
-            given = json.dumps(each["default"]) if "default" in each else ""
-            default = [f"`{given}`" if given else "must be stated" if name in required else ""] if defaults else []
-            lines.append(f"| {' | '.join([f'`{name}`', self.values(each), *default, self.said(each)])} |")
-        named = [
-            f"| `{name}` | `{choice['const']}` | {self.said(choice)} |"
-            for name, each in keys
-            if f"{path.strip('[]')}.{name}" not in self.listed
-            for choice in each.get("oneOf", ())
-            if "const" in choice and choice.get("description")
-        ]
-        return "\n".join(lines + (["", "| key | value | meaning |", "|---|---|---|", *named] if named else []))
-
-    def sections(self, schema: _Schema, path: str, seen: list[_Schema]) -> Iterator[str]:
-        """A section for a table and for each table inside it, each table once."""
-        seen.append(schema["properties"])
-        yield f"## `{path}`\n\n{self.said(schema)}\n\n{self.table(schema, path)}"
-        for name, each in schema["properties"].items():
-            inner = self.resolved(each)
-            many = "items" in inner
-            inner = self.resolved(inner["items"]) if many else inner
-            if "properties" in inner and inner["properties"] not in seen:
-                below = f"{path.strip('[]')}.{name}"
-                yield from self.sections(inner, f"[[{below}]]" if many else f"[{below}]", seen)
+def _key_sections(file: keys.File, listed: set[str], without: str = "") -> str:
+    """A section for each table of a kind of files; `listed` keys have their names elsewhere."""
+    everything = keys.keys(file).values()
+    parts = []
+    for path, many, _ in keys.Tables(file).tables():
+        if without and path.startswith(without):
+            continue
+        found = [key for key in everything if key.section == path]
+        head = f"[[{path}]]" if many else f"[{path}]"
+        parts.append(f"## `{head}`\n\n{_cell(keys.sections(file)[path])}\n\n{_key_table(found, listed)}")
+    return "\n\n".join(parts)
 
 
 def _device_keys() -> str:
-    keys = _Keys("device", {row["key"] for row in _native.schemes()})
-    sections = [
-        part
-        for name, each in keys.root["properties"].items()
-        if "properties" in (schema := keys.resolved(each))
-        for part in keys.sections(schema, f"[{name}]", [])
-    ]
-    return "\n\n".join(sections)
+    return _key_sections("device", {row["key"] for row in _native.schemes()})
 
 
-def _summary_objects(keys: _Keys) -> Iterator[tuple[str, _Schema]]:
+def _summary_objects(tables: keys.Tables) -> Iterator[tuple[str, _Schema]]:
     """Every object of the summary with the path of its keys, of objects that are made alike the first."""
     known: list[list[tuple[str, str]]] = []
 
     def below(schema: _Schema, path: str) -> Iterator[tuple[str, _Schema]]:
         for name, each in schema["properties"].items():
-            inner = keys.resolved(each)
-            if "properties" in inner and (words := _words(keys, inner)) not in known:
+            inner = tables.resolved(each)
+            if "properties" in inner and (words := _words(tables, inner)) not in known:
                 known.append(words)
                 yield f"{path}{name}", inner
                 yield from below(inner, f"{path}{name}.")
 
-    yield from below(keys.root, "")
+    yield from below(tables.root, "")
 
 
-def _words(keys: _Keys, schema: _Schema) -> list[tuple[str, str]]:
-    return [(name, keys.said(keys.resolved(each))) for name, each in schema["properties"].items()]
+def _words(tables: keys.Tables, schema: _Schema) -> list[tuple[str, str]]:
+    return [(name, _cell(keys.said(tables.resolved(each)))) for name, each in schema["properties"].items()]
 
 
 def _summary() -> list[str]:
     """The keys of the document, and those of each object in it."""
-    keys = _Keys("summary", set())
-    objects = list(_summary_objects(keys))
+    tables = keys.Tables("summary")
+    objects = list(_summary_objects(tables))
 
     def table(schema: _Schema, path: str) -> str:
         lines = ["| key | values | meaning |", "|---|---|---|"]
         for name, each in schema["properties"].items():
-            inner = keys.resolved(each)
-            values = keys.values(inner)
+            inner = tables.resolved(each)
+            values = tables.values(inner)
             if "properties" in inner:
-                [place] = [place for place, other in objects if _words(keys, other) == _words(keys, inner)]
+                [place] = [place for place, other in objects if _words(tables, other) == _words(tables, inner)]
                 values = "object" if place == f"{path}{name}" else f"object, as `{place}`"
             elif "additionalProperties" in inner:
-                values = f"{keys.values(inner['additionalProperties'])} by name"
-            lines.append(f"| `{name}` | {values} | {keys.said(each if 'description' in each else inner)} |")
+                values = f"{tables.values(inner['additionalProperties'])} by name"
+            lines.append(f"| `{name}` | {values} | {_cell(keys.said(each if 'description' in each else inner))} |")
         return "\n".join(lines)
 
-    sections = [f"## `{path}`\n\n{keys.said(schema)}\n\n{table(schema, f'{path}.')}" for path, schema in objects]
-    return [table(keys.root, ""), "\n\n".join(sections)]
+    sections = [f"## `{path}`\n\n{_cell(keys.said(schema))}\n\n{table(schema, f'{path}.')}" for path, schema in objects]
+    return [table(tables.root, ""), "\n\n".join(sections)]
 
 
 def _workload_kinds() -> str:
-    keys = _Keys("workload", {"workload.kind"})
-    kinds = keys.resolved(keys.root["properties"]["workload"])["properties"]["kind"]
     lines = ["| kind | what it does |", "|---|---|"]
-    lines += [f"| `{each['const']}` | {keys.said(each)} |" for each in keys.resolved(kinds)["oneOf"]]
+    lines += [f"| `{name}` | {_cell(text)} |" for name, text in keys.keys("workload")["workload.kind"].choices.items()]
     return "\n".join(lines)
 
 
 def _workload_keys() -> str:
-    keys = _Keys("workload", {"workload.kind"})
-    schema = keys.resolved(keys.root["properties"]["workload"])
     # A fitted model is written by `ftlab trace fit` and by nobody else.
-    fitted = keys.resolved(schema["properties"]["fitted"])["properties"]
-    return "\n\n".join(keys.sections(schema, "[workload]", [fitted]))
+    return _key_sections("workload", {"workload.kind"}, without="workload.fitted")
+
+
+def _foreign(tool: str) -> str:
+    """The words of another tool beside ours."""
+    known = {**keys.keys("device"), **keys.keys("workload")}
+    lines = [f"| {tool} | ftlab | what it is here |", "|---|---|---|"]
+    for each, word, ours in _native.foreign_words():
+        if each == tool:
+            named = re.sub(r'[a-z_]+\.[a-z_]+(?: = "[^"]*")?(?: or "[^"]*")?', lambda found: f"`{found[0]}`", ours)
+            first = re.match(r"[\w.]+", ours)
+            meaning = known[first[0]].meaning if first is not None else ""
+            lines.append(f"| `{word}` | {_cell(named)} | {_cell(meaning)} |")
+    return "\n".join(lines)
 
 
 def _latency_parts() -> str:
@@ -297,6 +260,7 @@ def pages() -> dict[Path, list[str]]:
         REFERENCE / "transformations.md": [_steps()],
         REFERENCE / "request-log.md": [_latency_parts()],
         REFERENCE / "warnings.md": [_warnings()],
+        **{DOCS / "guides" / f"coming-from-{tool.lower()}.md": [_foreign(tool)] for tool in ("fio", "MQSim", "FEMU")},
     }
     for name, command in _commands(cli, "ftlab").items():
         parts.setdefault(REFERENCE / "commands" / f"{name.split()[1]}.md", []).append(_help(name, command))

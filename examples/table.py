@@ -24,7 +24,7 @@ def main() -> None:
     device = ftlab.Device.load("ideal-page").set(
         "geometry.blocks_per_plane=640", "host.arrival=open", "ftl.streams=2", "precondition.kind=fill"
     )
-    result = ftlab.run(device, table, request_log=True, series=None)
+    result = ftlab.run(device, table, requests_log=True, series=None)
     print(result)
     print(result.requests.sort("latency_ns", descending=True).head(3))
 

@@ -245,7 +245,7 @@ def main() -> None:
     # Modules are imported once, in the process that is copied for each case.
     for name in ("run", "config", "study", "trace", "short", "output", "reading"):
         importlib.import_module(f"ftlab.cli.{name}")
-    for name in ("polars", "rich.console", "rich.table", "rich.progress", "ftlab.studies", "ftlab.running"):
+    for name in ("polars", "rich.console", "rich.table", "rich.progress", "ftlab.studies", "ftlab._running"):
         importlib.import_module(name)
     gc.freeze()
     for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():

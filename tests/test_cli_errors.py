@@ -114,8 +114,8 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
         (["run", "ideal-page", "--workload", "uniform", "--seed", "-1"], ["--seed"]),
         (["run", "ideal-page", "--workload", "uniform", "--format", "spc"], ["--trace"]),
         (["run", "ideal-page", "--workload", "uniform", "--requests-log"], ["--out"]),
-        (["run", "ideal-page", "--workload", "uniform", "--out", "o", "--series-every", "fast"], ["series", "auto"]),
-        (["run", "ideal-page", "--workload", "uniform", "--series-every", "banana"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--out", "o", "--series", "fast"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--series", "banana"], ["series", "auto"]),
         (["run", "ideal-page", "--workload", "uniform", "--no-timing", "--events", "e.json"], ["--events", "--no-tim"]),
         (
             ["run", "ideal-page", "--workload", "uniform", "--no-timing", "--out", "o", "--requests-log"],
@@ -148,8 +148,8 @@ SPC_FILE = ("in.spc", "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n"
     [
         [*GENERATED, "--requests"],
         [*GENERATED, "--seed"],
-        [*GENERATED, "--series-every"],
-        [*GENERATED, "--out", "o", "--series-every"],
+        [*GENERATED, "--series"],
+        [*GENERATED, "--out", "o", "--series"],
         [*RECORDED, "--skip-bad"],
         [*RECORDED, "--volume"],
         [*RECORDED, "--volumes", "concat", "--volume-bytes"],
@@ -165,7 +165,7 @@ SPC_FILE = ("in.spc", "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n"
         ["trace", "fit", "in.spc", "-o", "fitted.toml", "--requests"],
         ["crash", *GENERATED[1:], "--point"],
         ["crash", *GENERATED[1:], "--cuts"],
-        ["crash", *GENERATED[1:], "--workers"],
+        ["crash", *GENERATED[1:], "--jobs"],
         ["study", "run", "study.toml", "--jobs"],
         ["study", "run", "study.toml", "--trace-memory"],
     ],
@@ -180,7 +180,7 @@ def test_a_number_that_is_too_large(tmp_path: Path, arguments: list[str], number
 
 @pytest.mark.parametrize("interval", ["99999999999999999999s", "20000000s", "٣"])
 def test_an_interval_that_no_run_has(tmp_path: Path, interval: str) -> None:
-    refused(inside(*GENERATED, "--out", "o", "--series-every", interval, cwd=tmp_path), "series = ")
+    refused(inside(*GENERATED, "--out", "o", "--series", interval, cwd=tmp_path), "series = ")
     assert not (tmp_path / "o" / "summary.json").exists()
 
 

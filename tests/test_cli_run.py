@@ -113,7 +113,7 @@ def test_what_has_no_effect_is_noted_once(tmp_path: Path) -> None:
 
 def test_the_interval_of_the_series(tmp_path: Path) -> None:
     for interval, rows in (("1000", 5), ("auto", None), ("100ms", None)):
-        ran = run_small(*WORK, "--out", tmp_path, "--series-every", interval)
+        ran = run_small(*WORK, "--out", tmp_path, "--series", interval)
         assert ran.status == 0, ran.err
         height = pl.read_parquet(tmp_path / "series.parquet").height
         assert height == rows if rows else height > 1

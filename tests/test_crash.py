@@ -52,7 +52,7 @@ def pages(count: int) -> dict[str, Any]:
 
 def test_an_interrupted_program_takes_the_first_page_of_its_word_line_along() -> None:
     result = ftlab.crash(MLC, pages(8))
-    assert result.frame["at"].to_list() == list(range(9))
+    assert result.frame["at_command"].to_list() == list(range(9))
     assert result.frame["lost_pages"].to_list() == [0, 0, 1, 1, 0, 0, 1, 1, 0]
     assert result.frame["torn"].to_list() == [1] * 8 + [0]
     # A mount reads what was programmed, and what is torn.
@@ -147,7 +147,7 @@ def test_requests_survive_as_a_whole_where_the_drive_says_so() -> None:
     ids=["all", "some", "nested", "time", "two"],
 )
 def test_the_number_of_workers_changes_nothing(device: ftlab.Device, options: dict[str, Any]) -> None:
-    one, two, three = (ftlab.crash(device, UNIFORM, requests=150, workers=n, **options) for n in (1, 2, 3))
+    one, two, three = (ftlab.crash(device, UNIFORM, requests=150, jobs=n, **options) for n in (1, 2, 3))
     assert one.frame.equals(two.frame)
     assert one.frame.equals(three.frame)
     assert one.summary == two.summary == three.summary
@@ -197,7 +197,7 @@ def test_points_in_time() -> None:
     result = ftlab.crash(TWO_DIES, UNIFORM, requests=100, at="time")
     # Both dies at work, and at some instants none.
     assert set(result.frame["torn"]) == {0, 1, 2}
-    assert result.frame["at"].is_sorted()
+    assert result.frame["at_ns"].is_sorted()
     assert result.summary["at"] == "time"
     case = result.cases[-1]
     assert result.replay(case)["violations"] == list(case.violations)
@@ -232,8 +232,8 @@ def test_traces_and_tables_are_taken_as_by_a_run(tmp_path: Path) -> None:
         ({"nested_at": 3, "point": 1}, "the mount changes nothing in flash"),
         ({"nested": -1}, "nested = -1: expected a whole number from 0"),
         ({"at": "commands"}, r'at = .commands. \(--at\): expected "command" or "time"'),
-        ({"workers": 0}, "workers = 0: expected a whole number from 1"),
-        ({"workers": 10**12}, r"1000000000000 workers needs up to .* take fewer workers"),
+        ({"jobs": 0}, "jobs = 0: expected a whole number from 1"),
+        ({"jobs": 10**12}, r"1000000000000 jobs needs up to .* take fewer jobs"),
         ({"requests": 0}, "requests = 0: expected a whole number from 1"),
     ],
     ids=str,
@@ -296,7 +296,7 @@ def refused(ran: Ran, *parts: str) -> None:
         (["--nested-at", "1"], ["--point"]),
         (["--at", "tim"], ["--at", "command"]),
         (["--nested", "-1"], ["--nested"]),
-        (["--workers", "0"], ["--workers"]),
+        (["--jobs", "0"], ["--jobs"]),
         (["--requests", "0"], ["--requests"]),
         (["--trace", "x"], ["either"]),
         (["--volume", "1"], ["--volume belongs to --trace"]),
@@ -395,7 +395,10 @@ def test_the_package_returns_what_was_examined() -> None:
             assert 0 < fraction <= 1
             threading.Timer(0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 
-    result = ftlab.crash(device, UNIFORM, requests=20_000, progress=progress)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ftlab.crash(device, UNIFORM, requests=20_000, progress=progress)
+    assert isinstance(caught.value, ftlab.Interrupted)
+    result = caught.value.result
     assert (result.interrupted, result.partial, result.summary["partial"]) == (True, True, True)
     assert 0 < result.summary["cuts"] < result.summary["points"]
     assert "cuts" in phases

@@ -19,8 +19,8 @@ REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
 RULES = tomllib.loads((ROOT / "tests" / "licences.toml").read_text())
 EXCEPTIONS: dict[str, dict[str, str]] = RULES["exceptions"]
 REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")
-# Installed by those who want it.
-OPTIONAL = "requirements-ray.txt"
+# Installed by those who want it, with the package that tells whether they do.
+OPTIONAL = {"requirements-ray.txt": "ray", "requirements-site.txt": "mkdocs", "requirements-wheel.txt": "ziglang"}
 
 
 def allows(expression: str | None, allowed: list[str]) -> bool:
@@ -118,8 +118,8 @@ def is_installed(name: str) -> bool:
 
 
 def pinned(*, absent: bool = False) -> list[Requirement]:
-    """The requirements that this system needs; those of Ray too where it is installed, or where `absent` ones count."""
-    names = [*REQUIREMENTS, OPTIONAL] if absent or is_installed("ray") else REQUIREMENTS
+    """The requirements that this system needs; optional ones where they are installed, or where `absent` ones count."""
+    names = [*REQUIREMENTS, *(file for file, package in OPTIONAL.items() if absent or is_installed(package))]
     lines = [line for name in names for line in (ROOT / name).read_text().splitlines()]
     requirements = [Requirement(line) for line in lines if line and not line.lstrip().startswith("#")]
     return [each for each in requirements if each.marker is None or each.marker.evaluate()]

@@ -37,7 +37,7 @@ def test_seeds_make_a_difference() -> None:
 
 def test_logs_do_not_change_the_run(tmp_path: Path) -> None:
     plain = ftlab.run(DEVICE, LOAD, series=None)
-    logged = ftlab.run(DEVICE, LOAD, events=tmp_path / "events.json", request_log=tmp_path / "log.parquet", series=100)
+    logged = ftlab.run(DEVICE, LOAD, events=tmp_path / "events.json", requests_log=tmp_path / "log.parquet", series=100)
     assert document(plain) == document(logged)
 
 
@@ -82,7 +82,7 @@ def test_devices_and_workloads_survive_a_round_trip(name: str) -> None:
 
 def test_the_files_of_a_run_are_byte_identical(tmp_path: Path) -> None:
     for folder in ("one", "two"):
-        ftlab.run(DEVICE, LOAD, out=tmp_path / folder, request_log=True)
+        ftlab.run(DEVICE, LOAD, out=tmp_path / folder, requests_log=True)
     for path in (tmp_path / "one").iterdir():
         if path.name != "summary.json":
             assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name

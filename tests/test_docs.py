@@ -183,3 +183,11 @@ def test_every_page_is_within_reach_of_the_readme() -> None:
         targets = re.findall(r"\]\(([^)#]+\.md)\)", page.read_text())
         todo += [(page.parent / target).resolve() for target in targets if "://" not in target]
     assert [page.name for page in PAGES if page not in seen] == []
+
+
+def test_the_citation_names_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    [version] = re.findall(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert f"\nversion: {version}\n" in text
+    for key in ("cff-version: 1.2.0", "message: ", "title: ", "authors:", "license: Apache-2.0"):
+        assert key in text

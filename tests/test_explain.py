@@ -13,7 +13,7 @@ import pytest
 
 import ftlab
 from conftest import inside, run_small
-from ftlab import explaining
+from ftlab import _explaining as explaining
 
 Row = tuple[float, str, int, int]
 
@@ -100,7 +100,7 @@ PLANTED: dict[str, tuple[ftlab.Device, list[Row], str]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_planted_cause_is_named(name: str) -> None:
     device, rows, cause = PLANTED[name]
-    result = ftlab.run(device, table(rows), request_log=True)
+    result = ftlab.run(device, table(rows), requests_log=True)
     count = max(len(rows) // 20, 1)
     request = {"request": 2} if "another die" in name else {"slowest": count}
     found = result.explain(**request)
@@ -110,7 +110,7 @@ def test_the_planted_cause_is_named(name: str) -> None:
 
 def test_merges_are_named() -> None:
     text = BASE.replace('striping = "static"', 'kind = "bast"')
-    result = ftlab.run(ftlab.Device.parse(text, "layer"), table(sparse("write", 300)), request_log=True)
+    result = ftlab.run(ftlab.Device.parse(text, "layer"), table(sparse("write", 300)), requests_log=True)
     assert result.explain(slowest=10).parts["part"][0] == "wait_merge"
 
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_explained(tmp_path: Path) -> None:
     assert "give one of slowest, percentile, request" in refused(out, "--slowest", "5", "--request", "1")
     assert "no reads have completed" in refused(out, "--op", "read")
     result = ftlab.run("ideal-page", "uniform", requests=10)
-    with pytest.raises(ftlab.ConfigError, match="run it with request_log=True"):
+    with pytest.raises(ftlab.ConfigError, match="run it with requests_log=True"):
         result.explain()
 
 

@@ -16,7 +16,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import ftlab
-from ftlab import figures, labels
+from ftlab import _labels as labels
+from ftlab import figures
 from ftlab.cli import status_of
 from ftlab.figures.saving import image
 from ftlab.studies.frame import flatten
@@ -54,7 +55,7 @@ def frame(store: ftlab.Store) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def requests() -> pl.DataFrame:
     device = ftlab.Device.load("ideal-page").with_(**STUDY["set"])  # type: ignore[arg-type]  # stubs are narrower
-    result = ftlab.run(device, ftlab.Workload(kind="mix", requests=500, read_fraction=0.5), request_log=True)
+    result = ftlab.run(device, ftlab.Workload(kind="mix", requests=500, read_fraction=0.5), requests_log=True)
     assert result.requests is not None
     return result.requests
 

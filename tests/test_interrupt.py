@@ -39,10 +39,21 @@ def test_the_command_line_prints_what_was_measured(number: signal.Signals) -> No
     assert 0 < summary["host"]["completed"] < REQUESTS
 
 
-def test_the_package_returns_a_partial_result() -> None:
+def test_a_loop_stops_and_the_partial_result_is_at_hand() -> None:
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    result = ftlab.run(DEVICE, LONG, timing=False)
+    begun: list[int] = []
+
+    def loop() -> None:
+        for number in range(1000):
+            begun.append(number)
+            ftlab.run(DEVICE, LONG, timing=False)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        loop()
+    assert begun == [0]
+    assert isinstance(caught.value, ftlab.Interrupted)
+    result = caught.value.result
     assert result.interrupted
     assert result.partial
     assert "partial" in repr(result)
@@ -53,8 +64,21 @@ def test_preconditioning_can_be_interrupted() -> None:
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     endless = ("precondition.kind=steady", "precondition.tolerance=1e-12", "precondition.max_drive_writes=1000000")
-    result = ftlab.run(DEVICE.set(*endless), LONG, timing=False)
-    assert result.partial
+    with pytest.raises(ftlab.Interrupted) as caught:
+        ftlab.run(DEVICE.set(*endless), LONG, timing=False)
+    assert caught.value.result.partial
+
+
+def test_an_interrupted_study_gives_the_runs_that_ended() -> None:
+    # The first run is over in no time, the second never.
+    loads = [{"kind": "uniform", "requests": 10}, {"kind": "uniform", "requests": REQUESTS}]
+    spec = {"name": "two", "device": "ideal-page", "set": {"geometry": {"blocks_per_plane": 64}}}
+    axes = {"workload": [{**load, "label": str(place)} for place, load in enumerate(loads)]}
+    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(ftlab.Interrupted) as caught:
+        ftlab.study({**spec, "axes": axes, "options": {"timing": False}}, jobs=2)
+    assert sorted(caught.value.result["status"]) == ["done", "missing"]
 
 
 def test_an_exception_of_the_progress_callback_ends_the_run() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import ftlab
 from conftest import FTLAB
-from ftlab import limits
+from ftlab import _limits as limits
 
 resource = pytest.importorskip("resource")
 
@@ -53,7 +53,7 @@ def test_what_fits_runs() -> None:
 def test_statistics_that_find_no_memory_say_so() -> None:
     code = """
 import resource, ftlab
-from ftlab import limits
+from ftlab import _limits as limits
 many = ftlab.Workload(kind="uniform", requests=4_000_000, request_bytes=4096)
 ftlab.trace_stats(many.set("requests=10"), capacity="64GiB")
 most = limits._taken()[0] + (24 << 20)

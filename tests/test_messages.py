@@ -165,7 +165,7 @@ FILES = {
         [*GENERATED, "--requests", LONG],
         [*GENERATED, "--transform", LONG],
         [*GENERATED, "--transform", f"scale_time factor={LONG}"],
-        [*GENERATED, "--series-every", LONG],
+        [*GENERATED, "--series", LONG],
         [*GENERATED, "--out", LONG],
         [*GENERATED, "--events", LONG],
         ["run", LONG, "--workload", "uniform"],

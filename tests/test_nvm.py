@@ -6,7 +6,7 @@ import pytest
 
 from conftest import ROOT
 from ftlab import Device, Trace, run
-from ftlab.statistics import trace_stats
+from ftlab._statistics import trace_stats
 
 RECORDING = ROOT / "examples" / "recording" / "phone.csv.zst"
 

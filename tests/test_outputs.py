@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 import ftlab as package
 from conftest import FTLAB, SMALL, inside
-from ftlab import outputs
+from ftlab import _outputs as outputs
 from ftlab.errors import ConfigError
 
 LONG = "FTLAB_LONG" in os.environ
@@ -146,7 +146,7 @@ def test_folders(home: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None
     command = FOLDERS[name]
     # What is drawn does not matter here, and to draw it takes longer than all else.
     for drawing in ("plot", "plot_stats"):
-        monkeypatch.setattr(f"ftlab.plot.{drawing}", lambda _: Figure())
+        monkeypatch.setattr(f"ftlab._plot.{drawing}", lambda _: Figure())
     for _ in range(2):
         assert inside(*command, "new", cwd=home).status == 0
     names = {path.name for path in (home / "new").iterdir()}

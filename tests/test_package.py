@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import ftlab
-from ftlab.running import memory_bytes
+from ftlab._running import memory_bytes
 
 DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "precondition.kind=fill")
 COLUMNS: dict[str, Any] = {
@@ -96,7 +96,7 @@ def test_what_was_not_measured_is_absent() -> None:
 
 
 def test_results_are_frames() -> None:
-    result = ftlab.run(DEVICE, ftlab.Workload(kind="uniform", requests=500, read_fraction=0.5), request_log=True)
+    result = ftlab.run(DEVICE, ftlab.Workload(kind="uniform", requests=500, read_fraction=0.5), requests_log=True)
     assert result.latency["op"].to_list() == ["all", "read", "write", "trim", "flush"]
     series, requests = result.series, result.requests
     assert series is not None
@@ -153,7 +153,7 @@ def test_tables_are_workloads(table: Any) -> None:
 @pytest.mark.parametrize("made", [dict, pl.DataFrame, pd.DataFrame, pa.table])
 def test_tables_say_which_writes_are_fua(made: Any, flags: Any) -> None:
     table = made(COLUMNS | {"fua": flags})
-    result = ftlab.run(DEVICE, table, request_log=True)
+    result = ftlab.run(DEVICE, table, requests_log=True)
     # Drives without a buffer have nothing to do for it.
     plain = ftlab.run(DEVICE, COLUMNS)
     assert result.latency.equals(plain.latency)
@@ -249,7 +249,7 @@ def test_workload_by_name_or_path(tmp_path: Path) -> None:
     with pytest.raises(ftlab.ConfigError, match=r'zip: no workload preset .*did you mean "zipf"'):
         ftlab.run(DEVICE, "zip")
     with pytest.raises(ftlab.ConfigError, match="the trace of the run, which a request log would replace"):
-        ftlab.run(DEVICE, trace, request_log=trace)
+        ftlab.run(DEVICE, trace, requests_log=trace)
 
 
 def test_presets_are_frames() -> None:

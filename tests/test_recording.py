@@ -228,6 +228,26 @@ def test_ctrl_c_ends_the_command_and_keeps_the_recording(tmp_path: Path) -> None
     assert "write" in (tmp_path / "r.csv").read_text()
 
 
+@recordable
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_stops_a_loop_of_recordings(tmp_path: Path) -> None:
+    loop = f"while :; do dd if=/dev/zero of={tmp_path}/f bs=4096 count=1 2>/dev/null; sleep 0.02; done"
+    program = (
+        "import ftlab\nbegun = 0\ntry:\n    for number in range(9):\n        begun += 1\n"
+        f"        ftlab.record(['sh', '-c', {loop!r}], f'{tmp_path}/{{number}}.csv')\n"
+        "except ftlab.Interrupted as ended:\n    print(begun, ended.result.status, ended.result.requests > 0)\n"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], start_new_session=True, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "f").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    out, _ = running.communicate(timeout=20)
+    assert out == "1 130 True\n"
+
+
 def test_the_recording_that_comes_along_is_what_its_page_says() -> None:
     assert PHONE.stat().st_size < 400_000
     stats = command("trace", "stats", PHONE, "--json").json

@@ -19,11 +19,11 @@ import pytest
 
 import ftlab as package
 from conftest import ROOT, SMALL, ftlab
-from ftlab import labels
+from ftlab import _labels as labels
+from ftlab._reporting.drawing import Shape, draw
+from ftlab._reporting.page import asset, raw_text
+from ftlab._reporting.run import CAUSES
 from ftlab.cli import status_of
-from ftlab.reporting.drawing import Shape, draw
-from ftlab.reporting.page import asset, raw_text
-from ftlab.reporting.run import CAUSES
 from ftlab.studies import Store, Study
 
 EVIL = "<script>alert('a & b')</script>"
@@ -112,7 +112,7 @@ def page_of(folder: Path, *options: str) -> Page:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report") / "run"
-    options = ("--requests-log", "--seed", "7", "--verify", "--requests", "2500", "--series-every", "50", "--out", out)
+    options = ("--requests-log", "--seed", "7", "--verify", "--requests", "2500", "--series", "50", "--out", out)
     ran = ftlab("run", "ideal-page", *SMALL, *TIMED, *WORK, *options)
     assert ran.status == 0, ran.err
     return out
@@ -256,7 +256,7 @@ def saved(page: Page, folder: Path, names: tuple[str, ...]) -> list[str]:
 
 def test_the_command_on_the_page_repeats_the_run(page: Page, summary: dict[str, Any], tmp_path: Path) -> None:
     words = saved(page, tmp_path, ("device.toml", "workload.toml"))
-    assert {"--seed", "--requests", "--verify", "--series-every", "--requests-log"} <= set(words)
+    assert {"--seed", "--requests", "--verify", "--series", "--requests-log"} <= set(words)
     repeat(words, tmp_path)
     again = json.loads((tmp_path / "repeated" / "summary.json").read_text())
     assert {**again, "wall_seconds": 0} == {**summary, "wall_seconds": 0}
@@ -288,7 +288,7 @@ def test_a_run_of_a_trace_without_a_clock(tmp_path: Path) -> None:
 def test_a_result_in_memory_gives_the_page_of_its_folder(tmp_path: Path) -> None:
     device = package.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "geometry.pages_per_block=16")
     result = package.run(
-        device, package.Workload(kind="uniform", requests=500), request_log=tmp_path / "run" / "requests.parquet",
+        device, package.Workload(kind="uniform", requests=500), requests_log=tmp_path / "run" / "requests.parquet",
         out=tmp_path / "run",
     )  # fmt: skip
     path = package.report(result, out=tmp_path / "memory.html")
@@ -533,7 +533,7 @@ def test_a_run_of_a_store_has_a_page_of_its_own(store: Store, tmp_path: Path) ->
 
 def test_the_same_study_gives_the_same_bytes(store: Store, tmp_path: Path) -> None:
     other = Store(tmp_path / "other")
-    package.study(STUDY, out=other, workers=1)
+    package.study(STUDY, out=other, jobs=1)
     assert package.report(other).read_bytes() == package.report(store, out=tmp_path / "again.html").read_bytes()
 
 

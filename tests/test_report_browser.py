@@ -87,7 +87,7 @@ def opened(browser: Any, path: Path, size: str = "desk", **options: Any) -> Open
 def run_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     workload = package.Workload(kind="zipf", requests=6_000, read_fraction=0.3)
-    result = package.run(DEVICE, workload, request_log=folder / "requests.parquet", series=50)
+    result = package.run(DEVICE, workload, requests_log=folder / "requests.parquet", series=50)
     return package.report(result, out=folder / "report.html")
 
 

@@ -36,7 +36,7 @@ def _table(device: ftlab.Device, rows: int, seed: int = 1) -> dict[str, Any]:
 def test_a_closed_loop_is_a_run(depth: int) -> None:
     table = _table(DEVICE, 500)
     device = DEVICE.with_(host={"arrival": "closed", "queue_depth": depth})
-    run = ftlab.run(device, table, request_log=True, verify=True)
+    run = ftlab.run(device, table, requests_log=True, verify=True)
     with ftlab.Session(device, verify=True) as session:
         sent = session.send(table, queue_depth=depth)
     assert run.requests is not None
@@ -52,7 +52,7 @@ def test_a_closed_loop_is_a_run(depth: int) -> None:
 def test_own_times_are_a_run() -> None:
     device = DEVICE.with_(host={"arrival": "open", "outstanding": 4})
     table = _table(device, 500)
-    run = ftlab.run(device, table, request_log=True)
+    run = ftlab.run(device, table, requests_log=True)
     assert run.requests is not None
     sent = ftlab.Session(device).send(table, queue_depth=None)
     assert sent["end_ns"].to_list() == run.requests["end_ns"].to_list()

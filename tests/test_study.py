@@ -443,7 +443,7 @@ def test_the_table_does_not_depend_on_who_executes_it() -> None:
         axes=axes, set={"geometry.pages_per_block": 16, "geometry.blocks_per_plane": 64}, options={"series": True}
     )
     del axes["ftl.over_provisioning"]
-    frames = [ftlab.study(described, workers=workers) for workers in (1, 2, 5)]
+    frames = [ftlab.study(described, jobs=jobs) for jobs in (1, 2, 5)]
     executor = Reversed(4)
     frames.append(ftlab.study(described, executor=executor, watch=Working(executor)))
     for frame in frames[1:]:
@@ -479,7 +479,7 @@ def test_runs_that_share_a_trace_measure_what_runs_alone_do(tmp_path: Path) -> N
         "axes": {"ftl.gc": ["greedy", "fifo"], "workload.transform": [[], [{"step": "slice", "take": 65_600}]]},
         "options": {"timing": False},
     }
-    frame = ftlab.study(described, workers=2)
+    frame = ftlab.study(described, jobs=2)
     device = ftlab.Device.load("ideal-page").with_(
         **SMALL, host={"out_of_range": "wrap"}, precondition={"kind": "fill"}, ftl={"gc": "fifo"}
     )
@@ -637,7 +637,7 @@ from ftlab.studies import Study, run_study
 spec, out, seeds = eval(sys.argv[1]), sys.argv[2], eval(sys.argv[3])
 store = ftlab.Store(out)
 for seed in seeds:
-    run_study(Study({**spec, "seeds": [seed, seed + 1], "name": f"s{seed}"}), store, workers=1)
+    run_study(Study({**spec, "seeds": [seed, seed + 1], "name": f"s{seed}"}), store, jobs=1)
 """
 
 

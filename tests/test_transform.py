@@ -10,7 +10,7 @@ import pytest
 import ftlab
 from conftest import ROOT, inside, run_small
 from ftlab import _native
-from ftlab.transform import Transformable
+from ftlab._transform import Transformable
 
 NAMES = [step["name"] for step in _native.transform_steps()]
 

@@ -11,11 +11,12 @@ import pytest
 
 import ftlab
 from conftest import inside as command
-from ftlab import _native, warned
+from ftlab import _native
+from ftlab import _warned as warned
 from ftlab.studies import Store, ThreadExecutor
 
 if TYPE_CHECKING:
-    from ftlab.result import Result
+    from ftlab._result import Result
 
 # A drive of tlc-small's dies with so few blocks that it is full within a second.
 TINY = {"geometry": {"blocks_per_plane": 40, "pages_per_block": 24, "planes": 1}}

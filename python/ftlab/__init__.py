@@ -7,29 +7,27 @@
 1000
 """
 
-from __future__ import annotations
+import typing as _typing
 
-from typing import TYPE_CHECKING
-
+from ftlab._lazy import names_of as _names_of
 from ftlab._native import __version__
-from ftlab.lazy import names_of
 
-if TYPE_CHECKING:
-    from ftlab import analysis, figures
-    from ftlab.conversion import convert, merge, split
-    from ftlab.crashing import CrashCase, CrashResult, crash
-    from ftlab.device import Device
-    from ftlab.errors import ConfigError, FtlabError, InputError, RunError, SessionError
-    from ftlab.explaining import Explanation, explain
-    from ftlab.listing import devices, workloads
-    from ftlab.recording import Recording, record
-    from ftlab.reporting import report
-    from ftlab.result import Result
-    from ftlab.running import run
-    from ftlab.session import Completion, Session
-    from ftlab.statistics import Fit, TraceStats, fit, trace_stats
+if _typing.TYPE_CHECKING:
+    from ftlab import analysis, errors, figures
+    from ftlab._conversion import convert, merge, split
+    from ftlab._crashing import CrashCase, CrashResult, crash
+    from ftlab._device import Device
+    from ftlab._explaining import Explanation, explain
+    from ftlab._listing import devices, workloads
+    from ftlab._recording import Recording, record
+    from ftlab._reporting import report
+    from ftlab._result import Result
+    from ftlab._running import run
+    from ftlab._session import Completion, Session
+    from ftlab._statistics import Fit, TraceStats, fit, trace_stats
+    from ftlab._workload import Trace, Workload
+    from ftlab.errors import ConfigError, FtlabError, InputError, Interrupted, RunError, SessionError
     from ftlab.studies import Store, Study, study
-    from ftlab.workload import Trace, Workload
 
 __all__ = [
     "Completion",
@@ -41,6 +39,7 @@ __all__ = [
     "Fit",
     "FtlabError",
     "InputError",
+    "Interrupted",
     "Recording",
     "Result",
     "RunError",
@@ -56,6 +55,7 @@ __all__ = [
     "convert",
     "crash",
     "devices",
+    "errors",
     "explain",
     "figures",
     "fit",
@@ -69,28 +69,31 @@ __all__ = [
     "workloads",
 ]
 
-__getattr__ = names_of(
+__getattr__ = _names_of(
     __name__,
     {
+        "_conversion": ("convert", "merge", "split"),
+        "_crashing": ("CrashCase", "CrashResult", "crash"),
+        "_device": ("Device",),
+        "_explaining": ("Explanation", "explain"),
+        "_listing": ("devices", "workloads"),
+        "_recording": ("Recording", "record"),
+        "_reporting": ("report",),
+        "_result": ("Result",),
+        "_running": ("run",),
+        "_session": ("Completion", "Session"),
+        "_statistics": ("Fit", "TraceStats", "fit", "trace_stats"),
+        "_workload": ("Trace", "Workload"),
         "analysis": (),
-        "conversion": ("convert", "merge", "split"),
-        "crashing": ("CrashCase", "CrashResult", "crash"),
-        "device": ("Device",),
-        "errors": ("ConfigError", "FtlabError", "InputError", "RunError", "SessionError"),
-        "explaining": ("Explanation", "explain"),
+        "errors": ("ConfigError", "FtlabError", "InputError", "Interrupted", "RunError", "SessionError"),
         "figures": (),
-        "listing": ("devices", "workloads"),
-        "recording": ("Recording", "record"),
-        "reporting": ("report",),
-        "result": ("Result",),
-        "running": ("run",),
-        "session": ("Completion", "Session"),
-        "statistics": ("Fit", "TraceStats", "fit", "trace_stats"),
         "studies": ("Store", "Study", "study"),
-        "workload": ("Trace", "Workload"),
     },
 )
 
+# Made by what is called, never by the user: completion leaves them out. All errors are in `errors`.
+_MADE = {"Completion", "CrashCase", "CrashResult", "Explanation", "Fit", "Recording", "Result", "TraceStats"}
+
 
 def __dir__() -> list[str]:
-    return __all__
+    return [name for name in __all__ if name not in _MADE and not name.endswith("Error") and name != "Interrupted"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ftlab.result import Result
+    from ftlab._result import Result
 
 
 # Characters of a word, of a line and of a whole message that are shown.
@@ -69,3 +69,16 @@ class SessionError(InputError):
 
 class RunError(FtlabError, RuntimeError):
     """The run failed: the drive is full, a rule of flash was broken, or verification found a mismatch."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a run, a crash test, a study or a recording: a loop around it stops as well.
+
+    Attributes:
+        result: What was measured until then: a partial result, the table of a study, or a recording.
+    """
+
+    def __init__(self, result: Any) -> None:
+        """Keep the partial result."""
+        super().__init__("interrupted: the attribute result has what was measured until then")
+        self.result = result

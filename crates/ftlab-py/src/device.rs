@@ -199,3 +199,9 @@ pub(crate) fn schema(kind: &str) -> PyResult<String> {
     };
     Ok(schema.to_string())
 }
+
+/// Words of other tools: the tool, its word, and what ftlab calls it.
+#[pyfunction]
+pub(crate) fn foreign_words() -> Vec<(&'static str, &'static str, &'static str)> {
+    ftlab_config::FOREIGN_WORDS.to_vec()
+}

@@ -31,7 +31,7 @@ mod _native {
     #[pymodule_export]
     use super::crash::CrashRecording;
     #[pymodule_export]
-    use super::device::{Device, presets, schema, schemes};
+    use super::device::{Device, foreign_words, presets, schema, schemes};
     #[pymodule_export]
     use super::record::record;
     #[pymodule_export]

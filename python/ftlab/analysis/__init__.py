@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ftlab.lazy import names_of
+from ftlab._lazy import names_of
 
 if TYPE_CHECKING:
     from ftlab.analysis.comparison import compare, improvement

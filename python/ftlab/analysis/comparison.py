@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ftlab import warned
+from ftlab import _warned as warned
 from ftlab.analysis import tables
 from ftlab.analysis.intervals import Estimator, Method
 from ftlab.errors import ConfigError

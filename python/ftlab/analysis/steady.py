@@ -145,7 +145,7 @@ def _read(
     series: Any, column: str, weights: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray[Any]]]:
     """Values, their weights, and what was before each interval's end."""
-    from ftlab.result import Result
+    from ftlab._result import Result
 
     if isinstance(series, Result):
         series = series.series

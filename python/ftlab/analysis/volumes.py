@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ftlab._checks import whole
 from ftlab.analysis import tables
-from ftlab.checks import whole
 from ftlab.errors import ConfigError
 from ftlab.studies.spec import VOLUME
 

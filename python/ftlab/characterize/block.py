@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from ftlab import _native
+from ftlab._checks import whole
 from ftlab.characterize.target import FLUSH, TRIM, Batch, Times
-from ftlab.checks import whole
 from ftlab.errors import ConfigError, RunError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from ftlab.characterize.target import READ, SECTOR_BYTES, WRITE, Batch, SimulatedTarget
 
 if TYPE_CHECKING:
+    from ftlab._device import Device
     from ftlab.characterize.target import Target
-    from ftlab.device import Device
 
 _QUANTITIES = ("mean", "p50", "p99")
 _WARM_UP = 0.25

@@ -7,13 +7,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ftlab._device import Device
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenarios.logs import LOGS_OF_PLANE, PLANES_OF_UNIT
 from ftlab.characterize.scenarios.pairs import TOGETHER
 from ftlab.characterize.scenarios.shared_logs import RANDOM_LOGS
 from ftlab.characterize.scenarios.spare import RESERVE
 from ftlab.characterize.target import SECTOR_BYTES
-from ftlab.device import Device
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:

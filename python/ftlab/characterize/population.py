@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tomli_w
 
+from ftlab._device import Device
 from ftlab.characterize.target import SECTOR_BYTES, NoiseLevel, SimulatedTarget
-from ftlab.device import Device
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ftlab import outputs
+from ftlab import _outputs as outputs
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import PARAMETERS
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ftlab.checks import whole
+from ftlab._checks import whole
+from ftlab._session import Session
+from ftlab._tables import OPERATIONS
 from ftlab.errors import ConfigError, InputError
-from ftlab.session import Session
-from ftlab.tables import OPERATIONS
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-    from ftlab.device import Device
+    from ftlab._device import Device
 
 READ, WRITE, TRIM, FLUSH = (OPERATIONS.index(name) for name in ("read", "write", "trim", "flush"))
 SECTOR_BYTES = 512

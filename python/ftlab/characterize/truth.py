@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ftlab._device import Device
     from ftlab.characterize.flow import Finding
-    from ftlab.device import Device
 
 _US = 1e3
 

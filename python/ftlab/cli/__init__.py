@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ftlab import __version__, limits
+from ftlab import __version__
+from ftlab import _limits as limits
 from ftlab.cli.ending import orderly
 from ftlab.errors import FtlabError, RunError, readable
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ftlab import analysis, warned
+from ftlab import _warned as warned
+from ftlab import analysis
+from ftlab._estimates import estimate, plain
+from ftlab._labels import label, value_text
 from ftlab.analysis.comparison import WITHHELD
 from ftlab.cli.output import HEADLINES, json_option, print_frame, print_json, print_lines, table
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
-from ftlab.estimates import estimate, plain
-from ftlab.labels import label, value_text
 from ftlab.studies import Store
 
 if TYPE_CHECKING:

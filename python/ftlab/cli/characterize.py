@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ftlab import outputs
+from ftlab import _outputs as outputs
+from ftlab._device import Device
+from ftlab._progress import progress_bar
 from ftlab.cli import INTERRUPTED
 from ftlab.cli.inputs import seed_option
-from ftlab.cli.output import force_option, json_option, print_json, print_lines, progress_bar, table
+from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
 from ftlab.cli.reading import COUNT
-from ftlab.device import Device
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 
 if TYPE_CHECKING:

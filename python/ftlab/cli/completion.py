@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
@@ -47,33 +44,14 @@ def workloads(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
 
 def overrides(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Keys of devices, and of workloads with ``workload.`` before them."""
-    return [CompletionItem(f"{key}=") for key in keys() if key.startswith(incomplete)]
+    from ftlab import _keys
+
+    return [CompletionItem(f"{key}=") for key in _keys.settable() if key.startswith(incomplete)]
 
 
-def keys() -> list[str]:
-    """Every key that ``--set`` takes, dotted, in order."""
-    from ftlab import _native
+def explained(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Keys and sections."""
+    from ftlab import _keys
 
-    found: set[str] = set()
-    for kind in ("device", "workload"):
-        schema = json.loads(_native.schema(kind))
-        _collect(schema, schema["$defs"], "", found, depth=0)
-    return sorted(found)
-
-
-_DEEPEST = 3
-
-
-def _collect(schema: dict[str, Any], definitions: dict[str, Any], prefix: str, found: set[str], *, depth: int) -> None:
-    """Gather the keys of a table, and of tables in it."""
-    while "$ref" in schema:
-        schema = definitions[schema["$ref"].rsplit("/", 1)[1]]
-    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
-        _collect(choice, definitions, prefix, found, depth=depth)
-    for name, inner in schema.get("properties", {}).items():
-        before = len(found)
-        if depth < _DEEPEST:
-            _collect(inner, definitions, f"{prefix}{name}.", found, depth=depth + 1)
-        is_value_too = any(choice.get("type") != "object" and "$ref" not in choice for choice in inner.get("anyOf", ()))
-        if prefix and (is_value_too or len(found) == before):
-            found.add(f"{prefix}{name}")
+    names = [name for kind in ("device", "workload") for name in (*_keys.sections(kind), *_keys.keys(kind))]
+    return [CompletionItem(name) for name in dict.fromkeys(names) if name.startswith(incomplete)]

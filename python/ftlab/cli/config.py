@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import click
 
+from ftlab import _keys as keys
 from ftlab import _native
-from ftlab.cli.output import json_option, print_json, tell_notes
-from ftlab.device import Device
+from ftlab._device import Device
+from ftlab._workload import Workload
+from ftlab.cli import completion
+from ftlab.cli.output import json_option, print_json, print_lines, table, tell_notes
 from ftlab.errors import ConfigError, readable_lines
-from ftlab.workload import Workload
 
 
 @click.group()
 def config() -> None:
-    """Check device and workload files; schemas for editors."""
+    """Check device and workload files; what their keys mean; schemas for editors."""
 
 
 def _kind_of(file: str) -> str:
@@ -80,3 +83,83 @@ def check(file: str, overrides: tuple[str, ...], resolved: bool, as_json: bool) 
 def schema(workload: bool, as_json: bool) -> None:  # noqa: ARG001 - schemas are JSON anyway
     """Print the JSON schema of device files, for editors. It documents every key, with unit and default."""
     print_json(json.loads(_native.schema("workload" if workload else "device")))
+
+
+# Wide enough for sentences, and narrow enough to be read.
+_COLUMNS = 100
+_HEAD = 12
+
+
+@config.command()
+@click.argument("key", required=False, shell_complete=completion.explained)
+@json_option
+def explain(key: str | None, as_json: bool) -> None:
+    """Say what KEY of device or workload files means: unit, default, limits, which choices read it, an example.
+
+    KEY is dotted (ftl.gc), the last part alone where that is enough (striping), or a section (ftl). Without KEY, the
+    sections are listed.
+    """
+    if key is None:
+        _all_sections(as_json=as_json)
+        return
+    try:
+        found = keys.find(key)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if isinstance(found, keys.Key):
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            _show_key(found)
+    elif as_json:
+        print_json([each.to_dict() for each in found])
+    else:
+        _show_section(key, found)
+
+
+def _all_sections(*, as_json: bool) -> None:
+    if as_json:
+        print_json([each.to_dict() for each in (*keys.keys("device").values(), *keys.keys("workload").values())])
+        return
+    rows = [
+        (f"{kind} file", name, text) for kind in ("device", "workload") for name, text in keys.sections(kind).items()
+    ]
+    print_lines(table(("of a", "section", "what it is"), rows))
+
+
+def _show_section(name: str, found: list[keys.Key]) -> None:
+    about = {**keys.sections("workload"), **keys.sections("device")}[name]
+    click.echo(f"[{name}] of a {found[0].file} file: {about}\n")
+    print_lines(
+        table(("key", "default", "meaning"), [(each.name, each.default_text() or "-", each.meaning) for each in found])
+    )
+
+
+def _show_key(key: keys.Key) -> None:
+    facts = key.to_dict()
+    reason = f" ({key.default_reason})" if key.default_reason and key.default_reason not in key.meaning else ""
+    lines = [
+        ("values", key.values_text().replace("`", "")),
+        ("default", (key.default_text() or "none") + reason),
+        ("limits", "; ".join(facts["limits"])),
+        ("only with", key.readers_text()),
+        ("example", facts["example"] and facts["example"] + _of_preset(facts["example_from"])),
+        ("elsewhere", ", ".join(facts["elsewhere"])),
+    ]
+    click.echo(f"{key.name}, a key of {key.file} files")
+    click.echo(textwrap.fill(key.meaning, _COLUMNS))
+    click.echo()
+    for head, text in lines:
+        if text:
+            _print_fact(head, text)
+    width = max((len(name) for name in key.choices), default=0) + 2
+    for name, meaning in key.choices.items():
+        _print_fact(f"  {name}", meaning, width=max(_HEAD, width + 2))
+
+
+def _of_preset(name: str | None) -> str:
+    return "" if name is None else f"   (as in the preset {name})"
+
+
+def _print_fact(head: str, text: str, *, width: int = _HEAD) -> None:
+    click.echo(textwrap.fill(text, _COLUMNS, initial_indent=head.ljust(width), subsequent_indent=" " * width))

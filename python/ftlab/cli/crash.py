@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ftlab import outputs
-from ftlab.checks import LARGEST, shown
+from ftlab import _outputs as outputs
+from ftlab._checks import LARGEST, shown
+from ftlab._crashing import IS_WHOLE, REQUESTS, STAYS_TRIMMED, flushes_trims, keeps_trims
+from ftlab._crashing import crash as crash_device
+from ftlab._units import bytes_text, count_text, time_text
 from ftlab.cli import FAILED, INTERRUPTED
 from ftlab.cli.inputs import Inputs, input_options, seed_option, tell_about
-from ftlab.cli.output import console, force_option, json_option, print_json, print_lines, progress_bar, table
+from ftlab.cli.output import console, force_option, json_option, print_json, print_lines, table
 from ftlab.cli.reading import COUNT
-from ftlab.crashing import IS_WHOLE, REQUESTS, STAYS_TRIMMED, flushes_trims, keeps_trims
-from ftlab.crashing import crash as crash_device
-from ftlab.units import bytes_text, count_text, time_text
+from ftlab.errors import Interrupted
 
 if TYPE_CHECKING:
-    from ftlab.crashing import CrashResult
+    from ftlab._crashing import CrashResult
 
 # Of a single cut, or of the first that was not survived.
 _MOST_SHOWN = 16
@@ -182,7 +183,7 @@ def _show(result: CrashResult, inputs: Inputs, stated: dict[str, Any], *, single
     help="With --point: cut again at this command of the mount.",
 )
 @click.option(
-    "--workers",
+    "--jobs",
     type=COUNT,
     metavar="N",
     help="Cuts examined at a time. Default: one for each core. The result is the same for any number.",
@@ -204,7 +205,7 @@ def crash(
     nested: int,
     point: int | None,
     nested_at: int | None,
-    workers: int | None,
+    jobs: int | None,
     as_json: bool,
     out: Path | None,
     overwrite: bool,
@@ -222,7 +223,7 @@ def crash(
         # The package has descriptions, and does not know any more which files they are from.
         outputs.check(out, outputs.CRASH, inputs=inputs.files, overwrite=overwrite)
     tell_about(drive)
-    with progress_bar(f"{source.name} on {drive.name}") as progress:
+    try:
         result = crash_device(
             drive,
             source,
@@ -231,14 +232,15 @@ def crash(
             at=at,
             nested=nested,
             seed=seed,
-            workers=workers,
+            jobs=jobs,
             point=point,
             nested_at=nested_at,
             out=out,
-            progress=progress,
-            traces=inputs.trace_dir,
+            trace_dir=inputs.trace_dir,
             overwrite=overwrite,
         )
+    except Interrupted as ended:
+        result = ended.result
     if as_json:
         print_json(result.summary)
     else:

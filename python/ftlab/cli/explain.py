@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ftlab._units import count_text, time_text
 from ftlab.cli.output import json_option, print_json, print_lines, table
-from ftlab.units import count_text, time_text
 
 if TYPE_CHECKING:
-    from ftlab.explaining import Explanation
+    from ftlab._explaining import Explanation
 
 # A part below this share of every column says nothing.
 _LEAST_SHARE = 0.005
@@ -32,7 +32,7 @@ def explain(
     RUN is what `ftlab run --out DIR --requests-log` wrote, or its requests.parquet. Prints words, what each part of the
     latency took, and how that changes from fast requests to slow ones.
     """
-    from ftlab import explaining
+    from ftlab import _explaining as explaining
 
     if not run.exists():
         raise click.UsageError(
@@ -69,7 +69,7 @@ def _print_parts(found: Explanation) -> None:
 
 
 def _print_groups(found: Explanation) -> None:
-    from ftlab.explaining import group_names
+    from ftlab._explaining import group_names
 
     groups = found.groups
     names = list(group_names(groups))

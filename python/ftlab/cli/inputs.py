@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ftlab import limits
+from ftlab import _limits as limits
+from ftlab._device import Device
+from ftlab._running import memory_bytes, unit_bytes
+from ftlab._units import bytes_text
+from ftlab._workload import Trace, Workload
 from ftlab.cli import completion
 from ftlab.cli.output import tell_notes, transform_option
 from ftlab.cli.reading import SEED, SKIPPED, Volumes, size
-from ftlab.device import Device
-from ftlab.running import memory_bytes, unit_bytes
-from ftlab.units import bytes_text
-from ftlab.workload import Trace, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,11 @@ import difflib
 import click
 
 from ftlab import _native
+from ftlab._device import Device
+from ftlab._listing import device_rows, workload_rows
+from ftlab._units import bytes_text
+from ftlab._workload import Workload
 from ftlab.cli.output import json_option, print_json, print_lines, table
-from ftlab.device import Device
-from ftlab.listing import device_rows, workload_rows
-from ftlab.units import bytes_text
-from ftlab.workload import Workload
 
 
 def _preset(kind: str, name: str) -> str:

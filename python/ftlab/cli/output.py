@@ -1,16 +1,15 @@
-"""What the commands share: tables, JSON, progress bars."""
+"""What the commands share: tables, JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
     from rich.console import Console
@@ -104,34 +103,3 @@ def print_frame(frame: pl.DataFrame, *, as_json: bool, as_csv: bool) -> None:
         ]
         numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
         print_lines(table(frame.columns, rows, right=numbers))
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[str, float | None, int], None] | None]:
-    """Show progress on standard error while it is a terminal; gives the callback of :func:`ftlab.run`."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[done]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
-        task = bars.add_task(label, total=None, done="")
-
-        def update(phase: str, fraction: float | None, requests: int) -> None:
-            about = f"{label}: {phase}" if phase else label
-            done = f"{requests:,} {'points' if phase == 'cuts' else 'requests'}" if requests else ""
-            bars.update(
-                task,
-                description=about,
-                total=None if fraction is None else 1,
-                completed=fraction or 0,
-                done=done,
-            )
-
-        yield update

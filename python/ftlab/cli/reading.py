@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ftlab.checks import LARGEST, shown, utf8
+from ftlab._checks import LARGEST, shown, utf8
+from ftlab._units import count_text
+from ftlab._workload import LAST_VOLUME, Trace
+from ftlab._workload import reading_options as native_options
 from ftlab.cli.output import transform_option
-from ftlab.units import count_text
-from ftlab.workload import LAST_VOLUME, Trace
-from ftlab.workload import reading_options as native_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,6 +28,6 @@ def report(
 
     DIR is what `ftlab run --out DIR` or `ftlab study run --out DIR` wrote. Prints the path of the page.
     """
-    from ftlab.reporting import report as write
+    from ftlab._reporting import report as write
 
     click.echo(write(folder, out=out, study=study, run=run, title=title, overwrite=overwrite))

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ftlab import outputs
+from ftlab import _outputs as outputs
+from ftlab._running import run as run_device
+from ftlab._running import series_interval
 from ftlab.cli import INTERRUPTED
 from ftlab.cli.inputs import Inputs, input_options, seed_option, tell_about
-from ftlab.cli.output import force_option, json_option, print_json, progress_bar
+from ftlab.cli.output import force_option, json_option, print_json
 from ftlab.cli.reading import COUNT
-from ftlab.errors import FtlabError
-from ftlab.running import run as run_device
-from ftlab.running import series_interval
+from ftlab.errors import FtlabError, Interrupted
 
 if TYPE_CHECKING:
-    from ftlab.result import Result
+    from ftlab._result import Result
 
 
 def _check_outputs(out: Path | None, events: Path | None, inputs: list[str], *, overwrite: bool) -> None:
@@ -62,7 +62,7 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
 @force_option
 @click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")
 @click.option(
-    "--series-every",
+    "--series",
     default="auto",
     show_default=True,
     metavar="N|TIME|auto",
@@ -80,7 +80,7 @@ def run(
     events: Path | None,
     overwrite: bool,
     no_timing: bool,
-    series_every: str,
+    series: str,
     explain: bool,
 ) -> int:
     """Run a workload on DEVICE: a preset's name or a TOML file.
@@ -89,30 +89,30 @@ def run(
     measured so far, marked partial. The exit status is 128 and the signal's number: 130 after Ctrl-C.
     """
     # Also where nobody sees the series: a typing error is one.
-    series_interval(series_every)
+    series_interval(series)
     if requests_log and out is None:
         raise click.UsageError("--requests-log needs --out DIR")
     drive, source = inputs.load()
     _check_outputs(out, events, inputs.files, overwrite=overwrite)
     tell_about(drive)
     try:
-        with progress_bar(f"{source.name} on {drive.name}") as progress:
-            result = run_device(
-                drive,
-                source,
-                seed=seed,
-                requests=requests,
-                verify=verify,
-                timing=not no_timing,
-                # A series costs little, but without --out nobody sees it.
-                series=series_every if out is not None else None,
-                request_log=requests_log,
-                events=events,
-                out=out,
-                progress=progress,
-                traces=inputs.trace_dir,
-                overwrite=overwrite,
-            )
+        result = run_device(
+            drive,
+            source,
+            seed=seed,
+            requests=requests,
+            verify=verify,
+            timing=not no_timing,
+            # A series costs little, but without --out nobody sees it.
+            series=series if out is not None else None,
+            requests_log=requests_log,
+            events=events,
+            out=out,
+            trace_dir=inputs.trace_dir,
+            overwrite=overwrite,
+        )
+    except Interrupted as ended:
+        result = ended.result
     except FtlabError as error:
         # A table of nothing would stand before the sentence that says why.
         if error.result is not None and (as_json or error.result.summary["host"]["completed"]):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from ftlab import warned
+from ftlab import _warned as warned
+from ftlab._units import bytes_text, count_text, iops_text, rate_text, time_text
 from ftlab.cli.output import console, print_lines, table
-from ftlab.units import bytes_text, count_text, iops_text, rate_text, time_text
 
 if TYPE_CHECKING:
-    from ftlab.result import Result
+    from ftlab._result import Result
 
 _EXPLANATIONS = {
     "throughput": "Requests completed for each second of simulated time, and the data they moved.",

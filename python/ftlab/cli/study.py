@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ftlab import warned
+from ftlab import _warned as warned
+from ftlab._units import count_text, iops_text, time_text
 from ftlab.cli import BAD_INPUT, FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES
 from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table
@@ -19,7 +20,6 @@ from ftlab.cli.plot import plot
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
 from ftlab.studies import Part, Store, Study, ThreadExecutor, Watch, run_study
-from ftlab.units import count_text, iops_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

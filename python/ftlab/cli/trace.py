@@ -11,17 +11,20 @@ from typing import Any
 
 import click
 
-from ftlab import _native, conversion, outputs
-from ftlab.cli.output import force_option, json_option, print_json, print_lines, progress_bar, table
+from ftlab import _conversion as conversion
+from ftlab import _native
+from ftlab import _outputs as outputs
+from ftlab._progress import progress_bar
+from ftlab._recording import EXTENSIONS, format_of
+from ftlab._recording import record as record_command
+from ftlab._statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
+from ftlab._statistics import OUTPUT as STATISTICS
+from ftlab._statistics import fit as fit_trace
+from ftlab._units import bytes_text, count_text, time_text
+from ftlab._workload import Trace, Workload
+from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_skipped
-from ftlab.errors import InputError
-from ftlab.recording import EXTENSIONS, format_of
-from ftlab.recording import record as record_command
-from ftlab.statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
-from ftlab.statistics import OUTPUT as STATISTICS
-from ftlab.statistics import fit as fit_trace
-from ftlab.units import bytes_text, count_text, time_text
-from ftlab.workload import Trace, Workload
+from ftlab.errors import InputError, Interrupted
 
 # Numbers from here on are shown without decimals.
 _WHOLE = 1e5
@@ -158,11 +161,7 @@ def convert(
     The extensions .gz, .bz2, .xz and .zst compress it.
     """
     to = _target_format(target, to)
-    with progress_bar(f"converting {file.name}") as progress:
-        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        done = conversion.convert(
-            reading.trace(file), target, to, requests=requests, overwrite=overwrite, progress=tell
-        )
+    done = conversion.convert(reading.trace(file), target, to, requests=requests, overwrite=overwrite)
     tell_skipped(file, done.skipped_records)
     tell_lost(target, done.lost)
     with _beside(target):
@@ -226,10 +225,8 @@ def merge(
     format. The options apply to each file by itself.
     """
     to = _target_format(target, to)
-    with progress_bar(f"merging {len(files)} files") as progress:
-        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        traces = [reading.trace(file) for file in files]
-        done = conversion.merge(traces, target, to, keep_streams=keep_streams, overwrite=overwrite, progress=tell)
+    traces = [reading.trace(file) for file in files]
+    done = conversion.merge(traces, target, to, keep_streams=keep_streams, overwrite=overwrite)
     tell_skipped(target, done.skipped_records)
     tell_lost(target, done.lost)
     with _beside(target):
@@ -255,9 +252,7 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
     Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again, except for the
     order of equal times.
     """
-    with progress_bar(f"splitting {file.name}") as progress:
-        tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        parts = conversion.split(reading.trace(file), folder, to, overwrite=force, progress=tell)
+    parts = conversion.split(reading.trace(file), folder, to, overwrite=force)
     tell_skipped(file, parts.skipped_records)
     for text in parts.lost:
         click.echo(text, err=True)
@@ -337,18 +332,16 @@ def stats(
         outputs.check(folder, STATISTICS, inputs=files, overwrite=overwrite)
     found: list[TraceStats] = []
     for label, source in inputs:
-        with progress_bar(f"reading {label}") as progress:
-            result = trace_stats(
-                source,
-                requests=requests,
-                capacity=capacity,
-                seed=seed,
-                page_bytes=page_bytes,
-                map_cache_bytes=map_cache,
-                reuse=reuse,
-                service_us=service,
-                progress=progress,
-            )
+        result = trace_stats(
+            source,
+            requests=requests,
+            capacity=capacity,
+            seed=seed,
+            page_bytes=page_bytes,
+            map_cache=map_cache,
+            reuse=reuse,
+            service=service,
+        )
         found.append(result)
         tell_skipped(label, result.to_dict()["skipped_records"])
     for each, folder in zip(found, folders, strict=False):
@@ -441,16 +434,19 @@ def record(
     COMMAND, and SIGTERM and SIGHUP are passed on to it; what was recorded until then is kept. What the format cannot
     express (trims and flushes in disksim and mqsim) is left out and counted.
     """
-    done = record_command(
-        command,
-        out,
-        format=to,
-        cache=cache,
-        include=include,
-        exclude=exclude,
-        output_to_stderr=as_json,
-        overwrite=overwrite,
-    )
+    try:
+        done = record_command(
+            command,
+            out,
+            to=to,
+            cache=cache,
+            include=include,
+            exclude=exclude,
+            output_to_stderr=as_json,
+            overwrite=overwrite,
+        )
+    except Interrupted as ended:
+        done = ended.result
     if as_json:
         told = {"unseen": done.unseen(), "lost": list(done.lost)}
         print_json({"file": str(out), "requests": done.requests, **done.counts(), **told})
@@ -501,8 +497,7 @@ def fit(
     outputs.check(target, outputs.FIT, inputs=[file], called="is the trace", overwrite=overwrite)
     if not target.parent.is_dir():
         raise InputError(f"{target}: cannot be written: {target.parent} is no folder")
-    with progress_bar(f"fitting {file.name}") as progress:
-        found = fit_trace(reading.trace(file), requests=requests, description=description, progress=progress)
+    found = fit_trace(reading.trace(file), requests=requests, description=description)
     found.write(target, overwrite=overwrite)
     if as_json:
         print_json({"file": str(target), **found.to_dict()})

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ftlab.lazy import names_of
+from ftlab._lazy import names_of
 
 if TYPE_CHECKING:
     from ftlab.figures.grids import heatmap

@@ -11,10 +11,10 @@ from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from ftlab._labels import name
 from ftlab.errors import ConfigError
 from ftlab.figures.saving import image
 from ftlab.figures.scales import named, text_width
-from ftlab.labels import name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

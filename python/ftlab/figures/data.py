@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from ftlab import warned
+from ftlab import _warned as warned
 from ftlab.analysis.intervals import student
 from ftlab.errors import ConfigError
 from ftlab.studies.frame import to_polars

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ftlab._labels import common_key, part_text, quantity
 from ftlab.analysis.tables import check_confidence
 from ftlab.errors import ConfigError
 from ftlab.figures.data import MOST_GROUPS, Means, Table, finite, interval_of, means
@@ -21,7 +22,6 @@ from ftlab.figures.scales import (
     texts_of,
     wants_log,
 )
-from ftlab.labels import common_key, part_text, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import outputs
+from ftlab import _outputs as outputs
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:

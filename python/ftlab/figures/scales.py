@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ftlab._labels import label, name, quantity, value_text
 from ftlab.errors import ConfigError
-from ftlab.labels import label, name, quantity, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

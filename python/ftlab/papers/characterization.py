@@ -44,7 +44,7 @@ _STEPS = {"updates": 256, "sizes": 4}
 
 
 def _device() -> Any:
-    from ftlab.device import Device
+    from ftlab._device import Device
 
     # The paper's model of latency has no host link. No latency depends on the number of blocks.
     return Device.load(DRIVE, "host.link_mb_per_s=0", "host.link_duplex=full", f"geometry.blocks_per_plane={_BLOCKS}")

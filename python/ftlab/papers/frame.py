@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ftlab import outputs
+from ftlab import _outputs as outputs
 from ftlab.errors import InputError
 from ftlab.studies import Store, Study, run_study
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from ftlab.statistics import TraceStats
+    from ftlab._statistics import TraceStats
     from ftlab.studies import Watch
 
 # As published; of at most two minutes on two cores; of seconds, for tests.

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import figures
-from ftlab.device import Device
+from ftlab._device import Device
+from ftlab._running import run
 from ftlab.errors import ConfigError
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
 from ftlab.papers.recordings import recorded
-from ftlab.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import _native
-from ftlab.device import Device
+from ftlab._device import Device
+from ftlab._workload import TRACES_VARIABLE, Trace, Workload
 from ftlab.errors import ConfigError
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
-from ftlab.workload import TRACES_VARIABLE, Trace, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ftlab.statistics import TraceStats
+    from ftlab._statistics import TraceStats
 
 MODEL, CHIP = "map-cache-model", "map-cache-chip"
 # Figures 3 and 4, and what the study proposes: Table 3 and figures 5 and 6.
@@ -224,7 +224,7 @@ def _names(size: Size) -> tuple[str, ...]:
 
 @lru_cache
 def _statistics(size: Size) -> dict[str, TraceStats]:
-    from ftlab.statistics import trace_stats
+    from ftlab._statistics import trace_stats
 
     return {name: trace_stats(_workload(name), requests=_requests(name, size), reuse="off") for name in _names(size)}
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ftlab import figures
+from ftlab._workload import Workload
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
 from ftlab.papers.recordings import CLOSED_UP, recorded
-from ftlab.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ftlab.statistics import TraceStats
+    from ftlab._statistics import TraceStats
 
 DRIVE = "msr-ssd-40g"
 _CHANNELS, _PLANES, _DATA_PAGES, _PAGE_BYTES = 8, 8, 63, 4096
@@ -323,7 +323,7 @@ def _together(part: Part, size: Size) -> list[dict[str, Any]]:
 
 
 def _statistics(size: Size) -> dict[str, TraceStats]:
-    from ftlab.statistics import trace_stats
+    from ftlab._statistics import trace_stats
 
     part = _PARTS[size]
     found = {}

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ftlab.workload import TRACES_VARIABLE
+from ftlab._workload import TRACES_VARIABLE
 
 # Moves what a trace touches together, so that a small drive holds it.
 CLOSED_UP = {"step": "compact", "chunk_bytes": "64KiB"}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import figures
+from ftlab._workload import TRACES_VARIABLE
 from ftlab.papers.frame import Claim, Paper, Results, Size, Table, judge
-from ftlab.workload import TRACES_VARIABLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,10 +6,10 @@ import base64
 import html
 from typing import TYPE_CHECKING
 
-from ftlab import outputs
+from ftlab import _outputs as outputs
+from ftlab._reporting.page import asset
 from ftlab.figures import save
 from ftlab.papers.frame import VERDICTS, Done, Table
-from ftlab.reporting.page import asset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

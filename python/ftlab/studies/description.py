@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import _native, limits
-from ftlab.device import Device
+from ftlab import _limits as limits
+from ftlab import _native
+from ftlab._device import Device
+from ftlab._running import measure, memory_bytes
+from ftlab._units import bytes_text
 from ftlab.errors import ConfigError, InputError, RunError
-from ftlab.running import measure, memory_bytes
-from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
-    from ftlab.result import Result
+    from ftlab._result import Result
     from ftlab.studies.files import Files
 
 # A run as plain data, which may be sent anywhere as JSON:

@@ -8,9 +8,10 @@ import re
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ftlab.errors import ConfigError
+from ftlab._progress import progress_bar
+from ftlab.errors import ConfigError, Interrupted
 from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
 from ftlab.studies.executor import TRACE_MEMORY_BYTES, Executor, ThreadExecutor
 from ftlab.studies.spec import Study
@@ -18,11 +19,12 @@ from ftlab.studies.store import Record, Store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from concurrent.futures import Future
 
     import polars as pl
 
+    from ftlab._progress import Progress as Tell
     from ftlab.studies.spec import Run
 
 # Between two looks at progress, and from the end of a run to its place in the store.
@@ -85,6 +87,34 @@ class Watch:
         """Time passes; so much work is done in runs under way, in runs."""
 
 
+class _Bar(Watch):
+    """A bar of the runs that have ended."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._total, self._ended = 1, 0
+
+    def begin(self, study: Study, runs: list[Run], found: Mapping[str, Record]) -> None:  # noqa: ARG002 - as Watch
+        self._total = max(1, len({run.key for run in runs if run.description is not None}))
+        self._ended = len(found)
+
+    def finished(self, run: Run, record: Record) -> None:  # noqa: ARG002 - as Watch
+        self._ended += 1
+
+    def tick(self, under_way: float) -> None:
+        self._tell("", min(1.0, (self._ended + under_way) / self._total), self._ended)
+
+
+@contextlib.contextmanager
+def watching(watch: Watch | Literal[False] | None, name: str) -> Iterator[Watch | None]:
+    """Give who hears how a study goes: the caller's, nobody, or a bar where somebody sees it."""
+    if watch is not None:
+        yield watch or None
+        return
+    with progress_bar(name, "runs") as tell:
+        yield None if tell is None else _Bar(tell)
+
+
 @dataclass(frozen=True)
 class Progress:
     """What became of a study.
@@ -123,7 +153,7 @@ def run_study(
     store: Store,
     *,
     executor: Executor | None = None,
-    workers: int | None = None,
+    jobs: int | None = None,
     trace_memory_bytes: int = TRACE_MEMORY_BYTES,
     retry: bool = False,
     part: Part | None = None,
@@ -139,7 +169,7 @@ def run_study(
         store: Where results are, and go.
         executor: Where runs are executed; stays open, unless the study is interrupted. Default: threads of this
             process.
-        workers: Runs at a time, without an executor. Default: one for every core.
+        jobs: Runs at a time, without an executor. Default: one for every core.
         trace_memory_bytes: Memory for decoded traces, without an executor.
         retry: Execute runs again that ended with an error.
         part: Look at the runs of this part only; others may be run by other processes at the same time, into the same
@@ -151,10 +181,10 @@ def run_study(
         InputError: A trace cannot be read.
         KeyboardInterrupt: Ctrl-C; what had ended is in the store.
     """
-    if workers is not None and workers < 1:
-        raise ConfigError(f"workers = {workers}: expected a whole number above 0")
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"jobs = {jobs}: expected a whole number above 0")
     mine = executor is None
-    engine = executor or ThreadExecutor(workers, trace_memory_bytes)
+    engine = executor or ThreadExecutor(jobs, trace_memory_bytes)
     try:
         name = study.name if part is None else f"{study.name}.{part.number}-{part.of}"
         with store.claim(name) if engine.exclusive else contextlib.nullcontext():
@@ -278,31 +308,32 @@ def study(
     spec: Study | Mapping[str, Any] | str | os.PathLike[str],
     *,
     out: Store | str | os.PathLike[str] | None = None,
-    workers: int | None = None,
+    jobs: int | None = None,
     executor: Executor | None = None,
     retry: bool = False,
     part: Part | None = None,
-    watch: Watch | None = None,
+    watch: Watch | Literal[False] | None = None,
 ) -> pl.DataFrame:
     """Run a study and give its tidy table, one row a run.
 
     Columns: the axes, ``seed``, ``status`` (``done`` or ``error``), ``error``, ``key``, and the summary document by
     dotted key, such as ``write_amplification.total``. Rows are in the order of the grid: the last axis varies fastest,
-    and seeds faster. The table does not depend on the number of workers.
+    and seeds faster. The table does not depend on the number of jobs.
 
     Args:
         spec: A study, a dictionary, or the path of a study file (``docs/reference/studies.md``).
         out: Where results are kept, so that no run is ever run twice: a store, or its directory. Default: nowhere.
-        workers: Runs at a time. Default: one for every core.
+        jobs: Runs at a time. Default: one for every core.
         executor: Where runs are executed. Default: threads of this process.
         retry: Execute runs again that ended with an error.
         part: Run this part only. The table has all runs, those of others as far as the store has them.
-        watch: Hears how it goes.
+        watch: Hears how it goes. Default: a bar, as for :func:`ftlab.run`; ``False`` for none.
 
     Raises:
         ConfigError: The study is wrong.
         InputError: A trace cannot be read.
-        KeyboardInterrupt: Ctrl-C; what had ended is in the store.
+        Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` is the table with what had ended, which is also in
+            the store.
     """
     if isinstance(spec, Study):
         described = spec
@@ -312,7 +343,14 @@ def study(
         described = Study(spec) if isinstance(spec, Mapping) else Study.load(spec)
     if out is None:
         with tempfile.TemporaryDirectory(prefix="ftlab-") as folder:
-            return study(described, out=folder, workers=workers, executor=executor, retry=retry, part=part, watch=watch)
+            return study(described, out=folder, jobs=jobs, executor=executor, retry=retry, part=part, watch=watch)
     store = out if isinstance(out, Store) else Store(out)
-    run_study(described, store, executor=executor, workers=workers, retry=retry, part=part, watch=watch)
+    try:
+        with watching(watch, described.name) as heard:
+            run_study(described, store, executor=executor, jobs=jobs, retry=retry, part=part, watch=heard)
+    except KeyboardInterrupt:
+        if described.name not in store.studies():
+            # Before the first run: there is nothing to tell.
+            raise
+        raise Interrupted(store.frame(described.name)) from None
     return store.frame(described.name)

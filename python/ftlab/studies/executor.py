@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
-from ftlab import _native, limits
-from ftlab.checks import whole
+from ftlab import _limits as limits
+from ftlab import _native
+from ftlab._checks import whole
 from ftlab.errors import FtlabError
 from ftlab.studies.description import Description, Outcome, execute, memory_of
 
@@ -108,15 +109,15 @@ class ThreadExecutor(Executor):
     there is memory for.
     """
 
-    def __init__(self, workers: int | None = None, trace_memory_bytes: int = TRACE_MEMORY_BYTES) -> None:
+    def __init__(self, jobs: int | None = None, trace_memory_bytes: int = TRACE_MEMORY_BYTES) -> None:
         """Start no thread yet.
 
         Args:
-            workers: Runs at a time. Default: one for every core that this process may use.
+            jobs: Runs at a time. Default: one for every core that this process may use.
             trace_memory_bytes: Memory for decoded traces (24 bytes a request). What does not fit is decoded by each run
                 for itself.
         """
-        self._slots = limits.cores() if workers is None else whole("workers", workers, 1)
+        self._slots = limits.cores() if jobs is None else whole("jobs", jobs, 1)
         self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="ftlab-study")
         self._traces = _native.TraceCache.of(whole("trace_memory_bytes", trace_memory_bytes))
         self._stopping = threading.Event()

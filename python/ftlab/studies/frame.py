@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ftlab import warned
+from ftlab import _warned as warned
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ftlab.checks import whole
+from ftlab._checks import whole
+from ftlab._units import bytes_text
 from ftlab.errors import ConfigError, FtlabError
 from ftlab.studies.description import ENGINE, Description, Outcome, canonical, memory_of
 from ftlab.studies.executor import TRACE_MEMORY_BYTES, Executor
 from ftlab.studies.files import LOG
-from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
     from ftlab.studies.shipping import Shipped

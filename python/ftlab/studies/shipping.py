@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ftlab._units import bytes_text
 from ftlab.errors import ConfigError, InputError
 from ftlab.studies.description import Contents
-from ftlab.units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

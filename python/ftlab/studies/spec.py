@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
-from ftlab.checks import shown, utf8, whole
-from ftlab.device import Device
+from ftlab._checks import shown, utf8, whole
+from ftlab._device import Device
+from ftlab._plain import to_json
+from ftlab._running import series_interval
+from ftlab._tables import is_table
+from ftlab._workload import Trace, Workload, recording_of, uncalibrated
 from ftlab.errors import ConfigError, FtlabError, InputError
-from ftlab.plain import to_json
-from ftlab.running import series_interval
 from ftlab.studies.description import (
     OPTIONS,
     Contents,
@@ -31,8 +33,6 @@ from ftlab.studies.description import (
 from ftlab.studies.store import StudyRecord, StudyRun, check_name, now
 from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, range_values
 from ftlab.studies.where import MOST_CONDITIONS, Where, check_steps
-from ftlab.tables import is_table
-from ftlab.workload import Trace, Workload, recording_of, uncalibrated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

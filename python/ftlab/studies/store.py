@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import html
 import itertools
 import json
 import os
@@ -20,7 +21,7 @@ import platform
 import re
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -136,8 +137,8 @@ class StudyRecord:
     name: str
     description: str
     axes: tuple[str, ...]
-    runs: tuple[StudyRun, ...]
-    spec: dict[str, Any]
+    runs: tuple[StudyRun, ...] = field(repr=False)
+    spec: dict[str, Any] = field(repr=False)
     saved: str
 
 
@@ -518,6 +519,25 @@ class Store:
         read = (self._read_study(name) for name in self.files.names("studies", ".json"))
         found = [study for study in read if study is not None]
         return {study.name: study for study in sorted(found, key=lambda study: (study.saved, study.name), reverse=True)}
+
+    def __repr__(self) -> str:
+        """Where it is, and its newest study."""
+        studies = self.studies()
+        if not studies:
+            return f"<ftlab.Store {self.folder}: no study>"
+        newest = next(iter(studies.values()))
+        many = f"{len(studies)} studies, the newest " if len(studies) > 1 else ""
+        return f"<ftlab.Store {self.folder}: {many}{newest.name} with {len(newest.runs):,} runs>"
+
+    def _repr_html_(self) -> str:
+        left = "style='text-align:left'"
+        heads = "".join(f"<th {left}>{name}</th>" for name in ("study", "runs", "axes", "saved", "what it is"))
+        rows = "".join(
+            "<tr>" + "".join(f"<td {left}>{html.escape(text)}</td>" for text in cells) + "</tr>"
+            for each in self.studies().values()
+            for cells in [(each.name, f"{len(each.runs):,}", ", ".join(each.axes) or "-", each.saved, each.description)]
+        )
+        return f"<table><caption>{html.escape(str(self.folder))}</caption><tr>{heads}</tr>{rows}</table>"
 
     def lost_studies(self) -> list[str]:
         """Name the studies that were damaged and have not been run again."""

@@ -7,7 +7,7 @@ import operator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from ftlab.checks import shown
+from ftlab._checks import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,0 +1,266 @@
+"""Where the time of slow requests went.
+
+The request log of a run has a column for each part of a request's latency. Parts do not overlap and sum to the latency,
+so their means over some requests say what these requests were slow for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ftlab import _native
+from ftlab._units import count_text, time_text
+from ftlab.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import polars as pl
+
+# What requests are divided by, from the fastest to the slowest; the last group is what is left.
+_LEVELS = (50.0, 90.0, 99.0, 99.9, 99.99)
+# Parts that a sentence names: the largest ones until they make this share of the time, but no more than so many.
+_TOLD_SHARE, _MOST_TOLD = 0.9, 3
+# Slowest requests that a table has a line for.
+_ROWS = 20
+
+# What a request does or waits for, as the end of "spent 40 % of their time ...".
+_WORDS = {
+    "service_overhead": "in host and firmware",
+    "wait_link": "waiting for the host link",
+    "service_link": "on the host link",
+    "service_buffer": "in memory beside flash",
+    "service_read": "reading their own pages",
+    "service_program": "programming their own pages",
+    "service_transfer": "moving their own pages over a channel",
+    "wait_bus": "waiting for the bus of a channel",
+    "wait_read": "behind reads of other requests",
+    "wait_program": "behind programs of other requests",
+    "wait_order": "on a free die, behind a command that waited for something else",
+    "wait_cache_flush": "on evictions from the write buffer",
+    "wait_gc": "waiting for garbage collection",
+    "wait_merge": "waiting for merges of log blocks",
+    "wait_map": "on translation pages",
+    "wait_metadata": "on metadata",
+    "wait_lsb_backup": "on backups of LSB pages",
+    "wait_wear_level": "waiting for wear levelling",
+    "wait_recovery": "waiting for recovery",
+}
+
+
+class Part(NamedTuple):
+    """A part of the latency.
+
+    Attributes:
+        name: As in the column ``<name>_ns`` of the request log. What is done for the request itself begins with
+            ``service``, all else with ``wait``.
+        meaning: What it is, in a sentence.
+    """
+
+    name: str
+    meaning: str
+
+
+def parts() -> list[Part]:
+    """All parts of the latency, in the order of the columns."""
+    return [Part(*part) for part in _native.latency_parts()]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where the time of some requests of a run went.
+
+    Attributes:
+        chosen: Which requests these are, in words.
+        requests: Their rows of the request log, the slowest first.
+        parts: A row for each part that took time in the run: ``part``, ``meaning``, ``mean_ns`` over the requests,
+            ``share`` of their latency, and ``all_ns``, the mean over all requests. The largest share first.
+        groups: All requests from the fastest to the slowest, by percentile: ``from``, ``to``, ``requests``,
+            ``latency_ns`` (mean) and the mean of each part in nanoseconds.
+    """
+
+    chosen: str
+    requests: pl.DataFrame
+    parts: pl.DataFrame
+    groups: pl.DataFrame
+
+    @property
+    def words(self) -> str:
+        """What took the time, in a sentence or two."""
+        latency = self.requests["latency_ns"]
+        if latency.len() == 1:
+            took = f"{self.chosen} took {time_text(_number(latency[0]))}"
+        else:
+            took = f"{self.chosen} took {time_text(_number(latency.min()))} to {time_text(_number(latency.max()))}"
+        told: list[str] = []
+        shares = 0.0
+        for row in self.parts.iter_rows(named=True):
+            if shares < _TOLD_SHARE and len(told) < _MOST_TOLD and row["share"] > 0:
+                told.append(f"{row['share'] * 100:.0f} % {_WORDS[row['part']]}")
+                shares += row["share"]
+        if not told:
+            return f"{took}."
+        *most, last = told
+        spent = f"{', '.join(most)} and {last}" if most else last
+        return f"{took}. {'Of this, ' if latency.len() == 1 else 'Of their time, '}{spent}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        return {
+            "chosen": self.chosen,
+            "words": self.words,
+            "parts": self.parts.to_dicts(),
+            "groups": self.groups.to_dicts(),
+            "requests": self.requests.head(_ROWS).to_dicts(),
+        }
+
+    def __repr__(self) -> str:
+        """The words, and the parts."""
+        return f"<ftlab.Explanation: {self.words}>"
+
+
+def _number(value: Any) -> float:
+    return float(value)
+
+
+def read(log: str | os.PathLike[str]) -> pl.DataFrame:
+    """The request log of a run: the file, or the directory that ``ftlab run --out`` wrote.
+
+    Raises:
+        InputError: There is none, or it has no parts.
+    """
+    import polars as pl
+
+    path = Path(log)
+    if path.is_dir():
+        folder, path = path, path / "requests.parquet"
+        if not path.is_file():
+            raise InputError(f"{folder}: has no requests.parquet: run it again with --out DIR --requests-log")
+    try:
+        # Polars takes names that are text only, and files of any name.
+        with path.open("rb") as file:
+            frame = pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{path}: cannot be read as a request log: {error}") from error
+    missing = [name for name in ("index", "op", "latency_ns", *_columns()) if name not in frame.columns]
+    if missing:
+        raise InputError(f"{path}: has no column {missing[0]}: run it again with --out DIR --requests-log")
+    return frame
+
+
+def _columns() -> list[str]:
+    return [f"{part.name}_ns" for part in parts()]
+
+
+def _one_given(given: dict[str, Any]) -> None:
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ConfigError(f"give one of {', '.join(given)}, not {' and '.join(names)}")
+
+
+def explain(
+    log: pl.DataFrame | str | os.PathLike[str],
+    *,
+    slowest: int | None = None,
+    percentile: float | None = None,
+    request: int | None = None,
+    op: str | None = None,
+) -> Explanation:
+    """Say where the time of slow requests went.
+
+    Args:
+        log: The request log (``Result.requests``), or the file or directory that has it.
+        slowest: How many of the slowest requests. Default: 20, or all if there are fewer.
+        percentile: Those at or above this percentile of latency: above 0 and below 100.
+        request: The one with this ``index``.
+        op: Of the requests of this operation only: ``read``, ``write``, ``trim`` or ``flush``.
+
+    Raises:
+        ConfigError: More than one choice, or one out of range.
+        InputError: There is no such request, or no request log.
+    """
+    import polars as pl
+
+    frame = log if isinstance(log, pl.DataFrame) else read(log)
+    _one_given({"slowest": slowest, "percentile": percentile, "request": request})
+    of = "requests"
+    if op is not None:
+        known = ("read", "write", "trim", "flush")
+        if op not in known:
+            raise ConfigError(f"op = {op!r}: expected one of {', '.join(known)}")
+        frame, of = frame.filter(pl.col("op") == op), f"{op}s" if op != "flush" else "flushes"
+    if frame.height == 0:
+        raise InputError(f"no {of} have completed")
+    ordered = frame.sort("latency_ns", "index", descending=[True, False])
+    if request is not None:
+        chosen, rows = f"request {request}", ordered.filter(pl.col("index") == request)
+        if rows.height == 0:
+            first, last = frame["index"].min(), frame["index"].max()
+            raise InputError(
+                f"request {request} is not among the {count_text(frame.height)} {of} that have completed:"
+                f" numbers are from {first!r} to {last!r}"
+            )
+        [row] = rows.iter_rows(named=True)
+        chosen = f"Request {request} ({row['op']} of {row['sectors']} sectors at sector {row['lba']})"
+    elif percentile is not None:
+        if not 0 < percentile < 100:  # noqa: PLR2004 - per cent
+            raise ConfigError(f"percentile = {percentile:g}: expected a number above 0 and below 100, such as 99.9")
+        count = max(frame.height - math.ceil(percentile / 100 * frame.height), 1)
+        rows = ordered.head(count)
+        chosen = f"The {count_text(count)} {of} from p{percentile:g} on, of {count_text(frame.height)},"
+    else:
+        count = 20 if slowest is None else slowest
+        if count < 1:
+            raise ConfigError(f"slowest = {count}: expected at least 1")
+        rows = ordered.head(count)
+        chosen = f"The {count_text(rows.height)} slowest of {count_text(frame.height)} {of}"
+    return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()))
+
+
+def _parts(rows: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    latency = sum(_number(rows[name].mean()) for name in _columns())
+    table = [
+        {
+            "part": part.name,
+            "meaning": part.meaning,
+            "mean_ns": (mean := _number(rows[f"{part.name}_ns"].mean())),
+            "share": mean / latency if latency else 0.0,
+            "all_ns": _number(frame[f"{part.name}_ns"].mean()),
+        }
+        for part in parts()
+    ]
+    kept = [row for row in table if row["mean_ns"] or row["all_ns"]]
+    schema = {"part": pl.String, "meaning": pl.String, "mean_ns": pl.Float64, "share": pl.Float64, "all_ns": pl.Float64}
+    return pl.DataFrame(kept, schema=schema).sort("mean_ns", descending=True, maintain_order=True)
+
+
+def _groups(ascending: pl.DataFrame) -> pl.DataFrame:
+    """Mean parts of requests between percentiles."""
+    import polars as pl
+
+    bounds = [0.0, *_LEVELS, 100.0]
+    table = []
+    for low, high in itertools.pairwise(bounds):
+        first, last = (math.ceil(level / 100 * ascending.height) for level in (low, high))
+        rows = ascending.slice(first, last - first)
+        if rows.height == 0:
+            continue
+        means = {name: _number(rows[name].mean()) for name in _columns()}
+        row: dict[str, Any] = {"from": low, "to": high, "requests": rows.height}
+        table.append({**row, "latency_ns": _number(rows["latency_ns"].mean()), **means})
+    return pl.DataFrame(table)
+
+
+def group_names(groups: pl.DataFrame) -> Sequence[str]:
+    """How the groups of an explanation are called, such as ``p99 to p99.9``."""
+    return [
+        f"up to p{high:g}" if low == 0 else f"above p{low:g}" if high == 100 else f"p{low:g} to p{high:g}"  # noqa: PLR2004 - ends of the scale
+        for low, high in groups.select("from", "to").iter_rows()
+    ]

@@ -1,0 +1,260 @@
+"""Plots of results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ftlab import _warned as warned
+from ftlab._labels import Label, label
+from ftlab.errors import ConfigError
+from ftlab.figures.canvas import BLUE, COLORS, GREY, ORANGE, new_figure, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ftlab._result import Result
+    from ftlab._statistics import TraceStats
+
+    _Panel = Callable[[Axes, Any, dict[str, Any], dict[str, Any]], None]
+
+# Intervals of the bold line: more would show single collections and hide the trend.
+_TREND_POINTS = 40
+# Parts of the penalty of a lookup in the mapping cache.
+_PENALTY_PARTS = ("fetch", "program", "rest", "probe")
+
+
+def _draw(axis: Axes, x: Any, y: Any, weights: Any, label: str, color: str) -> None:
+    """Draw every interval faintly, and the mean over some of them boldly."""
+    if x.size <= _TREND_POINTS:
+        axis.plot(x, y, color=color, linewidth=1.2, label=label)
+        return
+    axis.plot(x, y, color=color, linewidth=0.5, alpha=0.3)
+    axis.plot(*_trend(x, y, weights), color=color, linewidth=1.8, label=label)
+
+
+def _trend(x: Any, y: Any, weights: Any) -> tuple[list[float], list[float]]:
+    """Means over groups of intervals, each at the end of its group."""
+    groups = np.array_split(np.arange(x.size), min(x.size, _TREND_POINTS))
+    known = np.nan_to_num(y)
+    weights = np.where(np.isnan(y), 0, weights)
+    trend = [np.average(known[g], weights=weights[g]) if weights[g].sum() > 0 else np.nan for g in groups]
+    return [x[g[-1]] for g in groups], trend
+
+
+def plot(result: Result) -> Figure:
+    """Draw write amplification, throughput and latency over time, above each other.
+
+    Without timing the horizontal axis is the number of requests and only write amplification and free blocks are
+    drawn. With a mapping cache, its hit ratio and what makes up the penalty of its lookups follow; a model of the
+    mapping cache alone has nothing else. The figure does not need a display; save it with ``figure.savefig``.
+
+    Args:
+        result: A result with a time series.
+
+    Raises:
+        ConfigError: The run kept no time series.
+    """
+    series = result.series_arrays()
+    if series is None:
+        raise ConfigError('nothing to plot: run with series="auto"')
+    with styled("page"):
+        return _over_time(result, series)
+
+
+def _over_time(result: Result, series: dict[str, np.ndarray[Any, Any]]) -> Figure:
+    timed = bool(series["simulated_ns"].size and series["simulated_ns"][-1] > 0)
+    cached = "map_hit_ratio" in series
+    # The model of the mapping cache alone never has any.
+    flash = any(kind["total"] for kind in result.summary["flash"].values()) or not cached
+    panels = (_drive_panels(timed=timed) if flash else []) + ([_hits, _penalties] if cached else [])
+    figure = new_figure(7, 2.1 * len(panels) + 0.2)
+    axes: list[Axes] = list(figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0])
+    if timed:
+        time = label("simulated_ns", float(series["simulated_ns"][-1]))
+        x = series["simulated_ns"] * time.scale
+    else:
+        time = Label("requests", "", 1.0)
+        x = series["requests"]
+    for axis, panel in zip(axes, panels, strict=True):
+        panel(axis, x, series, result.summary)
+        if axis.get_yscale() == "linear":
+            axis.set_ylim(bottom=0)
+    axes[-1].set_xlabel(time.axis)
+    figure.suptitle(f"{result.summary['workload']} on {result.summary['device']}")
+    if note := warned.footnote([result.summary]):
+        figure.supxlabel(note, fontsize="small", color=GREY)
+    return figure
+
+
+def _drive_panels(*, timed: bool) -> list[_Panel]:
+    return [_amplification, _throughput, _latency] if timed else [_amplification, _free_blocks]
+
+
+def _whole(axis: Axes, value: float, text: str) -> None:
+    axis.axhline(value, color=GREY, linestyle="--", linewidth=1, label=f"whole run: {text}")
+
+
+def _amplification(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
+    total = summary.get("write_amplification", {}).get("total")
+    _draw(axis, x, series["write_amplification"], series["writes"].astype(float), "over time", BLUE)
+    if total is not None:
+        _whole(axis, total, f"{total:.3f}")
+    axis.set_ylabel("write amplification")
+    axis.legend(loc="best")
+
+
+def _throughput(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
+    spans = np.diff(series["simulated_ns"].astype(float), prepend=0)
+    _draw(axis, x, series["iops"], spans, "requests a second", BLUE)
+    axis.set_ylabel("IOPS")
+
+
+def _latency(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
+    completed = (series["reads"] + series["writes"]).astype(float)
+    latency = label("latency_ns", float(np.max(series["latency_mean_ns"])))
+    _draw(axis, x, series["latency_mean_ns"] * latency.scale, completed, "mean", BLUE)
+    largest = series["latency_max_ns"] * latency.scale
+    axis.plot(x, largest, ".", color=ORANGE, markersize=2, label="largest of an interval")
+    axis.set_ylabel(latency.axis)
+    positive = series["latency_mean_ns"][series["latency_mean_ns"] > 0]
+    if positive.size and float(np.max(series["latency_max_ns"])) > 20 * float(np.min(positive)):
+        axis.set_yscale("log")
+    axis.legend(loc="best")
+
+
+def _free_blocks(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
+    _draw(axis, x, series["free_blocks"].astype(float), np.ones(x.size), "free blocks", BLUE)
+    axis.set_ylabel("free blocks")
+
+
+def _hits(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
+    ratio = summary["map_cache"]["hit_ratio"]
+    _draw(axis, x, series["map_hit_ratio"], series["map_lookups"], "over time", BLUE)
+    _whole(axis, ratio, f"{ratio:.3f}")
+    axis.set_ylabel("mapping cache hit ratio")
+    axis.legend(loc="best")
+
+
+def _penalties(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
+    """Draw what the mean penalty of a lookup is made of, on top of each other."""
+    mean = summary["map_cache"]["mean_penalty_ns"]
+    columns = [(part, f"map_penalty_{part}_mean_ns") for part in _PENALTY_PARTS]
+    parts = {
+        part: _trend(x, series[column], series["map_lookups"])
+        for part, column in columns
+        if column in series and np.nansum(series[column]) > 0
+    }
+    totals = _trend(x, series["map_penalty_mean_ns"], series["map_lookups"])[1]
+    shown = label("map_penalty_mean_ns", float(np.nanmax([mean, *totals])))
+    if parts:
+        ends = next(iter(parts.values()))[0]
+        heights = [np.multiply(means, shown.scale) for _, means in parts.values()]
+        axis.stackplot(ends, heights, labels=list(parts), colors=COLORS, alpha=0.8)
+    _whole(axis, mean * shown.scale, f"{mean * shown.scale:.4g} {shown.unit}")
+    axis.set_ylabel(shown.axis)
+    axis.legend(loc="best")
+
+
+def _shares(axis: Axes, rows: pl.DataFrame, scale: float) -> None:
+    """Draw the share of values up to each row's end."""
+    shares = np.cumsum(rows["count"].to_numpy()) / max(1, rows["count"].sum())
+    axis.plot(np.maximum(rows["max"].to_numpy() / scale, 1e-3), shares, color=BLUE, linewidth=1.4)
+    axis.set_xscale("log")
+
+
+def _draw_misses(axis: Axes, curve: pl.DataFrame) -> None:
+    curve = curve.filter(curve["cache_pages"] > 0)
+    for column, color in (("read", BLUE), ("write", ORANGE), ("all", "black")):
+        size = curve["cache_pages"].to_numpy() / 256
+        axis.plot(size, curve[column].to_numpy(), color=color, linewidth=1.4, label=column)
+    axis.set_xscale("log")
+    axis.set_ylim(0, 1.02)
+    axis.legend(loc="best")
+
+
+def _draw_hotness(axis: Axes, curve: pl.DataFrame) -> None:
+    axis.plot(curve["pages_fraction"].to_numpy(), curve["accesses_fraction"].to_numpy(), color=BLUE)
+    axis.set_xscale("log")
+    axis.set_ylim(0, 1.02)
+
+
+def _draw_lifetimes(axis: Axes, rows: pl.DataFrame) -> None:
+    _shares(axis, rows, 2**20)
+
+
+def _draw_gaps(axis: Axes, rows: pl.DataFrame) -> None:
+    _shares(axis, rows, 1e3)
+
+
+def _draw_sizes(axis: Axes, sizes: pl.DataFrame) -> None:
+    names = [f"{size / 1024:g}" for size in sizes["max_bytes"]]
+    total = max(1, sum(int(sizes[op].sum()) for op in ("reads", "writes", "trims")))
+    bottom = np.zeros(len(names))
+    for op, color in (("reads", BLUE), ("writes", ORANGE), ("trims", GREY)):
+        share = sizes[op].to_numpy() / total
+        axis.bar(names, share, bottom=bottom, color=color, label=op)
+        bottom += share
+    axis.tick_params(axis="x", labelrotation=45)
+    axis.legend(loc="best")
+
+
+def _draw_distances(axis: Axes, rows: pl.DataFrame) -> None:
+    share = rows["count"].to_numpy() / max(1, rows["count"].sum())
+    axis.plot(rows["distance"].to_numpy(), share, ".", color=BLUE, markersize=3, markeredgewidth=0)
+    axis.axvline(0, color=GREY, linewidth=0.8, zorder=0)
+    axis.set_yscale("log")
+
+
+def _draw_growth(axis: Axes, growth: pl.DataFrame, columns: dict[str, str], scale: float) -> None:
+    for (column, text), color in zip(columns.items(), (BLUE, ORANGE), strict=True):
+        axis.plot(growth["requests"].to_numpy(), growth[column].to_numpy() * scale, color=color, label=text)
+    axis.legend(loc="best")
+
+
+def _draw_footprint(axis: Axes, growth: pl.DataFrame) -> None:
+    _draw_growth(axis, growth, {"footprint_pages_4k": "touched", "footprint_written_pages_4k": "written"}, 1 / 256)
+
+
+def _draw_traffic(axis: Axes, growth: pl.DataFrame) -> None:
+    _draw_growth(axis, growth, {"read_bytes": "read", "write_bytes": "written"}, 2**-20)
+
+
+# Frame, drawing, title, and what the axes show.
+_PICTURES: tuple[tuple[str, Callable[[Axes, pl.DataFrame], None], str, str, str], ...] = (
+    ("miss_ratio_curve", _draw_misses, "LRU miss ratio", "cache (MiB)", "misses / page accesses"),
+    ("hotness", _draw_hotness, "hottest pages", "share of touched pages", "share of page accesses"),
+    ("lifetime_bytes", _draw_lifetimes, "lifetime of written pages", "MiB written meanwhile", "share of ended lives"),
+    ("interarrival", _draw_gaps, "time between arrivals", "µs", "share of requests"),
+    ("sizes", _draw_sizes, "sizes", "up to KiB", "share of requests"),
+    ("intra_distance", _draw_distances, "intra-distance", "pages from the miss", "share of hits"),
+    ("growth", _draw_footprint, "footprint", "requests", "MiB"),
+    ("growth", _draw_traffic, "traffic", "requests", "MiB"),
+)
+
+
+def plot_stats(stats: TraceStats) -> Figure:
+    """Draw what a trace is like, eight pictures on a page: reuse, skew, lifetimes, arrivals, sizes, mapping, growth.
+
+    The figure does not need a display; save it with ``figure.savefig``.
+    """
+    with styled("page"):
+        return _pictures(stats)
+
+
+def _pictures(stats: TraceStats) -> Figure:
+    frames = stats.frames
+    figure = new_figure(7.5, 9)
+    for axis, (frame, draw, title, x, y) in zip(figure.subplots(4, 2).flat, _PICTURES, strict=True):
+        axis.set_title(title)
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+        if frame in frames:
+            draw(axis, frames[frame])
+    figure.suptitle(stats.name)
+    return figure

@@ -1,0 +1,210 @@
+"""What all pages are made of: numbers that say where they come from, tables, charts, and the templates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ftlab import _labels as labels
+from ftlab.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jinja2 import Environment
+
+_PACKAGE = "ftlab._reporting"
+# More points than this cannot be distinguished on a screen, and make the page heavy.
+MOST_POINTS = 2_000
+
+
+@dataclass(frozen=True)
+class Num:
+    """A number of a page.
+
+    Attributes:
+        text: As it is shown.
+        source: Where it comes from: a key of the summary, or a formula of keys.
+        raw: All its digits.
+        key: The key, where it is one.
+    """
+
+    text: str
+    source: str
+    raw: str
+    key: str | None = None
+
+
+Cell = str | Num
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a page.
+
+    Columns beyond the first hold numbers, unless ``words`` names them. ``query`` gives the same from the store.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    words: Sequence[str] = ()
+    id: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a chart: values are in the unit of ``key``, the page chooses how they are shown, up to ``most``."""
+
+    key: str
+    name: str = ""
+    scale: str = "linear"
+    most: float | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """As the script of the page reads it."""
+        base, factor = labels.quantity(self.key)
+        name = self.name or labels.name(self.key)
+        return {"name": name, "base": base, "factor": factor, "scale": self.scale, "most": self.most}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of a page.
+
+    Attributes:
+        id: Unique on the page.
+        title: What it shows.
+        x: The horizontal axis.
+        y: The vertical axis.
+        series: Each with ``name``, ``data`` and how it is drawn.
+        note: How to read it, and where its numbers come from.
+        group: Charts of a group zoom together.
+        kind: ``"lines"`` or ``"bars"`` (stacked shares, categories on the vertical axis).
+        categories: The names of bars.
+    """
+
+    id: str
+    title: str
+    x: Axis
+    y: Axis
+    series: Sequence[Mapping[str, Any]]
+    note: str = ""
+    group: str = ""
+    kind: str = "lines"
+    categories: Sequence[str] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As the script of the page reads it."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "kind": self.kind,
+            "group": self.group,
+            "x": self.x.plain(),
+            "y": self.y.plain(),
+            "categories": list(self.categories),
+            "series": [dict(each) for each in self.series],
+        }
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of a summary document by dotted key; each that is asked for knows its key."""
+
+    values: Mapping[str, Any]
+
+    def __contains__(self, key: str) -> bool:
+        """Whether the summary has it."""
+        return key in self.values
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a key.
+
+        Raises:
+            InputError: The summary has none.
+        """
+        try:
+            return self.values[key]
+        except KeyError:
+            raise InputError(f"summary.json: has no {key}, which this ftlab writes") from None
+
+    def get(self, key: str) -> Any:
+        """The value of a key; ``None`` where the summary has none."""
+        return self.values.get(key)
+
+    def num(self, key: str) -> Num:
+        """Show a value."""
+        value = self[key]
+        text = ("no", "yes")[value] if isinstance(value, bool) else labels.value_text(key, value)
+        return Num(text, key, raw_text(value), key)
+
+    def share(self, part: float, whole: float, formula: str) -> Num:
+        """Show a share that is no number of the summary, as a percentage."""
+        value = part / whole if whole else 0.0
+        return Num(f"{100 * value:.3g} %", formula, raw_text(value))
+
+
+def raw_text(value: Any) -> str:
+    """All digits of a value, as in JSON.
+
+    >>> raw_text(0.1), raw_text([1, 2]), raw_text("a")
+    ('0.1', '[1, 2]', '"a"')
+    """
+    import json
+
+    return json.dumps(value)
+
+
+def clean(values: Sequence[float] | np.ndarray[Any, Any]) -> list[float | int | None]:
+    """Numbers for the script of a page: six digits, and nothing for what is no number.
+
+    >>> clean([1.0, 2 / 3, float("nan")])
+    [1, 0.666667, None]
+    """
+    found: list[float | int | None] = []
+    for value in np.asarray(values, dtype=float).tolist():
+        if not math.isfinite(value):
+            found.append(None)
+        elif value.is_integer() and abs(value) < 2**53:
+            found.append(int(value))
+        else:
+            found.append(float(f"{value:.6g}"))
+    return found
+
+
+def asset(name: str) -> str:
+    """Give the text of a file in ``assets``."""
+    return files(_PACKAGE).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(_PACKAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    # In the order in which it was made.
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    environment.globals["asset"] = asset
+    return environment
+
+
+def render(template: str, data: Mapping[str, Any], **context: Any) -> str:
+    """Make a page.
+
+    Args:
+        template: The file in ``templates``.
+        data: For the script of the page.
+        context: For the template.
+    """
+    steps = {base: [list(step) for step in steps] for base, steps in labels.STEPS.items()}
+    return _environment().get_template(template).render(data={"steps": steps, **data}, **context)

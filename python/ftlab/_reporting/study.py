@@ -1,0 +1,306 @@
+"""What stands in the report of a study."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ftlab import _labels as labels
+from ftlab import _warned as warned
+from ftlab._estimates import estimate
+from ftlab._reporting.page import Cell, Num, Table, raw_text, render
+from ftlab._units import count_text
+from ftlab.errors import ConfigError
+from ftlab.studies.frame import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from ftlab.studies import Store, StudyRecord
+
+# What the table of runs shows, as far as the runs have it.
+_SHOWN = (
+    "write_amplification.total",
+    "host.iops",
+    "latency_ns.read.mean",
+    "latency_ns.write.mean",
+    "latency_ns.all.p99",
+    "map_cache.hit_ratio",
+    "buffer.hit_ratio",
+    "gc.collections",
+    "wear.erase_max",
+)
+# What the chart shows at first: the first of these that differs between runs.
+_FIRST = ("write_amplification.total", "latency_ns.all.mean", "host.iops", "gc.collections")
+_MOST_ROWS = 1_000
+# A table of more runs is folded, where their means stand above it.
+_UNFOLDED_ROWS = 12
+_MOST_VALUES = 24
+_MOST_COLORS = 8
+_FIXED = ("seed", "status", "error", "key")
+
+
+def _done(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.filter(frame["status"] == "done")
+
+
+def _axes(frame: pl.DataFrame, axes: Sequence[str]) -> Table:
+    rows: list[list[Cell]] = []
+    for axis in axes:
+        values = frame[axis].unique(maintain_order=True).to_list()
+        texts = [labels.value_text(axis, value) for value in values[:_MOST_VALUES]]
+        more = f", and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+        rows.append([labels.name(axis), axis, ", ".join(texts) + more, count_text(len(values))])
+    seeds = frame["seed"].unique(maintain_order=True).to_list()
+    if "seed" not in axes:
+        texts = ["as the workload states" if seed is None else str(seed) for seed in seeds[:_MOST_VALUES]]
+        rows.append(["seed", "seed", ", ".join(texts), count_text(len(seeds))])
+    return Table("", ("axis", "key", "values", "how many"), rows, words=("axis", "key", "values"))
+
+
+def _varies(frame: pl.DataFrame, name: str) -> bool:
+    return frame[name].n_unique() > 1
+
+
+def _metrics(frame: pl.DataFrame, axes: Sequence[str]) -> list[str]:
+    """Columns of numbers that differ between runs: what can be drawn."""
+    return [
+        name
+        for name, kind in frame.schema.items()
+        if name not in {*axes, *_FIXED} and kind.is_numeric() and _varies(frame, name)
+    ]
+
+
+def _shown(frame: pl.DataFrame, axes: Sequence[str]) -> list[str]:
+    """Columns of the table of runs; what is 0 everywhere, such as IOPS without timing, was not measured."""
+    return [name for name in _SHOWN if name in frame.columns and name not in axes and any(frame[name].drop_nulls())]
+
+
+def _scheme_of(frame: pl.DataFrame, axes: Sequence[str]) -> str | None:
+    """The axis whose values are compared: the first of names that varies, else the first of numbers."""
+    varied = [axis for axis in axes if axis != "seed" and _varies(frame, axis)]
+    return next((axis for axis in varied if not frame.schema[axis].is_numeric()), varied[0] if varied else None)
+
+
+def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> tuple[Table | None, Table | None]:
+    """Means over seeds with their intervals, and each scheme against the first one."""
+    from ftlab.analysis import compare
+
+    by = _scheme_of(frame, axes)
+    if by is None or not shown:
+        return None, None
+    baseline = frame[by][0]
+    try:
+        found = compare(frame, by, list(shown), baseline=baseline)
+    except ConfigError:
+        # Two runs of a point have one seed, or a metric has no value at all: the table of runs has them.
+        return None, None
+    if found.height > _MOST_ROWS:
+        return None, None
+    named = found.columns[: found.columns.index("metric")]
+    cells: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for row in found.iter_rows(named=True):
+        point = tuple(labels.value_text(name, row[name]) for name in named)
+        cells.setdefault(point, {})[row["metric"]] = row
+    units = {key: labels.label(key, found.filter(metric=key)["mean"].abs().max()) for key in shown}  # type: ignore[arg-type] # a column of floats
+    heads = [f"{unit.text} ({unit.unit})" if unit.unit else unit.text for unit in units.values()]
+    means: list[list[Cell]] = []
+    against: list[list[Cell]] = []
+    for point, metrics in cells.items():
+        first = next(iter(metrics.values()))
+        texts = [
+            estimate(each["mean"], each["low"], each["high"], units[key].scale) if (each := metrics.get(key)) else "-"
+            for key in shown
+        ]
+        means.append([*point, count_text(first["n"]), *texts])
+        for key, row in metrics.items():
+            if row["difference"] is None:
+                continue
+            unit = labels.label(key, abs(row["difference"]))
+            text = estimate(row["difference"], row["difference_low"], row["difference_high"], unit.scale, "+")
+            told = row["verdict"] or "one seed: not known"
+            against.append([*point, units[key].text, f"{text} {unit.unit}".rstrip(), told])
+    names = [labels.name(name) for name in named]
+    note = "Means over seeds, with 95 % confidence intervals (Student's t)."
+    first_table = Table("Means", [*names, "runs", *heads], means, note, words=names, id="means")
+    if not against:
+        return first_table, None
+    told = (
+        f"Each minus {labels.name(by)} {labels.value_text(by, baseline)}, of runs with the same seed. "
+        "A verdict is withheld where runs are not steady."
+    )
+    columns = [*names, "metric", "difference", "verdict"]
+    return first_table, Table("Compared", columns, against, told, words=[*names, "metric", "verdict"], id="compared")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _query(names: Sequence[str], condition: str = "") -> str:
+    return f"SELECT {', '.join(map(_quoted, names))} FROM study{condition}"  # noqa: S608 - quoted
+
+
+def _grid(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
+    told = [warned.COLUMN] if warned.counted(frame) else []
+    names = list(dict.fromkeys([*axes, "seed", "status", *shown, *told]))
+    rows = []
+    for at, row in enumerate(frame.head(_MOST_ROWS).iter_rows(named=True)):
+        cells = []
+        for name in names:
+            value = row[name]
+            text = "-" if value is None else str(value) if name == "seed" else labels.value_text(name, value)
+            source = f"{name} of run {row['key']}"
+            # Numbers are sorted as such, and say where they come from; axes are words as well as numbers.
+            cells.append(Num(text, source, raw_text(value)) if name in shown and value is not None else text)
+        sort = [row[name] if isinstance(row[name], int | float) else str(row[name] or "") for name in names]
+        rows.append({"at": at, "cells": cells, "sort": sort, "status": row["status"]})
+    return {
+        "columns": [{"name": labels.name(name), "key": name, "number": name in shown} for name in names],
+        "rows": rows,
+        "more": max(0, frame.height - _MOST_ROWS),
+        "query": _query(names),
+    }
+
+
+def _data(frame: pl.DataFrame, axes: Sequence[str], metrics: Sequence[str]) -> dict[str, Any]:
+    """The table for the script: a column each, the same value in all runs once."""
+    frame = plain(frame)
+    columns = []
+    for name in frame.columns:
+        values = frame[name].to_list()
+        base, factor = labels.quantity(name)
+        column: dict[str, Any] = {"key": name, "name": labels.name(name), "base": base, "factor": factor}
+        if frame.height > 1 and len({json.dumps(value) for value in values}) == 1:
+            column["same"] = values[0]
+        else:
+            column["values"] = values
+        columns.append(column)
+    first = next((name for name in _FIRST if name in metrics), metrics[0] if metrics else None)
+    done = _done(frame)
+    x, color = _chosen(done if done.height else frame, axes)
+    return {
+        "study": {
+            "axes": list(axes),
+            "metrics": list(metrics),
+            "first": {"metric": first, "x": x, "color": color},
+            "columns": columns,
+        }
+    }
+
+
+def _chosen(frame: pl.DataFrame, axes: Sequence[str]) -> tuple[str, str | None]:
+    """The axes to begin with: along the one with most numbers, coloured by the one with most values that stay apart."""
+    varied = [axis for axis in axes if _varies(frame, axis)] or ["seed"]
+    numeric = [axis for axis in varied if frame.schema[axis].is_numeric()]
+    x = max(numeric, key=lambda axis: frame[axis].n_unique()) if numeric else varied[-1]
+    others = [axis for axis in varied if axis != x]
+    apart = [axis for axis in others if frame[axis].n_unique() <= _MOST_COLORS]
+    return x, max(apart, key=lambda axis: frame[axis].n_unique()) if apart else None
+
+
+def _toml(spec: dict[str, Any]) -> tuple[str, str]:
+    """The description of a study as a file, and the file's kind."""
+    import tomli_w
+
+    def without_none(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without_none(each) for key, each in value.items() if each is not None}
+        return value
+
+    try:
+        return tomli_w.dumps(without_none(spec)), "toml"
+    except TypeError:
+        return json.dumps(spec, indent=2), "json"
+
+
+def _errors(frame: pl.DataFrame, axes: Sequence[str]) -> Table | None:
+    failed = frame.filter(frame["status"] == "error")
+    if not failed.height:
+        return None
+    rows: list[list[Cell]] = []
+    for row in failed.head(_MOST_ROWS).iter_rows(named=True):
+        values = [f"{axis} = {labels.value_text(axis, row[axis])}" for axis in axes]
+        rows.append([", ".join([*values, f"seed {row['seed']}"]), row["error"] or ""])
+    query = _query([*axes, "seed", "error"], " WHERE status = 'error'")
+    return Table("", ("run", "error"), rows, words=("run", "error"), query=query)
+
+
+def _what(store: Store, study: StudyRecord, frame: pl.DataFrame, axes: Sequence[str]) -> list[tuple[str, str]]:
+    records = store.records(run.key for run in study.runs)
+    engines = sorted({record.description["engine"] for record in records.values()})
+    status = frame["status"].to_list()
+    words = {"done": "done", "error": "failed", "missing": "missing"}
+    told = [f"{count_text(status.count(each))} {word}" for each, word in words.items() if each in status]
+    rows = [("Runs", f"{count_text(frame.height)}: {', '.join(told)}")]
+    for part in ("device", "workload"):
+        if part in frame.columns and part not in axes:
+            names = frame[part].drop_nulls().unique(maintain_order=True).to_list()
+            if len(names) == 1:
+                rows.append((part.capitalize(), str(names[0])))
+    rows.append(("Engine", ", ".join(engines) or "nothing has run yet"))
+    if "stand_in.stands_for" in frame.columns:
+        stands = [text for text in frame["stand_in.stands_for"].unique(maintain_order=True).to_list() if text]
+        rows.append(("Stand-ins", f"workloads that are generated, not recorded, stand for: {', '.join(stands)}"))
+    if "stand_in.uncalibrated" in frame.columns:
+        reasons = frame["stand_in.uncalibrated"].drop_nulls().unique(maintain_order=True).to_list()
+        rows.append(("Uncalibrated", "; ".join(text for text in reasons if text)))
+    return rows
+
+
+def study_page(store: Store, name: str | None = None, title: str | None = None) -> str:
+    """Make the page of a study.
+
+    Args:
+        store: The store.
+        name: The study. Default: the newest.
+        title: The title. Default: the study's name.
+
+    Raises:
+        ConfigError: There is no such study, or none of its runs has ended.
+    """
+    study = store.study(name)
+    frame = store.frame(study.name)
+    axes = list(study.axes)
+    if not any(status != "missing" for status in frame["status"].to_list()):
+        raise ConfigError(f"{store.folder}: no run of study {study.name!r} has ended: nothing to report")
+    done = _done(frame)
+    metrics = _metrics(done, axes) if done.height else []
+    shown = _shown(frame, axes)
+    text, kind = _toml(study.spec)
+    means, compared = _estimates(done, axes, shown) if done.height else (None, None)
+    same = [
+        (column, labels.value_text(column, done[column][0]))
+        for column in done.columns
+        if column not in {*axes, *_FIXED} and done.height > 1 and done[column].n_unique() == 1 and done[column][0]
+    ]
+    return render(
+        "study.html",
+        _data(frame, axes, metrics),
+        title=title or f"Study {study.name}",
+        name=study.name,
+        description=study.description,
+        what=_what(store, study, frame, axes),
+        axes=_axes(frame, axes),
+        means=means,
+        compared=compared,
+        folded=means is not None and frame.height > _UNFOLDED_ROWS,
+        errors=_errors(frame, axes),
+        warnings=warned.of_table(frame),
+        missing=frame["status"].to_list().count("missing"),
+        stand_in="stand_in.stands_for" in frame.columns,
+        drawn=bool(metrics),
+        grid=_grid(frame, axes, shown),
+        same=same,
+        spec=text,
+        kind=kind,
+        mean=_mean_query(axes, metrics),
+    )
+
+
+def _mean_query(axes: Sequence[str], metrics: Sequence[str]) -> str:
+    metric = next((name for name in _FIRST if name in metrics), metrics[0] if metrics else "host.completed")
+    groups = "".join(f"{_quoted(axis)}, " for axis in axes if axis != "seed")
+    return f"SELECT {groups}avg({_quoted(metric)}), stddev({_quoted(metric)}), count(*) FROM study GROUP BY ALL"  # noqa: S608 - quoted
