@@ -208,5 +208,49 @@ def test_events_have_requests_and_arrows(tmp_path: Path) -> None:
     assert len(starts) == 3
     commands = [event for event in events if event["ph"] == "X" and "page" in event["args"]]
     assert {command["args"]["request"] for command in commands} == {0, 1, 2}
-    inside_drive = [(event["ts"], event["args"]["requests"]) for event in events if event["ph"] == "C"]
+    counters = [event for event in events if event["ph"] == "C"]
+    inside_drive = [(event["ts"], event["args"]["requests"]) for event in counters if "requests" in event["args"]]
     assert inside_drive == [(0, 1), (30, 2), (35, 3), (210, 2), (270, 1), (330, 0)]
+
+
+def test_events_of_the_slowest_are_those_of_all_meanwhile(tmp_path: Path) -> None:
+    aged = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "geometry.pages_per_block=16")
+    aged = aged.set("precondition.kind=fill", "ftl.over_provisioning=0.2")
+    work = ftlab.Workload(kind="uniform", requests=3_000, read_fraction=0.5, seed=3)
+    everything, slowest = tmp_path / "all.json", tmp_path / "slowest.json"
+    result = ftlab.run(aged, work, events=everything, requests_log=True)
+    again = ftlab.run(aged, work, events=slowest, events_slowest=4)
+    assert {**again.summary, "wall_seconds": 0} == {**result.summary, "wall_seconds": 0}
+    assert result.requests is not None
+    log = result.requests.sort("latency_ns", descending=True, maintain_order=True).head(4)
+    spans = [(row["start_ns"] / 1e3, row["end_ns"] / 1e3) for row in log.iter_rows(named=True)]
+    events = {path: json.loads(path.read_text())["traceEvents"] for path in (everything, slowest)}
+
+    def meanwhile(event: Mapping[str, Any]) -> bool:
+        # Whole nanoseconds, but for the numbers of JSON.
+        return any(event["ts"] < end - 1e-4 and event["ts"] + event["dur"] > start + 1e-4 for start, end in spans)
+
+    kept = [{key: each[key] for key in ("name", "ts", "dur", "cat")} for each in events[slowest] if each["ph"] == "X"]
+    expected = [
+        {key: each[key] for key in ("name", "ts", "dur", "cat")}
+        for each in events[everything]
+        if each["ph"] == "X" and meanwhile(each)
+    ]
+    assert kept == expected
+    assert len(kept) < len([each for each in events[everything] if each["ph"] == "X"]) / 4
+    ranks = {
+        each["args"]["request"]: each["args"]["slowest"]
+        for each in events[slowest]
+        if "slowest" in each.get("args", {})
+    }
+    assert ranks == {index: rank for rank, index in enumerate(log["index"], 1)}
+    # The last number of free blocks is that of the summary's series.
+    free = [each["args"]["blocks"] for each in events[everything] if each["ph"] == "C" and "blocks" in each["args"]]
+    assert result.series is not None
+    assert free[-1] == result.series["free_blocks"][-1]
+
+
+def test_events_of_the_slowest_need_events() -> None:
+    with pytest.raises(ftlab.ConfigError, match="events_slowest = 3: says what events"):
+        ftlab.run(drive(), table([(0.0, "write", 0, 8)]), events_slowest=3)
+    assert "events_slowest = 2" in run_small("--workload", "uniform", "--events-slowest", "2").err

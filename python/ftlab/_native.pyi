@@ -285,6 +285,7 @@ def run(
     series: tuple[str, int] | None = ...,
     request_log: str | PathLike[str] | None = ...,
     events: str | PathLike[str] | None = ...,
+    events_slowest: int | None = ...,
     progress: Callable[[str, float | None, int], None] | None = ...,
     on_row: Callable[[dict[str, Any]], object] | None = ...,
     stand_in: tuple[str, str | None, str | None] | None = ...,

@@ -160,6 +160,7 @@ def run(
     series: str | int | bool | None = "auto",
     requests_log: bool | str | os.PathLike[str] = False,
     events: str | os.PathLike[str] | None = None,
+    events_slowest: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Wanted = None,
     on_row: OnRow | None = None,
@@ -186,6 +187,7 @@ def run(
             time such as ``"10ms"``; ``None`` for no series.
         requests_log: Keep a row for every request: ``True``, or the path of a Parquet file.
         events: Write every flash command to this file, for the Perfetto trace viewer.
+        events_slowest: Write only what goes on during so many requests, the slowest. The run is done twice then.
         out: Write summary, series, device, workload and a plot into this directory.
         progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
             or ``None``, and the number of requests taken. Default: a bar on a terminal or in a notebook, from half a
@@ -235,6 +237,7 @@ def run(
             series=series,
             requests_log=requests_log,
             events=events,
+            events_slowest=events_slowest,
             out=out,
             progress=tell,
             on_row=on_row,
@@ -259,6 +262,7 @@ def measure(
     series: str | int | bool | None,
     requests_log: bool | str | os.PathLike[str] = False,
     events: str | os.PathLike[str] | None = None,
+    events_slowest: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     on_row: OnRow | None = None,
@@ -278,6 +282,11 @@ def measure(
         raise ConfigError(
             f"series = {shown(series)}: on_row needs an interval whose rows stay as they are: state a number of "
             'requests such as 1000, or a time such as "10ms"'
+        )
+    events_slowest = whole_or_none("events_slowest", events_slowest, 1)
+    if events_slowest is not None and events is None:
+        raise ConfigError(
+            f"events_slowest = {events_slowest}: says what events (--events) keeps, and there are none: name their file"
         )
     _check_clock(device, timing=timing, events=events is not None, requests_log=requests_log is not False)
     folder = None if out is None else Path(out)
@@ -305,6 +314,7 @@ def measure(
             series=interval,
             request_log=log if keep is not None else _placed(log, folder, staged, ends),
             events=_placed(events_to, folder, staged, ends),
+            events_slowest=events_slowest,
             progress=progress,
             on_row=on_row,
             stand_in=stand_in,

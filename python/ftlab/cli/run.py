@@ -59,6 +59,12 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     metavar="FILE",
     help="Write every request and flash command for the Perfetto trace viewer.",
 )
+@click.option(
+    "--events-slowest",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Keep of --events what goes on during the N slowest requests: the run is done twice then.",
+)
 @force_option
 @click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")
 @click.option(
@@ -78,6 +84,7 @@ def run(
     out: Path | None,
     requests_log: bool,
     events: Path | None,
+    events_slowest: int | None,
     overwrite: bool,
     no_timing: bool,
     series: str,
@@ -107,6 +114,7 @@ def run(
             series=series if out is not None else None,
             requests_log=requests_log,
             events=events,
+            events_slowest=events_slowest,
             out=out,
             trace_dir=inputs.trace_dir,
             overwrite=overwrite,
