@@ -139,11 +139,41 @@ fn draw(dice: &mut Dice) -> Value {
             object.insert(key.into(), dice.pick(&choices));
         }
     }
+    put_memories(dice, &mut value, unit * slots);
     if dice.once_in(3) {
         value["power"] =
             json!({ "atomic": dice.pick(&["unit", "request"]), "trim": dice.pick(&["volatile", "flush"]) });
     }
     value
+}
+
+/// A write buffer and a non-volatile cache, on some drives.
+fn put_memories(dice: &mut Dice, value: &mut Value, page_bytes: u64) {
+    let kinds = |section: &str, key: &str| -> Vec<&'static str> {
+        let axes = axes();
+        let axis = axes.iter().find(|axis| (axis.section, axis.key) == (section, key));
+        axis.map_or_else(Vec::new, |axis| axis.schemes.iter().map(|scheme| scheme.name).skip(1).collect())
+    };
+    if dice.once_in(4) {
+        let mut buffer = json!({
+            "kind": dice.pick(&kinds("buffer", "kind")), "bytes": page_bytes * dice.pick(&[1, 2, 3, 8, 20, 64]),
+            "write": dice.pick(&["back", "back", "through"]), "rate": dice.pick(&[json!("one"), json!("cave"), json!(3)]),
+            "rate_unit": dice.pick(&["victims", "victims", "pages"]), "select": dice.pick(&["order", "distinct"]),
+            "wait": dice.pick(&["event", "frame"]), "access_us": dice.below(3), "mb_per_s": dice.pick(&[0, 400]),
+            "drain_at_end": !dice.once_in(4), "bypass_bytes": dice.pick(&[0, 0, 4096]),
+            "prefetch_pages": dice.pick(&[0, 0, 2]),
+        });
+        if dice.once_in(4) {
+            buffer["hiding"] = json!(dice.pick(&[0.0, 1.0]));
+        }
+        value["buffer"] = buffer;
+    }
+    if dice.once_in(6) {
+        value["nvm"] = json!({
+            "kind": dice.pick(&kinds("nvm", "kind")), "bytes": page_bytes * dice.pick(&[1, 3, 10, 40]),
+            "read_us": dice.below(3), "write_us": dice.below(4), "mb_per_s": dice.pick(&[0, 800]),
+        });
+    }
 }
 
 /// Values for keys that only some schemes have.

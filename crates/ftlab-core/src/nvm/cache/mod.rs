@@ -27,7 +27,7 @@ use crate::buffer::front::{Frames, NOBODY};
 use crate::buffer::order::{Buffered, FrameId, Shape};
 use crate::buffer::{BufferChoice, Orders};
 use crate::cause::Cause;
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, PreconditionPattern};
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
@@ -215,6 +215,9 @@ struct Nvm<T> {
     by_collector: Set,
     /// Pages that were trimmed and of which flash may have older versions.
     tombstones: Set,
+    /// Whether flash may have versions of pages that nobody below knows of: trims of the workload that has aged the drive
+    /// left them.
+    is_aged_by_trims: bool,
     /// Whether the layer below is told.
     cooperates: bool,
     flushes_back: bool,
@@ -269,6 +272,10 @@ impl<T: Ticket> Nvm<T> {
             order: BufferChoice::from(keys.order).build(&shape)?,
             by_collector: Set::new(frames),
             tombstones: Set::new(geometry.logical_units),
+            is_aged_by_trims: config
+                .precondition
+                .aging()
+                .is_some_and(|aging| aging.pattern == PreconditionPattern::Workload),
             cooperates: config.nvm.cooperates(),
             flushes_back,
             read: Time::from_us(keys.read_us),

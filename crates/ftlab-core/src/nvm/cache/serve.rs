@@ -241,13 +241,14 @@ impl<T: Ticket> Nvm<T> {
             }
             let lpn = access.lpn_at(index);
             let frame = self.frames.find(lpn);
+            let in_flash = below.copy_of(lpn).is_some();
             // What was never written has no older version.
-            if frame.is_none() && below.copy_of(lpn).is_none() {
+            if frame.is_none() && !in_flash && !self.is_aged_by_trims {
                 continue;
             }
             self.put_tombstone(flash, lpn);
             let Some(frame) = frame else {
-                self.counts.trimmed_in_flash += 1;
+                self.counts.trimmed_in_flash += u64::from(in_flash);
                 continue;
             };
             let dirty = self.is_dirty(frame);
