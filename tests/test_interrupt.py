@@ -74,7 +74,7 @@ def test_an_interrupted_study_gives_the_runs_that_ended() -> None:
     loads = [{"kind": "uniform", "requests": 10}, {"kind": "uniform", "requests": REQUESTS}]
     spec = {"name": "two", "device": "ideal-page", "set": {"geometry": {"blocks_per_plane": 64}}}
     axes = {"workload": [{**load, "label": str(place)} for place, load in enumerate(loads)]}
-    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(ftlab.Interrupted) as caught:
         ftlab.study({**spec, "axes": axes, "options": {"timing": False}}, jobs=2)
