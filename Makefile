@@ -203,4 +203,4 @@ lock: $(VENV)/.dev ## resolve the Python requirements anew
 	  requirements-wheel.in --constraint requirements.txt --output-file requirements-wheel.txt
 
 clean: ## remove what was built
-	@rm -rf target $(VENV) out
+	@rm -rf target $(VENV) out dist

@@ -13,6 +13,7 @@ import pytest
 
 import ftlab
 from conftest import FTLAB
+from ftlab.studies import Run, Watch
 
 # Minutes of work, should an interruption be lost.
 REQUESTS = 100_000_000
@@ -74,10 +75,13 @@ def test_an_interrupted_study_gives_the_runs_that_ended() -> None:
     loads = [{"kind": "uniform", "requests": 10}, {"kind": "uniform", "requests": REQUESTS}]
     spec = {"name": "two", "device": "ideal-page", "set": {"geometry": {"blocks_per_plane": 64}}}
     axes = {"workload": [{**load, "label": str(place)} for place, load in enumerate(loads)]}
-    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+
+    class Stop(Watch):
+        def finished(self, run: Run, record: object) -> None:  # noqa: ARG002 - as Watch
+            threading.Timer(0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
     with pytest.raises(ftlab.Interrupted) as caught:
-        ftlab.study({**spec, "axes": axes, "options": {"timing": False}}, jobs=2)
+        ftlab.study({**spec, "axes": axes, "options": {"timing": False}}, jobs=2, watch=Stop())
     assert sorted(caught.value.result["status"]) == ["done", "missing"]
 
 

@@ -173,37 +173,39 @@ def chunks(terminal: int) -> Iterator[bytes]:
 
 
 def test_a_long_run_shows_a_bar_on_a_terminal() -> None:
-    slow = SLOW.format(seconds=0.6, patience=0.1, more="")
-    assert "uniform on ideal-page" in on_a_terminal(slow)
+    slow = SLOW.format(seconds=0.4, patience=0.1, more="")
     # What the program prints meanwhile is its own.
     prints = slow.replace("raise StopIteration", "print('enough')\n        raise StopIteration")
     assert "uniform on ideal-page" in on_a_terminal(prints, "enough\n")
 
 
 def test_a_short_run_and_an_unwanted_bar_show_nothing() -> None:
-    assert on_a_terminal(SLOW.format(seconds=0.6, patience=60, more="")) == ""
-    assert on_a_terminal(SLOW.format(seconds=0.6, patience=0.1, more=", progress=False")) == ""
+    assert on_a_terminal(SLOW.format(seconds=0.3, patience=60, more="")) == ""
+    assert on_a_terminal(SLOW.format(seconds=0.3, patience=0.1, more=", progress=False")) == ""
 
 
 def test_there_is_no_bar_in_a_pipe() -> None:
-    program = SLOW.format(seconds=0.6, patience=0.1, more="")
+    program = SLOW.format(seconds=0.3, patience=0.1, more="")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_notebook_shows_a_bar_that_leaves_nothing() -> None:
-    nbformat = pytest.importorskip("nbformat")
-    client = pytest.importorskip("nbclient").NotebookClient
-    spy = (
-        "from ftlab import _progress\nseen = []\nshow = _progress._Notebook.show\n"
-        "_progress._Notebook.show = lambda self, *of: (seen.append(of), show(self, *of))\n"
-    )
-    texts = (spy + SLOW.format(seconds=0.6, patience=0.1, more=""), "print(seen[0][0], len(seen) > 1)")
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in texts])
-    client(notebook, timeout=60, kernel_name="python3").execute()
-    [shown] = notebook.cells[0].outputs
-    assert shown["data"] == {"text/plain": ""}
-    assert notebook.cells[1].outputs[0]["text"].startswith("uniform on ideal-page: run True")
+def test_a_notebook_shows_a_bar_that_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shells = pytest.importorskip("IPython.core.interactiveshell")
+    publisher = pytest.importorskip("IPython.core.displaypub").CapturingDisplayPublisher()
+    shell = shells.InteractiveShell.instance()
+    monkeypatch.setattr(shell, "kernel", object(), raising=False)
+    monkeypatch.setattr(shell, "display_pub", publisher)
+    try:
+        exec(SLOW.format(seconds=0.5, patience=0.1, more=""), {})  # noqa: S102 - our own program
+    finally:
+        shells.InteractiveShell.clear_instance()
+    assert len(publisher.outputs) >= 3
+    first, *_, last = publisher.outputs
+    assert first["data"]["text/plain"].startswith("uniform on ideal-page: run")
+    assert "<progress max='1' value='0." in first["data"]["text/html"]
+    assert [each["update"] for each in publisher.outputs] == [False] + [True] * (len(publisher.outputs) - 1)
+    assert last["data"] == {"text/plain": ""}
 
 
 @pytest.mark.parametrize("wrong", [True, 3, "often"])

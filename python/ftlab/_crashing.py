@@ -188,8 +188,15 @@ class CrashResult:
         import polars as pl
 
         kinds = {name: pl.String if name == "failure" else pl.UInt64 for name in self._columns}
-        unit = "ns" if self._options["at"] == "time" else "command"
-        return pl.DataFrame(self._columns, schema=kinds).rename({"at": f"at_{unit}"})
+        return pl.DataFrame(self._columns, schema=kinds).rename({"at": self._at})
+
+    @property
+    def _at(self) -> str:
+        """The column with the place of each cut, which has its unit in its name."""
+        return "at_ns" if self._options["at"] == "time" else "at_command"
+
+    def _row(self, columns: _Columns, number: int) -> dict[str, Any]:
+        return {self._at if name == "at" else name: values[number] for name, values in columns.items()}
 
     @property
     def cases(self) -> tuple[CrashCase, ...]:
@@ -225,12 +232,12 @@ class CrashResult:
             return crash(case.device, case.workload, **case.options()).row(0)
         columns, losses, _ = _examined(self._recording, [case.point], 1, case.nested_at, None)
         kept = columns["nested_at"].index(case.nested_at)
-        row = {name: values[kept] for name, values in columns.items()}
+        row = self._row(columns, kept)
         return {**row, "violations": _violations(columns, losses).get(kept, [])}
 
     def row(self, number: int) -> dict[str, Any]:
         """Give a row of :attr:`frame` by column, with its ``violations``."""
-        row = {name: values[number] for name, values in self._columns.items()}
+        row = self._row(self._columns, number)
         return {**row, "violations": self._violations.get(number, [])}
 
     def files(self) -> dict[str, str]:

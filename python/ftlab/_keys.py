@@ -202,7 +202,7 @@ class Key:
             "required": self.required,
             "default_reason": self.default_reason or None,
             "read_by": list(self.readers),
-            "limits": limits(self),
+            "limits": list(limits(self)),
             "example": text,
             "example_from": source,
             "elsewhere": [f"{tool}: {word}" for tool, word in elsewhere(self.name)],
@@ -375,13 +375,14 @@ def _is_toml(text: str) -> bool:
     return True
 
 
-def limits(key: Key) -> list[str]:
+@functools.cache
+def limits(key: Key) -> tuple[str, ...]:
     """What the checker says of values that it refuses, in its own sentences."""
     if key.choices or key.listed or not re.search("number", key.values):
-        return []
+        return ()
     base = _base(key)
     if base is None:
-        return []
+        return ()
     found: dict[str, None] = {}
     for probe in _PROBES:
         refused = _refusal(base, f"{key.name}={probe}")
@@ -389,7 +390,7 @@ def limits(key: Key) -> list[str]:
             found[refused] = None
     # What a type holds is no limit where there is a nearer one.
     nearer = [text for text in found if not text.startswith("expected ")]
-    return nearer or list(found)
+    return tuple(nearer or found)
 
 
 def _base(key: Key) -> _native.Device | _native.Workload | None:

@@ -23,7 +23,8 @@ fn end(bytes: usize) -> ! {
     let written = 160 - rest.len();
     // SAFETY: the bytes are there, and what is to be done at exit would want memory too.
     unsafe {
-        libc::write(2, text.as_ptr().cast(), written);
+        // Lengths have another type on Windows.
+        libc::write(2, text.as_ptr().cast(), written as _);
         libc::_exit(2);
     }
 }

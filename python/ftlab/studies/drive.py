@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import queue
 import re
 import tempfile
@@ -335,6 +336,8 @@ def study(
         Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` is the table with what had ended, which is also in
             the store.
     """
+    # Now, and not while runs go on: Ctrl-C in the middle of an import would leave half of it.
+    importlib.import_module("polars")
     if isinstance(spec, Study):
         described = spec
     else:
