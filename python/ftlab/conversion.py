@@ -43,6 +43,7 @@ class Written:
         skipped_records: Bad records that were left out of what was read.
         streams: Of :func:`merge`: what became of the volumes of the files.
         lost: What the format could not hold, in sentences, such as times below its unit.
+        remarks: What the input says of itself, in sentences, such as events that its recorder lost.
     """
 
     trace: Trace
@@ -50,6 +51,7 @@ class Written:
     skipped_records: int
     streams: tuple[Stream, ...] = ()
     lost: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,14 @@ class Parts:
         requests: How many requests each volume has.
         skipped_records: Bad records that were left out of what was read.
         lost: What the format could not hold, in sentences that begin with the file.
+        remarks: What the input says of itself, as in :class:`Written`.
     """
 
     traces: Mapping[int, Trace]
     requests: Mapping[int, int]
     skipped_records: int
     lost: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def _named(trace: Trace | str | os.PathLike[str]) -> Trace:
@@ -108,11 +112,11 @@ def convert(
     chosen = _format_of(to, format)
     limit = whole_or_none("requests", requests, 1)
     outputs.check(to, outputs.TRACE, inputs=[named.path], overwrite=overwrite)
-    count, skipped, lost = _native.trace_convert(
+    count, skipped, lost, remarks = _native.trace_convert(
         named.path, to, chosen, reading=named.reading(), requests=limit, progress=progress
     )
     outputs.mark(to)
-    return Written(Trace(to, chosen), count, skipped, lost=tuple(lost))
+    return Written(Trace(to, chosen), count, skipped, lost=tuple(lost), remarks=tuple(remarks))
 
 
 def merge(
@@ -147,11 +151,12 @@ def merge(
         raise ConfigError("traces: found none, expected traces to merge")
     chosen = _format_of(to, format)
     outputs.check(to, outputs.TRACE, inputs=[trace.path for trace in named], overwrite=overwrite)
-    count, skipped, streams, lost = _native.trace_merge(
+    count, skipped, streams, lost, remarks = _native.trace_merge(
         [(trace.path, trace.reading()) for trace in named], to, chosen, keep_streams=keep_streams, progress=progress
     )
     outputs.mark(to)
-    return Written(Trace(to, chosen), count, skipped, tuple(Stream(*stream) for stream in streams), tuple(lost))
+    numbered = tuple(Stream(*stream) for stream in streams)
+    return Written(Trace(to, chosen), count, skipped, numbered, tuple(lost), tuple(remarks))
 
 
 def split(
@@ -183,8 +188,9 @@ def split(
     stem = path.with_suffix("").stem if path.suffix in COMPRESSIONS else path.stem
     # The engine makes names of it, which are text.
     stem = os.fsencode(stem).decode(errors="replace")
-    rows, skipped, lost = _native.trace_split(
+    rows, skipped, lost, remarks = _native.trace_split(
         path, Path(folder), stem, f".{format}", format, reading=named.reading(), overwrite=overwrite, progress=progress
     )
     traces = {volume: Trace(part, format) for volume, part, _ in rows}
-    return Parts(traces, {volume: count for volume, _, count in rows}, skipped, tuple(lost))
+    counts = {volume: count for volume, _, count in rows}
+    return Parts(traces, counts, skipped, tuple(lost), tuple(remarks))
