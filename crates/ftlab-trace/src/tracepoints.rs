@@ -197,19 +197,24 @@ fn decimal_at_end(bytes: &[u8]) -> Option<usize> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame of `line`, and whether its time has no event behind it. Places count from the begin of the line.
+    /// The frame of `line`; `Some(None)` where there is a time without an event. Places count from the begin of the line.
     #[inline(always)]
     fn of(line: &'a [u8]) -> Option<Option<Self>> {
-        let mut from = 0;
-        loop {
-            let colon = from + memchr::memchr(b':', &line[from..])?;
+        let (mut from, mut timed) = (0, None);
+        while let Some(at) = memchr::memchr(b':', &line[from..]) {
+            let colon = from + at;
             from = colon + 1;
             if matches!(line.get(from), Some(b' ' | b'\t'))
                 && let Some(time_at) = decimal_at_end(&line[..colon])
             {
-                return Some(Self::behind_time(line, time_at, from));
+                // A command may look like a time as well.
+                timed = Some(None);
+                if let Some(frame) = Self::behind_time(line, time_at, from) {
+                    return Some(Some(frame));
+                }
             }
         }
+        timed
     }
 
     #[inline(always)]
@@ -586,6 +591,7 @@ mod tests {
         let ftrace = Some(Tool::Ftrace);
         for (line, expected) in [
             ("fio-1 [002] d..1. 12.5: block_rq_issue: x", ("12.5", "block_rq_issue", "x", ftrace)),
+            ("a [b] 1.5: c-1 [002] 12.5: e: x", ("12.5", "e", "x", ftrace)),
             ("a: b 1.2 [1]-1 [002] 12.5: e: x: y 3.5: z", ("12.5", "e", "x: y 3.5: z", ftrace)),
             ("kworker/1:1H-9 (  9) [002] .... 12.5: e: ", ("12.5", "e", "", ftrace)),
             ("a-1  [002]  12.500000001: e:       x", ("12.500000001", "e", "x", Some(Tool::TraceCmd))),

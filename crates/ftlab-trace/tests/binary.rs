@@ -181,7 +181,7 @@ fn dispatches_of_blktrace_are_requests_in_either_byte_order() {
     let error = read("blktrace", &[newer.write(false)]).unwrap_err();
     assert_eq!(error.found, "version 8", "{error}");
     let error = read("blktrace", &[events[1].write(false)]).unwrap_err();
-    assert!(error.expected.contains("among 1 events"), "{error}");
+    assert!(error.expected.contains("with event D; there are Q: choose one"), "{error}");
     let error = read("blktrace", &[events[2].write(false)[..40].to_vec()]).unwrap_err();
     assert!(error.expected.contains("ends within it"), "{error}");
 }
