@@ -164,8 +164,11 @@ pub(crate) fn trace_info(
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
+/// Sentences for whoever reads the numbers.
+pub(crate) type Sentences = Vec<String>;
+
 /// What a source says of its input, each in a sentence with what to do about it.
-pub(crate) fn remarks(source: &dyn RequestSource) -> Vec<String> {
+pub(crate) fn remarks(source: &dyn RequestSource) -> Sentences {
     let told = |Remark { code, text, advice, .. }| match code {
         Some(_) => format!("warning: {text}; {advice}"),
         None => text,
@@ -187,7 +190,7 @@ pub(crate) fn trace_volumes(
     format: Option<String>,
     skip_bad: u64,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Vec<Volume>, u64, Vec<String>)> {
+) -> PyResult<(Vec<Volume>, u64, Sentences)> {
     let open = OpenOptions { format, skip_bad, ..OpenOptions::default() };
     let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
     let interruption = Interruption::new(py);
@@ -253,7 +256,7 @@ pub(crate) fn trace_convert(
     reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, u64, Vec<String>, Vec<String>)> {
+) -> PyResult<(usize, u64, Sentences, Sentences)> {
     let trace = opened(py, path, reading)?;
     let origin = file_name(trace.path());
     let interruption = Interruption::new(py);
@@ -288,7 +291,7 @@ pub(crate) fn trace_merge(
     target_format: &str,
     keep_streams: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, u64, Vec<Stream>, Vec<String>, Vec<String>)> {
+) -> PyResult<(usize, u64, Vec<Stream>, Sentences, Sentences)> {
     let steps = traces.iter().map(|(_, reading)| reading.as_ref().map_or(Vec::new(), |r| r.steps.clone()));
     let steps = steps.collect();
     let traces = traces.into_iter().map(|(path, reading)| opened(py, path, reading.as_deref()));
@@ -329,7 +332,7 @@ pub(crate) fn trace_split(
     reading: Option<&ReadOptions>,
     overwrite: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Vec<Part>, u64, Vec<String>, Vec<String>)> {
+) -> PyResult<(Vec<Part>, u64, Sentences, Sentences)> {
     let trace = in_line(opened(py, path, reading)?, reading);
     let mut split =
         Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;

@@ -73,10 +73,10 @@ pub(crate) const CANNOT_SAY: &str = "response times, unless completions are comp
      a discard of nvme_setup_cmd has (it prints none); writes of zeroes, commands of zones and passed-through commands are left out; \
      other clocks than of seconds (trace_clock counter, x86-tsc)";
 /// What may be said on the command line.
-pub(crate) const ARGUMENT: &str = "words with commas between them: the event to take, issue (block_rq_issue, the default), insert \
-     (into the scheduler), start (block_io_start), queue (block_bio_queue, before merging and splitting, and all that \
-     bio-based devices such as dm and md have), complete, or nvme (nvme_setup_cmd) with the size of a logical block, as in \
-     nvme,lba=512 or nvme,lba=4096; and a time stamp as in the file, which becomes time 0: for files that belong together, or \
+pub(crate) const ARGUMENT: &str = "words with commas between them; the event to take: issue (block_rq_issue, the default), insert (into the scheduler), \
+     start (block_io_start), queue, complete or nvme; queue is block_bio_queue, before merging and splitting, and all that \
+     bio-based devices such as dm and md have; nvme is nvme_setup_cmd and needs the size of a logical block, as in \
+     nvme,lba=512 or nvme,lba=4096; a time stamp as in the file, which becomes time 0: for files that belong together, or \
      whose first lines are not the earliest";
 
 /// What the user chooses.
