@@ -241,8 +241,8 @@ pub(crate) fn trace_head(
     Ok(rows)
 }
 
-/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, that
-/// of bad records which were left out, and sentences that say what the format could not hold, and what there is to say of
+/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, and
+/// that of bad records which were left out. Then come sentences: what the format could not hold, and what there is to say of
 /// the trace.
 ///
 /// `progress` is called with the fraction done, or `None`, and the number of requests.
@@ -279,9 +279,9 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, the
-/// volumes (file, number there, number in the target), what the format could not hold, and what there is to say of the traces. `progress` as for
-/// `trace_convert`.
+/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, and
+/// the volumes (file, number there, number in the target). Then come sentences: what the format could not hold, and what
+/// there is to say of the traces. `progress` as for `trace_convert`.
 #[pyfunction]
 #[pyo3(signature = (traces, target, target_format, *, keep_streams = false, progress = None))]
 pub(crate) fn trace_merge(
@@ -317,8 +317,8 @@ pub(crate) fn trace_merge(
 }
 
 /// Write a trace as one file for each volume, `folder/stem-VOLUME` and `suffix`. Returns volume, file and number of
-/// requests of each, the number of bad records that were left out, what the format could not hold, and what there is to say
-/// of the trace. Files that are there are an error unless `overwrite`. `progress` as for `trace_convert`.
+/// requests of each, and the number of bad records that were left out. Then come sentences: what the format could not hold,
+/// and what there is to say of the trace. Files that are there are an error unless `overwrite`. `progress` as for `trace_convert`.
 #[pyfunction]
 #[pyo3(signature = (path, folder, stem, suffix, target_format, *, reading = None, overwrite = false, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

@@ -118,9 +118,18 @@ pub(crate) fn read_with(tool: Tool, input: Input, text: &str) -> Result<Box<dyn 
         } else if word.starts_with(|letter: char| letter.is_ascii_digit()) {
             clock = Clock::given(word, 9, input.origin())?;
         } else {
-            let words = EVENTS.map(|(_, name)| name).join(", ");
-            let expected =
-                format!("{words}, lba=BYTES or a time in seconds (--format {}:WORD,...)", tool.format());
+            let words = EVENTS.map(|(_, name)| name);
+            let likeness = |name: &&str| strsim::jaro_winkler(word, name);
+            let nearest = words.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+            let hint = match nearest {
+                Some(nearest) if likeness(nearest) > 0.7 => format!("; did you mean {nearest}?"),
+                _ => String::new(),
+            };
+            let words = words.join(", ");
+            let expected = format!(
+                "{words}, lba=BYTES or a time in seconds (--format {}:WORD,...){hint}",
+                tool.format()
+            );
             return Err(refused(word, expected));
         }
     }
@@ -296,6 +305,21 @@ impl Tracepoints {
             return Ok(None);
         }
         Err(Cursor::shape(start, self.tool.line()))
+    }
+
+    /// A line with a time and no event behind it: of another tracer, or what perf says of itself.
+    #[cold]
+    fn line_without_event(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
+        let text = line.skip_to_line_end();
+        if let Some(events) = lost_in(text) {
+            self.lost.add(events);
+            return Ok(None);
+        }
+        let known = [" <-", "<stack trace>", " PERF_RECORD_"];
+        if known.iter().any(|part| memchr::memmem::find(text, part.as_bytes()).is_some()) {
+            return Ok(None);
+        }
+        Err(Cursor::shape(line.position(), "the name of an event, with a colon behind it"))
     }
 
     /// An event that is none of [`EVENTS`]. What is no name is none of an event.
@@ -474,14 +498,7 @@ impl LineParser for Tracepoints {
         let start = line.position();
         let text = line.rest_of_line();
         let Some(frame) = Frame::of(text) else { return self.other_line(line) };
-        let Some(frame) = frame else {
-            // Lines of other tracers, and of perf about itself.
-            if let Some(events) = lost_in(text) {
-                self.lost.add(events);
-            }
-            line.skip_to_line_end();
-            return Ok(None);
-        };
+        let Some(frame) = frame else { return self.line_without_event(line) };
         if let Some(tool) = frame.tool() {
             self.lines[tool as usize] += 1;
         }

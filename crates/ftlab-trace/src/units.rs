@@ -4,7 +4,7 @@ use crate::text::{LineParser, requests_of};
 
 /// Bytes of a sector, which addresses and sizes in bytes are multiples of.
 const SECTOR: u64 = 512;
-/// Addresses other than 0, or sizes, that are no chance: of addresses in sectors that are aligned to 4 KiB, one in 64 is a
+/// Addresses other than 0, or sizes, that are no chance. Of addresses in sectors that are aligned to 4 KiB, one in 64 is a
 /// multiple of 512.
 const ENOUGH: usize = 5;
 

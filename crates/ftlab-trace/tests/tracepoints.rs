@@ -2,7 +2,7 @@
 //!
 //! Shapes of lines are those of `TP_printk` in Linux' `include/trace/events/block.h` and `drivers/nvme/host/trace.h`, old
 //! and new (priorities came with 6.11). Frames are those of ftrace (`kernel/trace/trace_output.c`), of `trace-cmd report`
-//! (`tep_print_event`), and of `perf script`, as they stand in mails to Linux' lists and in manuals; values are made up.
+//! (`tep_print_event`), and of `perf script`. So they stand in mails to Linux' lists and in manuals; values are made up.
 
 use std::io::Write;
 
@@ -218,6 +218,8 @@ fn commands_of_nvme_count_logical_blocks() {
         assert!(error.contains("the size of a logical block, as in --format"), "{error}");
         let error = read(tool, &text).unwrap_err().to_string();
         assert!(error.contains(&format!("{tool}:nvme,lba=512 (or the size")), "{error}");
+        let error = read(&format!("{tool}:complet"), &text).unwrap_err().to_string();
+        assert!(error.ends_with("did you mean complete?"), "{error}");
         for wrong in ["nvme,lba=500", "nvme,lba=", "lba=512", "isue", "issue,lba=512"] {
             assert!(read(&format!("{tool}:{wrong}"), &text).is_err(), "{wrong}");
         }
@@ -327,6 +329,13 @@ fn damaged_lines_are_named_and_may_be_passed_over() {
         let input = Input::from_bytes("t", text.into());
         assert!(Format::named("perf_script").unwrap().reader(input).is_ok());
     }
+    // Cut in its event, a line is damaged; of another tracer, it is none of ours.
+    let cut = good("1.6");
+    let at = cut.find("_rq_").unwrap();
+    let error = read("perf_script", &format!("{}{}\n{}", good("1.5"), &cut[..at], good("1.7"))).unwrap_err();
+    assert!(error.line == Some(2) && error.expected.contains("the name of an event"), "{error}");
+    let traced = format!("{}a-1 [001] ..... 1.6: vfs_read <-ksys_read\n{}", good("1.5"), good("1.7"));
+    assert_eq!(read("ftrace", &traced).unwrap().len(), 2);
     for junk in ["nonsense", "fio 1 [001] 12: block:block_rq_issue: 8,0 R 0 () 0 + 8 [fio]"] {
         let error = read("perf_script", &format!("{}{junk}\n", good("1.5"))).unwrap_err();
         assert_eq!((error.line, error.column), (Some(2), Some(1)));
