@@ -85,6 +85,10 @@ impl<const EVENTS: usize> EventCounts<EVENTS> {
     }
 }
 
+/// Events that a recorder says it lost in one place, as far as it says how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Loss(pub(crate) Option<u64>);
+
 /// What a recorder says that it lost.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lost {
@@ -95,8 +99,8 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// Events are missing here, `None` where it is not said how many.
-    pub(crate) fn add(&mut self, events: Option<u64>) {
+    /// Events are missing here.
+    pub(crate) fn add(&mut self, Loss(events): Loss) {
         self.places += 1;
         self.uncounted += u64::from(events.is_none());
         self.events = self.events.saturating_add(events.unwrap_or(0));
@@ -155,7 +159,7 @@ mod tests {
     fn losses_are_summed_as_far_as_they_are_known() {
         let said = |all: &[Option<u64>]| {
             let mut lost = Lost::default();
-            all.iter().for_each(|events| lost.add(*events));
+            all.iter().for_each(|events| lost.add(Loss(*events)));
             lost.remark().map(|remark| remark.text)
         };
         assert_eq!(said(&[]), None);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceError};
 
 use crate::clock::Clock;
-use crate::events::{EventCounts, Lost};
+use crate::events::{EventCounts, Loss, Lost};
 use crate::format::Sample;
 use crate::input::Input;
 use crate::numbering::{Volumes, plain_name};
@@ -184,6 +184,14 @@ struct Tracepoints {
     behind: Option<Request>,
 }
 
+/// What a line is, as far as its begin tells.
+enum Begin<'a> {
+    Event(Frame<'a>),
+    /// A time without an event behind it.
+    Time,
+    Other,
+}
+
 /// What every line of an event begins with.
 struct Frame<'a> {
     time_at: usize,
@@ -205,11 +213,11 @@ fn decimal_at_end(bytes: &[u8]) -> Option<usize> {
     begins.then_some(whole)
 }
 
-impl<'a> Frame<'a> {
-    /// The frame of `line`; `Some(None)` where there is a time without an event. Places count from the begin of the line.
+impl<'a> Begin<'a> {
+    /// Places count from the begin of the line.
     #[inline(always)]
-    fn of(line: &'a [u8]) -> Option<Option<Self>> {
-        let (mut from, mut timed) = (0, None);
+    fn of(line: &'a [u8]) -> Self {
+        let (mut from, mut found) = (0, Begin::Other);
         while let Some(at) = memchr::memchr(b':', &line[from..]) {
             let colon = from + at;
             from = colon + 1;
@@ -217,15 +225,17 @@ impl<'a> Frame<'a> {
                 && let Some(time_at) = decimal_at_end(&line[..colon])
             {
                 // A command may look like a time as well.
-                timed = Some(None);
-                if let Some(frame) = Self::behind_time(line, time_at, from) {
-                    return Some(Some(frame));
+                found = Begin::Time;
+                if let Some(frame) = Frame::behind_time(line, time_at, from) {
+                    return Begin::Event(frame);
                 }
             }
         }
-        timed
+        found
     }
+}
 
+impl<'a> Frame<'a> {
     #[inline(always)]
     fn behind_time(line: &'a [u8], time_at: usize, mut at: usize) -> Option<Self> {
         let blanks_from =
@@ -430,16 +440,13 @@ impl Tracepoints {
             line.skip_to_line_end();
             return Ok(none);
         };
-        let device = match behind(b"disk=") {
-            Some(at) => {
-                line.seek(at);
-                Cow::Borrowed(line.word())
-            }
+        let device = if let Some(at) = behind(b"disk=") {
+            line.seek(at);
+            Cow::Borrowed(line.word())
+        } else {
             // Without a name of its own, the namespace of its controller.
-            None => {
-                let controller = &text[..memchr::memchr(b':', text).unwrap_or(0)];
-                Cow::Owned([controller, format!("n{namespace}").as_bytes()].concat())
-            }
+            let controller = &text[..memchr::memchr(b':', text).unwrap_or(0)];
+            Cow::Owned([controller, format!("n{namespace}").as_bytes()].concat())
         };
         let (mut lba, mut blocks, mut fua) = (0, 0, false);
         let mut extent = Extent { address_at: start, size_at: start };
@@ -465,8 +472,8 @@ impl Tracepoints {
     }
 }
 
-/// The events that a line says are lost: `None` when it says nothing of the kind, and `Some(None)` when not how many.
-fn lost_in(text: &[u8]) -> Option<Option<u64>> {
+/// The events that a line says are lost, if it says so.
+fn lost_in(text: &[u8]) -> Option<Loss> {
     let has = |part: &str| memchr::memmem::find(text, part.as_bytes());
     let number = |from: usize| {
         let digits = text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -476,14 +483,14 @@ fn lost_in(text: &[u8]) -> Option<Option<u64>> {
     if text.starts_with(b"CPU:") {
         let lost = has("[LOST ").map(|at| at + "[LOST ".len());
         let dropped = has("EVENTS DROPPED]").and(has("[")).map(|at| at + 1);
-        return lost.or(dropped).map(number);
+        return lost.or(dropped).map(|at| Loss(number(at)));
     }
     if let Some(at) = has("PERF_RECORD_LOST") {
         let counted = memchr::memmem::find(&text[at..], b" lost ").map(|of| at + of + " lost ".len());
-        return Some(counted.and_then(number));
+        return Some(Loss(counted.and_then(number)));
     }
     // What perf says when it has read its file: chunks are of unknown size.
-    (text.starts_with(b"Processed ") && has(" lost ").is_some()).then_some(None)
+    (text.starts_with(b"Processed ") && has(" lost ").is_some()).then_some(Loss(None))
 }
 
 /// Whether a line is one of a stack, as perf prints them: an address, and a name with an offset.
@@ -497,8 +504,11 @@ impl LineParser for Tracepoints {
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
         let start = line.position();
         let text = line.rest_of_line();
-        let Some(frame) = Frame::of(text) else { return self.other_line(line) };
-        let Some(frame) = frame else { return self.line_without_event(line) };
+        let frame = match Begin::of(text) {
+            Begin::Event(frame) => frame,
+            Begin::Time => return self.line_without_event(line),
+            Begin::Other => return self.other_line(line),
+        };
         if let Some(tool) = frame.tool() {
             self.lines[tool as usize] += 1;
         }
@@ -600,7 +610,7 @@ mod tests {
     #[test]
     fn a_frame_is_found_behind_any_command() {
         let frame = |line: &'static str| {
-            let frame = Frame::of(line.as_bytes())??;
+            let Begin::Event(frame) = Begin::of(line.as_bytes()) else { return None };
             let payload = &line[frame.payload_at..];
             let time = line[frame.time_at..].split(':').next().unwrap();
             Some((time, std::str::from_utf8(frame.event).unwrap(), payload, frame.tool()))
@@ -639,7 +649,7 @@ mod tests {
             ("Processed 388174 events and lost 12 chunks!", Some(None)),
             ("Processed 388174 events", None),
         ] {
-            assert_eq!(lost_in(line.as_bytes()), expected, "{line}");
+            assert_eq!(lost_in(line.as_bytes()), expected.map(Loss), "{line}");
         }
     }
 }

@@ -17,7 +17,10 @@ fn source(format: &str, text: &str) -> Result<Box<dyn RequestSource>, SourceErro
     format.reader_with(Input::from_bytes("t", text.into()), argument.as_deref())
 }
 
-fn all(format: &str, text: &str) -> Result<(Vec<Request>, Vec<Remark>, Vec<String>), SourceError> {
+/// Requests, what is said of the input, and the names of streams.
+type Read = (Vec<Request>, Vec<Remark>, Vec<String>);
+
+fn all(format: &str, text: &str) -> Result<Read, SourceError> {
     let mut source = source(format, text)?;
     let mut requests = Vec::new();
     while source.fill(&mut requests, 3)? > 0 {}

@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Remark, Request};
 
-use crate::events::Lost;
+use crate::events::{Loss, Lost};
 use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, device_name};
 use crate::rwbs::Rwbs;
@@ -116,7 +116,7 @@ impl Bpftrace {
         } else if self.begun && text.starts_with(b"Lost ") {
             let number = text.split(u8::is_ascii_whitespace).nth(1);
             let number = number.and_then(|number| std::str::from_utf8(number).ok()?.parse().ok());
-            self.lost.add(number);
+            self.lost.add(Loss(number));
         } else if !is_greeting(text) {
             let expected = if self.begun { "a time in nanoseconds" } else { "the header of block.bt" };
             return Err(Cursor::header(start, expected.into()));
