@@ -130,7 +130,9 @@ mod tests {
     fn counts(all: &[(usize, u64, u64)]) -> EventCounts<3> {
         let mut counts = EventCounts::new([("D", "D"), ("Q", "Q"), ("block_rq_complete", "complete")]);
         for (place, lines, sectors) in all {
-            (0..*lines).for_each(|_| counts.add(*place, *sectors));
+            for _ in 0..*lines {
+                counts.add(*place, *sectors);
+            }
         }
         counts
     }
@@ -159,7 +161,9 @@ mod tests {
     fn losses_are_summed_as_far_as_they_are_known() {
         let said = |all: &[Option<u64>]| {
             let mut lost = Lost::default();
-            all.iter().for_each(|events| lost.add(Loss(*events)));
+            for events in all {
+                lost.add(Loss(*events));
+            }
             lost.remark().map(|remark| remark.text)
         };
         assert_eq!(said(&[]), None);
