@@ -5,10 +5,12 @@
 //! (`tep_print_event`), and of `perf script`. So they stand in mails to Linux' lists and in manuals; values are made up.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::host::warnings::{LOST_EVENTS, UNUSED_EVENTS};
-use ftlab_trace::{FORMATS, Format, Input, OpenOptions, open};
+use ftlab_trace::transform::{Step, transformed};
+use ftlab_trace::{FORMATS, Format, Input, MergedTraces, OpenOptions, TraceCache, open};
 
 const TOOLS: [&str; 3] = ["ftrace", "trace_cmd", "perf_script"];
 
@@ -276,9 +278,21 @@ fn headings_stacks_and_talk_are_passed_over_and_losses_are_said_aloud() {
         std::fs::write(&path, &text).unwrap();
         let trace = open(&path, &OpenOptions { volumes: vec![0], ..OpenOptions::default() }).unwrap();
         assert_eq!(trace.format().name, tool);
-        let mut source = trace.open(0).unwrap();
-        while source.fill(&mut Vec::new(), 10).unwrap() > 0 {}
-        assert_eq!(source.remarks(), remarks);
+        let one = OpenOptions { volumes: vec![0], ..OpenOptions::default() };
+        let cache = TraceCache::new(u64::MAX);
+        let shared = cache.open(&path, &OpenOptions::default()).unwrap();
+        let volume = cache.open_volume(&path, &one).unwrap();
+        let merged = MergedTraces::new(vec![trace.clone()], true);
+        let steps: Vec<Step> =
+            serde_json::from_str(r#"[{"step": "shift_time", "later_us": 1}, {"step": "merge_streams"}]"#)
+                .unwrap();
+        let changed = transformed(Arc::new(trace.clone()), &steps);
+        let whole: [&dyn SourceFactory; 5] = [&trace, &shared, &volume, &merged, &*changed];
+        for (place, factory) in whole.into_iter().chain([&shared as &dyn SourceFactory]).enumerate() {
+            let mut source = factory.open(0).unwrap();
+            while source.fill(&mut Vec::new(), 10).unwrap() > 0 {}
+            assert_eq!(source.remarks(), remarks, "{tool}, reader {place}");
+        }
     }
 }
 
