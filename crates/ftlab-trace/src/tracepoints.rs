@@ -493,10 +493,12 @@ fn lost_in(text: &[u8]) -> Option<Loss> {
     (text.starts_with(b"Processed ") && has(" lost ").is_some()).then_some(Loss(None))
 }
 
-/// Whether a line is one of a stack, as perf prints them: an address, and a name with an offset.
+/// Whether a line is one of a stack, as perf prints them: an address and a name, with a file in parentheses or without.
 fn is_call(text: &[u8]) -> bool {
     let address = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    address >= 4 && matches!(text.get(address), Some(b' ' | b'\t')) && text.ends_with(b")")
+    let has_address = matches!(text.get(address), Some(b' ' | b'\t'))
+        && (address >= 8 || address >= 4 && text.ends_with(b")"));
+    has_address || text.ends_with(b" (inlined)")
 }
 
 impl LineParser for Tracepoints {

@@ -253,7 +253,8 @@ fn headings_stacks_and_talk_are_passed_over_and_losses_are_said_aloud() {
         "          <idle>-0       4..s1.    12.600000: (+0.100000) block_rq_issue:       8,0 R 4096 () 64 + 8 [fio]\n",
     );
     let perf = format!(
-        "# ========\n{}\tffffffff8139f0a1 blk_mq_start_request+0x31 ([kernel.kallsyms])\n\t    7f3ba1d2 [unknown] (/usr/bin/fio)\n\n\
+        "# ========\n{}\tffffffff8139f0a1 blk_mq_start_request+0x31 ([kernel.kallsyms])\n\t    7f3ba1d2 [unknown] (/usr/bin/fio)\n\
+         \tffffffff8139f0a1 nvme_queue_rq+0x31\n\t             main (inlined)\n\n\
              swapper     0 [006] 12.550000001: PERF_RECORD_LOST lost 9\n{}Processed 4 events and lost 1 chunks!\n\n\
          Check IO/CPU overload!\n",
         issue("perf_script", "12.5"),
