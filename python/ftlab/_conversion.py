@@ -47,6 +47,7 @@ class Written:
         skipped_records: Bad records that were left out of what was read.
         streams: Of :func:`merge`: what became of the volumes of the files.
         lost: What the format could not hold, in sentences, such as times below its unit.
+        remarks: What the input says of itself, in sentences, such as events that its recorder lost.
     """
 
     trace: Trace
@@ -54,6 +55,7 @@ class Written:
     skipped_records: int
     streams: tuple[Stream, ...] = ()
     lost: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,14 @@ class Parts:
         requests: How many requests each volume has.
         skipped_records: Bad records that were left out of what was read.
         lost: What the format could not hold, in sentences that begin with the file.
+        remarks: What the input says of itself, as in :class:`Written`.
     """
 
     traces: Mapping[int, Trace]
     requests: Mapping[int, int]
     skipped_records: int
     lost: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def _named(trace: Trace | str | os.PathLike[str]) -> Trace:
@@ -114,11 +118,11 @@ def convert(
     limit = whole_or_none("requests", requests, 1)
     outputs.check(path, outputs.TRACE, inputs=[named.path], overwrite=overwrite)
     with wanted_reading(progress, f"converting {named.path.name}") as tell:
-        count, skipped, lost = _native.trace_convert(
+        count, skipped, lost, remarks = _native.trace_convert(
             named.path, path, chosen, reading=named.reading(), requests=limit, progress=tell
         )
     outputs.mark(path)
-    return Written(Trace(path, chosen), count, skipped, lost=tuple(lost))
+    return Written(Trace(path, chosen), count, skipped, lost=tuple(lost), remarks=tuple(remarks))
 
 
 def merge(
@@ -155,11 +159,12 @@ def merge(
     outputs.check(path, outputs.TRACE, inputs=[trace.path for trace in named], overwrite=overwrite)
     files = [(trace.path, trace.reading()) for trace in named]
     with wanted_reading(progress, f"merging {len(named)} files") as tell:
-        count, skipped, streams, lost = _native.trace_merge(
+        count, skipped, streams, lost, remarks = _native.trace_merge(
             files, path, chosen, keep_streams=keep_streams, progress=tell
         )
     outputs.mark(path)
-    return Written(Trace(path, chosen), count, skipped, tuple(Stream(*stream) for stream in streams), tuple(lost))
+    numbered = tuple(Stream(*stream) for stream in streams)
+    return Written(Trace(path, chosen), count, skipped, numbered, tuple(lost), tuple(remarks))
 
 
 def split(
@@ -192,8 +197,9 @@ def split(
     # The engine makes names of it, which are text.
     stem = os.fsencode(stem).decode(errors="replace")
     with wanted_reading(progress, f"splitting {path.name}") as tell:
-        rows, skipped, lost = _native.trace_split(
+        rows, skipped, lost, remarks = _native.trace_split(
             path, Path(folder), stem, f".{to}", to, reading=named.reading(), overwrite=overwrite, progress=tell
         )
     traces = {volume: Trace(part, to) for volume, part, _ in rows}
-    return Parts(traces, {volume: count for volume, _, count in rows}, skipped, tuple(lost))
+    counts = {volume: count for volume, _, count in rows}
+    return Parts(traces, counts, skipped, tuple(lost), tuple(remarks))

@@ -90,6 +90,11 @@ class TraceStats:
         return copy
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the trace says of itself, in sentences, such as events that its recorder lost."""
+        return tuple(self._document.get("remarks", ()))
+
+    @property
     def frames(self) -> dict[str, pl.DataFrame]:
         """Histograms and curves as Polars frames (``.to_pandas()`` gives pandas').
 

@@ -5,8 +5,8 @@ use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate, simulate_aged};
 use ftlab_core::error::SourceError;
 use ftlab_core::host::aged::{Aged, AgedDrives};
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
-use ftlab_core::host::warnings::WARNINGS;
+use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_core::host::warnings::{LOST_EVENTS, UNUSED_EVENTS, WARNINGS};
 use ftlab_core::metrics::summary::Summary;
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
@@ -61,6 +61,31 @@ impl Load {
 impl SourceFactory for Load {
     fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
         VecSource::new(self.requests(pass)).open(0)
+    }
+}
+
+/// One request, from an input that says something of itself.
+struct Saying(&'static str);
+
+impl SourceFactory for Saying {
+    fn open(&self, _pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        Ok(Box::new(Said { requests: VecSource::new(vec![request(0.0, Op::Read, 0, 8)]), code: self.0 }))
+    }
+}
+
+struct Said {
+    requests: VecSource,
+    code: &'static str,
+}
+
+impl RequestSource for Said {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        self.requests.fill(out, max)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let told = |code| Remark { code, text: "so".into(), advice: "do".into(), found: vec![("all", 1.0)] };
+        vec![told(None), told(Some(self.code))]
     }
 }
 
@@ -242,6 +267,11 @@ fn every_warning_has_its_run() {
     let one = drive(json!({ "ftl": { "striping": "static" } }));
     let requests: Vec<Request> = (0..3000).map(|at| request(0.0, Op::Write, at % 50 * 4 * 8, 8)).collect();
     expect("uneven_dies", &run(&one, &requests).0.summary);
+
+    for code in [LOST_EVENTS, UNUSED_EVENTS] {
+        let (options, control) = (RunOptions::default(), RunControl::default());
+        expect(code, &simulate(&fresh, &Saying(code), &options, &control, &mut ()).unwrap().summary);
+    }
 
     for kind in WARNINGS {
         assert!(given.contains(&kind.code) || kind.code == "stand_in", "{} has no run", kind.code);

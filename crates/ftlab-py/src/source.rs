@@ -159,6 +159,7 @@ impl Source {
         })?;
         let mut found = serde_json::to_value(collector.finish()).expect("statistics are plain data");
         found["skipped_records"] = source.skipped_records().into();
+        found["remarks"] = trace::remarks(source.as_ref()).into();
         Ok(found.to_string())
     }
 

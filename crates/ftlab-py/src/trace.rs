@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ftlab_core::host::request::{Request, RequestSource, SourceFactory};
+use ftlab_core::host::request::{Remark, Request, RequestSource, SourceFactory};
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
@@ -164,11 +164,24 @@ pub(crate) fn trace_info(
     Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
 }
 
+/// Sentences for whoever reads the numbers.
+pub(crate) type Sentences = Vec<String>;
+
+/// What a source says of its input, each in a sentence with what to do about it.
+pub(crate) fn remarks(source: &dyn RequestSource) -> Sentences {
+    let told = |Remark { code, text, advice, .. }| match code {
+        Some(_) => format!("warning: {text}; {advice}"),
+        None => text,
+    };
+    source.remarks().into_iter().map(told).collect()
+}
+
 /// A volume: its number, what the trace calls it, and how many requests it has.
 pub(crate) type Volume = (u16, String, u64);
 
 /// The volumes of a trace, which is read to its end.
-/// With it the number of bad records that were left out, at most `skip_bad`. `progress` as for `trace_convert`.
+/// With it the number of bad records that were left out, at most `skip_bad`, and what there is to say of the trace.
+/// `progress` as for `trace_convert`.
 #[pyfunction]
 #[pyo3(signature = (path, format = None, skip_bad = 0, progress = None))]
 pub(crate) fn trace_volumes(
@@ -177,7 +190,7 @@ pub(crate) fn trace_volumes(
     format: Option<String>,
     skip_bad: u64,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Vec<Volume>, u64)> {
+) -> PyResult<(Vec<Volume>, u64, Sentences)> {
     let open = OpenOptions { format, skip_bad, ..OpenOptions::default() };
     let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
     let interruption = Interruption::new(py);
@@ -194,7 +207,7 @@ pub(crate) fn trace_volumes(
         let name = names.get(&number).cloned().unwrap_or_else(|| number.to_string());
         (number, name, count)
     };
-    Ok((counts.into_iter().map(named).collect(), reader.skipped_records()))
+    Ok((counts.into_iter().map(named).collect(), reader.skipped_records(), remarks(reader.as_ref())))
 }
 
 /// The files that are read as one trace, in order of name.
@@ -228,8 +241,9 @@ pub(crate) fn trace_head(
     Ok(rows)
 }
 
-/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, that
-/// of bad records which were left out, and sentences that say what the format could not hold.
+/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, and
+/// that of bad records which were left out. Then come sentences: what the format could not hold, and what there is to say of
+/// the trace.
 ///
 /// `progress` is called with the fraction done, or `None`, and the number of requests.
 #[pyfunction]
@@ -242,7 +256,7 @@ pub(crate) fn trace_convert(
     reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, u64, Vec<String>)> {
+) -> PyResult<(usize, u64, Sentences, Sentences)> {
     let trace = opened(py, path, reading)?;
     let origin = file_name(trace.path());
     let interruption = Interruption::new(py);
@@ -251,7 +265,7 @@ pub(crate) fn trace_convert(
     let limit = requests.unwrap_or(usize::MAX);
     let (count, lost) =
         write_all(&interruption, reader.as_mut(), &target, target_format, &origin, limit, progress.as_ref())?;
-    Ok((count, reader.skipped_records(), lost))
+    Ok((count, reader.skipped_records(), lost, remarks(reader.as_ref())))
 }
 
 /// A volume of a file, and the stream that it became.
@@ -265,9 +279,9 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, the
-/// volumes (file, number there, number in the target), and what the format could not hold. `progress` as for
-/// `trace_convert`.
+/// Write several traces as one, by time. Returns the number of requests, that of bad records which were left out, and
+/// the volumes (file, number there, number in the target). Then come sentences: what the format could not hold, and what
+/// there is to say of the traces. `progress` as for `trace_convert`.
 #[pyfunction]
 #[pyo3(signature = (traces, target, target_format, *, keep_streams = false, progress = None))]
 pub(crate) fn trace_merge(
@@ -277,7 +291,7 @@ pub(crate) fn trace_merge(
     target_format: &str,
     keep_streams: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, u64, Vec<Stream>, Vec<String>)> {
+) -> PyResult<(usize, u64, Vec<Stream>, Sentences, Sentences)> {
     let steps = traces.iter().map(|(_, reading)| reading.as_ref().map_or(Vec::new(), |r| r.steps.clone()));
     let steps = steps.collect();
     let traces = traces.into_iter().map(|(path, reading)| opened(py, path, reading.as_deref()));
@@ -299,12 +313,12 @@ pub(crate) fn trace_merge(
     lost.extend(reader.lost());
     let streams = reader.streams().into_iter();
     let streams = streams.map(|(path, volume, stream)| (path.to_owned(), volume, stream)).collect();
-    Ok((count, reader.skipped_records(), streams, lost))
+    Ok((count, reader.skipped_records(), streams, lost, remarks(&reader)))
 }
 
 /// Write a trace as one file for each volume, `folder/stem-VOLUME` and `suffix`. Returns volume, file and number of
-/// requests of each, the number of bad records that were left out, and what the format could not hold. Files that are
-/// there are an error unless `overwrite`. `progress` as for `trace_convert`.
+/// requests of each, and the number of bad records that were left out. Then come sentences: what the format could not hold,
+/// and what there is to say of the trace. Files that are there are an error unless `overwrite`. `progress` as for `trace_convert`.
 #[pyfunction]
 #[pyo3(signature = (path, folder, stem, suffix, target_format, *, reading = None, overwrite = false, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -318,7 +332,7 @@ pub(crate) fn trace_split(
     reading: Option<&ReadOptions>,
     overwrite: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Vec<Part>, u64, Vec<String>)> {
+) -> PyResult<(Vec<Part>, u64, Sentences, Sentences)> {
     let trace = in_line(opened(py, path, reading)?, reading);
     let mut split =
         Split::new(&folder, stem, suffix, target_format).map_err(|error| errors::input(&error))?;
@@ -343,7 +357,8 @@ pub(crate) fn trace_split(
         if !split.finish_pass().map_err(|error| errors::input(&error))? {
             let files = split.files().into_iter();
             let files = files.map(|(volume, path, requests)| (volume, path.to_owned(), requests)).collect();
-            return Ok((files, reader.skipped_records(), split.lost().to_vec()));
+            let said = remarks(reader.as_ref());
+            return Ok((files, reader.skipped_records(), split.lost().to_vec(), said));
         }
     }
 }

@@ -149,6 +149,29 @@ fn text_line(format: &str, out: &mut Vec<u8>, request: &Request) -> bool {
             let rwbs = if read { "R" } else { "WS" };
             writeln!(out, "{ns} 259,{stream} {rwbs} {lba} {sectors} kworker/1:2H")
         }
+        "ftrace" | "trace_cmd" | "perf_script" => {
+            let time = format!("{:>5}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
+            let rwbs = if read { "R" } else { "WS" };
+            let fields =
+                |bytes: &str, ends: &str| format!("259,{stream} {rwbs} {bytes}() {lba} + {sectors} [{ends}]");
+            // A request is issued and completed.
+            for (event, fields) in [
+                ("block_rq_issue", fields(&format!("{} ", sectors * 512), "kworker/1:2H")),
+                ("block_rq_complete", fields("", "0")),
+            ] {
+                let _ = match format {
+                    "ftrace" => {
+                        writeln!(out, "    kworker/1:2H-198     [003] d..1. {time}: {event}: {fields}")
+                    }
+                    "trace_cmd" => {
+                        let event = format!("{event}:");
+                        writeln!(out, "    kworker/1:2H-198   [003] {time}: {event:<21} {fields}")
+                    }
+                    _ => writeln!(out, "    kworker/1:2H   198 [003] {time}: block:{event}: {fields}"),
+                };
+            }
+            Ok(())
+        }
         "fiu" => {
             let op = if read { 'R' } else { 'W' };
             let hash = lba.wrapping_mul(0x9e37_79b9_7f4a_7c15);

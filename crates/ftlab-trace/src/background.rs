@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use ftlab_core::host::request::{Request, RequestSource, SourceError};
+use ftlab_core::host::request::{Remark, Request, RequestSource, SourceError};
 
 use crate::ending;
 use crate::input::Progress;
@@ -18,6 +18,7 @@ struct Batch {
     requests: Vec<Request>,
     fraction: Option<f64>,
     skipped: u64,
+    remarks: Vec<Remark>,
 }
 
 /// `source`, whose requests are made on a thread of its own from now on; `origin` names it in errors.
@@ -41,6 +42,7 @@ pub(crate) struct Background {
     next: usize,
     fraction: Option<f64>,
     skipped: u64,
+    remarks: Vec<Remark>,
     total: Option<u64>,
     outcome: Option<Result<(), SourceError>>,
     progress: Arc<Progress>,
@@ -70,6 +72,7 @@ impl Background {
                     requests,
                     fraction: source.fraction_done(),
                     skipped: source.skipped_records(),
+                    remarks: source.remarks(),
                 });
                 if full_sender.send(message).is_err() || last {
                     return;
@@ -92,6 +95,7 @@ impl Background {
             next: 0,
             fraction: None,
             skipped: 0,
+            remarks: Vec::new(),
             total,
             outcome: None,
             progress,
@@ -130,13 +134,16 @@ impl RequestSource for Background {
                         let used = std::mem::replace(&mut self.current, batch.requests);
                         self.next = 0;
                         (self.fraction, self.skipped) = (batch.fraction, batch.skipped);
+                        self.remarks = batch.remarks;
                         if let (Some(empty), true) = (&self.empty, used.capacity() > 0) {
                             // The thread may have ended already; then nobody needs the batch.
                             let _ = empty.try_send(used);
                         }
                     }
                     Ok(last) => {
-                        self.skipped = last.map_or(self.skipped, |batch| batch.skipped);
+                        if let Some(last) = last {
+                            (self.skipped, self.remarks) = (last.skipped, last.remarks);
+                        }
                         self.outcome = Some(Ok(()));
                     }
                     Err(error) => self.outcome = Some(Err(error)),
@@ -160,6 +167,10 @@ impl RequestSource for Background {
 
     fn skipped_records(&self) -> u64 {
         self.skipped
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.remarks.clone()
     }
 }
 

@@ -65,6 +65,26 @@ impl Column {
         }
     }
 
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Column::Arrival { scale: 0 } => "arrival_ns",
+            Column::Arrival { scale: 3 } => "arrival_us",
+            Column::Arrival { scale: 6 } => "arrival_ms",
+            Column::Arrival { .. } => "arrival_s",
+            Column::Op => "op",
+            Column::Lba => "lba",
+            Column::OffsetBytes => "offset_bytes",
+            Column::Sectors => "sectors",
+            Column::Bytes => "bytes",
+            Column::Pages4k => "pages_4k",
+            Column::Stream => "stream",
+            Column::Fua => "fua",
+            Column::ContentHash => "content_hash",
+            Column::Ignored => "-",
+        }
+    }
+
     /// The question that it answers: two columns must not answer the same one.
     fn role(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceError, SourceFactory};
 
 use crate::ending;
 use crate::open::{OpenOptions, TraceFile};
@@ -45,6 +45,8 @@ pub(crate) struct Volumes {
     /// Requests for which there was no memory. The system deletes it when nobody has it open, however that comes.
     file: Option<Mutex<File>>,
     skipped: u64,
+    /// What there was to say of the trace.
+    remarks: Vec<Remark>,
     /// What ends every volume, as it ended the trace.
     failed: Option<SourceError>,
 }
@@ -121,13 +123,19 @@ impl Fleet {
                 ..SourceError::default()
             })?;
         };
-        Ok(Pass { skipped: reader.skipped_records(), names: reader.stream_names(), failed })
+        Ok(Pass {
+            skipped: reader.skipped_records(),
+            remarks: reader.remarks(),
+            names: reader.stream_names(),
+            failed,
+        })
     }
 }
 
 /// How a pass over a trace ended.
 struct Pass {
     skipped: u64,
+    remarks: Vec<Remark>,
     names: Vec<(u16, String)>,
     failed: Option<SourceError>,
 }
@@ -225,7 +233,8 @@ impl<'a> Collector<'a> {
         self.shelf.release(self.reserved - kept);
         self.all.sort_unstable_by_key(|volume| volume.number);
         let file = self.file.and_then(|file| file.into_inner().ok()).map(Mutex::new);
-        (Volumes { all: self.all, file, skipped: pass.skipped, failed: pass.failed }, kept)
+        let Pass { skipped, remarks, failed, .. } = pass;
+        (Volumes { all: self.all, file, skipped, remarks, failed }, kept)
     }
 }
 
@@ -371,6 +380,10 @@ impl RequestSource for VolumeSource {
 
     fn skipped_records(&self) -> u64 {
         self.skipped
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.volumes.remarks.clone()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::request::{Remark, Request, RequestSource, SourceError, SourceFactory};
 
 use crate::background::Background;
 use crate::failure::Failure;
@@ -238,6 +238,10 @@ impl RequestSource for Merge {
 
     fn skipped_records(&self) -> u64 {
         self.inputs.iter().map(|input| input.source.skipped_records()).sum()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.inputs.iter().flat_map(|input| input.source.remarks()).collect()
     }
 
     fn says_fua(&self) -> bool {

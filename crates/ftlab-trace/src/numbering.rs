@@ -8,7 +8,7 @@ use crate::text::{Cursor, Fault};
 
 #[cold]
 fn too_many(at: usize) -> Fault {
-    Cursor::value(at, "at most 65,536 volumes in a trace")
+    Cursor::shape(at, "at most 65,536 volumes in a trace")
 }
 
 /// A device of Linux, whose major number is in the upper 32 bits, as text.

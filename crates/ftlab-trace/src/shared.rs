@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::request::{Remark, Request, RequestSource, SourceError, SourceFactory};
 
 use crate::fleet::{Fleet, FleetVolume, VolumeRow};
 use crate::open::{OpenOptions, TraceFile, open};
@@ -163,6 +163,7 @@ struct Chunk {
     requests: Vec<Request>,
     fraction: Option<f64>,
     skipped: u64,
+    remarks: Vec<Remark>,
 }
 
 impl std::fmt::Debug for Chunk {
@@ -176,7 +177,7 @@ enum Frontier {
     Unread,
     At(Box<dyn RequestSource>),
     /// All is decoded; so many records were left out.
-    End(u64),
+    End(u64, Vec<Remark>),
     Failed(SourceError),
     /// The limit was reached.
     Full,
@@ -187,7 +188,7 @@ impl std::fmt::Debug for Frontier {
         f.write_str(match self {
             Frontier::Unread => "Unread",
             Frontier::At(_) => "At",
-            Frontier::End(_) => "End",
+            Frontier::End(..) => "End",
             Frontier::Failed(_) => "Failed",
             Frontier::Full => "Full",
         })
@@ -197,7 +198,7 @@ impl std::fmt::Debug for Frontier {
 /// What follows in a trace.
 enum Next {
     Chunk(Arc<Chunk>),
-    End(u64),
+    End(u64, Vec<Remark>),
     /// Not kept: read on for yourself.
     Beyond,
 }
@@ -246,7 +247,7 @@ impl Shared {
         };
         match &*frontier {
             Frontier::At(_) => {}
-            Frontier::End(skipped) => return Ok(Next::End(*skipped)),
+            Frontier::End(skipped, remarks) => return Ok(Next::End(*skipped, remarks.clone())),
             Frontier::Failed(error) => return Err(error.clone()),
             Frontier::Full => return Ok(Next::Beyond),
             Frontier::Unread => return Err(damaged()),
@@ -260,7 +261,7 @@ impl Shared {
             let room = CHUNK_REQUESTS - requests.len();
             match source.fill(&mut requests, room) {
                 Ok(0) => {
-                    *frontier = Frontier::End(source.skipped_records());
+                    *frontier = Frontier::End(source.skipped_records(), source.remarks());
                     break;
                 }
                 Ok(_) => {}
@@ -274,7 +275,7 @@ impl Shared {
         if requests.is_empty() {
             return match &*frontier {
                 Frontier::Failed(error) => Err(error.clone()),
-                _ => Ok(Next::End(source.skipped_records())),
+                _ => Ok(Next::End(source.skipped_records(), source.remarks())),
             };
         }
         if !shelf.reserve(bytes_of(&requests)) {
@@ -282,8 +283,12 @@ impl Shared {
             return Ok(Next::Beyond);
         }
         let whole = requests.len() == CHUNK_REQUESTS;
-        let chunk =
-            Arc::new(Chunk { requests, fraction: source.fraction_done(), skipped: source.skipped_records() });
+        let chunk = Arc::new(Chunk {
+            requests,
+            fraction: source.fraction_done(),
+            skipped: source.skipped_records(),
+            remarks: source.remarks(),
+        });
         self.chunks.write().unwrap_or_else(PoisonError::into_inner).push(chunk.clone());
         if whole {
             *frontier = Frontier::At(source);
@@ -310,6 +315,7 @@ impl SourceFactory for SharedTrace {
             taken: 0,
             fraction: None,
             skipped: 0,
+            remarks: Vec::new(),
             own: None,
         }))
     }
@@ -324,6 +330,7 @@ struct SharedSource {
     taken: u64,
     fraction: Option<f64>,
     skipped: u64,
+    remarks: Vec<Remark>,
     /// Reads what is not kept.
     own: Option<Box<dyn RequestSource>>,
 }
@@ -368,11 +375,12 @@ impl RequestSource for SharedSource {
             match self.trace.shared.next(self.index, &self.trace.shelf)? {
                 Next::Chunk(chunk) => {
                     (self.fraction, self.skipped) = (chunk.fraction, chunk.skipped);
+                    self.remarks.clone_from(&chunk.remarks);
                     (self.current, self.next) = (Some(chunk), 0);
                     self.index += 1;
                 }
-                Next::End(skipped) => {
-                    self.skipped = skipped;
+                Next::End(skipped, remarks) => {
+                    (self.skipped, self.remarks) = (skipped, remarks);
                     return Ok(0);
                 }
                 Next::Beyond => self.own = Some(self.beyond()?),
@@ -390,6 +398,10 @@ impl RequestSource for SharedSource {
 
     fn skipped_records(&self) -> u64 {
         self.own.as_ref().map_or(self.skipped, |own| own.skipped_records())
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.own.as_ref().map_or_else(|| self.remarks.clone(), |own| own.remarks())
     }
 }
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use ftlab_core::host::request::{Request, RequestSource, SECTOR_BYTES, SourceError};
+use ftlab_core::host::request::{Remark, Request, RequestSource, SECTOR_BYTES, SourceError};
 
 use crate::failure::Failure;
 use crate::input::{BadRecords, Input, Stream};
@@ -482,6 +482,11 @@ pub(crate) trait LineParser: Send {
         Vec::new()
     }
 
+    /// What there is to say of the lines so far.
+    fn remarks(&self) -> Vec<Remark> {
+        Vec::new()
+    }
+
     /// What to say of a file that has no request, where more is known than that.
     fn nothing_found(&self) -> Option<String> {
         None
@@ -498,7 +503,14 @@ fn parse_line<P: LineParser>(parser: &mut P, cursor: &mut Cursor<'_>) -> Result<
             cursor.skip_to_line_end();
             None
         }
-        _ => parser.parse(cursor)?,
+        _ => match parser.parse(cursor) {
+            // A value is at fault only in a line that has the shape of the format up to its end.
+            Err(fault) if !fault.shape => {
+                cursor.end_of_fields()?;
+                return Err(fault);
+            }
+            parsed => parsed?,
+        },
     };
     cursor.finish_line()?;
     Ok(request)
@@ -527,23 +539,49 @@ impl LineShape {
     }
 }
 
-/// The earliest arrival among `lines`, as far as `parser` understands them.
-pub(crate) fn earliest<P: LineParser>(lines: &[u8], mut parser: P) -> Option<u64> {
-    let mut earliest = None;
+/// Whether lines, from the second on, begin with a number that runs up by one and a comma: the index of a table.
+pub(crate) fn begins_with_index(lines: &[u8]) -> bool {
+    let counts = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
+    let numbers = lines.split(|byte| *byte == b'\n').filter(counts).skip(1);
+    let numbers = numbers.map(|line| {
+        let first = line.split(|byte| *byte == b',').next().filter(|first| first.len() < line.len())?;
+        let first = first.trim_ascii();
+        let bare = first.strip_prefix(b"\"").and_then(|first| first.strip_suffix(b"\"")).unwrap_or(first);
+        std::str::from_utf8(bare).ok()?.parse::<u64>().ok()
+    });
+    let mut count = 0u64;
+    let mut begin = None;
+    for number in numbers {
+        let Some(number) = number else { return false };
+        if *begin.get_or_insert(number) + count != number {
+            return false;
+        }
+        count += 1;
+    }
+    count >= 2 && begin.is_some_and(|begin| begin <= 2)
+}
+
+/// The requests of `lines`, as far as `parser` understands them.
+pub(crate) fn requests_of<P: LineParser>(lines: &[u8], mut parser: P) -> impl Iterator<Item = Request> {
     let mut cursor = Cursor::new(lines);
-    while cursor.at < lines.len() {
-        match parse_line(&mut parser, &mut cursor) {
-            Ok(Some(Request { arrival_ns, .. })) => {
-                earliest = Some(earliest.map_or(arrival_ns, |so_far: u64| so_far.min(arrival_ns)));
-            }
-            Ok(None) => {}
-            Err(_) => {
-                cursor.skip_to_line_end();
-                cursor.at += 1;
+    std::iter::from_fn(move || {
+        while cursor.at < lines.len() {
+            match parse_line(&mut parser, &mut cursor) {
+                Ok(Some(request)) => return Some(request),
+                Ok(None) => {}
+                Err(_) => {
+                    cursor.skip_to_line_end();
+                    cursor.at += 1;
+                }
             }
         }
-    }
-    earliest
+        None
+    })
+}
+
+/// The earliest arrival among `lines`, as far as `parser` understands them.
+pub(crate) fn earliest<P: LineParser>(lines: &[u8], parser: P) -> Option<u64> {
+    requests_of(lines, parser).map(|request| request.arrival_ns).min()
 }
 
 /// Count the lines of `sample` that `parser` understands; values that make no sense count as understood.
@@ -771,6 +809,10 @@ impl<P: LineParser> RequestSource for TextReader<P> {
 
     fn skipped_records(&self) -> u64 {
         self.bad.skipped()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.parser.remarks()
     }
 
     fn says_fua(&self) -> bool {

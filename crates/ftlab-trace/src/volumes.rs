@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError};
+use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SECTOR_BYTES, SourceError};
 
 use crate::text::MAX_SECTORS;
 
@@ -138,6 +138,10 @@ impl RequestSource for Selected {
 
     fn skipped_records(&self) -> u64 {
         self.source.skipped_records()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.source.remarks()
     }
 
     fn says_fua(&self) -> bool {
@@ -305,6 +309,10 @@ impl RequestSource for Concat {
 
     fn skipped_records(&self) -> u64 {
         self.source.skipped_records()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.source.remarks()
     }
 
     fn says_fua(&self) -> bool {

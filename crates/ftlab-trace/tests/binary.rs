@@ -174,14 +174,14 @@ fn dispatches_of_blktrace_are_requests_in_either_byte_order() {
     };
     assert_eq!(taking("Q").unwrap(), [request(0, Op::Read, 64, 8, 0)]);
     assert_eq!(taking("C").unwrap(), [request(6000, Op::Read, 64, 8, 0)]);
-    assert!(taking("I").unwrap_err().expected.contains("found no I of a read"));
+    assert!(taking("I").unwrap_err().expected.contains("found no request with event I; there are D"));
     let error = read("blktrace", &[events[2].write(false), events[2].write(true)]).unwrap_err();
     assert!(error.line == Some(2) && error.expected.contains("at byte 48"), "{error}");
     let newer = Event { magic: 0x6561_7408, ..EVENT };
     let error = read("blktrace", &[newer.write(false)]).unwrap_err();
     assert_eq!(error.found, "version 8", "{error}");
     let error = read("blktrace", &[events[1].write(false)]).unwrap_err();
-    assert!(error.expected.contains("among 1 events"), "{error}");
+    assert!(error.expected.contains("with event D; there are Q: choose one"), "{error}");
     let error = read("blktrace", &[events[2].write(false)[..40].to_vec()]).unwrap_err();
     assert!(error.expected.contains("ends within it"), "{error}");
 }

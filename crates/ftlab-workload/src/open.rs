@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ftlab_core::config::ConfigError;
-use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::request::{Remark, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_trace::transform::transformed;
 use ftlab_trace::{TraceCache, VolumeLayout, on_own_thread, open};
 
@@ -210,5 +210,9 @@ impl RequestSource for LimitedSource {
 
     fn skipped_records(&self) -> u64 {
         self.inner.skipped_records()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.inner.remarks()
     }
 }

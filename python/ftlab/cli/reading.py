@@ -19,7 +19,7 @@ from ftlab._workload import reading_options as native_options
 from ftlab.cli.output import transform_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ftlab import _native
 
@@ -187,6 +187,12 @@ def tell_lost(target: Path, lost: tuple[str, ...]) -> None:
     """Say on standard error what a written format could not hold."""
     for text in lost:
         click.echo(f"{target}: {text}", err=True)
+
+
+def tell_remarks(file: Path | str, remarks: Iterable[str]) -> None:
+    """Say on standard error what a trace says of itself."""
+    for text in remarks:
+        click.echo(f"{file}: {text}", err=True)
 
 
 def tell_skipped(file: Path | str, skipped: int) -> None:

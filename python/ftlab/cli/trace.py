@@ -23,7 +23,7 @@ from ftlab._statistics import fit as fit_trace
 from ftlab._units import bytes_text, count_text, time_text
 from ftlab._workload import Trace, Workload
 from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
-from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_skipped
+from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_remarks, tell_skipped
 from ftlab.errors import InputError, Interrupted
 
 # Numbers from here on are shown without decimals.
@@ -106,10 +106,11 @@ def info(files: tuple[Path, ...], trace_format: str | None, volumes: bool, skip_
 def _volumes(file: Path, trace_format: str | None, skip_bad: int) -> dict[str, Any]:
     with progress_bar(f"reading {file.name}") as progress:
         tell = None if progress is None else lambda fraction, count: progress("", fraction, count)
-        rows, skipped = _native.trace_volumes(file, trace_format, skip_bad, tell)
+        rows, skipped, remarks = _native.trace_volumes(file, trace_format, skip_bad, tell)
     tell_skipped(file, skipped)
+    tell_remarks(file, remarks)
     found = [{"number": number, "name": name, "requests": count} for number, name, count in rows]
-    return {"skipped_records": skipped, "volumes": found}
+    return {"skipped_records": skipped, "remarks": remarks, "volumes": found}
 
 
 @trace.command()
@@ -163,6 +164,7 @@ def convert(
     to = _target_format(target, to)
     done = conversion.convert(reading.trace(file), target, to, requests=requests, overwrite=overwrite)
     tell_skipped(file, done.skipped_records)
+    tell_remarks(file, done.remarks)
     tell_lost(target, done.lost)
     with _beside(target):
         if as_json:
@@ -185,7 +187,7 @@ def _written(target: Path, to: str, done: conversion.Written) -> dict[str, Any]:
 
 
 def _left_out(done: conversion.Written | conversion.Parts) -> dict[str, Any]:
-    return {"skipped_records": done.skipped_records, "lost": list(done.lost)}
+    return {"skipped_records": done.skipped_records, "remarks": list(done.remarks), "lost": list(done.lost)}
 
 
 def _target_format(target: Path, to: str | None) -> str:
@@ -228,6 +230,7 @@ def merge(
     traces = [reading.trace(file) for file in files]
     done = conversion.merge(traces, target, to, keep_streams=keep_streams, overwrite=overwrite)
     tell_skipped(target, done.skipped_records)
+    tell_remarks(target, done.remarks)
     tell_lost(target, done.lost)
     with _beside(target):
         if as_json:
@@ -254,6 +257,7 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
     """
     parts = conversion.split(reading.trace(file), folder, to, overwrite=force)
     tell_skipped(file, parts.skipped_records)
+    tell_remarks(file, parts.remarks)
     for text in parts.lost:
         click.echo(text, err=True)
     files = [(volume, str(part.path), parts.requests[volume]) for volume, part in parts.traces.items()]
@@ -344,6 +348,7 @@ def stats(
         )
         found.append(result)
         tell_skipped(label, result.to_dict()["skipped_records"])
+        tell_remarks(label, result.remarks)
     for each, folder in zip(found, folders, strict=False):
         each.write(folder, overwrite=overwrite)
     if as_json:

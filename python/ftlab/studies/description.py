@@ -116,7 +116,7 @@ class Contents:
             if kept is not None:
                 return kept
         if self._traces is None:
-            found, _ = _native.trace_volumes(path, format, skip_bad)
+            found, *_ = _native.trace_volumes(path, format, skip_bad)
         else:
             found, _ = self._traces.volumes(path, format, skip_bad)
         volumes = [(number, requests) for number, _, requests in found]

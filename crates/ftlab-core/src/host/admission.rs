@@ -2,7 +2,7 @@
 
 use crate::config::{DeviceConfig, OpenKeys, OutOfRange, UnsortedTimes};
 use crate::error::RunError;
-use crate::host::request::{Op, Request, RequestSource};
+use crate::host::request::{Op, Remark, Request, RequestSource};
 use crate::time::{Time, nearest};
 
 /// Requests fetched from a source at a time.
@@ -12,7 +12,7 @@ const BATCH: usize = 4096;
 pub(crate) const LATEST_NS: u64 = 9_200_000_000_000_000;
 
 /// What the admission has counted.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct AdmissionCounts {
     /// Requests taken from the source.
     pub requests: u64,
@@ -24,6 +24,8 @@ pub struct AdmissionCounts {
     pub unsorted: u64,
     /// Bad records that the source left out.
     pub skipped_records: u64,
+    /// What the source says of its input.
+    pub remarks: Vec<Remark>,
 }
 
 /// Whether a request that reaches beyond the end of a drive can be made to fit.
@@ -104,7 +106,16 @@ impl Admission {
 
     /// What was counted so far.
     pub fn counts(&self) -> AdmissionCounts {
-        AdmissionCounts { skipped_records: self.source.skipped_records(), ..self.counts }
+        AdmissionCounts {
+            skipped_records: self.source.skipped_records(),
+            remarks: self.source.remarks(),
+            ..self.counts
+        }
+    }
+
+    /// Requests taken so far.
+    pub fn taken(&self) -> u64 {
+        self.counts.requests
     }
 
     /// Share of the workload taken so far, when it can be told.

@@ -55,6 +55,19 @@ pub struct Request {
 // Traces that runs share are kept in memory as they are, so each byte of a request counts a hundred million times.
 const _: () = assert!(size_of::<Request>() == 24);
 
+/// What an input says of itself, beside its requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    /// The warning that it is (`host::warnings`); `None` for what need only be told.
+    pub code: Option<&'static str>,
+    /// What there is to say: one sentence.
+    pub text: String,
+    /// What to do about it; empty where there is nothing to do.
+    pub advice: String,
+    /// The numbers that show it, by name.
+    pub found: Vec<(&'static str, f64)>,
+}
+
 /// Requests in arrival order, delivered in batches.
 ///
 /// Implemented by every trace reader and every generator. The host calls [`fill`](Self::fill) about once per
@@ -104,6 +117,11 @@ pub trait RequestSource: Send {
 
     /// The streams so far by number, with what the input calls them; empty where it has the numbers themselves.
     fn stream_names(&self) -> Vec<(u16, String)> {
+        Vec::new()
+    }
+
+    /// What there is to say of the input as far as it has been read.
+    fn remarks(&self) -> Vec<Remark> {
         Vec::new()
     }
 }

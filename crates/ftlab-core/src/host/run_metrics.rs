@@ -376,7 +376,7 @@ impl RunMetrics {
             precondition: self.precondition.clone(),
             verify: None,
             memory: MemorySummary::default(),
-            warnings: Vec::new(),
+            warnings: warnings::of_source(admission.remarks),
             host,
         }
     }
@@ -478,7 +478,8 @@ pub(crate) fn warned(
     let coarse = metrics.closed_coarse(sample).recorder;
     let course: Vec<(Time, &Totals)> = coarse.ends().collect();
     let (arrivals, first_arrival) = (metrics.arrivals, metrics.first_arrival);
-    let warnings = warnings::all(&Evidence { config, summary, course: &course, arrivals, first_arrival });
+    let mut warnings = warnings::all(&Evidence { config, summary, course: &course, arrivals, first_arrival });
+    warnings.append(&mut summary.warnings);
     summary.warnings = warnings;
     // Everything is in its rows.
     coarse.finish(metrics.last_completion, Totals::default())

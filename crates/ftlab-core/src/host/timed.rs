@@ -109,7 +109,7 @@ fn run_events<L: Layer<C>, C: Clock>(model: &mut HostModel<L, C, WorkloadFeeder<
             until_control = CONTROL_INTERVAL;
             flush_command_log(model, false);
             let admission = &model.feeder.admission;
-            control.report(false, admission.counts().requests, admission.fraction());
+            control.report(false, admission.taken(), admission.fraction());
             model.closing |= control.is_cancelled();
             if model.stopped {
                 return;

@@ -118,7 +118,7 @@ pub(crate) fn run<D: Driven>(
         until_control -= 1;
         if until_control == 0 {
             until_control = CONTROL_INTERVAL;
-            control.report(false, admission.counts().requests, admission.fraction());
+            control.report(false, admission.taken(), admission.fraction());
             if control.is_cancelled() {
                 return Ok(());
             }

@@ -6,6 +6,7 @@
 use crate::config::{AgedWhen, DeviceConfig, PreconditionPattern};
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::page::capacity::reserved_blocks;
+use crate::host::request::Remark;
 use crate::host::run_metrics::Arrivals;
 use crate::metrics::drift::drift;
 use crate::metrics::series::Totals;
@@ -22,7 +23,7 @@ pub struct Kind {
     pub when: &'static str,
     /// Why the bound is where it is.
     pub why: &'static str,
-    /// `None` where only whoever opened the workload knows.
+    /// `None` where only the source of the requests knows, or whoever opened it.
     rule: Option<fn(&Evidence<'_>) -> Option<Said>>,
 }
 
@@ -105,12 +106,37 @@ pub const WARNINGS: &[Kind] = &[
         rule: Some(not_drained),
     },
     Kind {
+        code: LOST_EVENTS,
+        when: "The tool that recorded the trace says that it lost events.",
+        why: "What is missing is missing where the load was highest: that is when buffers of a tracer overflow.",
+        rule: None,
+    },
+    Kind {
+        code: UNUSED_EVENTS,
+        when: "Of the events of a recording, such as queued and dispatched, another one than the one that was read moves more than \
+               four times as much data.",
+        why: "Merging and splitting of requests change their number and not their data. Layers of devices show the same data \
+              again, as LVM over RAID does: three times, seldom four.",
+        rule: None,
+    },
+    Kind {
         code: STAND_IN,
         when: "The workload stands for a recording, and was generated.",
         why: "It has the statistics that were published, and nothing else of the recording.",
         rule: None,
     },
 ];
+
+/// The tool that recorded a trace lost events.
+pub const LOST_EVENTS: &str = "lost_events";
+/// Most of a recording is in events that were not read.
+pub const UNUSED_EVENTS: &str = "unused_events";
+
+/// The warnings among what a source says of its input.
+pub(crate) fn of_source(remarks: Vec<Remark>) -> Vec<Warning> {
+    let warning = |Remark { code, text, advice, found }| Some(Warning::new(code?, text, advice, &found));
+    remarks.into_iter().filter_map(warning).collect()
+}
 
 /// Capacities that the host must overwrite of a drive that nobody aged (SNIA, Solid State Storage Performance Test
 /// Specification, workload-independent preconditioning).

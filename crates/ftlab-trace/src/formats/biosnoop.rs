@@ -2,10 +2,10 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::blkparse::Rwbs;
 use super::bpftrace::is_greeting;
 use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, plain_name};
+use crate::rwbs::Rwbs;
 use crate::text::{Cursor, Extent, Fault, LineParser, MAX_SECTORS, TextReader, sectors_of_bytes, shape_of};
 
 /// See [`Format::summary`].

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
-use ftlab_core::host::request::{Op, Request, SourceError};
+use ftlab_core::host::request::{Op, Remark, Request, SourceError};
 
+use crate::events::EventCounts;
 use crate::format::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
 use crate::numbering::{Volumes, device_name};
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::rwbs::Rwbs;
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
 use crate::writer::{Extras, LineWriter, TraceWriter, Unwritable};
 
 /// See [`Format::summary`].
@@ -46,7 +48,9 @@ pub(crate) static FORMAT: Format = Format {
 };
 
 /// The actions that may be taken: those that every request has at most once, and whose lines have its address.
-const ACTIONS: &[u8] = b"DQGIC";
+const ACTIONS: &[u8; 5] = b"DQGIC";
+/// The same as text.
+pub(super) const LETTERS: [(&str, &str); 5] = [("D", "D"), ("Q", "Q"), ("G", "G"), ("I", "I"), ("C", "C")];
 
 /// What blkparse prints for the last seconds before time 0: 2^64 ns less a little, with seconds cut to 32 bits.
 const WRAPPED_NS: std::ops::Range<u64> = 1_266_874_885_000_000_000..1_266_874_889_709_551_616;
@@ -72,8 +76,8 @@ struct Blkparse {
     /// Every action in [`ACTIONS`] when absent.
     action: Option<u8>,
     devices: Volumes<u64>,
-    /// Which of [`ACTIONS`] have been seen, a bit each.
-    seen: u8,
+    /// What there was of [`ACTIONS`].
+    counts: EventCounts<5>,
     /// Arrival of the request before.
     previous_ns: u64,
     /// The write of a line that also flushes.
@@ -82,7 +86,23 @@ struct Blkparse {
 
 impl Blkparse {
     fn taking(action: Option<u8>) -> Self {
-        Self { action, devices: Volumes::default(), seen: 0, previous_ns: 0, behind: None }
+        let counts = EventCounts::new(LETTERS);
+        Self { action, devices: Volumes::default(), counts, previous_ns: 0, behind: None }
+    }
+
+    /// The number of the action that is taken.
+    fn taken(&self) -> Option<usize> {
+        ACTIONS.iter().position(|action| Some(*action) == self.action)
+    }
+
+    /// The sectors of an event that is not taken, as far as its line has them.
+    #[inline(always)]
+    fn sectors_behind(line: &mut Cursor<'_>) -> u64 {
+        for _rwbs_and_address in 0..2 {
+            line.skip_blanks();
+            line.token();
+        }
+        line.mark(b'+', "").and_then(|()| line.integer("")).unwrap_or(0)
     }
 
     /// Begins of lines of the summary.
@@ -101,90 +121,6 @@ impl Blkparse {
             b"Input file ",
         ];
         BEGINS.iter().any(|begin| line.starts_with(begin))
-    }
-}
-
-/// What an `rwbs` field says.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rwbs {
-    /// Absent for what moves no data and is no flush.
-    pub(super) op: Option<Op>,
-    /// A write that is ahead of its own flush: an F before the W.
-    preflush: bool,
-    /// A write that must be durable before it completes: an F behind the W.
-    fua: bool,
-    /// A barrier of older kernels.
-    barrier: bool,
-}
-
-impl Rwbs {
-    /// The field `rwbs`, which stands at `at`.
-    #[inline(always)]
-    pub(super) fn of(rwbs: &[u8], at: usize) -> Result<Self, Fault> {
-        let mut found = Self::default();
-        for letter in rwbs {
-            match letter {
-                b'D' => return Ok(Self { op: Some(Op::Trim), ..Self::default() }),
-                b'W' => found.op = Some(Op::Write),
-                b'R' => found.op = Some(Op::Read),
-                b'F' if found.op.is_none() => (found.op, found.preflush) = (Some(Op::Flush), true),
-                b'F' => found.fua = true,
-                b'B' => found.barrier = true,
-                b'N' | b'A' | b'S' | b'M' | b'E' | b'U' | b'V' => {}
-                _ => return Err(Cursor::shape(at, "an rwbs field of R, W, D, F or N with modifiers")),
-            }
-        }
-        Ok(found)
-    }
-
-    /// A flush that stands alone.
-    pub(super) const FLUSH: Self = Self { op: Some(Op::Flush), preflush: false, fua: false, barrier: false };
-
-    /// The request at an address, which may be two: a flush, and behind it the write that waits for it. Nothing for what
-    /// moves no data and is no flush.
-    #[inline(always)]
-    pub(super) fn requests(self, lba: u64, sectors: u64, extent: Extent) -> Result<Option<Requests>, Fault> {
-        let one = |op, lba, sectors, fua| Request { arrival_ns: 0, lba, sectors, op, stream: 0, fua };
-        let flush = one(Op::Flush, 0, 0, false);
-        match self.op {
-            Some(Op::Flush) => Ok(Some(Requests::one(flush))),
-            // A write without data only flushes, if that.
-            Some(Op::Write) if sectors == 0 => {
-                let flushes = self.preflush || self.fua || self.barrier;
-                Ok(flushes.then_some(Requests::one(flush)))
-            }
-            Some(op) => {
-                let (lba, sectors) = checked_sectors(lba, sectors, extent)?;
-                let is_write = op == Op::Write;
-                let access = one(op, lba, sectors, self.fua && is_write);
-                Ok(Some(if self.preflush && is_write {
-                    Requests { first: flush, behind: Some(access) }
-                } else {
-                    Requests::one(access)
-                }))
-            }
-            None => Ok(None),
-        }
-    }
-}
-
-/// What a line says: a request, or a flush and the write behind it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Requests {
-    first: Request,
-    behind: Option<Request>,
-}
-
-impl Requests {
-    fn one(first: Request) -> Self {
-        Self { first, behind: None }
-    }
-
-    /// The first of them and the one behind it, both at one time and of one stream.
-    #[inline(always)]
-    pub(super) fn at(self, arrival_ns: u64, stream: u16) -> (Request, Option<Request>) {
-        let place = |request| Request { arrival_ns, stream, ..request };
-        (place(self.first), self.behind.map(place))
     }
 }
 
@@ -230,7 +166,7 @@ impl LineParser for Blkparse {
                 return Err(Cursor::shape(action_at, "an action, one letter"));
             }
             if let Some(place) = place {
-                self.seen |= 1 << place;
+                self.counts.add(place, Self::sectors_behind(line));
             }
             line.skip_to_line_end();
             return Ok(None);
@@ -270,6 +206,9 @@ impl LineParser for Blkparse {
             _ => return Err(Cursor::shape(address_at, "a sector number")),
         }
         line.skip_to_line_end();
+        if let Some(place) = place {
+            self.counts.add(place, sectors);
+        }
         let Some(requests) = rwbs.requests(lba, sectors, Extent { address_at, size_at })? else {
             return Ok(None);
         };
@@ -290,14 +229,11 @@ impl LineParser for Blkparse {
     }
 
     fn nothing_found(&self) -> Option<String> {
-        let action = char::from(self.action?);
-        let others = ACTIONS.iter().enumerate().filter(|(place, _)| self.seen >> place & 1 == 1);
-        let others: Vec<String> = others.map(|(_, action)| char::from(*action).to_string()).collect();
-        let first = others.first()?;
-        let names = others.join(", ");
-        Some(format!(
-            "found no request with action {action}; there are {names}: choose one, as with --format blkparse:{first}"
-        ))
+        self.counts.nothing_found(self.taken()?, FORMAT.name)
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.taken().and_then(|read| self.counts.remark(read, FORMAT.name)).into_iter().collect()
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {

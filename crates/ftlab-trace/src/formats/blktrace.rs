@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
+use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceError};
 
+use super::blkparse::LETTERS;
+use crate::events::EventCounts;
 use crate::failure::Failure;
 use crate::format::{Argument, Format, Sample};
 use crate::input::{BadRecords, Compression, Epoch, Input};
@@ -108,11 +110,14 @@ struct Events {
     earliest: Option<u64>,
     any_taken: bool,
     events: u64,
+    /// What there was of [`ACTIONS`].
+    counts: EventCounts<5>,
 }
 
 impl Events {
     fn taking(action: u8) -> Self {
-        Self { action, order: None, earliest: None, any_taken: false, events: 0 }
+        let counts = EventCounts::new(LETTERS);
+        Self { action, order: None, earliest: None, any_taken: false, events: 0, counts }
     }
 }
 
@@ -155,10 +160,15 @@ impl RecordParser for Events {
         if !self.any_taken {
             self.earliest = Some(self.earliest.map_or(time, |earliest| earliest.min(time)));
         }
+        let size = order.u32(bytes, 24);
+        if action & PASS_THROUGH == 0
+            && let Some(place) = ACTIONS.iter().position(|(_, known)| *known == action as u8)
+        {
+            self.counts.add(place, u64::from(size / 512));
+        }
         if action as u8 != self.action || action & PASS_THROUGH != 0 {
             return Ok(Record::Other(length));
         }
-        let size = order.u32(bytes, 24);
         let op = match (action & DISCARD != 0, action & WRITE != 0, action & READ != 0) {
             _ if size == 0 && action & FLUSH != 0 => Op::Flush,
             _ if size == 0 => return Ok(Record::Other(length)),
@@ -299,12 +309,25 @@ impl Merged {
         SourceError { origin: self.origin.clone(), expected, ..SourceError::default() }
     }
 
+    /// What there was of all actions in all files, and the number of the one that is taken.
+    fn counted(&self) -> (EventCounts<5>, Option<usize>) {
+        let mut counts = EventCounts::new(LETTERS);
+        for file in &self.files {
+            counts.add_all(&file.reader.parser().counts);
+        }
+        (counts, ACTIONS.iter().position(|(_, action)| *action == self.action))
+    }
+
     fn start(&mut self) -> Result<(), SourceError> {
         self.started = true;
         for file in &mut self.files {
             file.head = file.reader.next_item()?;
         }
         if self.files.iter().all(|file| file.head.is_none()) {
+            let (counts, read) = self.counted();
+            if let Some(known) = read.and_then(|read| counts.nothing_found(read, FORMAT.name)) {
+                return Err(self.error(known));
+            }
             let events: u64 = self.files.iter().map(|file| file.reader.parser().events).sum();
             let letter =
                 ACTIONS.iter().find(|(_, action)| *action == self.action).map_or("?", |found| found.0);
@@ -399,5 +422,10 @@ impl RequestSource for Merged {
 
     fn says_fua(&self) -> bool {
         true
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let (counts, read) = self.counted();
+        read.and_then(|read| counts.remark(read, FORMAT.name)).into_iter().collect()
     }
 }

@@ -1,10 +1,11 @@
 //! What our script of bpftrace prints, `examples/recording/block.bt`.
 
-use ftlab_core::host::request::Request;
+use ftlab_core::host::request::{Remark, Request};
 
-use super::blkparse::Rwbs;
+use crate::events::{Loss, Lost};
 use crate::format::{Format, Sample};
 use crate::numbering::{Volumes, device_name};
+use crate::rwbs::Rwbs;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
 
 /// See [`Format::summary`].
@@ -15,8 +16,7 @@ pub(crate) static FORMAT: Format = Format {
     units: "time in nanoseconds from the begin of the script, at the hand-over to the driver, kept as it is; lines of \
             different CPUs step back a little; sectors of 512 bytes; RWBS with D = discard, R or W, F alone or without data = \
             flush, F behind W = FUA, F before W = a flush and then the write, others (passed-through commands) are skipped; the device becomes the stream, numbered in order of \
-            appearance; what bpftrace itself says (Attaching 3 probes...) is skipped, but lost events are a fault, which \
-            --skip-bad passes over",
+            appearance; what bpftrace itself says (Attaching 3 probes...) is skipped, and events that it lost are a warning",
     cannot_say: "response times",
     argument: None,
     extensions: &["bpftrace"],
@@ -49,6 +49,7 @@ struct Bpftrace {
     /// Whether the header has been seen.
     begun: bool,
     devices: Volumes<u64>,
+    lost: Lost,
     /// The write of a line that also flushes.
     behind: Option<Request>,
 }
@@ -95,6 +96,10 @@ impl LineParser for Bpftrace {
         true
     }
 
+    fn remarks(&self) -> Vec<Remark> {
+        self.lost.remark().into_iter().collect()
+    }
+
     fn stream_names(&self) -> Vec<(u16, String)> {
         self.devices.names(device_name)
     }
@@ -109,7 +114,9 @@ impl Bpftrace {
         if words.eq(HEADER) {
             self.begun = true;
         } else if self.begun && text.starts_with(b"Lost ") {
-            return Err(Cursor::header(start, "a request: bpftrace lost some here".into()));
+            let number = text.split(u8::is_ascii_whitespace).nth(1);
+            let number = number.and_then(|number| std::str::from_utf8(number).ok()?.parse().ok());
+            self.lost.add(Loss(number));
         } else if !is_greeting(text) {
             let expected = if self.begun { "a time in nanoseconds" } else { "the header of block.bt" };
             return Err(Cursor::header(start, expected.into()));

@@ -53,6 +53,33 @@ fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     Err(failed(input.origin(), expected.into()))
 }
 
+/// The argument that names the columns of `lines`, as far as they have known names; `-` stands for the others.
+pub(crate) fn suggested(lines: &[u8]) -> String {
+    let first = lines.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
+    let first = String::from_utf8_lossy(first.unwrap_or_default());
+    let first = first.trim();
+    let mark = [',', ';'].into_iter().find(|mark| first.contains(*mark));
+    let names: Vec<&str> = match mark {
+        Some(mark) => first.split(mark).collect(),
+        None => first.split_ascii_whitespace().collect(),
+    };
+    let known = |name: &&str| {
+        let name = name.trim().trim_matches('"');
+        if Column::named(name) == Column::Ignored { "-" } else { name }.to_owned()
+    };
+    const MOST: usize = 40;
+    let columns: Vec<String> = names.iter().take(MOST).map(known).collect();
+    let further = if names.len() > MOST { " and so on" } else { "" };
+    if columns.iter().all(|column| column == "-") {
+        let separator = mark.map_or(" ".into(), String::from);
+        return format!(
+            "columns:{}",
+            ["arrival_us", "op[read=R write=W]", "offset_bytes", "bytes", "-"].join(&separator)
+        );
+    }
+    format!("columns:{}{further}", columns.join(&mark.map_or(" ".into(), String::from)))
+}
+
 /// What becomes of the lines whose operation has a value: `None` leaves them out.
 type Outcome = Option<Op>;
 

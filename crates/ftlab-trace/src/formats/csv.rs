@@ -4,10 +4,11 @@ use std::io::Write;
 
 use ftlab_core::host::request::Request;
 
+use super::columns::suggested;
 use crate::columns::{COLUMNS, Column, FLAG, Fields, UNITS, Units, columns_of, flag, op_of_name};
 use crate::format::{Format, Sample};
 use crate::input::Sink;
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, begins_with_index, shape_of};
 use crate::writer::{Extras, LineWriter, TraceWriter};
 
 /// See [`Format::summary`].
@@ -34,6 +35,8 @@ pub(crate) static FORMAT: Format = Format {
 #[derive(Default)]
 struct Csv {
     columns: Vec<Column>,
+    /// Whether lines begin with an index that the header has no name for.
+    unnamed_index: bool,
     units: Option<Units>,
     /// Whether contents are kept, and that of the last request.
     keeps_contents: bool,
@@ -41,11 +44,31 @@ struct Csv {
 }
 
 impl Csv {
+    /// What is wrong with an operation, and how its values are mapped.
+    #[cold]
+    fn unknown_op(&self, at: usize) -> Fault {
+        let name = |column: &Column| if *column == Column::Op { "op[read=R write=W]" } else { column.name() };
+        let named: Vec<&str> = self.columns.iter().map(name).collect();
+        Cursor::shape(
+            at,
+            format!(
+                "an operation: read, write, trim or flush; other values are mapped, as in --format 'columns:{}'",
+                named.join(",")
+            ),
+        )
+    }
+
     fn header(&mut self, line: &mut Cursor<'_>) -> Result<(), Fault> {
         let at = line.position();
         let text = String::from_utf8_lossy(line.skip_to_line_end());
         let names = text.split(',').map(|name| name.trim().trim_matches('"'));
-        self.columns = columns_of(names).map_err(|expected| Cursor::header(at, expected))?;
+        self.columns = columns_of(names).map_err(|expected| {
+            let named = suggested(text.as_bytes());
+            let other = format!(
+                "{expected}; a file with other columns is read by naming them, as in --format '{named}'"
+            );
+            Cursor::header(at, other)
+        })?;
         self.units = Some(Units::of(&self.columns));
         Ok(())
     }
@@ -61,6 +84,10 @@ impl LineParser for Csv {
         // The place of a fault in what these columns do not have.
         let at = line.position();
         let mut extent = Extent { address_at: at, size_at: at };
+        if self.unnamed_index {
+            line.skip_field()?;
+            line.comma()?;
+        }
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
                 line.comma()?;
@@ -71,8 +98,7 @@ impl LineParser for Csv {
                     let at = line.position();
                     let word = line.word();
                     let quoted = word.strip_prefix(b"\"").and_then(|word| word.strip_suffix(b"\""));
-                    fields.op = op_of_name(quoted.unwrap_or(word))
-                        .ok_or_else(|| Cursor::shape(at, "an operation: read, write, trim or flush"))?;
+                    fields.op = op_of_name(quoted.unwrap_or(word)).ok_or_else(|| self.unknown_op(at))?;
                 }
                 Column::Lba | Column::OffsetBytes => {
                     extent.address_at = line.position();
@@ -92,6 +118,16 @@ impl LineParser for Csv {
             }
         }
         fields.request(extent).map(Some)
+    }
+
+    fn look_ahead(&mut self, lines: &[u8]) {
+        // R has no name for the names of rows, where pandas has an empty one.
+        let counts = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
+        let mut all = lines.split(|byte| *byte == b'\n').filter(counts);
+        let fields = |line: &[u8]| memchr::memchr_iter(b',', line).count();
+        if let (Some(header), Some(first)) = (all.next(), all.next()) {
+            self.unnamed_index = fields(first) == fields(header) + 1 && begins_with_index(lines);
+        }
     }
 
     fn keep_contents(&mut self) {

@@ -6,6 +6,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use crate::format::{Format, Sample};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::units::{InSectors, look_like_bytes};
 use crate::writer::{LineWriter, Unwritable};
 
 /// See [`Format::summary`].
@@ -23,11 +24,30 @@ pub(crate) static FORMAT: Format = Format {
     example: "0.744525 0 779696 8 0\n1.072442 0 492344 16 1\n1.5 1 128 64 1\n\
               2.000001 0 779704 8 0\n12.25 1 192 64 1\n",
     head: "",
-    detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits(),
+    detect: |sample: &Sample<'_>| shape_of(sample.lines, DiskSim).fits() && !in_bytes(sample, &FORMAT),
     read: |input| Ok(Box::new(TextReader::new(input, DiskSim))),
     files_beside: None,
     write: Some(|sink, _| Ok(Box::new(LineWriter::new(sink, "", write)))),
 };
+
+/// Whether a sample looks as if its addresses or sizes were bytes, and its name does not say that it has this `format` of
+/// five numbers.
+pub(super) fn in_bytes(sample: &Sample<'_>, format: &Format) -> bool {
+    !sample.extension.is_some_and(|given| format.extensions.contains(&given))
+        && look_like_bytes(sample.lines, DiskSim, InSectors::Both)
+}
+
+/// What to do about a sample of five numbers whose addresses or sizes look like bytes.
+pub(super) fn bytes_or_sectors(sample: &Sample<'_>) -> Option<String> {
+    let five =
+        shape_of(sample.lines, DiskSim).fits() && look_like_bytes(sample.lines, DiskSim, InSectors::Both);
+    five.then(|| {
+        "a known unit: addresses or sizes are all multiples of 512, as bytes are. If they are bytes, use --format \
+         'columns:arrival_ms stream offset_bytes bytes op[read=1 write=0]' (arrival_ns where times are nanoseconds); if they \
+         are sectors, choose disksim, flashsim, mqsim or ssdsim with --format"
+            .into()
+    })
+}
 
 pub(crate) struct DiskSim;
 

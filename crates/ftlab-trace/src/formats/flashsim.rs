@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::disksim::DiskSim;
+use super::disksim::{DiskSim, in_bytes};
 use crate::format::{Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 
@@ -21,7 +21,9 @@ pub(crate) static FORMAT: Format = Format {
     example: "640.875000\t0\t522424\t16\t1\n640.875000\t0\t522552\t16\t1\n640.875000\t0\t522680\t8\t1\n\
               641.000000\t0\t522744\t3\t1\n641.250000\t0\t522768\t1\t1\n652.5\t0\t64\t2\t0\n652.5\t0\t80\t2\t0\n",
     head: "",
-    detect: |sample: &Sample<'_>| shape_of(sample.lines, FlashSim).fits() && !has_other_flags(sample),
+    detect: |sample: &Sample<'_>| {
+        shape_of(sample.lines, FlashSim).fits() && !has_other_flags(sample) && !in_bytes(sample, &FORMAT)
+    },
     read: |input| Ok(Box::new(TextReader::new(input, FlashSim))),
     files_beside: None,
     write: None,

@@ -8,7 +8,7 @@ use ftlab_core::host::request::SourceError;
 
 use crate::format::{Format, Sample};
 use crate::input::Input;
-use crate::text::behind_mark;
+use crate::text::{begins_with_index, behind_mark};
 
 macro_rules! formats {
     ($($file:ident;)+) => {
@@ -36,6 +36,9 @@ formats! {
     opencas;
     biosnoop;
     bpftrace;
+    perf_script;
+    trace_cmd;
+    ftrace;
     fiu;
     vscsi;
     blktrace;
@@ -93,6 +96,29 @@ pub(crate) fn names(formats: &[&Format]) -> String {
 const SAMPLE_BYTES: usize = 64 * 1024;
 const SAMPLE_LINES: usize = 200;
 
+/// What to say of a sample that no format fits.
+fn unknown(sample: &Sample<'_>) -> String {
+    let of_units = [disksim::bytes_or_sectors, spc::bytes_or_sectors, tencent::bytes_or_sectors];
+    if let Some(told) = of_units.into_iter().find_map(|told| told(sample)) {
+        return told;
+    }
+    let formats = format!("a trace in one of the formats {} (choose one with --format)", names(FORMATS));
+    let is_text =
+        !sample.lines.is_empty() && std::str::from_utf8(sample.lines).is_ok_and(|text| !text.contains('\0'));
+    if !is_text {
+        return formats;
+    }
+    let index = if begins_with_index(sample.lines) {
+        "; its lines begin with a running number, as pandas writes one: it is named -"
+    } else {
+        ""
+    };
+    format!(
+        "{formats}, or text whose columns are named, as in --format '{}'{index}",
+        columns::suggested(sample.lines)
+    )
+}
+
 /// Recognise the format of a trace by its content; `extension` decides only among formats that fit.
 ///
 /// # Errors
@@ -123,15 +149,10 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
     match fitting[..] {
         [format] => Ok(format),
         // The reader of the format that the name promises tells best what is wrong with the content.
-        [] => by_extension(FORMATS).ok_or_else(|| SourceError {
-            found: String::from_utf8_lossy(sample.bytes)
-                .lines()
-                .next()
-                .unwrap_or("")
-                .chars()
-                .take(80)
-                .collect(),
-            ..failed(format!("a trace in one of the formats {} (choose one with --format)", names(FORMATS)))
+        [] => by_extension(FORMATS).ok_or_else(|| {
+            let found = String::from_utf8_lossy(sample.bytes);
+            let found = found.lines().next().unwrap_or("").chars().take(80).collect();
+            SourceError { found, ..failed(unknown(&sample)) }
         }),
         _ => by_extension(&fitting).ok_or_else(|| {
             let fits = names(&fitting);
@@ -289,6 +310,57 @@ mod tests {
             };
             assert_eq!(fitting_names(format.example.as_bytes()), expected, "{}", format.name);
         }
+    }
+
+    /// A size of 0 is named as what it is where the line is one of the format, and fits no format where it is not.
+    #[test]
+    fn a_value_that_makes_no_sense_never_hides_a_wrong_shape() {
+        let reads = |format: &Format, text: &str| {
+            let mut reader = format.reader(Input::from_bytes("t", text.into())).unwrap();
+            reader.fill(&mut Vec::new(), 10).is_ok()
+        };
+        let mut damaged = 0;
+        for format in FORMATS.iter().filter(|format| !format.example.is_empty() && format.name != "columns") {
+            // A header says enough by itself.
+            let first = format.example.split_inclusive('\n').next().unwrap();
+            let headed = format.name != "jesd219" && !reads(format, first);
+            let comma = if first.contains(',') { ',' } else { ' ' };
+            for line in format.example.lines().skip(usize::from(headed)) {
+                let longer = format!("{line}{comma}7{comma}7{comma}7");
+                let header = if headed { first } else { "" };
+                if reads(format, &format!("{header}{longer}\n"))
+                    || !reads(format, &format!("{header}{line}\n"))
+                {
+                    continue;
+                }
+                let numbers = longer.match_indices(|letter: char| letter.is_ascii_digit()).map(|(at, _)| at);
+                let begins = numbers.filter(|at| *at == 0 || !longer.as_bytes()[at - 1].is_ascii_digit());
+                for at in begins {
+                    let rest = longer[at..].trim_start_matches(|letter: char| letter.is_ascii_digit());
+                    for number in ["0", "99999999999999999"] {
+                        let text = format!("{}{number}{rest}\n", &longer[..at]).repeat(10);
+                        assert!(
+                            headed || !fitting_names(text.as_bytes()).contains(&format.name),
+                            "{}: {text}",
+                            format.name
+                        );
+                        damaged += 1;
+                    }
+                }
+            }
+        }
+        assert!(damaged > 500, "{damaged}");
+    }
+
+    /// A recording of reads with flags of 0, whose fourth and fifth columns look like a size of 0 and flags.
+    #[test]
+    fn columns_of_a_phone_fit_no_simulator() {
+        let line = |at: u64| {
+            let time = |later: u64| format!("1398396860.{:09}", at * 1000 + later);
+            format!("{} 8 4096 0 {} {} {} {}\n", at * 8, time(0), time(1), time(2), time(3))
+        };
+        let text: String = (1..100).map(line).collect();
+        assert_eq!(fitting_names(text.as_bytes()), ["biotracer"]);
     }
 
     #[test]

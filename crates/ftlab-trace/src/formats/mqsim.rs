@@ -4,7 +4,7 @@ use std::io::Write;
 
 use ftlab_core::host::request::{Op, Request};
 
-use super::disksim::DiskSim;
+use super::disksim::{DiskSim, in_bytes};
 use crate::format::{Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
 use crate::writer::{LineWriter, Unwritable};
@@ -22,7 +22,7 @@ pub(crate) static FORMAT: Format = Format {
     example: "744525 0 779696 8 0\n1072442 0 492344 16 1\n1500000 1 128 64 1\n\
               2000001 0 779704 8 0\n12250000 1 192 64 1\n",
     head: "",
-    detect: |sample: &Sample<'_>| whole_times(sample, MqSim),
+    detect: |sample: &Sample<'_>| whole_times(sample, MqSim) && !in_bytes(sample, &FORMAT),
     read: |input| Ok(Box::new(TextReader::new(input, MqSim))),
     files_beside: None,
     write: Some(|sink, _| Ok(Box::new(LineWriter::new(sink, "", write)))),

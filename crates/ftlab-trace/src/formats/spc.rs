@@ -4,6 +4,7 @@ use ftlab_core::host::request::{Op, Request};
 
 use crate::format::{Format, Sample};
 use crate::text::{Cursor, Extent, Fault, LineParser, MAX_SECTORS, TextReader, shape_of};
+use crate::units::{InSectors, look_like_bytes};
 use ftlab_core::host::request::SECTOR_BYTES;
 
 /// See [`Format::summary`].
@@ -20,11 +21,26 @@ pub(crate) static FORMAT: Format = Format {
     example: "0,4096,8192,w,0.000000\n1,77,1000,R,0.012345\n0,4112,4096,w,1.500000\n\
               0,4120,4096,w,1.500210\n2,900,512,r,2.000000\n",
     head: "",
-    detect: |sample: &Sample<'_>| shape_of(sample.lines, Spc).fits(),
+    detect: |sample: &Sample<'_>| shape_of(sample.lines, Spc).fits() && !in_bytes(sample),
     read: |input| Ok(Box::new(TextReader::new(input, Spc))),
     files_beside: None,
     write: None,
 };
+
+/// Whether addresses look like bytes, and the name does not say that they are none.
+fn in_bytes(sample: &Sample<'_>) -> bool {
+    !sample.extension.is_some_and(|given| FORMAT.extensions.contains(&given))
+        && look_like_bytes(sample.lines, Spc, InSectors::Address)
+}
+
+/// What to do about such a sample.
+pub(super) fn bytes_or_sectors(sample: &Sample<'_>) -> Option<String> {
+    (shape_of(sample.lines, Spc).fits() && in_bytes(sample)).then(|| {
+        "a known unit: addresses are all multiples of 512, as bytes are. If they are bytes, use --format \
+         'columns:stream,offset_bytes,bytes,op,arrival_s'; if they are sectors, --format spc"
+            .into()
+    })
+}
 
 struct Spc;
 

@@ -2,6 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request};
 
+use super::disksim::in_bytes;
 use super::mqsim::{time_and_place, whole_times};
 use crate::format::{Format, Sample};
 use crate::text::{Cursor, Fault, LineParser, TextReader, checked_sectors};
@@ -19,7 +20,7 @@ pub(crate) static FORMAT: Format = Format {
     example: "0 0 303568 8 0\n26214000 1 240840 6 0\n78643005 1 55596 6 1\n117963996 0 303576 8 0\n\
               530841004 0 303584 16 1\n",
     head: "",
-    detect: |sample: &Sample<'_>| whole_times(sample, SsdSim),
+    detect: |sample: &Sample<'_>| whole_times(sample, SsdSim) && !in_bytes(sample, &FORMAT),
     read: |input| Ok(Box::new(TextReader::new(input, SsdSim))),
     files_beside: None,
     write: None,

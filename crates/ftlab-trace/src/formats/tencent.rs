@@ -6,6 +6,7 @@ use crate::clock::{self, Clock};
 use crate::format::{Argument, Format, Sample};
 use crate::numbering::NumberedVolumes;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, checked_sectors, shape_of};
+use crate::units::{InSectors, look_like_bytes};
 
 const HEADER: &[u8] = b"Timestamp,Offset,Size,IOType,VolumeID";
 
@@ -34,7 +35,9 @@ pub(crate) static FORMAT: Format = Format {
     example: "1538400000,12920872,8,1,1063\n1538400000,6338688,8,0,1360\n1538400000,12920880,16,1,1063\n\
               1538400001,904,64,0,25\n1538400003,12920896,8,1,1063\n",
     head: "",
-    detect: |sample: &Sample<'_>| shape_of(sample.lines, Calendar(Tencent::default())).fits(),
+    detect: |sample: &Sample<'_>| {
+        shape_of(sample.lines, Calendar(Tencent::default())).fits() && !in_bytes(sample)
+    },
     read: |input| {
         let clock = Clock::of(&input);
         Ok(Box::new(TextReader::new(input, Tencent { clock, ..Tencent::default() })))
@@ -42,6 +45,21 @@ pub(crate) static FORMAT: Format = Format {
     files_beside: None,
     write: None,
 };
+
+/// Whether addresses or sizes look like bytes, and the name does not say that they are none.
+fn in_bytes(sample: &Sample<'_>) -> bool {
+    !sample.extension.is_some_and(|given| FORMAT.extensions.contains(&given))
+        && look_like_bytes(sample.lines, Calendar(Tencent::default()), InSectors::Both)
+}
+
+/// What to do about such a sample.
+pub(super) fn bytes_or_sectors(sample: &Sample<'_>) -> Option<String> {
+    (shape_of(sample.lines, Calendar(Tencent::default())).fits() && in_bytes(sample)).then(|| {
+        "a known unit: addresses or sizes are all multiples of 512, as bytes are. If they are bytes, use --format \
+         'columns:arrival_s,offset_bytes,bytes,op[read=0 write=1],volume'; if they are sectors, --format tencent"
+            .into()
+    })
+}
 
 #[derive(Default)]
 struct Tencent {

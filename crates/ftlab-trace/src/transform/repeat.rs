@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ftlab_core::host::request::{Request, RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::request::{Remark, Request, RequestSource, SourceError, SourceFactory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -152,6 +152,10 @@ impl RequestSource for Rounds {
     fn skipped_records(&self) -> u64 {
         // Those of the first round come again in each of the others.
         self.source.skipped_records()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.source.remarks()
     }
 
     fn says_fua(&self) -> bool {

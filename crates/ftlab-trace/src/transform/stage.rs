@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ftlab_core::host::request::{Op, Request, RequestSource, SECTOR_BYTES, SourceError, SourceFactory};
+use ftlab_core::host::request::{
+    Op, Remark, Request, RequestSource, SECTOR_BYTES, SourceError, SourceFactory,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
@@ -257,6 +259,10 @@ impl<S: Stage> RequestSource for StagedSource<S> {
         self.inner.skipped_records()
     }
 
+    fn remarks(&self) -> Vec<Remark> {
+        self.inner.remarks()
+    }
+
     fn says_fua(&self) -> bool {
         self.inner.says_fua()
     }
@@ -328,6 +334,10 @@ impl<S: RequestSplitter> RequestSource for SplitSource<S> {
 
     fn skipped_records(&self) -> u64 {
         self.inner.skipped_records()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.inner.remarks()
     }
 
     fn says_fua(&self) -> bool {
