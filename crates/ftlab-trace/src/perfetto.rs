@@ -306,7 +306,7 @@ impl EventLog {
         mut changes: Vec<(u64, i64)>,
     ) -> io::Result<()> {
         changes.sort_unstable();
-        let (mut value, mut is_known) = (first as i64, false);
+        let (mut value, mut is_known) = (first.cast_signed(), false);
         let mut changes = std::iter::once((0, 0)).chain(changes).peekable();
         while let Some((at, by)) = changes.next() {
             let before = value;

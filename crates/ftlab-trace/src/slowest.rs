@@ -6,11 +6,14 @@ use std::collections::{BinaryHeap, HashMap};
 use ftlab_core::metrics::{Observer, RequestRecord};
 use ftlab_core::time::Time;
 
+/// Latency, how late it completed, its number, its start: in the order of how slow requests are.
+type Found = (Time, Reverse<u64>, u64, Time);
+
 /// Finds them. Of requests that take equally long, those count that completed first.
 pub struct Slowest {
     count: usize,
-    /// Latency, how late it completed, its number, its start; the least of them is on top.
-    found: BinaryHeap<Reverse<(Time, Reverse<u64>, u64, Time)>>,
+    /// The least slow of them is on top.
+    found: BinaryHeap<Reverse<Found>>,
     completed: u64,
 }
 
