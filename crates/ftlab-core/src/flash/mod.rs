@@ -10,7 +10,6 @@ pub(crate) mod history;
 mod line;
 pub mod nand;
 mod open_blocks;
-pub mod page_run;
 pub mod pairs;
 pub mod port;
 pub mod reservation_port;
@@ -19,13 +18,12 @@ mod waiter;
 
 pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 
-use crate::access::Access;
+use crate::access::{Access, PageRun};
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::groups::GroupWatch;
 use crate::flash::nand::NandArray;
-use crate::flash::page_run::PageRun;
 use crate::flash::pairs::PairGuard;
 use crate::flash::port::{FlashPort, Submission};
 use crate::flash::role::Role;

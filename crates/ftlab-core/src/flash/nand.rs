@@ -2,13 +2,12 @@
 
 use std::cell::Cell;
 
-use crate::access::UnitAccess;
+use crate::access::{PageRun, UnitAccess};
 use crate::cause::{Cause, Command};
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::WordLines;
 use crate::flash::contents::Contents;
 use crate::flash::history::{Change, GroupMark, History};
-use crate::flash::page_run::PageRun;
 use crate::flash::role::{Purpose, Role};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table::{self, Table};

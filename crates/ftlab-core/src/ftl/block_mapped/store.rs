@@ -1,12 +1,11 @@
 //! clustered blocks in flash: what a block-mapped layer asks for, done.
 
-use crate::access::Access;
+use crate::access::{Access, PageRun};
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::page_run::PageRun;
 use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
 use crate::ftl::block_mapped::capacity;

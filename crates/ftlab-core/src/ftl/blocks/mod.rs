@@ -1,13 +1,12 @@
 //! Blocks: opened, appended to, sealed, emptied and worn. The one way to put a page somewhere, shared by all translation
 //! layers.
 
-use crate::access::Access;
+use crate::access::{Access, PageRun};
 use crate::cause::Cause;
 use crate::config::{FtlConfig, WearLevelingChoice};
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::page_run::PageRun;
 use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
 use crate::ftl::gc::policy::VictimPolicy;

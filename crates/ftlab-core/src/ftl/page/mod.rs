@@ -11,13 +11,12 @@
 //!
 //! This file has the state and the paths of the host; the other files of the folder have one concern each.
 
-use crate::access::Access;
+use crate::access::{Access, PageRun};
 use crate::cause::Cause;
 use crate::config::{DeviceConfig, DurableTrims, FtlConfig, GcOpenBlock, GcWhen};
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::page_run::PageRun;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::flash::role::Role;
 use crate::ftl::blocks::{Append, Blocks, Data, MAX_SLOTS, Place};
