@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import ftlab
-from conftest import FTLAB, Ran, inside
+from conftest import FTLAB, ROOT, Ran, inside
 
 DRIVE = """
 [geometry]
@@ -415,3 +415,19 @@ def test_an_exception_of_the_progress_callback_ends_the_test() -> None:
 
     with pytest.raises(LookupError, match="enough"):
         ftlab.crash(device, UNIFORM, requests=20_000, progress=stop)
+
+
+# Drives and requests that the fuzzer has found, with what is asked for: cuts after which they did not come back.
+FOUND = {
+    "units-that-stray": ("--seed", "2026114055", "--at", "time", "--cuts", "all"),
+    "backup-of-an-earlier-life": ("--seed", "2026116800", "--point", "1336"),
+    "trim-before-the-cache": ("--cuts", "all", "--nested", "1"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_the_fuzzer_has_found_survives(name: str) -> None:
+    case = ROOT / "tests" / "cuts" / name
+    told = inside("crash", f"{case}.toml", "--trace", f"{case}.csv", "--json", *FOUND[name])
+    found = json.loads(told.out)
+    assert (told.status, found["failed_cuts"], found["returned_sectors"]) == (0, 0, 0)

@@ -46,7 +46,7 @@ impl BlockGathering {
     /// For a drive on which `units` can be live, translation pages included.
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, units: u64) -> Self {
         let pages = capacity::ordered_units(config) / geometry.slots_per_page;
-        let strays = config.gathers() && config.ftl.placement.goes_by_address() && geometry.planes() > 1;
+        let strays = config.gathers() && !config.ftl.placement.goes_by_turn() && geometry.planes() > 1;
         Self {
             pages,
             strays,

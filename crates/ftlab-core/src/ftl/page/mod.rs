@@ -382,7 +382,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         access: &Access<'_>,
     ) -> FlashResult<Place> {
-        self.place_from(flash, access, (access.lpn.0 >> self.standing.page_shift, 0), true)
+        let at = self.ask_placement(access);
+        self.place_from(flash, access, at, true)
     }
 
     /// Where a page goes whose turn it is at `turn`; with `gathers`, to no plane that was given too much if there are others.

@@ -118,7 +118,9 @@ impl<
                 let mut pages = 0..self.geometry.pages_per_block();
                 pages.all(|index| nand.is_torn(PageAt { block: *block, index }))
             };
-            copies.extend(given_up.or_else(|| blocks.find(is_torn)));
+            // Where that leaves nothing, the backup is of an earlier life of its block, of a unit that was trimmed since.
+            let outlived = || torn.filter(|block| self.has_copies_only(nand, *block, backups));
+            copies.extend(given_up.or_else(|| blocks.find(is_torn)).or_else(outlived));
         }
         if copies.is_empty() {
             return Ok(false);
