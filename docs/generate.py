@@ -104,7 +104,7 @@ def _formats() -> str:
         if not row["writable"]:
             lines[2] += " Read only."
         lines += [f"- Columns: `{row['columns']}`", "- Units:", _parts(row["units"])]
-        lines.append(f"- Cannot say: {row['cannot_say']}.")
+        lines += ["- Cannot say:", _parts(row["cannot_say"])]
         if row["argument"] is not None:
             name, argument = row["name"], row["argument"]
             lines += [f"- Argument, as in `--format '{name}:{argument['example']}'`:", _parts(argument["summary"])]

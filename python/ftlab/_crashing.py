@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 import json
 import os
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ftlab._checks import shown, whole, whole_or_none
 from ftlab._device import Device
 from ftlab._progress import Progress, Wanted, wanted
 from ftlab._result import inputs_of, repeated_by
+from ftlab._rows import as_html, as_text
 from ftlab._running import check_memory, memory_bytes, source_for
 from ftlab._units import bytes_text, count_text, time_text
 from ftlab._workload import Trace, Workload, named
@@ -297,17 +297,11 @@ class CrashResult:
 
     def __repr__(self) -> str:
         """The main numbers."""
-        head = "<ftlab.CrashResult (partial)" if self.partial else "<ftlab.CrashResult"
-        return "\n".join([head, *(f"  {name}: {text}" for name, text in self.rows())]) + ">"
+        title = "ftlab.CrashResult (partial)" if self.partial else "ftlab.CrashResult"
+        return as_text(title, self.rows())
 
     def _repr_html_(self) -> str:
-        left = "style='text-align:left'"
-        rows = "".join(
-            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        title = "<caption>partial: the test ended early</caption>" if self.partial else ""
-        return f"<table>{title}{rows}</table>"
+        return as_html(self.rows(), "partial: the test ended early" if self.partial else None)
 
 
 def _violations(columns: _Columns, losses: _Losses) -> dict[int, list[dict[str, Any]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import json
 import os
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ftlab import _outputs as outputs
 from ftlab import _warned as warned
+from ftlab._rows import as_html, as_text
 from ftlab._units import count_text, iops_text, rate_text, time_text
 from ftlab._workload import Trace, Workload
 
@@ -292,14 +292,8 @@ class Result:
 
     def __repr__(self) -> str:
         """The main numbers."""
-        head = "<ftlab.Result (partial)" if self.partial else "<ftlab.Result"
-        return "\n".join([head, *(f"  {name}: {text}" for name, text in self.rows())]) + ">"
+        title = "ftlab.Result (partial)" if self.partial else "ftlab.Result"
+        return as_text(title, self.rows())
 
     def _repr_html_(self) -> str:
-        left = "style='text-align:left'"
-        rows = "".join(
-            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        title = "<caption>partial: the run ended early</caption>" if self.partial else ""
-        return f"<table>{title}{rows}</table>"
+        return as_html(self.rows(), "partial: the run ended early" if self.partial else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import os
@@ -16,6 +15,7 @@ from ftlab import _tables as tables
 from ftlab._checks import whole_or_none
 from ftlab._plain import to_json
 from ftlab._progress import Wanted, wanted
+from ftlab._rows import as_html, as_text
 from ftlab._units import bytes_text, count_text, time_text
 from ftlab._workload import Trace, Workload
 from ftlab.errors import InputError
@@ -239,15 +239,10 @@ class TraceStats:
 
     def __repr__(self) -> str:
         """The main numbers."""
-        return "\n".join([f"<ftlab.TraceStats {self.name}", *(f"  {name}: {text}" for name, text in self.rows())]) + ">"
+        return as_text(f"ftlab.TraceStats {self.name}", self.rows())
 
     def _repr_html_(self) -> str:
-        left = "style='text-align:left'"
-        rows = "".join(
-            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        return f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
+        return as_html(self.rows(), self.name)
 
 
 def _source(

@@ -159,8 +159,7 @@ class RayExecutor(Executor):
         if self._mine:
             _connect(self._ray, address)
         try:
-            self._nodes = self._nodes_now()
-            self._examine(self._nodes, address)
+            self._nodes = self._examine(self._nodes_now(), address)
         except BaseException:
             self._leave()
             raise
@@ -198,8 +197,8 @@ class RayExecutor(Executor):
             if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
         ]
 
-    def _examine(self, nodes: list[_Node], address: str) -> None:
-        """Refuse nodes that have another ftlab or a wrong clock, or that there are none."""
+    def _examine(self, nodes: list[_Node], address: str) -> list[_Node]:
+        """Refuse nodes that have another ftlab or a wrong clock, or that there are none; give those that live."""
         if not nodes:
             raise ConfigError(f"address = {address!r}: the cluster has no node with a processor: start one")
         strategies = importlib.import_module("ray.util.scheduling_strategies")
@@ -212,10 +211,14 @@ class RayExecutor(Executor):
             for node in nodes
         }
         deadline = time.monotonic() + _NODE_SECONDS
+        living = []
         for node, answer in asked.items():
             try:
                 engine, problem, clock = self._ray.get(answer, timeout=max(0.0, deadline - time.monotonic()))
             except self._ray.exceptions.RayError as error:
+                if node.id not in {each.id for each in self._nodes_now()}:
+                    # It has died since it was listed: the others do its work.
+                    continue
                 raise ConfigError(f"node {node.name}: does not answer: {_first_line(error)}") from None
             if engine != ENGINE:
                 found = f"ftlab {engine}" if problem is None else f"no ftlab ({problem})"
@@ -226,6 +229,10 @@ class RayExecutor(Executor):
                 raise ConfigError(
                     f"node {node.name}: its clock is {found}, expected at most {_CLOCK_SECONDS:.0f} s: set it"
                 )
+            living.append(node)
+        if not living:
+            raise ConfigError(f"address = {address!r}: all nodes of the cluster have died: start one")
+        return living
 
     def _cores(self) -> int:
         return sum(node.cores for node in self._nodes)

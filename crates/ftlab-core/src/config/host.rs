@@ -141,6 +141,13 @@ impl HostConfig {
         self.open().map_or(Stop::Drained, |keys| keys.stop)
     }
 
+    /// Let the run end when every request has completed.
+    pub(crate) fn drain(&mut self) {
+        if let ArrivalChoice::Open(keys) = &mut self.arrival {
+            keys.stop = Stop::Drained;
+        }
+    }
+
     /// Check its limits.
     ///
     /// # Errors

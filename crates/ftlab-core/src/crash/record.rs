@@ -173,6 +173,10 @@ impl FtlVisitor for Record<'_> {
 
     fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         let Record { config, geometry, workload, options, control } = self;
+        // What the last requests were promised is known only when they have ended.
+        let mut config = config.clone();
+        config.host.drain();
+        let config = &config;
         let splitter = Splitter::new(geometry);
         let sectors = splitter.sectors();
         let source = workload.open(0).map_err(RunError::Source)?;

@@ -12,6 +12,11 @@ use crate::rwbs::Rwbs;
 use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, shape_of};
 use crate::writer::{Extras, LineWriter, TraceWriter, Unwritable};
 
+/// Which action may be named, for the binary form as well.
+pub(super) const ARGUMENT: &str = "the action to take: D dispatched to the driver (the default); Q queued by the file \
+     system, before merging and splitting, and all that bio-based devices such as dm and md have; G allocated; I inserted \
+     into the scheduler; C completed";
+
 /// See [`Format::summary`].
 pub(crate) static FORMAT: Format = Format {
     name: "blkparse",
@@ -25,9 +30,7 @@ pub(crate) static FORMAT: Format = Format {
             time 0, which blkparse prints as second 1266874889, arrive with the request ahead of them",
     cannot_say: "response times, unless the C events are compared with the D events",
     argument: Some(Argument {
-        summary: "the action to take: D dispatched to the driver (the default), Q queued by the file system (before \
-                  merging and splitting, and all that bio-based devices such as dm and md have), G allocated, I inserted \
-                  into the scheduler, C completed",
+        summary: ARGUMENT,
         example: "Q",
         required: false,
         read: read_action,

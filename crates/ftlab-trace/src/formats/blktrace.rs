@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceError};
 
-use super::blkparse::LETTERS;
+use super::blkparse::{ARGUMENT, LETTERS};
 use crate::events::EventCounts;
 use crate::failure::Failure;
 use crate::format::{Argument, Format, Sample};
@@ -24,9 +24,7 @@ pub(crate) static FORMAT: Format = Format {
             streams in the order of their first request; any one of the files of a device stands for all that lie beside it",
     cannot_say: "response times: completions are there but not used",
     argument: Some(Argument {
-        summary: "the action to take: D dispatched to the driver (the default), Q queued by the file system (before \
-                  merging and splitting, and all that bio-based devices such as dm and md have), G allocated, I inserted \
-                  into the scheduler, C completed",
+        summary: ARGUMENT,
         example: "Q",
         required: false,
         read: read_action,

@@ -15,9 +15,9 @@ pub(crate) static FORMAT: Format = Format {
     summary: "DiskSim ASCII traces; simulators that descend from it use the same form",
     columns: "time device lba sectors flags",
     units: "time in milliseconds, decimal, exact to the nanosecond and kept as it is; lba and sectors of 512 bytes; \
-            flags hexadecimal, bit 0 set = read; the device becomes the stream; as nothing in a line tells the unit of sizes, \
-            flashsim fits as well unless five of the first 200 lines have flags other than 0 and 1: else one of the two has to \
-            be named, by the extension or as the format",
+            flags hexadecimal, bit 0 set = read; the device becomes the stream; nothing in a line tells the unit of sizes, \
+            so flashsim fits as well unless five of the first 200 lines have flags other than 0 and 1; where both fit, one \
+            has to be named, by the extension or as the format",
     cannot_say: "trims, flushes and response times",
     argument: None,
     extensions: &["disksim"],

@@ -12,9 +12,9 @@ pub(crate) static FORMAT: Format = Format {
     summary: "ASCII traces that come with FlashSim: DiskSim's columns, but sizes in pages",
     columns: "time device lba pages op",
     units: "time in milliseconds, decimal, exact to the nanosecond and kept as it is; lba in sectors of 512 bytes, pages of \
-            4 KiB (FlashSim does not say; its sequential requests go on after 8 sectors for each); op 1 = read, 0 = write; the \
-            device becomes the stream; as nothing in a line tells the unit of sizes, disksim fits whatever flashsim fits: one of \
-            the two has to be named, by the extension or as the format",
+            4 KiB (FlashSim does not say: its sequential requests go on after 8 sectors for each); op 1 = read, 0 = write; the \
+            device becomes the stream; nothing in a line tells the unit of sizes, so disksim fits whatever flashsim fits; one \
+            has to be named, by the extension or as the format",
     cannot_say: "trims, flushes, response times, and sizes that are no whole pages",
     argument: None,
     extensions: &["flashsim"],
