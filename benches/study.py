@@ -15,7 +15,6 @@ from typing import Any
 
 import ftlab
 from ftlab.studies import execute, run_study
-from ftlab.studies.columns import coarse_table
 from ftlab.studies.store import Record, StudyRun, now
 
 # Runs of a tenth of a second.
@@ -62,9 +61,7 @@ def _stored(store: ftlab.Store, runs: int) -> None:
         there.append(StudyRun(key, (), seed))
         # As many tables as a store has at most, made as it makes them.
         if seed % (runs // 10) == 0:
-            # One by one they would take minutes.
-            store._write_coarse(coarse_table({key: each.coarse_text for key, each in records.items()}))  # noqa: SLF001
-            store._write_table(records)  # noqa: SLF001
+            store.write_table(records)
             records = {}
     store.save_study(dataclasses.replace(study.record([run]), runs=tuple(there)))
 

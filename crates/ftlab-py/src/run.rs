@@ -160,9 +160,10 @@ pub(crate) fn run(
         let result = until(stop.clone(), || {
             if let Some(count) = events_slowest {
                 let mut slowest = Slowest::new(count);
-                let found = simulate_aged(&device.config, factory, &options, &finding, &mut slowest, aged());
-                if finding.is_cancelled() || found.is_err() {
-                    return found;
+                simulate_aged(&device.config, factory, &options, &finding, &mut slowest, aged())?;
+                if finding.is_cancelled() {
+                    // What was measured has no logs: there is nothing to tell.
+                    return Err(device::RunError::Interrupted);
                 }
                 logs.events = logs.events.take().map(|log| log.only(slowest.spans()));
             }

@@ -43,7 +43,7 @@ from ftlab.studies.files import DAMAGED, LOG, TEMPORARY, UNFIT, Files, unsealed
 from ftlab.studies.frame import study_frame, to_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -391,14 +391,12 @@ class Store:
         """
         loose, files = self._loose()
         if loose:
-            # First, so that a run that is there has its series.
-            self._write_coarse(coarse_table({key: each.coarse_text for key, each in loose.items()}))
-            self._write_table(loose)
+            self.write_table(loose)
             for name in files:
                 (self.folder / name).unlink(missing_ok=True)
         if len(self.files.names("tables", ".parquet")) > _MOST_TABLES:
             records, tables = self._stored()
-            joined = self._write_table(records)
+            joined = self.write_table(records)
             for name in tables:
                 if name != joined:
                     (self.folder / name).unlink(missing_ok=True)
@@ -413,19 +411,23 @@ class Store:
             read = {name: self._found(name, coarse_of) for name in small}
             found = {name: frame for name, frame in read.items() if frame is not None}
             texts = {key: text for frame in found.values() for key, text in frame.iter_rows()}
-            joined = self._write_coarse(coarse_table(texts))
+            joined = self._write_coarse(texts)
             for name in found:
                 if name != joined:
                     (self.folder / name).unlink(missing_ok=True)
 
-    def _write_coarse(self, data: bytes | None) -> str | None:
+    def _write_coarse(self, texts: Mapping[str, str | None]) -> str | None:
+        data = coarse_table(texts)
         if data is None:
             return None
         name = f"coarse/{hashlib.blake2b(data, digest_size=16).hexdigest()}.parquet"
         self.files.write(name, data, durable=True)
         return name
 
-    def _write_table(self, records: dict[str, Record]) -> str:
+    def write_table(self, records: Mapping[str, Record]) -> str:
+        """Keep finished runs as a table that is safe on disk when this returns, and name it."""
+        # First, so that a run that is there has its series.
+        self._write_coarse({key: record.coarse_text for key, record in records.items()})
         data = table_of(records)
         name = f"tables/{hashlib.blake2b(data, digest_size=16).hexdigest()}.parquet"
         self.files.write(name, data, durable=True)
