@@ -29,12 +29,7 @@ pub(crate) static FORMAT: Format = Format {
             passed-through commands, what has no sectors and the summary at the end are skipped; events from before \
             time 0, which blkparse prints as second 1266874889, arrive with the request ahead of them",
     cannot_say: "response times, unless the C events are compared with the D events",
-    argument: Some(Argument {
-        summary: ARGUMENT,
-        example: "Q",
-        required: false,
-        read: read_action,
-    }),
+    argument: Some(Argument { summary: ARGUMENT, example: "Q", required: false, read: read_action }),
     extensions: &["blkparse"],
     example: "  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n\
               \x20 8,0    3        2     0.000001829   697  G   W 223490 + 8 [kjournald]\n\

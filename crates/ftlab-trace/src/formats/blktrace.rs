@@ -23,12 +23,7 @@ pub(crate) static FORMAT: Format = Format {
             then the write; other events and pass-through commands are left out; devices become \
             streams in the order of their first request; any one of the files of a device stands for all that lie beside it",
     cannot_say: "response times: completions are there but not used",
-    argument: Some(Argument {
-        summary: ARGUMENT,
-        example: "Q",
-        required: false,
-        read: read_action,
-    }),
+    argument: Some(Argument { summary: ARGUMENT, example: "Q", required: false, read: read_action }),
     extensions: &["blktrace"],
     example: "",
     head: include_str!("examples/blktrace.txt"),
