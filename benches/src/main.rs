@@ -102,6 +102,9 @@ impl RequestSource for NotingSource {
         self.start.get_or_init(Instant::now);
         self.inner.fill(out, max)
     }
+    fn ignore_arrivals(&mut self) {
+        self.inner.ignore_arrivals();
+    }
     fn total_requests(&self) -> Option<u64> {
         self.inner.total_requests()
     }

@@ -204,25 +204,28 @@ impl PageRun {
         let pages = self.firsts().zip((start.0..).step_by(slots as usize));
         pages.flat_map(move |(lpn, ppn)| (0..slots).map(move |slot| (Lpn(lpn.0 + slot), Ppn(ppn + slot))))
     }
+}
 
-    /// Enter those places into a `table` of all units.
-    pub fn enter(self, slots: u32, start: Ppn, table: &mut [u32]) {
-        if self.pages == 0 {
+/// Enter the places of units into their entries of a table: pages of `slots` units fill blocks in turn, whose first units
+/// are `starts`. `places` is overwritten; a caller with many such fills keeps its memory.
+pub fn enter_in_turn(entries: &mut [u32], starts: &[Ppn], slots: u32, places: &mut Vec<u32>) {
+    /// Rows are entered several at once where they are short: the processor works on many entries then.
+    const AT_ONCE: usize = 256;
+    places.clear();
+    let mut beyond = 0;
+    while beyond == 0 || places.len() < AT_ONCE {
+        places.extend(starts.iter().flat_map(|start| start.0 + beyond..start.0 + beyond + slots));
+        beyond += slots;
+        if places.is_empty() {
             return;
         }
-        let end = self.first.0 + (self.pages - 1) * self.stride + slots;
-        let table = &mut table[self.first.index()..end as usize];
-        if slots == 1 {
-            for (entry, ppn) in table.iter_mut().step_by(self.stride as usize).zip(start.0..) {
-                *entry = ppn;
-            }
-            return;
+    }
+    let mut passed = 0;
+    for rows in entries.chunks_mut(places.len()) {
+        for (entry, place) in rows.iter_mut().zip(&*places) {
+            *entry = place.wrapping_add(passed);
         }
-        for (page, first) in table.chunks_mut(self.stride as usize).zip((start.0..).step_by(slots as usize)) {
-            for (entry, ppn) in page[..slots as usize].iter_mut().zip(first..) {
-                *entry = ppn;
-            }
-        }
+        passed += beyond;
     }
 }
 
@@ -250,20 +253,19 @@ mod tests {
 
     #[test]
     fn a_table_gets_the_places_of_all_units() {
-        for (slots, stride, pages) in [(1, 1, 5), (1, 7, 3), (4, 4, 3), (4, 12, 4), (2, 2, 0)] {
-            let run = PageRun { first: Lpn(3), stride, pages };
-            let mut table = vec![0; 64];
-            run.enter(slots, Ppn(100), &mut table);
-            let mut expected = vec![0; 64];
-            for page in 0..pages {
-                for slot in 0..slots {
-                    expected[(3 + page * stride + slot) as usize] = 100 + page * slots + slot;
+        for (slots, blocks, units) in [(1, 1, 5), (1, 7, 16), (4, 1, 12), (4, 3, 44), (2, 2, 0), (1, 3, 1000), (4, 8, 1300)] {
+            let starts: Vec<Ppn> = (0..blocks).map(|block| Ppn(1000 * block + 100)).collect();
+            let mut entries = vec![0; units as usize];
+            enter_in_turn(&mut entries, &starts, slots, &mut vec![9; 3]);
+            let mut expected = vec![0; units as usize];
+            for block in 0..blocks {
+                let pages = (units / slots).saturating_sub(block).div_ceil(blocks);
+                let run = PageRun { first: Lpn(block * slots), stride: blocks * slots, pages };
+                for (lpn, ppn) in run.placed(slots, starts[block as usize]) {
+                    expected[lpn.index()] = ppn.0;
                 }
             }
-            assert_eq!(table, expected);
-            let placed: Vec<_> = run.placed(slots, Ppn(100)).collect();
-            assert_eq!(placed.len() as u32, pages * slots);
-            assert!(placed.iter().all(|(lpn, ppn)| expected[lpn.index()] == ppn.0));
+            assert_eq!(entries, expected);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Decoding on its own thread, so that it overlaps with the simulation.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -46,6 +47,8 @@ pub(crate) struct Background {
     total: Option<u64>,
     outcome: Option<Result<(), SourceError>>,
     progress: Arc<Progress>,
+    /// Nobody will ask when requests arrive; the thread may have made some already.
+    without_arrivals: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -63,9 +66,14 @@ impl Background {
             let _ = empty.send(Vec::with_capacity(BATCH_REQUESTS));
         }
         let total = source.total_requests();
+        let without_arrivals = Arc::new(AtomicBool::new(false));
+        let is_without = without_arrivals.clone();
         let decode = move || {
             while let Ok(mut requests) = empty_receiver.recv() {
                 requests.clear();
+                if is_without.swap(false, Ordering::Relaxed) {
+                    source.ignore_arrivals();
+                }
                 let filled = source.fill(&mut requests, BATCH_REQUESTS);
                 let last = !matches!(filled, Ok(1..));
                 let message = filled.map(|_| Batch {
@@ -99,6 +107,7 @@ impl Background {
             total,
             outcome: None,
             progress,
+            without_arrivals,
             thread: Some(thread),
         })
     }
@@ -155,6 +164,10 @@ impl RequestSource for Background {
             self.next += count;
         }
         Ok(out.len() - before)
+    }
+
+    fn ignore_arrivals(&mut self) {
+        self.without_arrivals.store(true, Ordering::Relaxed);
     }
 
     fn total_requests(&self) -> Option<u64> {

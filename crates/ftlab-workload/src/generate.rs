@@ -448,6 +448,10 @@ impl RequestSource for Generator {
         Ok(count as usize)
     }
 
+    fn ignore_arrivals(&mut self) {
+        self.clock.arrivals.kind = Interarrival::Asap;
+    }
+
     fn total_requests(&self) -> Option<u64> {
         Some(self.requests)
     }

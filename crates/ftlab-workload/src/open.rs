@@ -199,6 +199,10 @@ impl RequestSource for LimitedSource {
         Ok(count)
     }
 
+    fn ignore_arrivals(&mut self) {
+        self.inner.ignore_arrivals();
+    }
+
     fn total_requests(&self) -> Option<u64> {
         self.inner.total_requests().map(|total| total.min(self.limit))
     }

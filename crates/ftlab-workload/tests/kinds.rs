@@ -150,6 +150,34 @@ fn every_shared_key_has_an_effect_in_every_kind_that_has_it() {
 }
 
 #[test]
+fn who_needs_no_arrivals_gets_the_same_requests() {
+    let mut unmade = 0;
+    for kind in tried() {
+        for keys in [r#"{"interarrival":"poisson"}"#, r#"{"interarrival":"bursty","requests":300000}"#, "{}"] {
+            let config = with(&kind, &[&object(keys)]);
+            let Ok(factory) = config.factory(CAPACITY, None, None) else { continue };
+            let [timed, untimed] = [false, true].map(|ignore| {
+                let mut source = factory.open(0).unwrap();
+                if ignore {
+                    source.ignore_arrivals();
+                }
+                let mut requests = Vec::new();
+                while requests.len() < 40_000 && source.fill(&mut requests, 1000).unwrap() > 0 {}
+                requests
+            });
+            let at = |request: &Request, arrival_ns| Request { arrival_ns, ..*request };
+            assert_eq!(timed.len(), untimed.len(), "{} {keys}", kind.name);
+            for (one, other) in timed.iter().zip(&untimed) {
+                assert_eq!(*one, at(other, one.arrival_ns), "{} {keys}", kind.name);
+            }
+            let is_timed = timed.last().is_some_and(|request| request.arrival_ns > 0);
+            unmade += u32::from(is_timed && untimed.last().is_some_and(|request| request.arrival_ns == 0));
+        }
+    }
+    assert!(unmade > 10, "{unmade} runs have made no arrivals");
+}
+
+#[test]
 fn a_key_of_another_kind_is_refused_with_the_kinds_that_have_it() {
     for kind in tried() {
         for other in tried() {

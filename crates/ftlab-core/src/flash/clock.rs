@@ -361,7 +361,7 @@ impl Spans {
         self.command > Time::ZERO || commands.iter().all(|span| *span > Time::ZERO)
     }
 
-    #[inline]
+    #[inline(always)]
     fn transfer(&mut self, bytes: u32) -> Time {
         if self.last.0 != bytes {
             self.measure(bytes);
@@ -375,7 +375,7 @@ impl Spans {
     }
 
     /// How long the bus is needed, the array works, and the bus is needed again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn parts(&mut self, submission: Submission) -> (Time, Time, Time) {
         let class = submission.class();
         let (bus_in, mut array, bus_out) = match submission.command() {

@@ -174,13 +174,12 @@ impl<P: FlashPort> Flash<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn submission(&self, command: Command, cause: Cause, page: PageAt, bytes: u32) -> Submission {
         let class = self.classes[page.index as usize];
-        self.submission_from(class, command, cause, page, bytes)
+        self.submission_of((class, class), command, cause, page, bytes)
     }
 
-    #[inline]
     fn submission_from(
         &self,
         source: PageClass,
@@ -189,11 +188,22 @@ impl<P: FlashPort> Flash<P> {
         page: PageAt,
         bytes: u32,
     ) -> Submission {
+        self.submission_of((self.classes[page.index as usize], source), command, cause, page, bytes)
+    }
+
+    #[inline(always)]
+    fn submission_of(
+        &self,
+        classes: (PageClass, PageClass),
+        command: Command,
+        cause: Cause,
+        page: PageAt,
+        bytes: u32,
+    ) -> Submission {
         let geometry = self.nand.geometry();
         let plane = geometry.plane_of(page.block);
-        let class = self.classes[page.index as usize];
         let unit = if self.independent_planes { plane.0 } else { geometry.die_of(plane).0 };
-        Submission::new(command, cause, (class, source), unit, geometry.page_id(page), bytes)
+        Submission::new(command, cause, classes, unit, geometry.page_id(page), bytes)
     }
 
     /// Read `sectors` sectors of a page over the bus.

@@ -336,8 +336,10 @@ impl NandArray {
         let count = (run.pages * self.geometry.slots_per_page) as usize;
         let spare = &mut self.spare[first..first + count];
         if self.geometry.slots_per_page == 1 {
-            for (spare, index) in spare.iter_mut().zip(0..) {
-                *spare = !(run.first.0 + index * run.stride);
+            let mut lpn = run.first.0;
+            for spare in spare {
+                *spare = !lpn;
+                lpn = lpn.wrapping_add(run.stride);
             }
         } else {
             for (page, index) in spare.chunks_exact_mut(self.geometry.slots_per_page as usize).zip(0..) {

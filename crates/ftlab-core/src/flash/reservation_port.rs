@@ -300,7 +300,7 @@ impl FlashPort for ReservationPort {
         first.max(second)
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, submission: Submission, after: End) -> End {
         if self.pages.is_awaited() {
             return self.submit_page(submission, after);
@@ -416,7 +416,7 @@ impl Clock for ReservationPort {
         std::mem::swap(list, &mut self.finished);
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_before(&mut self, until: Time) -> Option<Step> {
         let (rings, number) = self.timers[self.next_timer];
         let end = self.ends.first;
@@ -434,12 +434,13 @@ impl Clock for ReservationPort {
         }
         let timer = self.next_timer;
         self.timers[timer] = (Time::NEVER, 0);
-        self.next_timer = 0;
-        for timer in 1..self.timers.len() {
-            if self.timers[timer] < self.timers[self.next_timer] {
-                self.next_timer = timer;
+        let (mut next, mut ring) = (0, self.timers[0]);
+        for (at, other) in self.timers.iter().enumerate().skip(1) {
+            if *other < ring {
+                (next, ring) = (at, *other);
             }
         }
+        self.next_timer = next;
         (self.now, self.number) = (rings, number);
         Some(Step::Timer(timer as u32))
     }

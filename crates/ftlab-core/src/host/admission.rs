@@ -79,11 +79,14 @@ pub struct Admission {
 impl Admission {
     /// Requests of `source` for a drive of `sectors` host sectors, `limit` at most.
     pub fn new(
-        source: Box<dyn RequestSource>,
+        mut source: Box<dyn RequestSource>,
         config: &DeviceConfig,
         sectors: u64,
         limit: Option<u64>,
     ) -> Self {
+        if config.host.open().is_none() {
+            source.ignore_arrivals();
+        }
         let total = match (source.total_requests(), limit) {
             (Some(total), Some(limit)) => Some(total.min(limit)),
             (total, limit) => total.or(limit.filter(|_| source.fraction_done().is_none())),
@@ -276,13 +279,13 @@ impl Admission {
     #[cold]
     fn refuse(&self, why: &str) -> RunError {
         let (index, request) = (self.index(), self.request());
+        let at = self.open.as_ref().map_or_else(String::new, |_| format!(", {} ns", request.arrival_ns));
         RunError::Request(format!(
-            "request {} of the workload ({} of {} sectors at sector {}, {} ns): {why}",
+            "request {} of the workload ({} of {} sectors at sector {}{at}): {why}",
             index + 1,
             request.op.name(),
             request.sectors,
             request.lba,
-            request.arrival_ns,
         ))
     }
 }

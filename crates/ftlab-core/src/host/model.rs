@@ -456,6 +456,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         }
     }
 
+    #[inline(always)]
     fn take_link(&mut self, direction: usize, at: u32) {
         let sectors = self.slots[at as usize].sectors;
         let span = self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));

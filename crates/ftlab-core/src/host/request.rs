@@ -95,6 +95,10 @@ pub trait RequestSource: Send {
         self.fill(out, max)
     }
 
+    /// Nobody will ask when requests arrive: their times may be anything. Called before the first request is
+    /// read.
+    fn ignore_arrivals(&mut self) {}
+
     /// How many requests will come in all, when that is known beforehand.
     fn total_requests(&self) -> Option<u64> {
         None

@@ -1,6 +1,6 @@
 //! clustered blocks in flash: what a block-mapped layer asks for, done.
 
-use crate::access::{Access, PageRun};
+use crate::access::{self, Access, PageRun};
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
@@ -342,16 +342,21 @@ impl<P: FlashPort> OnFlash<'_, P> {
     ) -> FlashResult<()> {
         let ready = self.flash.port.ready();
         let width = self.units.shape.layout.width;
+        let mut starts = Vec::with_capacity(width as usize);
         for column in 0..width.min(count) {
             let block = self.units.block(unit, column);
             let in_column = (count - column).div_ceil(width);
             let run = PageRun { first: Lpn(first.0 + column), stride: width, pages: in_column };
             let start = self.flash.program_run(PageAt { block, index: 0 }, run, cause, ready)?;
-            for (lpn, ppn) in run.placed(1, start) {
-                self.flash.store_unit(ppn, lpn, versions);
+            if self.flash.nand.verifies() {
+                for (lpn, ppn) in run.placed(1, start) {
+                    self.flash.store_unit(ppn, lpn, versions);
+                }
             }
-            run.enter(1, start, &mut self.units.table);
+            starts.push(start);
         }
+        let units = first.index()..(first.0 + count) as usize;
+        access::enter_in_turn(&mut self.units.table[units], &starts, 1, &mut Vec::new());
         Ok(())
     }
 

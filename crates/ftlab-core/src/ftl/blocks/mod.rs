@@ -337,8 +337,9 @@ impl<V: VictimPolicy> Blocks<V> {
         Ok((done, moving.len()))
     }
 
-    /// The same as an [`append`](Self::append) for each page of `run`, and much faster: their units had no place before.
-    /// `versions` are those of all logical sectors, with verification.
+    /// The same as an [`append`](Self::append) for each page of `run`, and much faster: their units had no place before, and
+    /// the caller enters those that they have now. `versions` are those of all logical sectors, with verification. Returns
+    /// where the first unit is.
     ///
     /// # Errors
     /// As `append`.
@@ -348,14 +349,13 @@ impl<V: VictimPolicy> Blocks<V> {
         place: Place,
         run: PageRun,
         versions: &[u32],
-        table: &mut [u32],
         cause: Cause,
-    ) -> FlashResult<()> {
+    ) -> FlashResult<Ppn> {
         let ready = flash.port.ready();
         let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
         let slots = self.geometry.slots_per_page;
+        let first = self.geometry.unit(page);
         if flash.has_backup() {
-            let first = self.geometry.unit(page);
             for (page_at, lpn) in (page.index..).zip(run.firsts()) {
                 let units: [Lpn; MAX_SLOTS] = std::array::from_fn(|slot| Lpn(lpn.0 + slot as u32));
                 let units = &units[..slots as usize];
@@ -365,20 +365,18 @@ impl<V: VictimPolicy> Blocks<V> {
                     flash.store_unit(Ppn(ppn), *unit, versions);
                 }
             }
-            run.enter(slots, first, table);
         } else {
-            let first = flash.program_run(page, run, cause, ready)?;
+            flash.program_run(page, run, cause, ready)?;
             if flash.nand.verifies() {
                 for (lpn, ppn) in run.placed(slots, first) {
                     flash.store_unit(ppn, lpn, versions);
                 }
             }
-            run.enter(slots, first, table);
         }
         if self.is_full(&flash.nand, place.block) {
             self.seal(flash, place, ready)?;
         }
-        Ok(())
+        Ok(first)
     }
 
     /// Whether each plane may open another block before collection is due anywhere.

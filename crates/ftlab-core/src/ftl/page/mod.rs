@@ -11,7 +11,7 @@
 //!
 //! This file has the state and the paths of the host; the other files of the folder have one concern each.
 
-use crate::access::{Access, PageRun};
+use crate::access::{self, Access, PageRun};
 use crate::cause::Cause;
 use crate::config::{DeviceConfig, DurableTrims, FtlConfig, GcOpenBlock, GcWhen};
 use crate::error::{FlashResult, RunError};
@@ -748,8 +748,10 @@ impl<
         let pages = self.geometry.data_pages_per_block;
         // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
         // so that neighbouring units are written soon after each other.
+        let (mut starts, mut places) = (Vec::new(), Vec::new());
         for round in 0..logical.div_ceil(homes.len() * pages) {
             flash.check_interrupt()?;
+            starts.clear();
             let left = logical - round * homes.len() * pages;
             for turn in 0..homes.len().min(left) {
                 let plane = PlaneId(homes.at(turn).0 + round % planes);
@@ -760,8 +762,10 @@ impl<
                 let start = logical - left + turn;
                 let run = PageRun { first: Lpn(start), stride: homes.len(), pages: count };
                 let place = Place { plane, slot: 0, block };
-                self.blocks.append_new(flash, place, run, versions, &mut self.table.map, cause)?;
+                starts.push(self.blocks.append_new(flash, place, run, versions, cause)?);
             }
+            let units = (logical - left) as usize..(logical - left + left.min(homes.len() * pages)) as usize;
+            access::enter_in_turn(&mut self.table.map[units], &starts, 1, &mut places);
         }
         for plane in (0..self.geometry.planes()).map(PlaneId) {
             self.open_block(&mut flash.nand, plane, 0, 1);
@@ -786,6 +790,7 @@ impl<
         let turns = self.standing.order.len();
         let per_round = turns * self.geometry.data_pages_per_block * slots;
         let mut next = from.0;
+        let (mut starts, mut places) = (Vec::new(), Vec::new());
         while self.geometry.logical_units - next >= per_round
             && next - from.0 < FILLED_AT_ONCE
             && self.blocks.have_one_each()
@@ -797,6 +802,7 @@ impl<
                     return Err(self.full(plane, "the fill"));
                 }
             }
+            starts.clear();
             for turn in 0..turns {
                 let plane = self.standing.order.at(turn);
                 let Some(block) = self.blocks.opened(plane, 0) else {
@@ -808,8 +814,10 @@ impl<
                     pages: self.geometry.data_pages_per_block,
                 };
                 let place = Place { plane, slot: 0, block };
-                self.blocks.append_new(flash, place, run, &[], &mut self.table.map, cause)?;
+                starts.push(self.blocks.append_new(flash, place, run, &[], cause)?);
             }
+            let units = next as usize..(next + per_round) as usize;
+            access::enter_in_turn(&mut self.table.map[units], &starts, slots, &mut places);
             next += per_round;
         }
         Ok(next - from.0)
