@@ -126,6 +126,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "host.queue_depth": (8, {"host.arrival": "closed"}),
     "host.time_scale": (0.5, {}),
     "host.outstanding": (2, {}),
+    "host.scheduler": ("c_look", {}),
     "host.link_mb_per_s": (200, {}),
     "host.link_duplex": ("half", {}),
     "host.overhead_us": (10, {}),

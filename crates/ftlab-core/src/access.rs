@@ -253,7 +253,9 @@ mod tests {
 
     #[test]
     fn a_table_gets_the_places_of_all_units() {
-        for (slots, blocks, units) in [(1, 1, 5), (1, 7, 16), (4, 1, 12), (4, 3, 44), (2, 2, 0), (1, 3, 1000), (4, 8, 1300)] {
+        for (slots, blocks, units) in
+            [(1, 1, 5), (1, 7, 16), (4, 1, 12), (4, 3, 44), (2, 2, 0), (1, 3, 1000), (4, 8, 1300)]
+        {
             let starts: Vec<Ppn> = (0..blocks).map(|block| Ppn(1000 * block + 100)).collect();
             let mut entries = vec![0; units as usize];
             enter_in_turn(&mut entries, &starts, slots, &mut vec![9; 3]);

@@ -133,7 +133,10 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         let Run { config, geometry, layering, workload, options, control, observer, aged } = self;
         let splitter = Splitter::new(geometry);
         let sectors = splitter.sectors();
-        let source = workload.open(0).map_err(RunError::Source)?;
+        let mut source = workload.open(0).map_err(RunError::Source)?;
+        if !options.timing && !observer.wants_requests() {
+            source.ignore_arrivals();
+        }
         let mut flash = Flash::new(config, geometry, options.verify, CountingPort);
         flash.interrupt = control.interrupt();
         let shadow = options.verify.then(|| ShadowStore::new(sectors));

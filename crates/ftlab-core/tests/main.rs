@@ -24,6 +24,7 @@ mod seam;
 mod sepbit;
 mod session;
 mod timing;
+mod waiting;
 mod warnings;
 mod windows;
 mod worked_example;

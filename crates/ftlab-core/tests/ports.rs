@@ -29,7 +29,11 @@ fn drive_without_sharing(rng: &mut Rng) -> DeviceConfig {
     }
     let host = match rng.below(3) {
         0 => format!(r#""arrival": "closed", "queue_depth": {}"#, pick(rng, &[1, 3, 8, 32])),
-        _ => format!(r#""outstanding": {}"#, pick(rng, &[0, 1, 4])),
+        _ => format!(
+            r#""outstanding": {}, "scheduler": "{}""#,
+            pick(rng, &[0, 1, 4]),
+            pick(rng, &["fifo", "c_look"])
+        ),
     };
     let text = format!(
         r#"{{ "geometry": {{ "channels": {channels}, "ways": 1, "planes": {planes}, "blocks_per_plane": 24,

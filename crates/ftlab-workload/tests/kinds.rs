@@ -153,7 +153,8 @@ fn every_shared_key_has_an_effect_in_every_kind_that_has_it() {
 fn who_needs_no_arrivals_gets_the_same_requests() {
     let mut unmade = 0;
     for kind in tried() {
-        for keys in [r#"{"interarrival":"poisson"}"#, r#"{"interarrival":"bursty","requests":300000}"#, "{}"] {
+        for keys in [r#"{"interarrival":"poisson"}"#, r#"{"interarrival":"bursty","requests":300000}"#, "{}"]
+        {
             let config = with(&kind, &[&object(keys)]);
             let Ok(factory) = config.factory(CAPACITY, None, None) else { continue };
             let [timed, untimed] = [false, true].map(|ignore| {

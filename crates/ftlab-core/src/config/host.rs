@@ -24,9 +24,10 @@ axis! {
 pub struct OpenKeys {
     /// Factor on the times of the trace: 0.5 is twice as fast, 0 means that all requests arrive at once.
     pub time_scale: f64,
-    /// Most requests that the drive holds; the rest wait at the host, first come first served. 0 (the default): no
-    /// limit.
+    /// Most requests that the drive holds; the rest wait at the host. 0 (the default): no limit.
     pub outstanding: u32,
+    /// Which of the requests that wait at the host is handed over when the drive has room for one.
+    pub scheduler: Scheduler,
     /// What happens when times go backwards.
     pub unsorted_times: UnsortedTimes,
     /// When the run ends.
@@ -35,7 +36,13 @@ pub struct OpenKeys {
 
 impl Default for OpenKeys {
     fn default() -> Self {
-        Self { time_scale: 1.0, outstanding: 0, unsorted_times: UnsortedTimes::Error, stop: Stop::Drained }
+        Self {
+            time_scale: 1.0,
+            outstanding: 0,
+            scheduler: Scheduler::Fifo,
+            unsorted_times: UnsortedTimes::Error,
+            stop: Stop::Drained,
+        }
     }
 }
 
@@ -88,6 +95,17 @@ pub enum UnsortedTimes {
     Clamp,
 }
 
+/// In which order requests that wait at the host are handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheduler {
+    /// First come first served.
+    #[default]
+    Fifo,
+    /// The next at or above the address of the one handed over last; when there is none, the lowest (C-LOOK, DiskSim).
+    CLook,
+}
+
 /// When a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -134,6 +152,11 @@ impl HostConfig {
             ArrivalChoice::Open(OpenKeys { outstanding: 0, .. }) => None,
             ArrivalChoice::Open(keys) => Some(keys.outstanding),
         }
+    }
+
+    /// In which order requests leave the host.
+    pub fn scheduler(&self) -> Scheduler {
+        self.open().map_or(Scheduler::Fifo, |keys| keys.scheduler)
     }
 
     /// When the run ends.

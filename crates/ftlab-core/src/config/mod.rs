@@ -37,7 +37,8 @@ pub use ftl::{
 };
 pub use geometry::{GeometryConfig, MAX_UNITS};
 pub use host::{
-    Arrival, ArrivalChoice, ClosedKeys, HostConfig, LinkDuplex, OpenKeys, OutOfRange, Stop, UnsortedTimes,
+    Arrival, ArrivalChoice, ClosedKeys, HostConfig, LinkDuplex, OpenKeys, OutOfRange, Scheduler, Stop,
+    UnsortedTimes,
 };
 pub use lsb_backup::{BackupArea, CopyKeys, InvalidateAt, LsbBackup, LsbBackupChoice, LsbBackupConfig};
 pub use map_cache::MapCacheConfig;

@@ -11,6 +11,7 @@ pub mod session;
 pub mod split;
 pub(crate) mod timed;
 pub(crate) mod untimed;
+mod waiting;
 pub mod warnings;
 
 use crate::access::{Access, Group, Part};

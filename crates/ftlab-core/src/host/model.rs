@@ -20,6 +20,7 @@ use crate::host::Drive;
 use crate::host::request::{Op, Request};
 use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
+use crate::host::waiting::Waiting;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
 use crate::metrics::parts::{Part, Parts};
@@ -147,7 +148,7 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     free_slots: Vec<u32>,
     in_drive: usize,
     /// Waiting at the host.
-    waiting: VecDeque<u32>,
+    waiting: Waiting,
     /// How long host and firmware take for each request.
     overhead: Time,
     /// Handed over, in that time: when it is over, and the number that the timer had then.
@@ -211,7 +212,7 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             slots: Vec::with_capacity(room),
             free_slots: Vec::with_capacity(room),
             in_drive: 0,
-            waiting: VecDeque::new(),
+            waiting: Waiting::new(host.scheduler()),
             overhead: Time::from_us(host.overhead_us),
             beginning: VecDeque::with_capacity(if host.overhead_us > 0.0 { room } else { 0 }),
             entering: VecDeque::with_capacity(room),
@@ -380,7 +381,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if self.in_drive < self.depth {
             self.hand_over(at);
         } else {
-            self.waiting.push_back(at);
+            self.waiting.push(at, lba, index);
         }
     }
 
@@ -408,7 +409,10 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
 
     #[inline(always)]
     fn hand_over(&mut self, at: u32) {
-        self.slots[at as usize].start = self.now();
+        let now = self.now();
+        let slot = &mut self.slots[at as usize];
+        slot.start = now;
+        self.waiting.passes(slot.lba);
         self.in_drive += 1;
         if self.overhead > Time::ZERO {
             return self.begin_with_overhead(at);
@@ -694,7 +698,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
             if self.take() {
                 self.arrive_taken();
             }
-        } else if let Some(next) = self.waiting.pop_front() {
+        } else if let Some(next) = self.waiting.pop() {
             self.hand_over(next);
         }
     }
