@@ -25,5 +25,6 @@ mod sepbit;
 mod session;
 mod timing;
 mod warnings;
+mod warnings_unseen;
 mod windows;
 mod worked_example;

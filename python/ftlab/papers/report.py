@@ -31,8 +31,8 @@ _WORDS = {
 def number(value: float | str | None) -> str:
     """A value of a table: counts with separators, others with up to six digits behind the point.
 
-    >>> number(1929239), number(0.593438), number(2.84), number(None)
-    ('1,929,239', '0.593438', '2.84', '-')
+    >>> number(1929239), number(0.593438), number(2.84), number(200100.0000001), number(101212.5), number(None)
+    ('1,929,239', '0.593438', '2.84', '200,100', '101,212.5', '-')
     """
     if value is None:
         return "-"
@@ -40,7 +40,7 @@ def number(value: float | str | None) -> str:
         return value
     if float(value).is_integer():
         return f"{value:,.0f}"
-    return f"{value:.6f}".rstrip("0")
+    return f"{value:,.6f}".rstrip("0").rstrip(".")
 
 
 def verdict_counts(verdicts: Sequence[str]) -> str:

@@ -1,0 +1,336 @@
+//! Warnings judged on runs that no bound was chosen on: other drives, requests, loads and seeds than those of `warnings.rs`.
+//!
+//! The long tests judge all of them, and print every wrong answer with its case. The short ones take a few of each kind.
+
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::device::{RunControl, RunOptions, simulate};
+use ftlab_core::error::SourceError;
+use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
+use ftlab_core::metrics::summary::Summary;
+use ftlab_core::rng::Rng;
+use serde_json::{Value, json};
+
+use crate::common::drives::is_long;
+use crate::common::{device, merged, request};
+
+/// Which units the host writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    /// By Zipf's law with the exponent 0.9, popular units side by side.
+    Zipf,
+    /// 95 % of the requests go to a twentieth of the drive.
+    VeryHot,
+    /// Six tenths of the drive, uniformly.
+    Most,
+    /// Half sequential, half anywhere.
+    Mixed,
+    /// Anywhere in requests of four units.
+    Large,
+}
+
+const PATTERNS: [Pattern; 5] =
+    [Pattern::Zipf, Pattern::VeryHot, Pattern::Most, Pattern::Mixed, Pattern::Large];
+
+/// When requests come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Gaps {
+    /// As completions bring them.
+    None,
+    /// At random, so many nanoseconds apart on average.
+    Poisson(f64),
+    /// Fifty at a tenth of this distance, then a pause that keeps the average.
+    Bursts(f64),
+}
+
+/// A host.
+#[derive(Debug, Clone, Copy)]
+struct Host {
+    pattern: Pattern,
+    /// What it goes over to after half of the requests.
+    then: Pattern,
+    units: u64,
+    count: u64,
+    read_share: f64,
+    gaps: Gaps,
+    seed: u64,
+}
+
+impl Host {
+    fn new(pattern: Pattern, units: u64, capacities: f64, seed: u64) -> Self {
+        let each = if pattern == Pattern::Large { 4.0 } else { 1.0 };
+        let count = (capacities * units as f64 / each) as u64;
+        Self { pattern, then: pattern, units, count, read_share: 0.0, gaps: Gaps::None, seed }
+    }
+
+    fn requests(&self, pass: u64) -> Vec<Request> {
+        let mut rng = Rng::for_path(self.seed, &[pass, 77]);
+        let by_rank = zipf(self.units, 0.9);
+        let (mut now, mut next) = (0.0, 0);
+        let each = |at: u64| {
+            now += match self.gaps {
+                Gaps::None => 0.0,
+                Gaps::Poisson(mean) => -mean * (1.0 - rng.unit()).ln(),
+                Gaps::Bursts(mean) if at % 50 == 0 => mean * (50.0 - 4.9),
+                Gaps::Bursts(mean) => mean * 0.1,
+            };
+            let op = if rng.unit() < self.read_share { Op::Read } else { Op::Write };
+            let pattern = if at < self.count / 2 { self.pattern } else { self.then };
+            let (unit, length) = match pattern {
+                Pattern::Zipf => {
+                    let drawn = rng.unit();
+                    (by_rank.partition_point(|sum| *sum <= drawn) as u64, 1)
+                }
+                Pattern::VeryHot if rng.below(20) > 0 => (rng.below(self.units / 20), 1),
+                Pattern::VeryHot => (self.units / 20 + rng.below(self.units - self.units / 20), 1),
+                Pattern::Most => (rng.below(self.units * 6 / 10), 1),
+                Pattern::Mixed if rng.below(2) == 0 => {
+                    next = (next + 1) % self.units;
+                    (next, 1)
+                }
+                Pattern::Mixed => (rng.below(self.units), 1),
+                Pattern::Large => (rng.below(self.units / 4) * 4, 4),
+            };
+            let unit = unit.min(self.units - length);
+            Request { arrival_ns: now as u64, ..request(0.0, op, unit * 8, 8 * length as u32) }
+        };
+        (0..self.count).map(each).collect()
+    }
+}
+
+/// Sums of the shares of ranks.
+fn zipf(units: u64, exponent: f64) -> Vec<f64> {
+    let mut sum = 0.0;
+    let mut sums: Vec<f64> = (1..=units)
+        .map(|rank| {
+            sum += (rank as f64).powf(-exponent);
+            sum
+        })
+        .collect();
+    sums.iter_mut().for_each(|each| *each /= sum);
+    sums
+}
+
+impl SourceFactory for Host {
+    fn open(&self, pass: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        VecSource::new(self.requests(pass)).open(0)
+    }
+}
+
+/// Five drives that differ in everything that collection depends on.
+fn drive(which: usize) -> Value {
+    let drives = [
+        json!({
+            "geometry": { "channels": 1, "ways": 2, "blocks_per_plane": 256, "pages_per_block": 32, "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.15 },
+        }),
+        json!({
+            "geometry": { "channels": 4, "ways": 2, "blocks_per_plane": 96, "pages_per_block": 24, "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.28, "gc": "cost_benefit" },
+        }),
+        json!({
+            "geometry": {
+                "channels": 2, "ways": 1, "planes": 2, "blocks_per_plane": 160, "pages_per_block": 16, "page_bytes": 4096,
+            },
+            "ftl": { "over_provisioning": 0.5, "gc": "fifo" },
+        }),
+        json!({
+            "geometry": {
+                "channels": 2, "ways": 2, "blocks_per_plane": 100, "pages_per_block": 16, "page_bytes": 16384,
+                "mapping_unit_bytes": 4096,
+            },
+            "ftl": { "over_provisioning": 0.2 },
+            "timing": { "read_us": 60, "program_us": 700, "erase_us": 3500, "bus_mb_per_s": 800 },
+        }),
+        json!({
+            "geometry": { "channels": 2, "ways": 3, "blocks_per_plane": 90, "pages_per_block": 48, "page_bytes": 4096 },
+            "cell": { "kind": "tlc" },
+            "ftl": { "over_provisioning": 0.22, "gc": "d_choices", "striping": "static" },
+            "timing": { "read_us": 60, "program_us": 500, "erase_us": 3500, "bus_mb_per_s": 400 },
+        }),
+    ];
+    let host = json!({ "host": { "arrival": "closed", "queue_depth": 32 } });
+    merged(drives[which].clone(), host)
+}
+
+const DRIVES: usize = 5;
+
+fn opened(which: usize, changes: Value) -> DeviceConfig {
+    device(merged(drive(which), changes))
+}
+
+fn simulated(config: &DeviceConfig, host: &Host, timing: bool) -> Summary {
+    let options = RunOptions { timing, seed: host.seed, ..RunOptions::default() };
+    let outcome = simulate(config, host, &options, &RunControl::default(), &mut ()).unwrap();
+    assert_eq!(outcome.error, None);
+    outcome.summary
+}
+
+fn has(summary: &Summary, code: &str) -> bool {
+    summary.warnings.iter().any(|warning| warning.code == code)
+}
+
+fn amplification(summary: &Summary) -> f64 {
+    summary.write_amplification.as_ref().unwrap().total
+}
+
+fn aged(pattern: &str) -> Value {
+    json!({ "precondition": { "kind": "steady", "pattern": pattern, "tolerance": 0.01 } })
+}
+
+/// Write amplification in the long run: of thirty capacities, the last twenty.
+fn long_run(which: usize, pattern: Pattern, seed: u64) -> f64 {
+    let config = opened(which, aged("workload"));
+    let units = config.logical_pages();
+    let programmed = |capacities: f64| {
+        amplification(&simulated(&config, &Host::new(pattern, units, capacities, seed), false)) * capacities
+    };
+    (programmed(30.0) - programmed(10.0)) / 20.0
+}
+
+/// Wrong answers, each with its case, and how many answers there were.
+#[derive(Debug, Default)]
+struct Judged {
+    wrong: Vec<String>,
+    all: usize,
+}
+
+impl Judged {
+    fn take(&mut self, right: bool, case: impl FnOnce() -> String) {
+        self.all += 1;
+        if !right {
+            self.wrong.push(case());
+        }
+    }
+
+    /// At most 2 % are wrong; of fewer than fifty, none.
+    fn assert(&self, what: &str) {
+        println!("{what}: {} wrong of {}: {:#?}", self.wrong.len(), self.all, self.wrong);
+        assert!(
+            self.wrong.len() * 50 <= self.all,
+            "{what}: {} of {}: {:#?}",
+            self.wrong.len(),
+            self.all,
+            self.wrong
+        );
+    }
+}
+
+/// Drives that are not in a steady state: new, full, aged by others, or by a host that changes.
+fn unsteady(which: usize, pattern: Pattern, round: usize, seed: u64) -> (Value, Host, String) {
+    let units = opened(which, json!({})).logical_pages();
+    let fill = json!({ "precondition": { "kind": "fill" } });
+    let (before, capacities) = match round % 4 {
+        // A part of a new drive has all the rest for spare space, for ever.
+        0 if pattern == Pattern::Most => (fill, 0.2),
+        0 => (json!({}), [0.4, 1.2, 2.5, 4.0][round / 4 % 4]),
+        1 => (fill, [0.25, 0.5, 0.8, 1.1][round / 4 % 4]),
+        2 => (aged("sequential"), [0.3, 0.5, 0.7, 0.9][round / 4 % 4]),
+        _ => (aged("uniform"), 4.0),
+    };
+    let mut host = Host::new(pattern, units, capacities, seed);
+    if round % 4 == 3 {
+        // Of the two, one has another write amplification than the other: their long runs say so.
+        let (first, then) = if pattern == Pattern::Most {
+            (Pattern::VeryHot, Pattern::Most)
+        } else {
+            (Pattern::Most, pattern)
+        };
+        host = Host { pattern: first, then, ..host };
+    }
+    let case = format!(
+        "drive {which}, {:?} to {:?}, {capacities} capacities, {before}, seed {seed}",
+        host.pattern, host.then
+    );
+    (before, host, case)
+}
+
+fn judge_steadiness(seeds: std::ops::Range<u64>) -> (Judged, Judged, usize) {
+    let (mut alarms, mut misses, mut unknown) = (Judged::default(), Judged::default(), 0);
+    for seed in seeds {
+        let round = seed as usize;
+        let (which, pattern) = (round % DRIVES, PATTERNS[round / DRIVES % PATTERNS.len()]);
+        let truth = long_run(which, pattern, seed + 5000);
+        let config = opened(which, aged("workload"));
+        let capacities = [0.7, 1.4, 2.6, 5.0][round % 4];
+        let read_share = if round % 3 == 0 { 0.6 } else { 0.0 };
+        let host = Host { read_share, ..Host::new(pattern, config.logical_pages(), capacities, seed) };
+        let summary = simulated(&config, &host, false);
+        // Aged by its own workload and close to what thirty capacities say: that is what steady means.
+        if (amplification(&summary) / truth - 1.0).abs() < 0.05 {
+            let told = has(&summary, "not_steady");
+            alarms.take(!told, || {
+                format!(
+                    "drive {which}, {pattern:?}, {capacities} capacities, seed {seed}: {:#?}",
+                    summary.warnings
+                )
+            });
+        } else {
+            unknown += 1;
+        }
+        let (before, host, case) = unsteady(which, pattern, round, seed);
+        let (summary, off) = if host.pattern == host.then {
+            let summary = simulated(&opened(which, before), &host, false);
+            let off = (amplification(&summary) / truth - 1.0).abs();
+            (summary, off)
+        } else {
+            let other = if pattern == Pattern::Most { host.pattern } else { Pattern::Most };
+            let off = (long_run(which, other, seed + 5000) / truth - 1.0).abs();
+            (simulated(&opened(which, before), &host, false), off)
+        };
+        // Less than a tenth off, by chance or because patterns are alike: neither one nor the other.
+        if off < 0.1 {
+            unknown += 1;
+            continue;
+        }
+        misses.take(has(&summary, "not_steady"), || format!("{case}: {off:.2} off"));
+    }
+    (alarms, misses, unknown)
+}
+
+fn judge_loads(seeds: std::ops::Range<u64>, shares: &[f64]) -> (Judged, Judged) {
+    let (mut alarms, mut misses) = (Judged::default(), Judged::default());
+    for seed in seeds {
+        let round = seed as usize;
+        let (which, pattern) = (round % DRIVES, PATTERNS[(round + round / DRIVES) % PATTERNS.len()]);
+        let before =
+            json!({ "precondition": { "kind": "steady", "pattern": "workload", "tolerance": 0.05 } });
+        let closed = opened(which, merged(before.clone(), json!({ "host": { "queue_depth": 256 } })));
+        let read_share = [0.0, 0.4, 0.9][round % 3];
+        let able = Host { read_share, ..Host::new(pattern, closed.logical_pages(), 1.2, seed) };
+        let most = simulated(&closed, &able, true).host.iops;
+        let mut open = opened(which, before);
+        open.host = serde_json::from_value(json!({ "arrival": "open" })).unwrap();
+        open.validate().unwrap();
+        for (at, share) in shares.iter().enumerate() {
+            let mean = 1e9 / (most * share);
+            // Bursts fill a queue and leave it: only their average is a load.
+            let gaps = if at % 3 == 1 && *share < 0.7 { Gaps::Bursts(mean) } else { Gaps::Poisson(mean) };
+            let summary = simulated(&open, &Host { gaps, ..able }, true);
+            let told = has(&summary, "overloaded");
+            let case = || {
+                format!("drive {which}, {pattern:?}, {read_share} reads, load {share}, {gaps:?}, seed {seed}")
+            };
+            if *share > 1.0 { misses.take(told, case) } else { alarms.take(!told, case) }
+        }
+    }
+    (alarms, misses)
+}
+
+/// Runs of drives that no bound was chosen on; by `FTLAB_LONG`, more than a hundred of each answer.
+#[test]
+fn steadiness_is_judged_right_where_no_bound_was_chosen() {
+    let (alarms, misses, unknown) = judge_steadiness(if is_long() { 1000..1120 } else { 1003..1005 });
+    println!("neither one nor the other: {unknown}");
+    alarms.assert("false alarms of not_steady");
+    misses.assert("misses of not_steady");
+}
+
+/// Hosts that ask for a known share of what such drives can do.
+#[test]
+fn loads_are_judged_right_where_no_bound_was_chosen() {
+    let all = [0.25, 0.45, 0.65, 0.75, 0.85, 1.15, 1.25, 1.6, 3.0, 8.0];
+    let (seeds, shares) = if is_long() { (2000..2020, &all[..]) } else { (2003..2004, &[0.65, 1.6][..]) };
+    let (alarms, misses) = judge_loads(seeds, shares);
+    alarms.assert("false alarms of overloaded");
+    misses.assert("misses of overloaded");
+}
