@@ -145,7 +145,13 @@ def main() -> None:
     )
     # The library reads the environment when it is loaded.
     from PyQt6.QtCore import QEventLoop, QTimer, QUrl
-    from PyQt6.QtWebEngineCore import QWebEnginePage, QWebEngineProfile, QWebEngineSettings, QWebEngineUrlRequestInterceptor
+    from PyQt6.QtGui import QImage, QPainter
+    from PyQt6.QtWebEngineCore import (
+        QWebEnginePage,
+        QWebEngineProfile,
+        QWebEngineSettings,
+        QWebEngineUrlRequestInterceptor,
+    )
     from PyQt6.QtWebEngineWidgets import QWebEngineView
     from PyQt6.QtWidgets import QApplication
 
@@ -181,6 +187,18 @@ def main() -> None:
         QTimer.singleShot(milliseconds, loop.quit)
         loop.exec()
 
+    def picture(view: Any, run: Callable[[str], Any], height: int) -> Any:
+        """What stands in the window while the page is scrolled through it, one piece below the other."""
+        whole = QImage(view.width(), height, QImage.Format.Format_RGB32)
+        painter = QPainter(whole)
+        for top in range(0, height, HEIGHT):
+            run(f"window.scrollTo(0, {top})")
+            pause(SETTLED_MS // 2)
+            # At the end of the page it scrolls no further.
+            painter.drawPixmap(0, int(run("window.scrollY")), view.grab())
+        painter.end()
+        return whole
+
     def look(each: dict[str, Any]) -> Seen:
         seen = Seen(each["name"])
         profile = QWebEngineProfile()
@@ -212,7 +230,8 @@ def main() -> None:
         seen.look = json.loads(run(LOOK) or "{}")
         folder = asked.get("pictures")
         if folder:
-            view.grab().save(str(Path(folder) / f"{each['name']}.png"))
+            view.resize(each["width"], HEIGHT)
+            picture(view, run, min(int(height), MOST_HEIGHT)).save(str(Path(folder) / f"{each['name']}.png"))
         if each.get("paper"):
             target = Path(folder or ".") / f"{each['name']}.pdf"
             done = waited(lambda call: (page.pdfPrintingFinished.connect(call), page.printToPdf(str(target))))

@@ -40,7 +40,9 @@ SITE_PAGES = ("", "guides/tutorial/", "reference/device-keys/", "reference/schem
 
 
 def run_report(folder: Path) -> Path:
-    device = package.Device.load("tlc-small").set("geometry.blocks_per_plane=64", "host.arrival=closed", "host.queue_depth=8")
+    device = package.Device.load("tlc-small").set(
+        "geometry.blocks_per_plane=64", "host.arrival=closed", "host.queue_depth=8"
+    )
     workload = package.Workload(kind="zipf", requests=20_000, read_fraction=0.3)
     result = package.run(device, workload, requests_log=folder / "requests.parquet", series=100)
     return package.report(result, out=folder / "run.html")

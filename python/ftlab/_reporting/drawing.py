@@ -135,8 +135,8 @@ def draw(
             drawn.append(f'<text x="0" y="{middle + 12:g}" class="dim">{escape(bus)}</text>')
         drawn.append(f'<text x="0" y="{middle - 3 if bus else middle + 4:g}">channel {channel}</text>')
         drawn.append(
-            f'<line x1="{_LABEL - 22}" x2="{_LABEL - 10}" y1="{middle:g}" y2="{middle:g}" stroke="#445"/>'
-            f'<line x1="{_LABEL - 10}" x2="{_LABEL - 10}" y1="{top:g}" y2="{top + channel_high:g}" stroke="#445"'
+            f'<line x1="{_LABEL - 22}" x2="{_LABEL - 10}" y1="{middle:g}" y2="{middle:g}" class="wire"/>'
+            f'<line x1="{_LABEL - 10}" x2="{_LABEL - 10}" y1="{top:g}" y2="{top + channel_high:g}" class="wire"'
             ' stroke-width="2"/>'
         )
         for die in range(shape.dies_per_channel):
@@ -151,7 +151,7 @@ def draw(
                 share = per_unit[unit] / most
                 drawn.append(_cell(x + right * _CELL, y + down * _HIGH, _CELL, share, text, title))
             drawn.append(
-                f'<rect x="{x:g}" y="{y:g}" width="{die_wide}" height="{die_high}" fill="none" stroke="#223"'
+                f'<rect x="{x:g}" y="{y:g}" width="{die_wide}" height="{die_high}" fill="none" class="die"'
                 ' stroke-width="1.5"/>'
             )
         top += channel_high + _GAP * 1.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from typing import TYPE_CHECKING
 
 from ftlab import _outputs as outputs
@@ -91,20 +92,31 @@ def _cell(cell: float | str | None) -> str:
     text = html.escape(number(cell))
     if isinstance(cell, str) and cell in kinds:
         return f'<td class="{kinds[cell]}">{text}</td>'
-    is_number = not isinstance(cell, str) or cell == "-" or cell.replace(",", "").replace(".", "").isdigit()
-    return f'<td class="n">{text}</td>' if is_number else f"<td>{text}</td>"
+    return f'<td class="n">{text}</td>' if _is_number(cell) else f"<td>{text}</td>"
+
+
+def _is_number(cell: float | str | None) -> bool:
+    return not isinstance(cell, str) or cell == "-" or cell.replace(",", "").replace(".", "").isdigit()
 
 
 def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) -> str:
     title = html.escape(done.paper.title)
     counts = html.escape(verdict_counts([claim.verdict for claim in done.claims]))
     parts = [f"<h1>{title}</h1>", f"<p>Source: {html.escape(done.paper.source)}</p>"]
-    parts.append(f"<p><strong>{counts}.</strong> {html.escape(_how(done).replace('`', ''))}</p>")
+    how = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(_how(done)))
+    parts.append(f"<p><strong>{counts}.</strong> {how}</p>")
     for heading, items in _lists(done):
         entries = "".join(f"<li>{html.escape(item)}</li>" for item in items)
         parts.append(f"<h2>{heading}</h2><ul>{entries}</ul>")
     for table in (_claims_table(done), *tables):
-        head = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in table.columns)
+        # A heading stands over its numbers.
+        numeric = [all(map(_is_number, cells)) for cells in zip(*table.rows, strict=True)] or [False] * len(
+            table.columns
+        )
+        head = "".join(
+            f'<th scope="col"{" class=n" if is_number else ""}>{html.escape(column)}</th>'
+            for column, is_number in zip(table.columns, numeric, strict=True)
+        )
         rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
         title_of = html.escape(table.title)
         grid = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
