@@ -1,7 +1,8 @@
-"""Open pages in Chromium, by Qt WebEngine, and tell what is seen there: a program of its own, which `test_looks.py` runs.
+"""Open pages in Chromium, by Qt WebEngine, and tell what is seen there: a program of its own.
 
-Asked on standard input: `{"scheme": "dark", "pages": [{"name": ..., "url": ..., "width": 400}], "pictures": FOLDER}`. Without
-`pictures` none are kept; with `"paper": true`, a page is printed as well. Answers with a list of what `Seen` has.
+`test_looks.py` runs it, and asks on standard input:
+`{"scheme": "dark", "pages": [{"name": ..., "url": ..., "width": 400}], "pictures": FOLDER}`.
+Without `pictures` none are kept; with `"paper": true` a page is printed as well. Answers with a list of `Seen`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,17 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from PyQt6.QtCore import QEventLoop, QTimer, QUrl
+from PyQt6.QtGui import QImage, QPainter
+from PyQt6.QtWebEngineCore import (
+    QWebEnginePage,
+    QWebEngineProfile,
+    QWebEngineSettings,
+    QWebEngineUrlRequestInterceptor,
+)
+from PyQt6.QtWebEngineWidgets import QWebEngineView
+from PyQt6.QtWidgets import QApplication
 
 HEIGHT = 900
 # Beyond this a surface is refused; pages that are longer are looked at down to here.
@@ -41,7 +53,8 @@ LOOK = r"""
     return layers.reverse().reduce((below, top) => over(top, below), sheet);
   };
   const light = (color) => {
-    const [r, g, b] = color.map((value) => value / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    const [r, g, b] = color.map((value) => value / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const contrast = (one, other) => {
@@ -106,7 +119,9 @@ LOOK = r"""
         const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
         const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
         // Boxes of text are a little higher than its letters.
-        if (across > 2 && down > 4) overlapping.push(`${name}: ${labels[one].textContent} / ${labels[other].textContent}`);
+        if (across > 2 && down > 4) {
+          overlapping.push(`${name}: ${labels[one].textContent} / ${labels[other].textContent}`);
+        }
       }
     }
   }
@@ -134,6 +149,119 @@ class Seen:
     pdf: str | None = None
 
 
+class Listening(QWebEngineUrlRequestInterceptor):
+    """Hears of every request."""
+
+    def __init__(self, heard: list[str]) -> None:
+        super().__init__()
+        self.heard = heard
+
+    def interceptRequest(self, info: Any) -> None:  # noqa: N802 - its name there
+        self.heard.append(info.requestUrl().toString()[:200])
+
+
+class Page(QWebEnginePage):
+    """Hears what scripts print and complain of."""
+
+    def __init__(self, profile: QWebEngineProfile, heard: list[str]) -> None:
+        super().__init__(profile)
+        self.heard = heard
+
+    def javaScriptConsoleMessage(self, level: Any, message: str, line: int, source: str) -> None:  # noqa: N802
+        self.heard.append(f"{level.name}: {message} ({source[-60:]}:{line})")
+
+
+def pause(milliseconds: int) -> None:
+    """Let the browser work."""
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
+
+
+def waited(start: Callable[[Callable[..., None]], object]) -> Any:
+    """Give what a call back is given, or `None` if it never comes."""
+    loop = QEventLoop()
+    given: list[Any] = []
+
+    def heard(*values: Any) -> None:
+        given.extend(values)
+        loop.quit()
+
+    QTimer.singleShot(PATIENCE_MS, loop.quit)
+    start(heard)
+    if not given:
+        loop.exec()
+    return given[0] if given else None
+
+
+class Opened:
+    """A page in a window of its own, with a profile of its own."""
+
+    def __init__(self, name: str, width: int) -> None:
+        self.seen = Seen(name)
+        self.width = width
+        self.profile = QWebEngineProfile()
+        self.listening = Listening(self.seen.requests)
+        self.profile.setUrlRequestInterceptor(self.listening)
+        self.page = Page(self.profile, self.seen.console)
+        self.view = QWebEngineView()
+        self.view.setPage(self.page)
+        settings = self.page.settings()
+        assert settings is not None
+        settings.setAttribute(QWebEngineSettings.WebAttribute.ShowScrollBars, False)
+        self.view.resize(width, HEIGHT)
+        self.view.show()
+
+    def load(self, url: str) -> None:
+        """Open an address, and wait until it has settled."""
+
+        def start(call: Callable[..., None]) -> None:
+            self.page.loadFinished.connect(call)
+            self.page.load(QUrl(url))
+
+        self.seen.loaded = bool(waited(start))
+        pause(SETTLED_MS)
+
+    def run(self, script: str) -> Any:
+        """Give the value of a script in the page."""
+        return waited(lambda call: self.page.runJavaScript(script, call))
+
+    def look(self) -> None:
+        """Measure the page. All of it is in the window, so that all of it is laid out and can be seen."""
+        self.height = min(int(self.run("document.documentElement.scrollHeight") or HEIGHT), MOST_HEIGHT)
+        self.view.resize(self.width, self.height)
+        pause(SETTLED_MS)
+        self.seen.look = json.loads(self.run(LOOK) or "{}")
+        self.view.resize(self.width, HEIGHT)
+
+    def picture(self, path: Path) -> None:
+        """Keep what stands in the window while the page is scrolled through it, one piece below the other."""
+        whole = QImage(self.width, self.height, QImage.Format.Format_RGB32)
+        painter = QPainter(whole)
+        for top in range(0, self.height, HEIGHT):
+            self.run(f"window.scrollTo(0, {top})")
+            pause(SETTLED_MS // 2)
+            # At the end of the page it scrolls no further.
+            painter.drawPixmap(0, int(self.run("window.scrollY")), self.view.grab())
+        painter.end()
+        whole.save(str(path))
+
+    def paper(self, path: Path) -> None:
+        """Print the page to a file."""
+
+        def start(call: Callable[..., None]) -> None:
+            self.page.pdfPrintingFinished.connect(call)
+            self.page.printToPdf(str(path))
+
+        self.seen.pdf = str(path) if waited(start) else None
+
+    def close(self) -> None:
+        """Take the window away, and the page before its profile."""
+        self.view.close()
+        self.view.deleteLater()
+        self.page.deleteLater()
+
+
 def main() -> None:
     """Open what is asked for, one page after the other."""
     asked = json.load(sys.stdin)
@@ -143,106 +271,20 @@ def main() -> None:
     os.environ["QTWEBENGINE_CHROMIUM_FLAGS"] = (
         f"--no-sandbox --disable-gpu --force-color-profile=srgb --blink-settings=preferredColorScheme={scheme}"
     )
-    # The library reads the environment when it is loaded.
-    from PyQt6.QtCore import QEventLoop, QTimer, QUrl
-    from PyQt6.QtGui import QImage, QPainter
-    from PyQt6.QtWebEngineCore import (
-        QWebEnginePage,
-        QWebEngineProfile,
-        QWebEngineSettings,
-        QWebEngineUrlRequestInterceptor,
-    )
-    from PyQt6.QtWebEngineWidgets import QWebEngineView
-    from PyQt6.QtWidgets import QApplication
-
     application = QApplication(sys.argv[:1])
-
-    class Listening(QWebEngineUrlRequestInterceptor):
-        def __init__(self, heard: list[str]) -> None:
-            super().__init__()
-            self.heard = heard
-
-        def interceptRequest(self, info: Any) -> None:  # noqa: N802 - its name there
-            self.heard.append(info.requestUrl().toString()[:200])
-
-    class Page(QWebEnginePage):
-        def __init__(self, profile: Any, heard: list[str]) -> None:
-            super().__init__(profile)
-            self.heard = heard
-
-        def javaScriptConsoleMessage(self, level: Any, message: str, line: int, source: str) -> None:  # noqa: N802
-            self.heard.append(f"{level.name}: {message} ({source[-60:]}:{line})")
-
-    def waited(start: Callable[[Callable[..., None]], None]) -> Any:
-        """What a call back is given, or `None` if it never comes."""
-        loop, given = QEventLoop(), []
-        QTimer.singleShot(PATIENCE_MS, loop.quit)
-        start(lambda *values: (given.extend(values), loop.quit()))
-        if not given:
-            loop.exec()
-        return given[0] if given else None
-
-    def pause(milliseconds: int) -> None:
-        loop = QEventLoop()
-        QTimer.singleShot(milliseconds, loop.quit)
-        loop.exec()
-
-    def picture(view: Any, run: Callable[[str], Any], height: int) -> Any:
-        """What stands in the window while the page is scrolled through it, one piece below the other."""
-        whole = QImage(view.width(), height, QImage.Format.Format_RGB32)
-        painter = QPainter(whole)
-        for top in range(0, height, HEIGHT):
-            run(f"window.scrollTo(0, {top})")
-            pause(SETTLED_MS // 2)
-            # At the end of the page it scrolls no further.
-            painter.drawPixmap(0, int(run("window.scrollY")), view.grab())
-        painter.end()
-        return whole
-
-    def look(each: dict[str, Any]) -> Seen:
-        seen = Seen(each["name"])
-        profile = QWebEngineProfile()
-        listening = Listening(seen.requests)
-        profile.setUrlRequestInterceptor(listening)
-        page = Page(profile, seen.console)
-        view = QWebEngineView()
-        view.setPage(page)
-        view.settings().setAttribute(QWebEngineSettings.WebAttribute.ShowScrollBars, False)
-        view.resize(each["width"], HEIGHT)
-        view.show()
-
-        def load(call: Callable[..., None]) -> None:
-            page.loadFinished.connect(call)
-            page.load(QUrl(each["url"]))
-
-        def run(script: str) -> Any:
-            return waited(lambda call: page.runJavaScript(script, call))
-
-        seen.loaded = bool(waited(load))
-        for script in each.get("scripts", ()):
-            pause(SETTLED_MS)
-            run(script)
-        pause(SETTLED_MS)
-        height = run("document.documentElement.scrollHeight") or HEIGHT
-        # All of it is in the window, so that all of it is laid out and can be seen.
-        view.resize(each["width"], min(int(height), MOST_HEIGHT))
-        pause(SETTLED_MS)
-        seen.look = json.loads(run(LOOK) or "{}")
-        folder = asked.get("pictures")
-        if folder:
-            view.resize(each["width"], HEIGHT)
-            picture(view, run, min(int(height), MOST_HEIGHT)).save(str(Path(folder) / f"{each['name']}.png"))
+    found = []
+    for each in asked["pages"]:
+        opened = Opened(each["name"], each["width"])
+        opened.load(each["url"])
+        opened.look()
+        if asked.get("pictures"):
+            opened.picture(Path(asked["pictures"]) / f"{each['name']}.png")
         if each.get("paper"):
-            target = Path(folder or ".") / f"{each['name']}.pdf"
-            done = waited(lambda call: (page.pdfPrintingFinished.connect(call), page.printToPdf(str(target))))
-            seen.pdf = str(target) if done else None
-        view.close()
-        page.deleteLater()
-        view.deleteLater()
+            opened.paper(Path(asked.get("pictures") or ".") / f"{each['name']}.pdf")
+        found.append(asdict(opened.seen))
+        opened.close()
         application.processEvents()
-        return seen
-
-    json.dump([asdict(look(each)) for each in asked["pages"]], sys.stdout)
+    json.dump(found, sys.stdout)
     sys.stdout.flush()
     # What is left of the browser need not be taken apart.
     os._exit(0)

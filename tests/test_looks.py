@@ -1,6 +1,6 @@
 """Reports, figures and the site as they are seen: at two widths, light and dark, in Chromium.
 
-Part of the long tests (`make test-long`), and skipped where PyQt6-WebEngine is not installed (`make looks` installs it).
+Part of the long tests (`make test-long`). Skipped where PyQt6-WebEngine is not installed: `make looks` installs it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ SITE_PAGES = ("", "guides/tutorial/", "reference/device-keys/", "reference/schem
 
 
 def run_report(folder: Path) -> Path:
-    device = package.Device.load("tlc-small").set(
-        "geometry.blocks_per_plane=64", "host.arrival=closed", "host.queue_depth=8"
-    )
+    changes = ("geometry.blocks_per_plane=64", "host.arrival=closed", "host.queue_depth=8")
+    device = package.Device.load("tlc-small").set(*changes)
     workload = package.Workload(kind="zipf", requests=20_000, read_fraction=0.3)
     result = package.run(device, workload, requests_log=folder / "requests.parquet", series=100)
     return package.report(result, out=folder / "run.html")

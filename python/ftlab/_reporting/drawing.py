@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 # Sizes in pixels of a page of 760: what stands in a cell must be legible on paper.
 _CELL, _HIGH, _GAP, _LABEL, _HEAD, _MOST = 54, 26, 8, 118, 20, 640
-# From pale to dark blue, which stay apart in grey. Where black and white text are equally easy to read on it (4.5 : 1), the
-# one gives way to the other.
+# From pale to dark blue, which stay apart in grey. Black text gives way to white where both are equally easy to read:
+# 4.5 to 1.
 _PALE, _DARK = (237, 243, 250), (8, 64, 129)
 _WHITE_FROM = 0.69
 

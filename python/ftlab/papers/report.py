@@ -110,9 +110,7 @@ def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) ->
         parts.append(f"<h2>{heading}</h2><ul>{entries}</ul>")
     for table in (_claims_table(done), *tables):
         # A heading stands over its numbers.
-        numeric = [all(map(_is_number, cells)) for cells in zip(*table.rows, strict=True)] or [False] * len(
-            table.columns
-        )
+        numeric = [all(_is_number(row[at]) for row in table.rows) for at in range(len(table.columns))]
         head = "".join(
             f'<th scope="col"{" class=n" if is_number else ""}>{html.escape(column)}</th>'
             for column, is_number in zip(table.columns, numeric, strict=True)
