@@ -88,6 +88,8 @@ LOOK = r"""
     }
     const color = rgba(drawn ? style.fill : style.color);
     const size = parseFloat(style.fontSize);
+    // What cannot be pressed may be pale.
+    if (element.closest(".disabled, [disabled]")) continue;
     const large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);
     const found = color ? contrast(over(color, below), below) : 0;
     if (found < (large ? 3 : 4.5)) pale.push(`${found.toFixed(2)} ${named(element)}`);
@@ -237,8 +239,9 @@ class Opened:
     def picture(self, path: Path) -> None:
         """Keep what stands in the window while the page is scrolled through it, one piece below the other."""
         whole = QImage(self.width, self.height, QImage.Format.Format_RGB32)
+        whole.fill(0)
         painter = QPainter(whole)
-        for top in range(0, self.height, HEIGHT):
+        for top in range(0, self.height, HEIGHT // 2):
             self.run(f"window.scrollTo(0, {top})")
             pause(SETTLED_MS // 2)
             # At the end of the page it scrolls no further.

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+# Verdicts as they are read on white and, at night, on the dark sheet of `page.css`; pictures keep their white sheet.
 _STYLE = (
-    "img{max-width:100%}.reproduced{color:#17692c}.direction{color:#8a5a00}.not_reproduced{color:#a31515}"
-    "td{min-width:4em}"
+    ":root{--good:#17692c;--half:#7a5000;--bad:#a31515}"
+    "@media screen and (prefers-color-scheme:dark){:root{--good:#7ee787;--half:#e3b341;--bad:#ff8a80}}"
+    "figure img{max-width:100%;background:#fff;border-radius:4px}"
+    ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}td{min-width:4em}"
+    "@media (width < 40rem){td:first-child,td:last-child{min-width:11rem}}"
 )
 _WORDS = {
     "reproduced": "reproduced",
