@@ -2,7 +2,7 @@
 
 `test_looks.py` runs it, and asks on standard input:
 `{"scheme": "dark", "pages": [{"name": ..., "url": ..., "width": 400}], "pictures": FOLDER}`.
-Without `pictures` none are kept; with `"paper": true` a page is printed as well. Answers with a list of `Seen`.
+Without `pictures` none are kept; with `"paper": FOLDER` a page is printed as well. Answers with a list of `Seen`.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def main() -> None:
         if asked.get("pictures"):
             opened.picture(Path(asked["pictures"]) / f"{each['name']}.png")
         if each.get("paper"):
-            opened.paper(Path(asked.get("pictures") or ".") / f"{each['name']}.pdf")
+            opened.paper(Path(each["paper"]) / f"{each['name']}.pdf")
         found.append(asdict(opened.seen))
         opened.close()
         application.processEvents()

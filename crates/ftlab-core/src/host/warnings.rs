@@ -55,11 +55,11 @@ pub const WARNINGS: &[Kind] = &[
         code: "overloaded",
         when: "Requests arrive at their own times, and more of them wait as time goes on: more than 2 % of all were unserved \
                when the last one arrived, and half as many again as in the second quarter. In the last quarter there were \
-               never fewer than in the second on average. Or all arrive at one moment.",
+               never fewer than in the second on average, nor than a quarter of those at its end. Or all arrive at one moment.",
         why: "Of a load that is a share x above what the drive can do, the share x / (1 + x) waits at the end. Where only one die \
               has too much to do, it is the part of that die: 2 % are a tenth too much for one of five. A queue that only varies \
               has no larger part of it in the last quarter. A drive that stands still for a while, and catches up, lets the \
-              queue run empty, and an overload never does.",
+              queue run empty, and an overload never does. If the run ends while it stands still, the queue was empty before.",
         rule: Some(overloaded),
     },
     Kind {
@@ -152,6 +152,8 @@ const AS_AGED: f64 = 0.05;
 const BACKLOG: f64 = 0.02;
 const LEAST_BACKLOG: u64 = 32;
 const GROWTH: f64 = 1.5;
+/// Of those that wait at the end, this share waited throughout the last quarter: of a queue that grows evenly, three quarters.
+const STANDING: f64 = 0.25;
 /// Requests a second, and seconds from one to the next, that no host has.
 const MOST_RATE: f64 = 1e7;
 const LONGEST_GAP_S: f64 = 60.0;
@@ -315,7 +317,7 @@ fn overloaded(evidence: &Evidence<'_>) -> Option<Said> {
     }
     let (second, _) = evidence.outstanding(arriving, 0.25, 0.5);
     let (last, least) = evidence.outstanding(arriving, 0.75, 1.0);
-    if last.max(waiting as f64) < GROWTH * second.max(1.0) || least < second {
+    if last.max(waiting as f64) < GROWTH * second.max(1.0) || least < second.max(STANDING * waiting as f64) {
         return None;
     }
     let text = format!(
