@@ -311,6 +311,11 @@ impl Judged {
         }
     }
 
+    fn add(&mut self, other: Judged) {
+        self.wrong.extend(other.wrong);
+        self.all += other.all;
+    }
+
     /// At most 2 % are wrong; of fewer than fifty, none.
     fn assert(&self, what: &str) {
         assert!(self.wrong.len() * 50 <= self.all, "{what}: {self:#?}");
@@ -423,51 +428,35 @@ fn judge_loads(set: &Set, seeds: Range<u64>, shares: &[f64]) -> (Judged, Judged)
     (alarms, misses)
 }
 
-fn assert_steadiness(name: &str, set: &Set, short: Range<u64>) {
-    let seeds = if is_long() { set.steadiness.clone() } else { short };
-    let (alarms, misses, unknown) = judge_steadiness(set, seeds);
-    println!(
-        "{name}, not_steady: false alarms {alarms:#?}, misses {misses:#?}; neither one nor the other: {unknown}"
-    );
-    alarms.assert("false alarms of not_steady");
-    misses.assert("misses of not_steady");
-}
+/// Each set with a seed of steadiness and one of loads for the short tests.
+const SETS: [(&str, &Set, u64, u64); 3] =
+    [("first", &FIRST, 1003, 2003), ("second", &SECOND, 5001, 6001), ("third", &THIRD, 9001, 9501)];
 
-fn assert_loads(name: &str, set: &Set, short: u64) {
-    let (seeds, shares) =
-        if is_long() { (set.loads.clone(), set.shares) } else { (short..short + 1, &[0.6, 1.6][..]) };
-    let (alarms, misses) = judge_loads(set, seeds, shares);
-    println!("{name}, overloaded: false alarms {alarms:#?}, misses {misses:#?}");
-    alarms.assert("false alarms of overloaded");
-    misses.assert("misses of overloaded");
+#[test]
+fn steadiness_is_judged_right_where_no_bound_was_chosen() {
+    let (mut all_alarms, mut all_misses) = (Judged::default(), Judged::default());
+    for (name, set, seed, _) in SETS {
+        let seeds = if is_long() { set.steadiness.clone() } else { seed..seed + 1 };
+        let (alarms, misses, unknown) = judge_steadiness(set, seeds);
+        println!("{name}, not_steady: false alarms {alarms:#?}, misses {misses:#?}, neither {unknown}");
+        all_alarms.add(alarms);
+        all_misses.add(misses);
+    }
+    all_alarms.assert("false alarms of not_steady");
+    all_misses.assert("misses of not_steady");
 }
 
 #[test]
-fn steadiness_of_the_first_set() {
-    assert_steadiness("first", &FIRST, 1003..1005);
-}
-
-#[test]
-fn steadiness_of_the_second_set() {
-    assert_steadiness("second", &SECOND, 5001..5002);
-}
-
-#[test]
-fn loads_of_the_first_set() {
-    assert_loads("first", &FIRST, 2003);
-}
-
-#[test]
-fn loads_of_the_second_set() {
-    assert_loads("second", &SECOND, 6001);
-}
-
-#[test]
-fn steadiness_of_the_third_set() {
-    assert_steadiness("third", &THIRD, 9001..9002);
-}
-
-#[test]
-fn loads_of_the_third_set() {
-    assert_loads("third", &THIRD, 9501);
+fn loads_are_judged_right_where_no_bound_was_chosen() {
+    let (mut all_alarms, mut all_misses) = (Judged::default(), Judged::default());
+    for (name, set, _, seed) in SETS {
+        let (seeds, shares) =
+            if is_long() { (set.loads.clone(), set.shares) } else { (seed..seed + 1, &[0.6, 1.6][..]) };
+        let (alarms, misses) = judge_loads(set, seeds, shares);
+        println!("{name}, overloaded: false alarms {alarms:#?}, misses {misses:#?}");
+        all_alarms.add(alarms);
+        all_misses.add(misses);
+    }
+    all_alarms.assert("false alarms of overloaded");
+    all_misses.assert("misses of overloaded");
 }
