@@ -59,7 +59,7 @@ pub const WARNINGS: &[Kind] = &[
         why: "Of a load that is a share x above what the drive can do, the share x / (1 + x) waits at the end. Where only one die \
               has too much to do, it is the part of that die: 2 % are a tenth too much for one of five. A queue that only varies \
               has no larger part of it in the last quarter. A drive that stands still for a while, and catches up, lets the \
-              queue run empty, and an overload never does. If the run ends while it stands still, the queue was short shortly before.",
+              queue run empty, and an overload never does. If the run ends while it stands still, the queue was empty before.",
         rule: Some(overloaded),
     },
     Kind {
