@@ -130,7 +130,7 @@ impl Host {
             now += match self.gaps {
                 Gaps::None => 0.0,
                 Gaps::Poisson(mean) => -mean * (1.0 - rng.unit()).ln(),
-                Gaps::Bursts(mean) if at % 50 == 0 => mean * (50.0 - 4.9),
+                Gaps::Bursts(mean) if at.is_multiple_of(50) => mean * (50.0 - 4.9),
                 Gaps::Bursts(mean) => mean * 0.1,
             };
             let op = if rng.unit() < self.read_share { Op::Read } else { Op::Write };
@@ -159,7 +159,8 @@ impl Host {
                     }
                 }
                 Pattern::Runs => {
-                    next = if at % 16 == 0 { rng.below(self.units) } else { (next + 1) % self.units };
+                    next =
+                        if at.is_multiple_of(16) { rng.below(self.units) } else { (next + 1) % self.units };
                     (next, 1)
                 }
                 Pattern::Ring if rng.below(5) > 0 => (rng.below(self.units * 8 / 10), 1),
@@ -184,7 +185,9 @@ fn zipf(units: u64, exponent: f64) -> Vec<f64> {
             sum
         })
         .collect();
-    sums.iter_mut().for_each(|each| *each /= sum);
+    for each in &mut sums {
+        *each /= sum;
+    }
     sums
 }
 
@@ -362,7 +365,7 @@ fn judge_steadiness(set: &Set, seeds: Range<u64>) -> (Judged, Judged, usize) {
         let truth = truths.of(which, pattern);
         let config = opened(which, aged("workload"));
         let capacities = [0.7, 1.4, 2.6, 5.0][round / 3 % 4];
-        let read_share = if round % 3 == 0 { 0.6 } else { 0.0 };
+        let read_share = if round.is_multiple_of(3) { 0.6 } else { 0.0 };
         let host = Host { read_share, ..Host::new(pattern, config.logical_pages(), capacities, seed) };
         let summary = simulated(&config, &host, false);
         // Aged by its own workload and close to what thirty capacities say: that is what steady means.
@@ -433,6 +436,7 @@ const SETS: [(&str, &Set, u64, u64); 3] =
     [("first", &FIRST, 1003, 2003), ("second", &SECOND, 5001, 6001), ("third", &THIRD, 9001, 9501)];
 
 #[test]
+#[allow(clippy::print_stdout, reason = "the cases that are wrong are looked at")]
 fn steadiness_is_judged_right_where_no_bound_was_chosen() {
     let (mut all_alarms, mut all_misses) = (Judged::default(), Judged::default());
     for (name, set, seed, _) in SETS {
@@ -447,6 +451,7 @@ fn steadiness_is_judged_right_where_no_bound_was_chosen() {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "the cases that are wrong are looked at")]
 fn loads_are_judged_right_where_no_bound_was_chosen() {
     let (mut all_alarms, mut all_misses) = (Judged::default(), Judged::default());
     for (name, set, _, seed) in SETS {
