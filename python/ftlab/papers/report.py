@@ -23,7 +23,9 @@ _STYLE = (
     "@media screen and (prefers-color-scheme:dark){:root{--good:#7ee787;--half:#e3b341;--bad:#ff8a80}}"
     "figure img{max-width:100%;background:#fff;border-radius:4px}"
     ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}td{min-width:4em}"
-    "@media (width < 40rem){td:first-child,td:last-child{min-width:11rem}}"
+    "@media screen and (width < 40rem){td:first-child,td:last-child{min-width:11rem}"
+    # Their letters would be too small to read: they scroll.
+    "figure{overflow-x:auto}figure img{max-width:none;width:38rem}}"
 )
 _WORDS = {
     "reproduced": "reproduced",
