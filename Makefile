@@ -34,7 +34,7 @@ LISTED := $(wildcard crates/ftlab-core/src/mapcache/*.rs crates/ftlab-core/src/f
   examples/extend/*/*.rs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ray site wheel targets test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
+.PHONY: help demo ray looks site wheel targets test test-programs test-rust test-python test-fuzz lint lint-rust lint-python format bench test-long fuzz docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -135,6 +135,9 @@ format: $(VENV)/.dev ## format all sources
 ray: $(VENV)/.dev ## install Ray (285 MB): studies on clusters, and their tests
 	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-ray.txt
 
+looks: $(VENV)/.dev ## install a Chromium (Qt's, 300 MB): reports and the site are looked at, by the long tests
+	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-looks.txt
+
 $(VENV)/.site: requirements-site.txt $(VENV)/.run
 	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-site.txt
 	@touch $@
@@ -199,6 +202,8 @@ lock: $(VENV)/.dev ## resolve the Python requirements anew
 	  requirements-ray.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-ray.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
 	  requirements-site.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-site.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
+	  requirements-looks.in --constraint requirements.txt --constraint requirements-dev.txt --output-file requirements-looks.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
 	  requirements-wheel.in --constraint requirements.txt --output-file requirements-wheel.txt
 

@@ -142,9 +142,10 @@ def _facts(key: keys.Key) -> list[str]:
     line = "" if example is None else f"`{example.removeprefix(f'{key.section}.')}`"
     source = "" if preset is None else f" ({preset})"
     readers = key.readers_text("`")
+    reason = f" Default: {key.default_reason}" if key.default_reason else ""
     only = f" Only with {readers}." if readers else ""
     return [f"`{key.name.rpartition('.')[2]}`", key.values_text(), shown, "; ".join(keys.limits(key)), line + source,
-            key.meaning + only]  # fmt: skip
+            key.meaning + reason + only]  # fmt: skip
 
 
 def _key_table(found: list[keys.Key], listed: set[str]) -> str:

@@ -18,6 +18,9 @@ from unittest.mock import patch
 
 import pytest
 
+# A program of `test_looks.py`, which needs a library of its own.
+collect_ignore = ["browse.py"]
+
 ROOT = Path(__file__).resolve().parent.parent
 FTLAB = Path(sys.executable).parent / "ftlab"
 

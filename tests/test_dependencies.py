@@ -20,7 +20,12 @@ RULES = tomllib.loads((ROOT / "tests" / "licences.toml").read_text())
 EXCEPTIONS: dict[str, dict[str, str]] = RULES["exceptions"]
 REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")
 # Installed by those who want it, with the package that tells whether they do.
-OPTIONAL = {"requirements-ray.txt": "ray", "requirements-site.txt": "mkdocs", "requirements-wheel.txt": "ziglang"}
+OPTIONAL = {
+    "requirements-ray.txt": "ray",
+    "requirements-site.txt": "mkdocs",
+    "requirements-looks.txt": "pyqt6-webengine",
+    "requirements-wheel.txt": "ziglang",
+}
 
 
 def allows(expression: str | None, allowed: list[str]) -> bool:

@@ -25,7 +25,8 @@ def test_a_key_is_explained_in_words() -> None:
     out = inside("config", "explain", "ftl.gc_choices").out
     assert out == (
         "ftl.gc_choices, a key of device files\nCandidates that are drawn.\n\n"
-        "values      whole number\ndefault     10\nlimits      must be at least 1\nonly with   ftl.gc = d_choices\n"
+        "values      whole number\ndefault     10\nreason      ten draws come close to greedy (Van Houdt, 2013).\n"
+        "limits      must be at least 1\nonly with   ftl.gc = d_choices\n"
         "example     ftl.gc_choices = 11   (as in the preset mqsim)\n"
     )
     striping = inside("config", "explain", "striping").out
@@ -38,7 +39,8 @@ def test_a_key_is_explained_as_json() -> None:
     found = explained("host.queue_depth")
     assert found == {
         "key": "host.queue_depth", "file": "device", "meaning": "Requests in the drive at a time.", "unit": None,
-        "values": "whole number", "choices": [], "default": 1, "required": False, "default_reason": None,
+        "values": "whole number", "choices": [], "default": 1, "required": False,
+        "default_reason": "one, so that a latency is that of a request alone.",
         "read_by": ['host.arrival = "closed"'], "limits": ["must be from 1 to 65536"],
         "example": "host.queue_depth = 16", "example_from": "tlc-aged",
         "elsewhere": ["fio: iodepth", "MQSim: Average_No_of_Reqs_in_Queue"],
@@ -86,6 +88,18 @@ def test_an_unknown_key_is_answered(key: str, said: str) -> None:
 def test_every_key_has_a_meaning() -> None:
     assert len(EVERY) > 300
     assert [key.name for key in EVERY if not key.meaning] == []
+
+
+def test_every_default_has_its_reason() -> None:
+    with_default = [key for key in EVERY if key.default_text() and not key.required]
+    assert len(with_default) > 200
+    assert [key.name for key in with_default if not key.default_reason] == []
+    for key in EVERY:
+        # A sentence that is no part of the meaning, which says the value itself where the schema cannot.
+        assert not re.search(r"Default:|Default is", key.meaning), key.name
+        if key.default_reason:
+            assert re.fullmatch(r"\S.*\.", key.default_reason), key.name
+            assert len(key.default_reason.split()) <= 25, key.name
 
 
 def test_limits_are_those_of_the_checker() -> None:

@@ -24,21 +24,24 @@ def plain(value: float | None, sign: str = "") -> str:
     return f"{value:{sign},.0f}" if abs(value) >= 1000 else f"{value:{sign}.4g}"  # noqa: PLR2004 - four digits in all
 
 
-def estimate(middle: float | None, low: float | None, high: float | None, scale: float = 1, sign: str = "") -> str:
-    """A number with its interval.
+def estimate(
+    middle: float | None, low: float | None, high: float | None, scale: float = 1, sign: str = "", unit: str = ""
+) -> str:
+    """A number with its interval, and its unit.
 
-    >>> estimate(2.0, 1.9, 2.1), estimate(2.0, None, None), estimate(1.0, 1.0, 1.0)
-    ('2.00 ± 0.10', '2', '1 in all')
+    >>> estimate(2.0, 1.9, 2.1), estimate(2.0, None, None), estimate(1.0, 1.0, 1.0), estimate(0.5, 0.5, 0.5, unit="ms")
+    ('2.00 ± 0.10', '2', '1 in all', '0.5 ms in all')
     """
     if middle is None:
         return "-"
+    behind = f" {unit}" if unit else ""
     if low is None or high is None:
-        return plain(middle * scale, sign)
+        return plain(middle * scale, sign) + behind
     middle, low, high = (value * scale for value in (middle, low, high))
     half = (high - low) / 2
     if not half:
-        return f"{plain(middle, sign)} in all"
+        return f"{plain(middle, sign)}{behind} in all"
     digits = _digits(half)
     if abs(high + low - 2 * middle) < half / 10:
-        return f"{middle:{sign},.{digits}f} ± {half:,.{digits}f}"
-    return f"{middle:{sign},.{digits}f} ({low:{sign},.{digits}f} to {high:{sign},.{digits}f})"
+        return f"{middle:{sign},.{digits}f} ± {half:,.{digits}f}{behind}"
+    return f"{middle:{sign},.{digits}f} ({low:{sign},.{digits}f} to {high:{sign},.{digits}f}){behind}"

@@ -49,6 +49,8 @@ _UNITS = (
 )
 _LONGEST_EXAMPLE = 100
 _READERS = re.compile(r"\s*\(A key of [^)]*\)$")
+# The last sentence of a key beside its line in the sources, where it has a default.
+_REASON = re.compile(r"(?:^|\s)Default: (.*)$")
 
 
 class Tables:
@@ -136,7 +138,7 @@ class Key:
         values: What may stand there.
         default: What holds without it, as it is written; ``None`` when there is no such value.
         required: Whether it must be stated.
-        default_reason: The sentence that tells why; empty when there is none.
+        default_reason: Why it is that; empty when there is no default.
         readers: The choices that read it, as they are written; empty when all do.
         choices: Names that it takes, with their meanings.
         listed: Whether it stands in a list of tables, which ``--set`` does not reach.
@@ -213,14 +215,11 @@ def _unit(name: str, values: str) -> str:
     return next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "") if "number" in values else ""
 
 
-def _reason(meaning: str, default: str | None, choices: Mapping[str, str]) -> str:
-    """What is said of the default: in a sentence of the key, or of the name that is chosen."""
-    chosen = choices.get(json.loads(default), "") if default is not None and default.startswith('"') else ""
-    for sentence in re.split(r"(?<=\.) ", f"{meaning} {chosen}"):
-        # "8 when absent." is a value and no reason.
-        if "default" in sentence or re.search(r"[(:,].* when absent|when absent[,:]", sentence):
-            return sentence
-    return ""
+def _meaning(schema: Schema) -> tuple[str, str]:
+    """What a key means, and why its default is what it is; the second is empty where there is no reason."""
+    text = _READERS.sub("", said(schema))
+    found = _REASON.search(text)
+    return (text, "") if found is None else (text[: found.start()], found[1])
 
 
 @functools.cache
@@ -261,7 +260,7 @@ def _key(tables: Tables, file: File, path: str, name: str, schema: Schema, *, re
         for choice in each.get("oneOf", ())
         if "const" in choice and choice.get("description")
     } | _schemes()[0].get(dotted, {})
-    meaning, values = _READERS.sub("", said(each)), tables.values(each)
+    (meaning, reason), values = _meaning(each), tables.values(each)
     default = json.dumps(each["default"]) if "default" in each else None
     return Key(
         dotted,
@@ -271,7 +270,7 @@ def _key(tables: Tables, file: File, path: str, name: str, schema: Schema, *, re
         values,
         default,
         required,
-        _reason(meaning, default, choices),
+        reason,
         _readers(dotted, file),
         choices,
         many,

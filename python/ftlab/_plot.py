@@ -88,7 +88,7 @@ def _over_time(result: Result, series: dict[str, np.ndarray[Any, Any]]) -> Figur
     axes[-1].set_xlabel(time.axis)
     figure.suptitle(f"{result.summary['workload']} on {result.summary['device']}")
     if note := warned.footnote([result.summary]):
-        figure.supxlabel(note, fontsize="small", color=GREY)
+        figure.supxlabel(note, fontsize="small", color="#444444")
     return figure
 
 

@@ -26,5 +26,6 @@ mod session;
 mod timing;
 mod waiting;
 mod warnings;
+mod warnings_unseen;
 mod windows;
 mod worked_example;

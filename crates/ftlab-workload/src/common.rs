@@ -54,9 +54,13 @@ pub struct Bursts {
     #[serde(deserialize_with = "quantity::micros")]
     pub off_us: f64,
     /// Exponent of the times with arrivals, above 1; the smaller, the more they differ. 1.5 when absent.
+    ///
+    /// Default: gaps then vary as much as those of recordings, by a coefficient of 1.3 to 3.2.
     #[serde(default = "default_on_alpha")]
     pub on_alpha: f64,
     /// Exponent of the times without, above 1. 1.2 when absent.
+    ///
+    /// Default: gaps then vary as much as those of recordings, by a coefficient of 1.3 to 3.2.
     #[serde(default = "default_off_alpha")]
     pub off_alpha: f64,
 }
@@ -84,24 +88,38 @@ keys! {
     /// Keys that kinds share. Each kind says which of them it has.
     pub struct CommonKeys {
         /// How many requests. 1,000,000 when absent; of a trace, all.
+        ///
+        /// Default: a hundred samples lie beyond p99.99, and a run still takes seconds.
         pub requests: Option<u64>,
         /// Bytes that requests address. The rest of the drive from `offset_bytes` when absent.
+        ///
+        /// Default: drives are measured full: what is never written is spare space.
         #[serde(deserialize_with = "quantity::optional_bytes")]
         #[schemars(with = "Option<SizeSchema>")]
         pub footprint_bytes: Option<u64>,
         /// Where the footprint begins. 0 when absent.
+        ///
+        /// Default: the footprint begins where the drive does.
         #[serde(deserialize_with = "quantity::optional_bytes")]
         #[schemars(with = "Option<SizeSchema>")]
         pub offset_bytes: Option<u64>,
         /// Share of requests that read. 0 when absent; what is no read, trim or flush is a write.
+        ///
+        /// Default: none, as writes are what makes a drive collect and wear.
         pub read_fraction: Option<f64>,
         /// Share of requests that trim. 0 when absent. Their addresses are drawn as those of writes, but see kind
         /// `uniform`. There, a trim becomes a write where nothing is in use, and goes anywhere if there are no writes
         /// at all.
+        ///
+        /// Default: none, as trims give spare space back and so flatter a drive.
         pub trim_fraction: Option<f64>,
         /// Share of requests that flush. 0 when absent.
+        ///
+        /// Default: none, as recordings of block devices seldom show flushes.
         pub flush_fraction: Option<f64>,
         /// Size of a request, or a table of sizes with weights: `{ "4KiB" = 3, "64KiB" = 1 }`. 4 KiB when absent.
+        ///
+        /// Default: 4 KiB, a page of the operating system, in which drives are rated.
         pub request_bytes: Option<RequestBytes>,
         /// Sizes of reads, as `request_bytes`, which they take the place of.
         pub read_bytes: Option<RequestBytes>,
@@ -110,18 +128,26 @@ keys! {
         /// Sizes of trims, as `request_bytes`, which they take the place of.
         pub trim_bytes: Option<RequestBytes>,
         /// Requests begin at multiples of this. The smallest size when absent.
+        ///
+        /// Default: file systems begin requests at multiples of their block.
         #[serde(deserialize_with = "quantity::optional_bytes")]
         #[schemars(with = "Option<SizeSchema>")]
         pub alignment_bytes: Option<u64>,
         /// Spans between arrivals. `poisson` when absent.
+        ///
+        /// Default: arrivals at random, as of many independent users.
         pub interarrival: Option<Interarrival>,
-        /// Mean span between arrivals. 1000 (1,000 requests a second) when absent: most drives keep up with it.
+        /// Mean span between arrivals. 1000 when absent.
+        ///
+        /// Default: 1,000 requests a second, which most drives keep up with.
         #[serde(deserialize_with = "optional_micros")]
         #[schemars(with = "Option<TimeSchema>")]
         pub mean_interarrival_us: Option<f64>,
         /// Arrivals a second: the other way to say `mean_interarrival_us`.
         pub rate_iops: Option<f64>,
         /// With `interarrival = "bursty"`: standard deviation of spans / mean span, from 1 to 100. 3 when absent.
+        ///
+        /// Default: close to that of Financial1, 3.2, the largest of the traces that were measured.
         pub gap_cv: Option<f64>,
         /// Arrivals come in bursts; `mean_interarrival_us` and `rate_iops` stay those of the whole.
         pub bursts: Option<Bursts>,
@@ -129,13 +155,21 @@ keys! {
         pub think: Option<Think>,
         /// Streams: the footprint is cut into as many equal parts, each with a generator of its own, which take turns. Their
         /// requests carry the number of the stream. 1 when absent.
+        ///
+        /// Default: one, the plainest host.
         pub streams: Option<u16>,
         /// Seed of all random choices. 1 when absent; the seed of a run replaces it.
+        ///
+        /// Default: any number serves; a fixed one makes runs repeat.
         pub seed: Option<u64>,
         /// Kind `zipf`: whether ranks are scattered over the footprint rather than lie in order. True when absent.
+        ///
+        /// Default: popular items do not lie side by side on a real drive; fio scatters them too.
         pub scramble: Option<bool>,
         /// Kinds `db`, `pc_general` and `oltp_financial`: how many page accesses so many requests are, exactly. What the
         /// mechanism makes when absent.
+        ///
+        /// Default: none, as only stand-ins have published counts to meet.
         pub page_quota: Option<PageQuota>,
     }
 }

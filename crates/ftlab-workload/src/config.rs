@@ -24,9 +24,13 @@ pub use crate::kinds::WorkloadKind;
 #[serde(deny_unknown_fields)]
 pub struct WorkloadFile {
     /// Name in reports; a preset's file name.
+    ///
+    /// Default: the name of the file, without its ending.
     #[serde(default)]
     pub name: String,
     /// What the workload is, and where its numbers come from.
+    ///
+    /// Default: empty, as a file that is read once needs none.
     #[serde(default)]
     pub description: String,
     /// The workload.
@@ -66,6 +70,8 @@ pub struct Phase {
     #[serde(deserialize_with = "optional_micros", skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<f64>,
     /// What is different in it: keys of the workload with their values.
+    ///
+    /// Default: nothing: a phase without changes is as the workload is.
     pub with: Box<WorkloadConfig>,
 }
 
@@ -96,6 +102,8 @@ struct OtherKeys {
     /// How addresses and operations are chosen. Either this or `trace`.
     kind: Option<WorkloadKind>,
     /// Phases that take turns, from the first one on. None when absent.
+    ///
+    /// Default: none, as most workloads stay as they are.
     phases: Option<Vec<Phase>>,
     /// Steps that change the requests, in order: each begins with `step`, its name, and has the keys of that step.
     transform: Option<Vec<Step>>,

@@ -70,9 +70,13 @@ pub(crate) fn class_of(count: u32) -> usize {
 #[serde(deny_unknown_fields)]
 pub struct FittedModel {
     /// Version of this description, 2. What older ones say is not enough.
+    ///
+    /// Default: 0 stands for descriptions that are too old to have one.
     #[serde(default)]
     pub version: u32,
     /// Whether the address spaces of volumes lie on top of each other, rather than side by side.
+    ///
+    /// Default: `ftlab trace fit` writes it where volumes lay on top of each other.
     #[serde(default)]
     pub overlay: bool,
     /// Volumes of the trace.
@@ -83,6 +87,8 @@ pub struct FittedModel {
     /// request in the region, the step is 4 plus (upwards) or minus (downwards) the octave of the distance. Otherwise
     /// it is 19 plus or minus the octave of the distance from where the region was first touched. Where nothing had
     /// touched the region, it is the 32nd of the region in which they begin.
+    ///
+    /// Default: `ftlab trace fit` writes them; a trace without jumps has none.
     #[serde(default)]
     pub places: Vec<Vec<u64>>,
     /// Equal parts of the trace, by requests.
@@ -132,6 +138,8 @@ pub struct FittedPhase {
     /// Jumps by the rank of their region: 32 where the first page is known, plus 64 for writes, plus the octave (0, 1, 2 to
     /// 3, 4 to 7, ...) of how many other regions of 4 MiB were touched since, or 31 where nothing had touched it; then how
     /// many.
+    ///
+    /// Default: `ftlab trace fit` writes them; a phase without jumps has none.
     #[serde(default)]
     pub ranks: Vec<[u64; 2]>,
     /// Trims by their first whole page; then how many. The page gives a sum. Trims that begin at the end of the trim

@@ -22,9 +22,13 @@ pub struct StandIn {
     #[serde(rename = "for")]
     pub stands_for: String,
     /// Files of the recording: the first that is found in the folder of traces runs instead. None when absent.
+    ///
+    /// Default: where no file is named, none can be looked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<String>,
     /// Format of these files; recognised by content when absent.
+    ///
+    /// Default: what a file holds is a better witness than its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
     /// Steps that make of the requests of the recording what the paper made of them, such as all accesses writes.
@@ -215,6 +219,8 @@ pub enum ShapeName {
 #[serde(deny_unknown_fields, default)]
 pub struct Calibration {
     /// Where the numbers come from.
+    ///
+    /// Default: empty, as numbers of one's own have no other source.
     pub source: String,
     /// Requests: exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,6 +259,8 @@ pub struct Calibration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint_bytes: Option<Expected>,
     /// Unit of `footprint_bytes`. 4 KiB when absent.
+    ///
+    /// Default: 4 KiB, the page that papers count in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint_unit_bytes: Option<Expected>,
     /// Share of requests that begin where the one before of the same stream ended: to 0.02.

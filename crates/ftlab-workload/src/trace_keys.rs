@@ -30,16 +30,26 @@ keys! {
         /// Path of a trace file, taken from the current folder. Either this or `kind`.
         pub trace: Option<String>,
         /// Format of the trace; recognised by its content when absent.
+        ///
+        /// Default: lines of most formats tell them apart; those that do not are asked for.
         pub format: Option<String>,
         /// Take only this volume (ASU, disk or device number) of the trace, or these: `[0, 3]`. All when absent.
+        ///
+        /// Default: a recording is replayed whole.
         pub volume: Option<VolumeList>,
         /// Where the volumes of the trace lie. `overlay` when absent.
+        ///
+        /// Default: addresses stay as they were recorded.
         pub volumes: Option<Volumes>,
         /// Volumes `concat`: size of the region of each volume. The trace is read once more to find sizes when absent.
+        ///
+        /// Default: no trace states the sizes of its volumes, so the largest addresses tell them.
         #[serde(deserialize_with = "quantity::optional_bytes")]
         #[schemars(with = "Option<SizeSchema>")]
         pub volume_bytes: Option<u64>,
         /// Bad records of the trace that are left out; the next one ends the run. 0 when absent.
+        ///
+        /// Default: none, so that a damaged recording is noticed.
         pub skip_bad: Option<u64>,
     }
 }

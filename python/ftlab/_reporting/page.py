@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from ftlab import _labels as labels
 from ftlab.errors import InputError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PACKAGE = "ftlab._reporting"
+_CODE = re.compile(r"`([^`]+)`")
 # More points than this cannot be distinguished on a screen, and make the page heavy.
 MOST_POINTS = 2_000
 
@@ -185,6 +188,24 @@ def asset(name: str) -> str:
     return files(_PACKAGE).joinpath("assets", name).read_text(encoding="utf-8")
 
 
+def _marked(text: str) -> Markup:
+    """A text in which words in backticks are code.
+
+    >>> str(_marked("`ftlab explain` says more, <b>"))
+    '<code>ftlab explain</code> says more, &lt;b&gt;'
+    """
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it has been escaped
+
+
+def _sentence(text: str) -> str:
+    """A text with a capital letter, as a sentence begins.
+
+    >>> _sentence("set `a.b`"), _sentence("`a.b` is set"), _sentence("")
+    ('Set `a.b`', '`a.b` is set', '')
+    """
+    return text[:1].upper() + text[1:]
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -195,6 +216,7 @@ def _environment() -> Environment:
     # In the order in which it was made.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.globals["asset"] = asset
+    environment.filters.update(marked=_marked, sentence=_sentence)
     return environment
 
 

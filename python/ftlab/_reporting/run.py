@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -497,7 +498,8 @@ def _why(run: RunData) -> Why | None:
     table = Table(
         "Mean times", ("part", *names, "what it is"), rows, "They sum to the latency.", ["what it is"], id="why-table"
     )
-    return Why(found.words, chart, table)
+    # Terminals need not know the letter for micro; pages do.
+    return Why(re.sub(r"(?<=\d) us\b", " µs", found.words), chart, table)
 
 
 # By cause

@@ -107,7 +107,8 @@ def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -
     units = {key: labels.label(key, found.filter(metric=key)["mean"].abs().max()) for key in shown}  # type: ignore[arg-type] # a column of floats
     heads = [f"{unit.text} ({unit.unit})" if unit.unit else unit.text for unit in units.values()]
     means: list[list[Cell]] = []
-    against: list[list[Cell]] = []
+    # By metric: that is what one goes through the points with.
+    against: dict[str, list[list[Cell]]] = {key: [] for key in shown}
     for point, metrics in cells.items():
         first = next(iter(metrics.values()))
         texts = [
@@ -119,20 +120,21 @@ def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -
             if row["difference"] is None:
                 continue
             unit = labels.label(key, abs(row["difference"]))
-            text = estimate(row["difference"], row["difference_low"], row["difference_high"], unit.scale, "+")
+            between = row["difference"], row["difference_low"], row["difference_high"]
             told = row["verdict"] or "one seed: not known"
-            against.append([*point, units[key].text, f"{text} {unit.unit}".rstrip(), told])
+            against[key].append([units[key].text, *point, estimate(*between, unit.scale, "+", unit.unit), told])
     names = [labels.name(name) for name in named]
     note = "Means over seeds, with 95 % confidence intervals (Student's t)."
     first_table = Table("Means", [*names, "runs", *heads], means, note, words=names, id="means")
-    if not against:
+    rows = [row for each in against.values() for row in each]
+    if not rows:
         return first_table, None
     told = (
         f"Each minus {labels.name(by)} {labels.value_text(by, baseline)}, of runs with the same seed. "
         "A verdict is withheld where runs are not steady."
     )
-    columns = [*names, "metric", "difference", "verdict"]
-    return first_table, Table("Compared", columns, against, told, words=[*names, "metric", "verdict"], id="compared")
+    columns = ["metric", *names, "difference", "verdict"]
+    return first_table, Table("Compared", columns, rows, told, words=[*names, "verdict"], id="compared")
 
 
 def _quoted(name: str) -> str:

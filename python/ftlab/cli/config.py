@@ -137,10 +137,10 @@ def _show_section(name: str, found: list[keys.Key]) -> None:
 
 def _show_key(key: keys.Key) -> None:
     facts = key.to_dict()
-    reason = f" ({key.default_reason})" if key.default_reason and key.default_reason not in key.meaning else ""
     lines = [
         ("values", key.values_text().replace("`", "")),
-        ("default", (key.default_text() or "none") + reason),
+        ("default", key.default_text() or "none"),
+        ("reason", key.default_reason),
         ("limits", "; ".join(facts["limits"])),
         ("only with", key.readers_text()),
         ("example", facts["example"] and facts["example"] + _of_preset(facts["example_from"])),

@@ -115,7 +115,8 @@ def schemes(name: str | None, as_json: bool) -> None:
             if row["source"]:
                 click.echo(f"  Source: {row['source']}")
             for key in row["keys"]:
-                click.echo(f"  {key['name']} = {key['default']}\n    {key['doc']}")
+                doc = " ".join(key["doc"].split())
+                click.echo(f"  {key['name']} = {key['default']}\n    {doc}")
         return
     lines = [(row["key"], row["name"], row["summary"], row["source"]) for row in rows]
     print_lines(table(("key", "name", "what it does", "source"), lines))

@@ -197,8 +197,8 @@ def _figures(results: Results) -> dict[str, Figure]:
         frame = results.logs.get(name)
         if frame is None:
             continue
-        shown = frame.select(pl.col("sectors").cast(float), pl.col("latency_ns").cast(float) / 1e3)
-        names = {"sectors": f"sectors: {text}", "latency_ns": "latency (us)"}
+        shown = frame.select(pl.col("sectors").cast(float), pl.col("latency_ns").cast(float))
+        names = {"sectors": f"sectors: {text}"}
         drawn[f"figure-3-{name}"] = figures.line(shown, x="sectors", y="latency_ns", names=names)
     return drawn
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from typing import TYPE_CHECKING
 
 from ftlab import _outputs as outputs
@@ -16,9 +17,15 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+# Verdicts as they are read on white and, at night, on the dark sheet of `page.css`; pictures keep their white sheet.
 _STYLE = (
-    "img{max-width:100%}.reproduced{color:#17692c}.direction{color:#8a5a00}.not_reproduced{color:#a31515}"
-    "td{min-width:4em}"
+    ":root{--good:#17692c;--half:#7a5000;--bad:#a31515}"
+    "@media screen and (prefers-color-scheme:dark){:root{--good:#7ee787;--half:#e3b341;--bad:#ff8a80}}"
+    "figure img{max-width:100%;background:#fff;border-radius:4px}"
+    ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}td{min-width:4em}"
+    "@media screen and (width < 40rem){td:first-child,td:last-child{min-width:11rem}"
+    # Their letters would be too small to read: they scroll.
+    "figure{overflow-x:auto}figure img{max-width:none;width:38rem}}"
 )
 _WORDS = {
     "reproduced": "reproduced",
@@ -31,8 +38,8 @@ _WORDS = {
 def number(value: float | str | None) -> str:
     """A value of a table: counts with separators, others with up to six digits behind the point.
 
-    >>> number(1929239), number(0.593438), number(2.84), number(None)
-    ('1,929,239', '0.593438', '2.84', '-')
+    >>> number(1929239), number(0.593438), number(2.84), number(200100.0000001), number(101212.5), number(None)
+    ('1,929,239', '0.593438', '2.84', '200,100', '101,212.5', '-')
     """
     if value is None:
         return "-"
@@ -40,7 +47,7 @@ def number(value: float | str | None) -> str:
         return value
     if float(value).is_integer():
         return f"{value:,.0f}"
-    return f"{value:.6f}".rstrip("0")
+    return f"{value:,.6f}".rstrip("0").rstrip(".")
 
 
 def verdict_counts(verdicts: Sequence[str]) -> str:
@@ -91,20 +98,29 @@ def _cell(cell: float | str | None) -> str:
     text = html.escape(number(cell))
     if isinstance(cell, str) and cell in kinds:
         return f'<td class="{kinds[cell]}">{text}</td>'
-    is_number = not isinstance(cell, str) or cell == "-" or cell.replace(",", "").replace(".", "").isdigit()
-    return f'<td class="n">{text}</td>' if is_number else f"<td>{text}</td>"
+    return f'<td class="n">{text}</td>' if _is_number(cell) else f"<td>{text}</td>"
+
+
+def _is_number(cell: float | str | None) -> bool:
+    return not isinstance(cell, str) or cell == "-" or cell.replace(",", "").replace(".", "").isdigit()
 
 
 def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) -> str:
     title = html.escape(done.paper.title)
     counts = html.escape(verdict_counts([claim.verdict for claim in done.claims]))
     parts = [f"<h1>{title}</h1>", f"<p>Source: {html.escape(done.paper.source)}</p>"]
-    parts.append(f"<p><strong>{counts}.</strong> {html.escape(_how(done).replace('`', ''))}</p>")
+    how = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(_how(done)))
+    parts.append(f"<p><strong>{counts}.</strong> {how}</p>")
     for heading, items in _lists(done):
         entries = "".join(f"<li>{html.escape(item)}</li>" for item in items)
         parts.append(f"<h2>{heading}</h2><ul>{entries}</ul>")
     for table in (_claims_table(done), *tables):
-        head = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in table.columns)
+        # A heading stands over its numbers.
+        numeric = [all(_is_number(row[at]) for row in table.rows) for at in range(len(table.columns))]
+        head = "".join(
+            f'<th scope="col"{" class=n" if is_number else ""}>{html.escape(column)}</th>'
+            for column, is_number in zip(table.columns, numeric, strict=True)
+        )
         rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
         title_of = html.escape(table.title)
         grid = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"

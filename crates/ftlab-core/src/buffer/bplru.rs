@@ -43,8 +43,12 @@ pub enum Padding {
 #[serde(deny_unknown_fields, default)]
 pub struct BplruKeys {
     /// When a block that leaves is filled up with pages that are read from flash.
+    ///
+    /// Default: as in the paper: a whole block in order can be switched instead of merged.
     pub padding: Padding,
     /// Whether a block that was written in sequence leaves next.
+    ///
+    /// Default: as in the paper: what was written in sequence is rarely written again soon.
     pub compensation: bool,
 }
 

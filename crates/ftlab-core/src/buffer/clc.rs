@@ -35,6 +35,8 @@ const MILLION: u64 = 1_000_000;
 #[serde(deny_unknown_fields, default)]
 pub struct ClcKeys {
     /// Share of the buffered clusters that are ordered by recency alone, from 0 (largest first) to 1 (recency), in millionths.
+    ///
+    /// Default: a tenth, with which CLC is described, as a value to tune.
     pub recent: f64,
 }
 

@@ -37,6 +37,8 @@ pub enum BlockTie {
 #[serde(deny_unknown_fields, default)]
 pub struct FabKeys {
     /// Which of the blocks with the most buffered pages leaves.
+    ///
+    /// Default: the least recent, as FAB is described; the public code takes the most recent.
     pub tie: BlockTie,
 }
 

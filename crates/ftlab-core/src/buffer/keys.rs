@@ -156,39 +156,63 @@ impl JsonSchema for EvictionRate {
 #[serde(default)]
 pub struct CommonKeys {
     /// Memory for data, in bytes: a frame for each mapping unit. 0 (the default): there is no buffer.
+    ///
+    /// Default: no size is right for every drive, so it has to be said.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bytes: u64,
     /// When written data go to flash.
+    ///
+    /// Default: back, since gathering writes is what a write buffer is for.
     pub write: WriteMode,
     /// How much leaves when a page needs a frame and there is none: `"one"`, `"cave"` (as many as there are dies, or
     /// planes that work independently) or a number.
+    ///
+    /// Default: one, as buffers did before the paper on channel-aware buffers.
     pub rate: EvictionRate,
     /// What `rate` counts.
+    ///
+    /// Default: victims, as in the abstract of the paper on channel-aware buffers; its slides also speak of pages.
     pub rate_unit: RateUnit,
     /// Which of the next victims are taken.
+    ///
+    /// Default: the victims of the order itself; others need addresses that decide the die.
     pub select: Select,
     /// What a write waits for that needs a frame when there is none.
+    ///
+    /// Default: as in the paper on channel-aware buffers: an eviction is waited for as a whole.
     pub wait: Wait,
     /// How long an access to the buffer takes, in microseconds, beside the transfer.
+    ///
+    /// Default: no time, as the papers on buffers state none and flash takes far longer.
     #[serde(deserialize_with = "quantity::micros")]
     pub access_us: f64,
     /// Rate of the memory in million bytes a second; 0 (the default): transfers take no time. It moves the data of one
     /// host access at a time; what moves between flash and frames is slower on the bus, and is not charged.
+    ///
+    /// Default: free, as the bus of flash is the slower of the two; a rate has to be known.
     pub mb_per_s: f64,
     /// Which share of the shorter of buffer time and flash time of a page is hidden behind the longer, from 0 to 1. The
     /// buffer moves one page at a time then. Without this key (the default) it moves several at once, and flash hides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hiding: Option<f64>,
     /// Whether what is in the buffer is written at the end of a run, at the same rate.
+    ///
+    /// Default: all that the host has written is then counted in flash, however large the buffer is.
     pub drain_at_end: bool,
     /// Sequential writes of so many bytes and more go past the buffer; 0 (the default): none. A request goes past as a whole or
     /// not at all, and its last mapping unit counts in full.
+    ///
+    /// Default: none, as the buffers of the papers take every write.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bypass_bytes: u64,
     /// Mapping units that are read ahead of sequential reads, by orders that keep what is read; 0 (the default): none.
+    ///
+    /// Default: none, so that flash reads only what the host asks for.
     pub prefetch_pages: u32,
     /// Mapping units of a block, as orders that take or look at blocks see it; 0 (the default): of the block of the
     /// translation layer, which may be clustered.
+    ///
+    /// Default: what a layer merges together is best written together.
     pub block_pages: u32,
 }
 

@@ -14,6 +14,8 @@ use crate::table;
 #[serde(deny_unknown_fields, default)]
 pub struct LruKeys {
     /// Whether pages that a read missed are kept, clean. Without them, the buffer holds nothing but writes.
+    ///
+    /// Default: plain LRU keeps what was used last, read or written.
     pub keep_reads: bool,
 }
 

@@ -31,7 +31,7 @@ macro_rules! buffer_orders {
         $(pub mod $file;)+
 
         axis! { @
-            ["The orders in which a write buffer can give up what it holds."]
+            ["The order in which the write buffer gives up what it holds. Default: none, since a buffer hides what the translation layer does."]
             "kind" in "buffer": BufferKind, BufferChoice {
                 ["No buffer: a write is acknowledged when its pages are programmed."] "none", None(NoKeys),
                     "No buffer: a write is acknowledged when its pages are programmed.", "", &[];

@@ -67,8 +67,12 @@ const RECENT_BLOCKS: u32 = 16;
 #[serde(deny_unknown_fields, default)]
 pub struct RefKeys {
     /// Share of the frames that the victim window has, above 0 and up to 1.
+    ///
+    /// Default: ours, as no size is published: three quarters of the frames stay with recency.
     pub window: f64,
     /// Recent blocks at most; 0 for as many as the layer below has log blocks, or 16 where it has none.
+    ///
+    /// Default: about as many as log blocks, as REF is described.
     pub recent_blocks: u32,
 }
 

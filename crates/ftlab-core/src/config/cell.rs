@@ -15,6 +15,8 @@ pub struct CellConfig {
     pub kind: CellChoice,
     /// Program/erase cycles that a block is rated for; 0 (the default) means not stated. Wear is reported as a
     /// share of it; blocks do not fail.
+    ///
+    /// Default: not stated, as it is the maker's number and depends on cells and error correction.
     pub rated_pe_cycles: u32,
 }
 

@@ -46,6 +46,8 @@ pub enum FreeBlockChoice {
 
 axis! {
     /// How erases are spread over blocks.
+    ///
+    /// Default: off, since moving cold data costs writes that studies of collection leave out.
     "wear_leveling" in "ftl": WearLeveling, WearLevelingChoice {
         /// Not at all beyond `free_block`.
         "none" None(FreeBlockKeys);
@@ -61,6 +63,8 @@ axis! {
 #[serde(deny_unknown_fields, default)]
 pub struct FreeBlockKeys {
     /// Which free block is opened next.
+    ///
+    /// Default: blocks rest for as long as they can, which spreads erases by itself.
     pub free_block: FreeBlockChoice,
 }
 
@@ -69,6 +73,8 @@ pub struct FreeBlockKeys {
 #[serde(deny_unknown_fields, default)]
 pub struct StaticKeys {
     /// Move data when a plane's erase counts differ by more than this.
+    ///
+    /// Default: 100, as in MQSim.
     pub wear_leveling_threshold: u32,
 }
 
@@ -99,20 +105,32 @@ pub struct FtlConfig {
     #[serde(flatten)]
     pub gc: VictimChoice,
     /// Collection starts when a plane has this many free blocks or fewer.
+    ///
+    /// Default: one block for the host and one for copies; more that are kept free are spare space lost.
     pub gc_low_free_blocks: u32,
     /// Collection stops when the plane has this many free blocks; 0 (the default) means one more than
     /// `gc_low_free_blocks`.
+    ///
+    /// Default: one victim at a time: what is collected ahead is copied before it can turn stale.
     pub gc_high_free_blocks: u32,
     /// Where copied pages go.
+    ///
+    /// Default: apart, since cold pages gather there; it costs an open block in each plane.
     pub gc_open_block: GcOpenBlock,
     /// When collection looks whether it is due.
+    ///
+    /// Default: at writes, as only they need free blocks; collecting at reads would delay them.
     pub gc_when: GcWhen,
     /// The order in which consecutive pages use channel, way, die and plane: the first letter varies fastest.
+    ///
+    /// Default: channels first, as in MQSim's files: consecutive pages then use all buses.
     pub allocation: AllocationOrder,
     /// Which plane and which open block takes a page.
     #[serde(flatten)]
     pub placement: PlacementChoice,
     /// Keep the last page of each block for a summary, programmed with one sector when the block is full.
+    ///
+    /// Default: off, since it takes a page of each block; DiskSim's model of drives has it.
     pub summary_page: bool,
     /// How erases are spread.
     #[serde(flatten)]

@@ -16,9 +16,13 @@ pub struct GeometryConfig {
     /// Chips (chip enables) on each channel.
     pub ways: u32,
     /// Dies in each chip.
+    ///
+    /// Default: one, the plainest chip.
     #[serde(default = "one")]
     pub dies: u32,
     /// Planes in each die.
+    ///
+    /// Default: one, the plainest die.
     #[serde(default = "one")]
     pub planes: u32,
     /// Erase blocks in each plane.
@@ -29,10 +33,14 @@ pub struct GeometryConfig {
     #[serde(deserialize_with = "quantity::bytes")]
     pub page_bytes: u64,
     /// Spare bytes of a page, beyond `page_bytes`. They cross the bus when `timing.transfer_spare` says so.
+    ///
+    /// Default: none, as they change nothing unless they cross the bus.
     #[serde(default, deserialize_with = "quantity::bytes")]
     pub spare_bytes: u64,
     /// Bytes that one mapping entry covers, a power of two that divides `page_bytes`; 0 (the default) means a whole
     /// page. Modern drives map 4 KiB in 16 KiB pages.
+    ///
+    /// Default: a page, as in most FTL studies.
     #[serde(default, deserialize_with = "quantity::bytes")]
     pub mapping_unit_bytes: u64,
 }

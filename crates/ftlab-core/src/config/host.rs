@@ -10,6 +10,8 @@ use crate::scheme::axis;
 
 axis! {
     /// How requests arrive.
+    ///
+    /// Default: recordings have times, and their latencies depend on them.
     "arrival" in "host": Arrival, ArrivalChoice {
         /// At the times of the trace, scaled by `time_scale`.
         "open" Open(OpenKeys);
@@ -23,14 +25,27 @@ axis! {
 #[serde(deny_unknown_fields, default)]
 pub struct OpenKeys {
     /// Factor on the times of the trace: 0.5 is twice as fast, 0 means that all requests arrive at once.
+    ///
+    /// Default: the times as they were recorded.
     pub time_scale: f64,
+<<<<<<< HEAD
     /// Most requests that the drive holds; the rest wait at the host. 0 (the default): no limit.
+=======
+    /// Most requests that the drive holds; the rest wait at the host, first come first served. 0 (the default): no
+    /// limit.
+    ///
+    /// Default: none: requests that arrive at their own times do not ask whether the drive is ready.
+>>>>>>> looks
     pub outstanding: u32,
     /// Which of the requests that wait at the host is handed over when the drive has room for one.
     pub scheduler: Scheduler,
     /// What happens when times go backwards.
+    ///
+    /// Default: times that go backwards may be another unit, or volumes that are not merged.
     pub unsorted_times: UnsortedTimes,
     /// When the run ends.
+    ///
+    /// Default: every request that enters a run leaves it and is counted.
     pub stop: Stop,
 }
 
@@ -51,6 +66,8 @@ impl Default for OpenKeys {
 #[serde(deny_unknown_fields, default)]
 pub struct ClosedKeys {
     /// Requests in the drive at a time.
+    ///
+    /// Default: one, so that a latency is that of a request alone.
     pub queue_depth: u32,
 }
 
@@ -125,14 +142,22 @@ pub struct HostConfig {
     #[serde(flatten)]
     pub arrival: ArrivalChoice,
     /// Rate of the host link in million bytes a second; 0 (the default) makes transfers free.
+    ///
+    /// Default: free, so that flash alone sets the times; no rate fits every link.
     pub link_mb_per_s: f64,
     /// Whether the link works in both directions at once.
+    ///
+    /// Default: both directions, as PCIe has them.
     pub link_duplex: LinkDuplex,
     /// Fixed time of each request for host and firmware, in microseconds; 0 (the default): none. It begins when the request
     /// is handed over, before anything else of it, and occupies nothing: neither link nor buffer nor dies wait.
+    ///
+    /// Default: none, as it depends on host and firmware and is published of few drives.
     #[serde(deserialize_with = "quantity::micros")]
     pub overhead_us: f64,
     /// What happens to a request beyond the end of the drive.
+    ///
+    /// Default: a trace of a larger drive is noticed, and nothing is moved in silence.
     pub out_of_range: OutOfRange,
 }
 

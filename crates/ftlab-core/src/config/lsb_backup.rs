@@ -9,6 +9,8 @@ use crate::scheme::{NoKeys, axis};
 
 axis! {
     /// What is done before a program that endangers earlier pages of its word line.
+    ///
+    /// Default: off, since it costs a read and a program for each page that is saved.
     "kind" in "lsb_backup": LsbBackup, LsbBackupChoice {
         /// Nothing: an interrupted program takes the earlier pages of its word line with it.
         "none" None(NoKeys);
@@ -44,12 +46,20 @@ pub enum BackupArea {
 #[serde(deny_unknown_fields, default)]
 pub struct CopyKeys {
     /// Whether the page is read over the bus before it is copied. Without it, the drive still has its data in memory.
+    ///
+    /// Default: on, as only with the read is the gain that the paper reports possible.
     pub read: bool,
     /// When what was overwritten is stale, and needs no backup.
+    ///
+    /// Default: the safe reading: until the request is whole, its old data are all that was promised.
     pub invalidate_at: InvalidateAt,
     /// Which pages of the backup blocks are used.
+    ///
+    /// Default: all pages, as in the paper; LSB pages alone hold half as much.
     pub area: BackupArea,
     /// Whether pages that the same request has written need no backup: torn, the request was never completed.
+    ///
+    /// Default: as in the paper: a request that was interrupted is thrown away and issued again.
     pub exempt_same_request: bool,
 }
 

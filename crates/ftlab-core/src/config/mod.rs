@@ -57,12 +57,18 @@ pub use timing::{ClassTimes, TimingConfig};
 #[serde(deny_unknown_fields)]
 pub struct DeviceConfig {
     /// Name in reports; a preset's file name.
+    ///
+    /// Default: the name of the file, without its ending.
     #[serde(default)]
     pub name: String,
     /// What the drive is, and where its numbers come from.
+    ///
+    /// Default: empty, as a file that is read once needs none.
     #[serde(default)]
     pub description: String,
     /// What of the drive is modelled.
+    ///
+    /// Default: the whole drive: the mapping cache alone has no data, no collection and no clock.
     #[serde(default)]
     pub model: Model,
     /// How the flash is organised.

@@ -30,10 +30,16 @@ pub enum DurableTrims {
 #[serde(deny_unknown_fields, default)]
 pub struct PowerConfig {
     /// What of a write is there as a whole after a power cut, or not at all.
+    ///
+    /// Default: NVMe asks for no more than a logical block; whole requests take spare space.
     pub atomic: Atomic,
     /// From when on what was trimmed cannot come back after a power cut.
+    ///
+    /// Default: off, since the journal costs programs at each flush.
     pub trim: DurableTrims,
     /// Whether a capacitor saves what is in the write buffer when the power is cut.
+    ///
+    /// Default: off, as in drives of personal computers; acknowledged writes may be lost until a flush.
     pub capacitor: bool,
 }
 

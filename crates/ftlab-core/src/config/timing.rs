@@ -15,28 +15,46 @@ use crate::time::{Rate, Time};
 #[serde(deny_unknown_fields, default)]
 pub struct TimingConfig {
     /// Array read (tR): one number, or one for each page class: `{ lsb = 50, msb = 75 }`.
+    ///
+    /// Default: that of SLC in DiskSim's model of drives, which most published FTL studies assume.
     #[schemars(with = "LatencySchema")]
     pub read_us: ClassTimes,
     /// Array program (tPROG) of one page, as `read_us`.
+    ///
+    /// Default: that of SLC in DiskSim's model of drives, which most published FTL studies assume.
     #[schemars(with = "LatencySchema")]
     pub program_us: ClassTimes,
     /// Block erase (tBERS).
+    ///
+    /// Default: that of SLC in DiskSim's model of drives, which most published FTL studies assume.
     #[serde(deserialize_with = "quantity::micros")]
     pub erase_us: f64,
     /// Channel rate in million bytes a second (an 8-bit bus at 333 MT/s moves 333); 0 makes transfers free.
+    ///
+    /// Default: 25 ns a byte, as data sheets of SLC and DiskSim's model of drives have it.
     pub bus_mb_per_s: f64,
     /// Command and address cycles, on the bus, before each command.
+    ///
+    /// Default: none: the cycles are short beside the transfer of a page.
     #[serde(deserialize_with = "quantity::micros")]
     pub command_us: f64,
     /// Copy pages inside a plane without crossing the bus.
+    ///
+    /// Default: off, as data are then checked by error correction on their way.
     pub copyback: bool,
     /// Whether spare bytes cross the bus along with the data bytes they belong to.
+    ///
+    /// Default: off, as papers count the bytes of data alone.
     pub transfer_spare: bool,
     /// Whether `program_us` counts from the command on, as some papers have it: the transfer is a part of it. Off (the
     /// default): the array works that long once the data have come. A copy inside a plane takes `read_us` and `program_us`
     /// either way.
+    ///
+    /// Default: off, as data sheets count tPROG from the end of the transfer.
     pub program_includes_transfer: bool,
     /// Whether the planes of a die work independently. Off (the default): a die runs one command at a time.
+    ///
+    /// Default: off, as any die runs one command at a time and only some run more.
     pub independent_planes: bool,
 }
 

@@ -21,6 +21,8 @@ pub enum PageClass {
 
 axis! {
     /// Bits per cell.
+    ///
+    /// Default: SLC, which the default times are of and most published FTL studies assume.
     "kind" in "cell": CellKind, CellChoice {
         /// One bit: every page is LSB.
         "slc" Slc(NoKeys);
@@ -38,6 +40,8 @@ axis! {
 #[serde(deny_unknown_fields, default)]
 pub struct PageOrderKeys {
     /// Which page of a block has which class.
+    ///
+    /// Default: the pages of a word line follow each other in one-shot 3D NAND, and in MQSim.
     pub page_order: PageOrder,
 }
 

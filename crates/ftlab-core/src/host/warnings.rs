@@ -41,7 +41,8 @@ pub const WARNINGS: &[Kind] = &[
               known. A drive that was not aged to a steady state must be overwritten twice, as SNIA's test specification \
               has it (workload-independent preconditioning). One that was aged with other writes than its workload's counts as \
               steady if it goes on as it was aged, within 5 %, over its whole capacity: over a third, collection still lives on \
-              what was written before.",
+              what was written before. One that its own workload has aged counts as steady if its write amplification is as it was \
+              aged, within 5 %: what changes within the run is then the workload's own course, such as a sweep over the drive.",
         rule: Some(not_steady),
     },
     Kind {
@@ -52,10 +53,13 @@ pub const WARNINGS: &[Kind] = &[
     },
     Kind {
         code: "overloaded",
-        when: "Requests arrive at their own times, and more of them wait as time goes on: more than 5 % of all were unserved \
-               when the last one arrived, and half as many again as in the second quarter. Or all arrive at one moment.",
-        why: "Of a load that is a share x above what the drive can do, the share x / (1 + x) waits at the end; 5 % are above \
-              what bursts leave. A queue that only varies has no larger part of it in the last quarter.",
+        when: "Requests arrive at their own times, and more of them wait as time goes on: more than 2 % of all were unserved \
+               when the last one arrived, and half as many again as in the second quarter. In the last quarter there were \
+               never fewer than in the second on average, nor than a quarter of those at its end. Or all arrive at one moment.",
+        why: "Of a load that is a share x above what the drive can do, the share x / (1 + x) waits at the end. Where only one die \
+              has too much to do, it is the part of that die: 2 % are a tenth too much for one of five. A queue that only varies \
+              has no larger part of it in the last quarter. A drive that stands still for a while, and catches up, lets the \
+              queue run empty, and an overload never does. If the run ends while it stands still, the queue was empty before.",
         rule: Some(overloaded),
     },
     Kind {
@@ -145,9 +149,11 @@ const ENOUGH_OVERWRITTEN: f64 = 2.0;
 const LEAST_OVERWRITTEN: f64 = 1.0;
 const AS_AGED: f64 = 0.05;
 /// Of all requests, so many wait at the end of an overload, and at least this number.
-const BACKLOG: f64 = 0.05;
+const BACKLOG: f64 = 0.02;
 const LEAST_BACKLOG: u64 = 32;
 const GROWTH: f64 = 1.5;
+/// Of those that wait at the end, this share waited throughout the last quarter: of a queue that grows evenly, three quarters.
+const STANDING: f64 = 0.25;
 /// Requests a second, and seconds from one to the next, that no host has.
 const MOST_RATE: f64 = 1e7;
 const LONGEST_GAP_S: f64 = 60.0;
@@ -211,38 +217,48 @@ impl Evidence<'_> {
         self.summary.host.completed + self.summary.host.unfinished
     }
 
-    /// Mean number of requests that wait or are served, between two shares of the arrivals.
-    fn outstanding(&self, arriving: Time, from: f64, to: f64) -> f64 {
+    /// Numbers of requests that wait or are served, between two shares of the arrivals: the mean and the least.
+    fn outstanding(&self, arriving: Time, from: f64, to: f64) -> (f64, f64) {
         let inside = |end: Time| {
             let at = end.since(self.first_arrival).0 as f64 / arriving.0 as f64;
             at > from && at <= to
         };
         let found = self.course.iter().filter(|(end, _)| *end >= self.first_arrival && inside(*end));
-        let counts = found.map(|(_, totals)| (totals.arrived - totals.requests) as f64);
-        let (sum, count) = counts.fold((0.0, 0), |all, one| (all.0 + one, all.1 + 1));
-        if count > 0 { sum / f64::from(count) } else { 0.0 }
+        let counts: Vec<f64> = found.map(|(_, totals)| (totals.arrived - totals.requests) as f64).collect();
+        let Some(least) = counts.iter().copied().reduce(f64::min) else { return (0.0, 0.0) };
+        (counts.iter().sum::<f64>() / counts.len() as f64, least)
+    }
+
+    /// The writes that have aged the drive to a steady state.
+    fn aged_by(&self) -> Option<PreconditionPattern> {
+        let aging = self.config.precondition.aging()?;
+        let reached = self.summary.precondition.as_ref().is_some_and(|aged| aged.reached);
+        (reached && matches!(aging.until, AgedWhen::Steady(_))).then_some(aging.pattern)
+    }
+
+    /// Whether write amplification is what it was when ageing ended.
+    fn is_as_aged(&self) -> bool {
+        let then = self.summary.precondition.as_ref().and_then(|aged| aged.write_amplification);
+        let now = self.summary.write_amplification.as_ref();
+        then.zip(now).is_some_and(|(then, now)| (now.total / then - 1.0).abs() <= AS_AGED)
     }
 
     /// Whether the drive was in the steady state of this workload from the beginning, as far as it is known.
     fn began_steady(&self) -> bool {
-        let (Some(aged), Some(aging)) = (&self.summary.precondition, self.config.precondition.aging()) else {
-            return false;
-        };
-        if !aged.reached || !matches!(aging.until, AgedWhen::Steady(_)) {
-            return false;
+        match self.aged_by() {
+            Some(PreconditionPattern::Workload) => true,
+            Some(_) => self.overwritten() >= LEAST_OVERWRITTEN && self.is_as_aged(),
+            None => false,
         }
-        if aging.pattern == PreconditionPattern::Workload {
-            return true;
-        }
-        let (Some(then), Some(now)) = (aged.write_amplification, &self.summary.write_amplification) else {
-            return false;
-        };
-        self.overwritten() >= LEAST_OVERWRITTEN && (now.total / then - 1.0).abs() <= AS_AGED
     }
 }
 
 fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
     let whole = evidence.summary.write_amplification.as_ref().filter(|whole| whole.total > 0.0)?.total;
+    if evidence.aged_by() == Some(PreconditionPattern::Workload) && evidence.is_as_aged() {
+        // What changes within the run is the course of the workload, and nothing is left to advise.
+        return None;
+    }
     let overwritten = evidence.overwritten();
     let mut sums = vec![(0, 0)];
     sums.extend(evidence.course.iter().map(|(_, totals)| (totals.write_units, totals.programmed_units)));
@@ -299,9 +315,9 @@ fn overloaded(evidence: &Evidence<'_>) -> Option<Said> {
         let text = format!("all {all} requests arrive at one moment, and wait for each other");
         return Some((text, advice.into(), found));
     }
-    let (second, last) =
-        (evidence.outstanding(arriving, 0.25, 0.5), evidence.outstanding(arriving, 0.75, 1.0));
-    if last.max(waiting as f64) < GROWTH * second.max(1.0) {
+    let (second, _) = evidence.outstanding(arriving, 0.25, 0.5);
+    let (last, least) = evidence.outstanding(arriving, 0.75, 1.0);
+    if last.max(waiting as f64) < GROWTH * second.max(1.0) || least < second.max(STANDING * waiting as f64) {
         return None;
     }
     let text = format!(

@@ -48,22 +48,40 @@ pub enum RankBy {
 #[serde(deny_unknown_fields, default)]
 pub struct BsbKeys {
     /// The windows to choose from.
+    ///
+    /// Default: the eight windows of the paper.
     pub candidates: Vec<CandidateWindow>,
     /// What an access is compared with to give points: what each window would have in memory, or the nearest run.
+    ///
+    /// Default: the reading of the paper that does not lock into one window for ever.
     pub board: Board,
     /// What a score is multiplied by at each access: 0.999 forgets half of it in 693 accesses.
+    ///
+    /// Default: ours, as the paper says only that it is below 1: half is forgotten in 693 accesses.
     pub score_weight: f64,
     /// Accesses from one choice of a window to the next; 1 is a choice at every miss.
+    ///
+    /// Default: at each miss, as in the paper.
     pub decision_interval: u32,
     /// Whether a window gets points only for what it would still have in memory.
+    ///
+    /// Default: as in the paper: large windows otherwise get points for what memory could not hold.
     pub balanced: bool,
     /// With `board = "nearest_run"`: whose recency says whether it would.
+    ///
+    /// Default: each window is judged by the recency of what it would have fetched.
     pub rank: RankBy,
     /// Whether the entry asked for counts among the bytes of the window.
+    ///
+    /// Default: off, as the paper says that these bytes are cached in addition.
     pub window_inclusive: bool,
     /// Whether each run of entries takes 8 bytes more, for its place and state.
+    ///
+    /// Default: off, as the mapping-cache paper counts entries alone.
     pub charge_headers: bool,
     /// Whether all changed entries of a translation page are written when it is.
+    ///
+    /// Default: off, as the mapping-cache paper does not mention it.
     pub flush_coalesce: bool,
 }
 

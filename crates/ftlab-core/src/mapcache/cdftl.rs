@@ -43,11 +43,16 @@ struct Page {
 #[serde(deny_unknown_fields, default)]
 pub struct CdftlKeys {
     /// Bytes of memory that an entry takes: 4 for the physical address alone, 8 with the logical one.
+    ///
+    /// Default: the address alone, as in the mapping-cache paper: its place says which entry it is.
     pub entry_bytes: u32,
-    /// Share of memory for single entries, the rest being for whole pages. A quarter leaves room for several pages in the
-    /// smallest memories of the mapping-cache paper (16 KiB).
+    /// Share of memory for single entries, the rest being for whole pages.
+    ///
+    /// Default: a quarter leaves room for several pages in the smallest memories of the mapping-cache paper (16 KiB).
     pub entry_fraction: f64,
     /// Whether all changed entries of a translation page are written when it is.
+    ///
+    /// Default: off, as the mapping-cache paper does not mention it.
     pub flush_coalesce: bool,
 }
 

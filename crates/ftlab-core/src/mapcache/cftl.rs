@@ -159,10 +159,14 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CftlKeys {
-    /// Units that a block entry answers for, a power of two: the pages of a block of the paper's flash. Where they do not
+    /// Units that a block entry answers for, a power of two. Where they do not
     /// fit in a block of the drive, or do not fill a page, there are no block entries.
+    ///
+    /// Default: 64, the pages of a block of the paper's flash.
     pub cftl_block_pages: u32,
     /// Whether all changed entries of a translation page are written when it is.
+    ///
+    /// Default: off, as the mapping-cache paper does not mention it.
     pub flush_coalesce: bool,
 }
 

@@ -11,6 +11,8 @@ use crate::scheme::{Contrast, Scheme};
 #[serde(deny_unknown_fields, default)]
 pub struct FullPageKeys {
     /// Whether each run of entries takes 8 bytes more, for its place and state.
+    ///
+    /// Default: off, as the mapping-cache paper counts entries alone.
     pub charge_headers: bool,
 }
 

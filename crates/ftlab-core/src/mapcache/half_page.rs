@@ -11,8 +11,12 @@ use crate::scheme::{Contrast, Scheme};
 #[serde(deny_unknown_fields, default)]
 pub struct HalfPageKeys {
     /// Whether each run of entries takes 8 bytes more, for its place and state.
+    ///
+    /// Default: off, as the mapping-cache paper counts entries alone.
     pub charge_headers: bool,
     /// Whether all changed entries of a translation page are written when it is.
+    ///
+    /// Default: off, as the mapping-cache paper does not mention it.
     pub flush_coalesce: bool,
 }
 

@@ -63,13 +63,20 @@ const GROUP_AT: u32 = 39;
 pub struct LeaftlKeys {
     /// How far from the right physical unit a prediction may be. The spare area of a page names as many neighbours on each
     /// side, at 4 bytes each.
+    ///
+    /// Default: exact, so that no read goes to a wrong page first.
     pub leaftl_gamma: u32,
-    /// Changes that are learned together: those of 8 MB of data of 4 KiB pages in the paper. They never take more than a
-    /// quarter of the memory.
+    /// Changes that are learned together. They never take more than a quarter of the memory.
+    ///
+    /// Default: as in the paper, which buffers 8 MB of data of 4 KiB pages.
     pub leaftl_batch_pages: u32,
     /// Changes learned from one compaction of the groups in memory to the next.
+    ///
+    /// Default: a million, as in the paper.
     pub leaftl_compaction_writes: u64,
     /// Whether all changed entries of a translation page are written when it is.
+    ///
+    /// Default: off, as the mapping-cache paper does not mention it.
     pub flush_coalesce: bool,
 }
 

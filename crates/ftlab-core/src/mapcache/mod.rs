@@ -32,7 +32,7 @@ macro_rules! map_caches {
         $(pub mod $file;)+
 
         axis! { @
-            ["The mapping caches that a device file can name."]
+            ["Which part of the mapping table is in memory: the mapping cache. Default: the whole table in memory, the usual assumption where mapping is not the question."]
             "kind" in "map_cache": MapCacheKind, MapCacheChoice {
                 ["The whole table is in memory and costs nothing."] "ideal", Ideal(NoKeys),
                     "The whole table is in memory and costs nothing.", "the usual assumption", &[];

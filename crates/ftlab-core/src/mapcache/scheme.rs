@@ -13,6 +13,8 @@ use crate::scheme::Scheme;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CacheKeys<K> {
     /// Memory for entries. The directory of translation pages is not counted.
+    ///
+    /// Default: none: the size is what mapping caches are compared by, and has to be said.
     #[serde(default, deserialize_with = "quantity::bytes")]
     pub bytes: u64,
     /// Those that only it has.

@@ -41,10 +41,13 @@ struct Page {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SftlKeys {
-    /// Share of memory for the write buffer of single entries, from 0 (none) to 0.5. It is described as small: a tenth.
+    /// Share of memory for the write buffer of single entries, from 0 (none) to 0.5.
+    ///
+    /// Default: a tenth, as the paper calls it small.
     pub sparse_fraction: f64,
-    /// A page that leaves memory with at most this many changed entries leaves them in the write buffer. 32 take as much
-    /// there as the bit maps of a page of 4 KiB.
+    /// A page that leaves memory with at most this many changed entries leaves them in the write buffer.
+    ///
+    /// Default: 32 take as much there as the bit maps of a page of 4 KiB.
     pub sparse_entries: u32,
 }
 

@@ -13,12 +13,20 @@ use crate::scheme::{Contrast, Scheme};
 #[serde(deny_unknown_fields, default)]
 pub struct TafpKeys {
     /// Bytes of further entries that a miss brings, a page at most; the window ends with its translation page.
+    ///
+    /// Default: in the middle of the paper's windows, which have from 8 to 256 bytes.
     pub window_bytes: u32,
     /// Whether the entry asked for counts among the bytes of the window.
+    ///
+    /// Default: off, as the paper says that these bytes are cached in addition.
     pub window_inclusive: bool,
     /// Whether each run of entries takes 8 bytes more, for its place and state.
+    ///
+    /// Default: off, as the mapping-cache paper counts entries alone.
     pub charge_headers: bool,
     /// Whether all changed entries of a translation page are written when it is.
+    ///
+    /// Default: off, as the mapping-cache paper does not mention it.
     pub flush_coalesce: bool,
 }
 

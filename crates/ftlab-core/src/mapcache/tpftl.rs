@@ -65,7 +65,9 @@ impl Node {
 #[serde(deny_unknown_fields, default)]
 pub struct TpftlKeys {
     /// By how many translation pages memory must have fewer, or more again, for accesses to count as sequential, or not; 0
-    /// is without selective prefetching. 3 is the paper's.
+    /// is without selective prefetching.
+    ///
+    /// Default: 3, as in the paper.
     pub selective_threshold: u32,
 }
 

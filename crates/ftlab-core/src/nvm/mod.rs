@@ -49,18 +49,28 @@ pub enum Removable {
 #[serde(default)]
 pub struct CacheKeys {
     /// Memory for data, in bytes: a frame for each mapping unit. 0 (the default): there is no cache.
+    ///
+    /// Default: no size is right for every drive, so it has to be said.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bytes: u64,
     /// Which page leaves next: an order of write buffers whose victims are pages and which keeps what is read.
+    ///
+    /// Default: LRU, as in the paper.
     pub order: BufferKind,
     /// How long a read of a frame takes, in microseconds, beside the transfer.
+    ///
+    /// Default: none, as the paper states no latency of its memory.
     #[serde(deserialize_with = "quantity::micros")]
     pub read_us: f64,
     /// How long a write to a frame takes, in microseconds, beside the transfer.
+    ///
+    /// Default: none, as the paper states no latency of its memory.
     #[serde(deserialize_with = "quantity::micros")]
     pub write_us: f64,
     /// Rate of the memory in million bytes a second; 0 (the default): transfers take no time. It moves the data of one
     /// host access at a time; what moves between flash and frames is not charged.
+    ///
+    /// Default: free, as the paper states no rate of its memory.
     pub mb_per_s: f64,
 }
 
@@ -77,6 +87,8 @@ pub struct BasicKeys {
     #[serde(flatten)]
     pub cache: CacheKeys,
     /// What a flush does to dirty pages.
+    ///
+    /// Default: nothing, so that both kinds of cache promise the same and only cooperation differs.
     #[serde(default)]
     pub basic_flush: BasicFlush,
 }
@@ -88,12 +100,18 @@ pub struct CdmKeys {
     #[serde(flatten)]
     pub cache: CacheKeys,
     /// How a victim policy sees a page in flash of which the cache has a clean copy.
+    ///
+    /// Default: as the paper has it: what is copied changes, and which block is chosen does not.
     #[serde(default)]
     pub removable: Removable,
     /// Where the cache is.
+    ///
+    /// Default: in the drive, as in the paper's measurements; it only discusses the host.
     #[serde(default)]
     pub place: CachePlace,
     /// With `place = "host"`: how long a message of a change of state holds the link, in microseconds.
+    ///
+    /// Default: no time of its own, as none is published: only the order of messages counts then.
     #[serde(default, deserialize_with = "quantity::micros")]
     pub message_us: f64,
 }
@@ -124,7 +142,7 @@ const CDM_CONTRASTS: &[Contrast] = contrasts!(
 );
 
 axis! { @
-    ["The kinds of non-volatile cache."]
+    ["The kind of non-volatile cache. Default: none, as few drives have one."]
     "kind" in "nvm": NvmKind, NvmChoice {
         ["No non-volatile cache."] "none", None(NoKeys), "No non-volatile cache.", "", &[];
         ["A cache that flash knows nothing of: the page that it has a copy of stays live in flash until it is written back."]

@@ -34,8 +34,12 @@ pub enum Application {
 pub struct ApplicationsConfig {
     /// Which applications run, by turns. A round ends when each has made its published operations; then the next begins.
     /// Word, Excel, PowerPoint, Photoshop (light), Illustrator and InDesign when absent.
+    ///
+    /// Default: the six of PCMark 8 that come closest to SYSmark's office and graphics work.
     pub applications: Vec<Application>,
     /// Mean time between two phases of work; a third of it at least. 3 s when absent.
+    ///
+    /// Default: assumed: a user who pauses for one to five seconds.
     #[serde(deserialize_with = "quantity::micros")]
     pub think_us: f64,
 }

@@ -23,55 +23,93 @@ use ftlab_core::rng::Rng;
 #[serde(deny_unknown_fields, default)]
 pub struct DatabaseConfig {
     /// Bytes of a page of the database. 8 KiB when absent.
+    ///
+    /// Default: that of PostgreSQL and Oracle; 96 % of the requests of a recorded TPC-C have it.
     #[serde(deserialize_with = "quantity::bytes")]
     pub page_bytes: u64,
     /// Warehouses. 100 when absent.
+    ///
+    /// Default: assumed: tables of 10 GiB, which a small drive holds.
     pub warehouses: u32,
     /// Bytes of all tables of a warehouse. 100 MiB when absent.
+    ///
+    /// Default: 70 MB of rows by TPC-C, and what storing them adds (assumed).
     #[serde(deserialize_with = "quantity::bytes")]
     pub warehouse_bytes: u64,
     /// Size of the buffer pool / size of the database. Below 1, reads come from misses and writes from evictions; from
     /// 1 on, everything stays once it was read. 0.1 when absent.
+    ///
+    /// Default: a pool this small leaves 62 to 66 % reads, as is published of TPC-C.
     pub pool_fraction: f64,
     /// Whether the pool is full when the recording begins. If so, transactions run before it until the pool is full,
     /// but no more of them than it has pages. From a `pool_fraction` of 1 on, the pool then holds everything. When
     /// absent, true where `pool_fraction` is below 1.
+    ///
+    /// Default: a pool that misses was full long before anyone began to record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<bool>,
     /// Pages that a miss reads. 1 when absent.
+    ///
+    /// Default: transactions of TPC-C read single pages.
     pub read_ahead_pages: u32,
     /// Bytes of the log, which is circular. 1 GiB when absent.
+    ///
+    /// Default: as PostgreSQL's `max_wal_size`.
     #[serde(deserialize_with = "quantity::bytes")]
     pub log_bytes: u64,
     /// Median size of a commit's log records, by a lognormal law of sigma 0.5; at most 64 KiB. 4 KiB when absent.
+    ///
+    /// Default: assumed: a little more than the log of Financial1 appends, 3 to 3.5 KB.
     #[serde(deserialize_with = "quantity::bytes")]
     pub commit_bytes: u64,
     /// A write of the log holds from 1 to so many commits. 8 when absent.
+    ///
+    /// Default: assumed: commits that come close together share a flush.
     pub group_commits: u32,
     /// The log is written in blocks of this size: what is not full yet is written again. 512 when absent.
+    ///
+    /// Default: a sector, the block of the logs of Oracle and InnoDB.
     #[serde(deserialize_with = "quantity::bytes")]
     pub log_block_bytes: u64,
     /// Between two writes of the control file, 4 KiB at the begin of the footprint that also say that the database is
     /// open (Oracle: 3 s). Never when 0. 0 when absent.
+    ///
+    /// Default: off, as only some databases do it.
     #[serde(deserialize_with = "quantity::micros")]
     pub heartbeat_us: f64,
     /// Transactions a second. 200 when absent.
+    ///
+    /// Default: assumed: published rates are those of their machines.
     pub transactions_per_second: f64,
     /// Between the begins of two checkpoints. The log being full begins one earlier. 300 s when absent.
+    ///
+    /// Default: as PostgreSQL's `checkpoint_timeout`.
     #[serde(deserialize_with = "quantity::micros")]
     pub checkpoint_us: f64,
     /// Share of that time over which its writes are spread. 0.9 when absent.
+    ///
+    /// Default: as PostgreSQL's `checkpoint_completion_target`.
     pub checkpoint_spread: f64,
     /// Most neighbouring pages that one write of a checkpoint holds. 8 when absent.
+    ///
+    /// Default: assumed: up to 64 KiB at once, where means of 37 and 46 KB are published.
     pub coalesce_pages: u32,
     /// Dirty pages near eviction that the background writer writes every 200 ms, at most. 100 when absent.
+    ///
+    /// Default: as PostgreSQL's `bgwriter_lru_maxpages`.
     pub background_pages: u32,
     /// Whether pages go through a double-write area first, 128 at a time. False when absent.
+    ///
+    /// Default: off, as in PostgreSQL and Oracle; InnoDB does it.
     pub double_write: bool,
     /// Whether the first change of a page after a checkpoint puts the page into the log. False when absent.
+    ///
+    /// Default: off, as in Oracle, of which most numbers of TPC-C are; PostgreSQL does it.
     pub full_page_images: bool,
     /// Whether flushes are made: after each write of the log, after double writes, and at the end of a checkpoint.
     /// Recordings often lack them. True when absent.
+    ///
+    /// Default: a commit lasts only once the drive has it.
     pub flushes: bool,
 }
 

@@ -190,6 +190,8 @@ keys! {
     /// Keys of kind `disksim` alone.
     pub struct Keys {
         /// Kind `disksim`: which stream. `random` when absent.
+        ///
+        /// Default: as with most kinds, requests go anywhere unless it is said otherwise.
         pub access: Option<Access>,
     }
 }

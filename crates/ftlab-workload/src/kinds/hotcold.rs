@@ -15,8 +15,12 @@ keys! {
     /// Keys of kind `hotcold` alone.
     pub struct Keys {
         /// Kind `hotcold`: share of the footprint that is hot. 0.2 when absent.
+        ///
+        /// Default: the 80/20 rule, also that of a published simulator (Desnoyers, 2012).
         pub hot_space_fraction: Option<f64>,
         /// Kind `hotcold`: share of requests that go there. 0.8 when absent.
+        ///
+        /// Default: the 80/20 rule, also that of a published simulator (Desnoyers, 2012).
         pub hot_access_fraction: Option<f64>,
     }
 }

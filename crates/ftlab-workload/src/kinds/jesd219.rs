@@ -42,15 +42,23 @@ pub enum Alignment {
 #[serde(deny_unknown_fields, default)]
 pub struct Jesd219Config {
     /// Which of the workloads. `enterprise` when absent.
+    ///
+    /// Default: its distributions are published as a whole; those of the client are not.
     pub profile: Profile,
     /// Profile `enterprise`: where requests begin. `4KiB` when absent.
+    ///
+    /// Default: as in fio's job file, corrected by a maker of drives to meet the standard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<Alignment>,
     /// Profile `enterprise`: the number of the drive under test, 0 to 19; its hot zone begins at 5 % of the space times
     /// this. 0 when absent.
+    ///
+    /// Default: one drive under test; the standard moves the zone for each further one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone_shift: Option<u32>,
     /// Profile `enterprise`: no request smaller than 4 KiB, for drives with sectors of 4 KiB. False when absent.
+    ///
+    /// Default: off: drives with sectors of 512 bytes get all sizes of the standard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub large_sectors: Option<bool>,
 }

@@ -27,8 +27,12 @@ keys! {
     /// Keys of kind `mix` alone.
     pub struct Keys {
         /// Kind `mix`: share of requests that go anywhere. 0.5 when absent.
+        ///
+        /// Default: half, so that neither part decides alone.
         pub random_fraction: Option<f64>,
         /// Kind `mix`: what the other requests go on from. `stream` when absent.
+        ///
+        /// Default: the two parts stay apart; the other choice is that of DiskSim's generator.
         pub continues: Option<Continues>,
     }
 }

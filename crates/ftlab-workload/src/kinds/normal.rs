@@ -15,8 +15,12 @@ keys! {
     /// Keys of kind `normal` alone.
     pub struct Keys {
         /// Kind `normal`: where in the footprint the middle of the bell is. 0.5 when absent.
+        ///
+        /// Default: the middle of the footprint.
         pub mean_fraction: Option<f64>,
         /// Kind `normal`: standard deviation as a share of the footprint. 0.1 when absent.
+        ///
+        /// Default: a fifth of the footprint then gets two thirds of the requests.
         pub deviation_fraction: Option<f64>,
     }
 }

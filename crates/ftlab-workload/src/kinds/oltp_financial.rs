@@ -26,40 +26,66 @@ use ftlab_core::rng::{Rng, splitmix};
 #[serde(deny_unknown_fields, default)]
 pub struct FinancialConfig {
     /// Share of requests that read. 0.232 when absent.
+    ///
+    /// Default: that of Financial1.
     pub read_fraction: f64,
     /// Whether reads come as writes: for studies that treat all accesses as writes. False when absent.
+    ///
+    /// Default: reads stay reads, as they were recorded.
     pub all_writes: bool,
     /// Bytes that log, counter and records use at all; they lie scattered over the footprint. Scans of tables and of a
     /// backup read more: all of the footprint that is their units'. 512 MiB when absent.
+    ///
+    /// Default: 0.5 GB, which Financial1 uses of its 16 GB (published).
     #[serde(deserialize_with = "quantity::bytes")]
     pub working_set_bytes: u64,
     /// Exponent of Zipf's law of the popularity of records. 0.9 when absent.
+    ///
+    /// Default: 80 % of the accesses go to 20 % of the records.
     pub theta: f64,
     /// Requests a second. 122 when absent.
+    ///
+    /// Default: that of Financial1, 5.3 million requests in 43,700 s.
     pub requests_per_second: f64,
     /// Standard deviation / mean of the gaps between requests, at least 1. 3.2 when absent.
+    ///
+    /// Default: as in the first 10,000 requests of Financial1.
     pub gap_cv: f64,
     /// Sizes of requests to records. Ten sizes from 512 bytes to 48 KiB, with a mean of 3.4 KB, when absent.
+    ///
+    /// Default: sizes of the first requests of Financial1, weighted for the published mean of the whole.
     pub record_bytes: RequestBytes,
     /// Share of requests that append 3,584 bytes to the log, in the first logical unit; at most 0.14. Of what a
     /// backup (`scan_fraction`) leaves. 0.08 when absent.
+    ///
+    /// Default: assumed: fewer than in the first 10,000 requests of Financial1, which are not typical.
     pub log_fraction: f64,
     /// Share of requests that write the counter, in the second logical unit; at most 0.14. Of what a backup leaves.
     /// 0.012 when absent.
+    ///
+    /// Default: assumed: fewer than in the first 10,000 requests of Financial1, which are not typical.
     pub counter_fraction: f64,
     /// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in
     /// pieces. Of 100 of them, 3 to 10 meet the end of a region of the working set and begin elsewhere. Regions have
     /// 128 KiB. Where records have more than 6 KiB on average or more than 48 KiB at most, regions have room for 64 of
     /// them. More begin elsewhere where a unit's part of the working set has room for fewer. 0.4 when absent.
+    ///
+    /// Default: between two parts of Financial1, of which 45 % and 2 % are published.
     pub sequential_fraction: f64,
     /// Share of the writes to records (before `all_writes`) that write back what was read or written just before in their
     /// unit. 0.2 when absent.
+    ///
+    /// Default: assumed: a record that was read or written is often written again at once.
     pub rewrite_fraction: f64,
     /// Share of requests that read tables from their begin to their end, 8 KiB at a time, in two logical units. As with log and
     /// counter, of what a backup (`scan_fraction`) leaves. 0 when absent.
+    ///
+    /// Default: none: only the first requests of Financial1 are known to scan tables.
     pub table_scan_fraction: f64,
     /// Share of all requests that belong to a backup: reads of 64 KiB, from the begin of the footprint to its end and
     /// again. 0 when absent.
+    ///
+    /// Default: none, as the published shares of Financial1 name no backup.
     pub scan_fraction: f64,
 }
 

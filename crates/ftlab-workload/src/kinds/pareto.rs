@@ -15,6 +15,8 @@ keys! {
     pub struct Keys {
         /// Kind `pareto`: share of the footprint that gets all requests but as large a share. Above 0 and below 0.5; 0.2
         /// (80 % to 20 %) when absent.
+        ///
+        /// Default: 80 % of the requests go to 20 %; fio, whose law it is, has no default.
         pub pareto_h: Option<f64>,
     }
 }

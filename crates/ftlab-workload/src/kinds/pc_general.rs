@@ -51,52 +51,90 @@ pub enum Placement {
 #[serde(deny_unknown_fields, default)]
 pub struct PcConfig {
     /// Bytes that are used at all, in regions of 4 MiB that lie scattered over the footprint. 7 GiB when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     #[serde(deserialize_with = "quantity::bytes")]
     pub active_bytes: u64,
     /// First sector of the partition that `partition` names: 63 on old systems, where nothing begins at a multiple of 4 KiB.
     /// Everything else lies on a second partition, which begins at one. Requests are moved by this many sectors; those of a
     /// region's last 63 sectors by fewer where this is no multiple of 64, as they stay in it. 0 when absent.
+    ///
+    /// Default: partitions of today begin at multiples of 4 KiB.
     pub partition_sector: u64,
     /// What lies on that partition, each named once. All but the copies when absent.
+    ///
+    /// Default: copies go to another partition, as to a second drive.
     pub partition: Vec<PcStream>,
     /// Weight of the requests of the browser. 8 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub browser: f64,
     /// Weight of the requests of documents. 20.7 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub documents: f64,
     /// Weight of the requests of the operating system. 36 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub system: f64,
     /// Weight of the requests of copies. 37.5 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub copies: f64,
     /// Share of the operating system's bursts that read a file; the others write one. 0.36 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub system_read_fraction: f64,
     /// Share of the operating system's bursts that only update a directory. 0.29 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub system_hot_fraction: f64,
     /// Exponent of Zipf's law of the popularity of the operating system's files. 0.32 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub theta: f64,
     /// Files of a directory of 4 MiB, each as likely to be used, from its begin on. 4 when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub directory_files: u64,
     /// Sizes of what the operating system reads and writes at once. 4 KiB (a page), 16 KiB (what a page fault brings
     /// in) and 32 KiB, 60 to 38 to 3, when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub system_bytes: RequestBytes,
     /// Bytes of a directory's record, at most 4 KiB: what is written when a file was used or changed. 4 KiB, a page of the
     /// file cache, when absent; 1 KiB without a file cache between.
+    ///
+    /// Default: a page of the file cache, which is what an operating system writes.
     #[serde(deserialize_with = "quantity::bytes")]
     pub record_bytes: u64,
     /// Largest request: the operating system cuts what is larger into pieces of this size. 64 KiB when absent.
+    ///
+    /// Default: half of the writes of a recorded desktop computer have this size, the largest.
     #[serde(deserialize_with = "quantity::bytes")]
     pub transfer_bytes: u64,
     /// Share of copied requests that read; a copy reads what it writes, unless it comes from elsewhere or goes there. 23 of
     /// 123 when absent: of 100 copies, 23 read what they write.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub copy_read_fraction: f64,
     /// Largest file that is copied: they have from 64 KiB to this, in steps of 64 KiB, each as likely. 192 KiB when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     #[serde(deserialize_with = "quantity::bytes")]
     pub copy_most_bytes: u64,
     /// Bytes of the place that files are copied to, at most a tenth of `active_bytes`. 455 MiB when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     #[serde(deserialize_with = "quantity::bytes")]
     pub copy_space_bytes: u64,
     /// Where copies are put. `next_fit` when absent.
+    ///
+    /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub copy_placement: Placement,
     /// Mean time between two bursts of work, by Pareto's law. 2 s when absent.
+    ///
+    /// Default: assumed: a user who does the next thing after two seconds.
     #[serde(deserialize_with = "quantity::micros")]
     pub pause_us: f64,
 }

@@ -45,16 +45,26 @@ pub enum Discard {
 #[serde(deny_unknown_fields, default)]
 pub struct MediaConfig {
     /// What is done, each as often; a name may stand several times. All four when absent.
+    ///
+    /// Default: all, as nothing published says which of them is more frequent.
     pub activities: Vec<Activity>,
     /// Mean time between two activities. 60 s when absent.
+    ///
+    /// Default: assumed: a user who does something each minute.
     #[serde(deserialize_with = "quantity::micros")]
     pub pause_us: f64,
     /// Bytes a second of video. 2,100,000 (1080p at 17 Mbit/s) when absent.
+    ///
+    /// Default: 17 Mbit/s, Android's media profile for 1080p.
     #[serde(deserialize_with = "quantity::bytes")]
     pub video_bytes: u64,
     /// Share of the space that files may take before the oldest are deleted. 0.8 when absent.
+    ///
+    /// Default: assumed: a phone that is well used.
     pub fill_fraction: f64,
     /// When the room of deleted files is trimmed. `online` when absent.
+    ///
+    /// Default: trims are seen at once, and deletions are few.
     pub discard: Discard,
 }
 

@@ -22,20 +22,32 @@ use ftlab_core::rng::Rng;
 #[serde(deny_unknown_fields, default)]
 pub struct WebCacheConfig {
     /// Size of the cache. 80 MB (a phone) when absent.
+    ///
+    /// Default: assumed: the cache of a phone.
     #[serde(deserialize_with = "quantity::bytes")]
     pub cache_bytes: u64,
     /// Objects of a page. 40 when absent.
+    ///
+    /// Default: assumed: a page of text and pictures.
     pub objects: u32,
     /// Median size of an object, by a lognormal law of sigma 1.6. 8 KiB when absent.
+    ///
+    /// Default: assumed: with its law, a mean of 29 KB.
     #[serde(deserialize_with = "quantity::bytes")]
     pub object_bytes: u64,
     /// Share of objects that were asked for before: those that were not deleted meanwhile are in the cache. 0.81 when
     /// absent, which makes 60 % hits of a cache of 80 MB.
+    ///
+    /// Default: 60 % of the objects are then found in a cache of 80 MB (assumed).
     pub revisit_fraction: f64,
     /// Mean time between two pages. 20 s when absent.
+    ///
+    /// Default: assumed: a reader who stays for twenty seconds.
     #[serde(deserialize_with = "quantity::micros")]
     pub view_us: f64,
     /// Most transactions of cookies and history for a page; two fewer at least. 5 when absent.
+    ///
+    /// Default: assumed: a page leaves three to five records in history and cookies.
     pub transactions: u32,
 }
 

@@ -18,14 +18,22 @@ use ftlab_core::rng::{Rng, splitmix};
 #[serde(deny_unknown_fields, default)]
 pub struct SearchConfig {
     /// Devices, which become streams; each has an equal part of the index. 6 when absent.
+    ///
+    /// Default: as many as WebSearch1 has.
     pub devices: u16,
     /// Bytes of the index. 16 GiB when absent, or all of the footprint where that is less.
+    ///
+    /// Default: the size of the devices of WebSearch1.
     #[serde(deserialize_with = "quantity::optional_bytes", skip_serializing_if = "Option::is_none")]
     pub index_bytes: Option<u64>,
     /// Reads a second. 413 when absent.
+    ///
+    /// Default: as in the first 24,783 requests of WebSearch1.
     pub reads_per_second: f64,
     /// Share of reads that go on where the one before on the same device ended, as long lists take two; at most 0.5. 0.096
     /// when absent.
+    ///
+    /// Default: as in the first 24,783 requests of WebSearch1.
     pub sequential_fraction: f64,
 }
 

@@ -14,6 +14,8 @@ keys! {
     /// Keys of kind `zipf` alone.
     pub struct Keys {
         /// Kind `zipf`: the exponent, above 0 and below 10. 0.99 when absent.
+        ///
+        /// Default: 0.99, the constant of YCSB.
         pub theta: Option<f64>,
     }
 }

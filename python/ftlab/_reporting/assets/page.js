@@ -11,6 +11,7 @@
     lsb_backup: "#56b4e9", cache_flush: "#999900", wear_level: "#777777", recovery: "#000000",
   };
   const PAPER_WIDTH = 660;
+  let onPaper = false;
   // What is drawn in the colour of text, of faint lines, and of the page.
   let INK, FAINT, SHEET;
   const paint = (dark) => {
@@ -100,6 +101,8 @@
     }
     return {
       ...option, type: "value", scale: position === "x" || axis.far,
+      // A line at the edge would be half a line. What begins at zero stays there.
+      boundaryGap: position === "x" || axis.most !== null && axis.most !== undefined ? undefined : [axis.far ? "5%" : 0, "5%"],
       min: axis.ticks ? axis.ticks[0] - margin(axis.ticks) : undefined,
       max: axis.ticks ? axis.ticks[axis.ticks.length - 1] + margin(axis.ticks) : axis.most ?? (position === "x" && numbers.length ? numbers.reduce((a, b) => Math.max(a, b)) : undefined),
       axisLabel: {
@@ -190,9 +193,13 @@
     };
   };
 
+  // Pixels of a label on a bar with a little room beside it, and of the whole bar.
+  const LABEL_WIDTH = 46, BAR_LEFT = 110, BAR_RIGHT = 20;
+  const room = (spec) => (onPaper ? PAPER_WIDTH : document.querySelector(`[data-chart="${spec.id}"]`).clientWidth) - BAR_LEFT - BAR_RIGHT;
+
   const bars = (spec) => ({
     aria: { enabled: true, decal: { show: true } },
-    grid: { left: 110, right: 20, top: 6, bottom: 40 },
+    grid: { left: BAR_LEFT, right: BAR_RIGHT, top: 6, bottom: 40 },
     xAxis: {
       type: "value", max: 1, axisLabel: { color: INK, formatter: percent }, splitLine: { lineStyle: { color: FAINT } },
       name: "share", nameLocation: "middle", nameGap: 26, nameTextStyle: { color: INK, fontSize: 12 },
@@ -205,7 +212,7 @@
     },
     series: spec.series.map((each) => ({
       type: "bar", name: each.id, stack: "all", barMaxWidth: 30,
-      data: each.data.map((value) => ({ value, label: { show: value >= 0.06 } })),
+      data: each.data.map((value) => ({ value, label: { show: value * room(spec) >= LABEL_WIDTH } })),
       itemStyle: { color: each.look.color, borderColor: SHEET, borderWidth: 0.5 },
       label: {
         color: "#111", fontSize: 11, backgroundColor: "rgba(255,255,255,.85)", padding: [1, 3], borderRadius: 2,
@@ -262,8 +269,10 @@
 
   // Paper has its own width; nothing on it can be pressed.
   const fit = (width) => {
-    for (const { chart } of charts.values()) {
+    for (const { chart, spec } of charts.values()) {
       chart.resize(width ? { width } : { width: "auto" });
+      // Which labels have room has changed.
+      if (spec.kind === "bars") chart.setOption({ series: bars(spec).series.map(({ type, name, data }) => ({ type, name, data })) });
       chart.getZr().flush();
     }
   };
@@ -273,7 +282,6 @@
     for (const { spec } of [...charts.values()]) draw(spec);
   };
   night.addEventListener("change", () => repaint(night.matches));
-  let onPaper = false;
   window.addEventListener("beforeprint", () => { if (night.matches) repaint(false); });
   window.addEventListener("afterprint", () => { if (night.matches) repaint(true); });
   window.addEventListener("resize", () => { if (!onPaper) fit(); });

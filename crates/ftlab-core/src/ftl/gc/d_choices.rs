@@ -25,6 +25,8 @@ pub struct DChoices {
 #[serde(deny_unknown_fields, default)]
 pub struct DChoicesKeys {
     /// Candidates that are drawn.
+    ///
+    /// Default: ten draws come close to greedy (Van Houdt, 2013).
     pub gc_choices: u32,
 }
 

@@ -20,6 +20,8 @@ pub struct Greedy {
 #[serde(deny_unknown_fields, default)]
 pub struct GreedyKeys {
     /// Which of equally good victims is taken.
+    ///
+    /// Default: each block of a level gets its turn, so that none wears faster.
     pub gc_tie: TieBreak,
 }
 

@@ -18,7 +18,7 @@ macro_rules! victim_policies {
         $(pub mod $file;)+
 
         axis! { @
-            ["The victim policies that a device file can name."]
+            ["Which full block collection takes next: the victim policy. Default: greedy copies least at the moment, and is what most studies compare with."]
             "gc" in "ftl": VictimKind, VictimChoice {
                 $(["See the file of this name."] stringify!($file), $kind(<$file::$kind as Scheme>::Keys),
                     $file::$kind::SUMMARY, $file::$kind::SOURCE, $file::$kind::CONTRASTS;)+

@@ -57,8 +57,12 @@ impl WindowedGreedy {
 #[serde(deny_unknown_fields, default)]
 pub struct WindowedGreedyKeys {
     /// Oldest blocks among which it chooses, in each plane.
+    ///
+    /// Default: a value to begin a sweep with: 1 is FIFO, and all blocks of a plane are greedy.
     pub gc_window: u32,
     /// Which of equally good victims is taken.
+    ///
+    /// Default: each block of a level gets its turn, so that none wears faster.
     pub gc_tie: TieBreak,
 }
 

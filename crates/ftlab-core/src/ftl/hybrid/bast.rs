@@ -32,10 +32,16 @@ impl Allocator {
 #[serde(deny_unknown_fields, default)]
 pub struct BastKeys {
     /// Log blocks of the drive; 0 (the default): as many as over-provisioning leaves.
+    ///
+    /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,
     /// Which memory takes a logical block.
+    ///
+    /// Default: neighbouring logical blocks use different channels, and no table is needed.
     pub allocator: Allocator,
     /// Write to log blocks even where the data block has room, as FlashSim does.
+    ///
+    /// Default: off, as in the paper on BAST, which fills data blocks first.
     pub log_always: bool,
 }
 

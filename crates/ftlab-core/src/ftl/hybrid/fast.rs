@@ -25,8 +25,12 @@ const LEAST_LOGS: u32 = 2;
 pub struct FastKeys {
     /// Log blocks of the drive, at least two for each memory: one is for sequences. 0 (the default): as many as
     /// over-provisioning leaves.
+    ///
+    /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,
     /// Which memory takes a logical block.
+    ///
+    /// Default: neighbouring logical blocks use different channels, and no table is needed.
     pub allocator: Allocator,
 }
 

@@ -26,13 +26,21 @@ const LEAST_LOGS: u32 = 3;
 #[serde(deny_unknown_fields, default)]
 pub struct LastKeys {
     /// Log blocks of the drive, at least three for each memory. 0 (the default): as many as over-provisioning leaves.
+    ///
+    /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,
     /// Which memory takes a logical block.
+    ///
+    /// Default: neighbouring logical blocks use different channels, and no table is needed.
     pub allocator: Allocator,
     /// Requests of this size or more are sequences.
+    ///
+    /// Default: 8 sectors, the threshold with which LAST is described.
     #[serde(deserialize_with = "quantity::bytes")]
     pub sequential_bytes: u64,
     /// Share of the log blocks that takes sequences, above 0 and below 1.
+    ///
+    /// Default: ours, as no share is published: most of the log serves small writes.
     pub sequential_share: f64,
 }
 

@@ -12,8 +12,12 @@ use crate::scheme::{Contrast, Scheme};
 #[serde(deny_unknown_fields, default)]
 pub struct McsplitKeys {
     /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves.
+    ///
+    /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,
     /// What is done with the rest of a row that is written in part.
+    ///
+    /// Default: rows are read and written as a whole, as clustered pages are in the paper on MCsplit.
     pub partial_row: PartialRow,
 }
 

@@ -22,7 +22,7 @@ macro_rules! block_mapped {
         $(pub mod $file;)+
 
         axis! { @
-            ["The kind of flash translation layer."]
+            ["The kind of flash translation layer. Default: page mapping, as drives of today have it."]
             "kind" in "ftl": FtlKind, FtlChoice {
                 ["Page mapping: any logical page may be anywhere. `map_cache.kind` says where the table is."]
                     "page", Page(NoKeys),

@@ -20,7 +20,7 @@ macro_rules! placements {
         $(pub mod $file;)+
 
         axis! { @
-            ["The placements that a device file can name."]
+            ["Which plane and which open block takes a page that is written. Default: in turn, the plainest way to keep all dies busy."]
             "placement" in "ftl": PlacementKind, PlacementChoice {
                 $(["See the file of this name."] stringify!($file), $kind(<$file::$kind as Scheme>::Keys),
                     $file::$kind::SUMMARY, $file::$kind::SOURCE, $file::$kind::CONTRASTS;)+

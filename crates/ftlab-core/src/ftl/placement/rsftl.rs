@@ -20,9 +20,13 @@ use crate::scheme::{Contrast, Scheme};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RsftlKeys {
-    /// Blocks of the group in each plane. Each is an open block, which takes spare space; the paper has up to 128.
+    /// Blocks of the group in each plane. Each is an open block.
+    ///
+    /// Default: few, since each block of the group takes spare space; the paper has up to 128.
     pub group_blocks: u32,
-    /// Requests up to this size go to the group (the paper's best threshold), larger ones to a block of their own.
+    /// Requests up to this size go to the group, larger ones to a block of their own.
+    ///
+    /// Default: the best threshold of the paper.
     #[serde(deserialize_with = "quantity::bytes")]
     pub small_request_bytes: u64,
 }

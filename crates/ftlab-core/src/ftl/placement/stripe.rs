@@ -19,8 +19,8 @@ pub enum Striping {
     /// The logical address decides: reads that were written together are spread as their addresses are. A die whose addresses
     /// are popular has work while others have none.
     Static,
-    /// The next in turn: consecutive writes are spread, whatever their addresses. The default, as drives of today do it: no
-    /// address keeps a die busy alone.
+    /// The next in turn: consecutive writes are spread, whatever their addresses. No address keeps a die busy
+    /// alone.
     #[default]
     Dynamic,
 }
@@ -42,10 +42,16 @@ pub enum PlaneChoice {
 #[serde(deny_unknown_fields, default)]
 pub struct StripeKeys {
     /// Whether the address or the turn decides.
+    ///
+    /// Default: as drives of today do it: no address keeps a die busy alone.
     pub striping: Striping,
     /// Which plane of the chosen die takes a page.
+    ///
+    /// Default: `allocation` alone decides; the other choice is that of DiskSim's model of drives.
     pub plane_choice: PlaneChoice,
     /// Open blocks for host writes in each plane; a request's stream number, modulo this, chooses.
+    ///
+    /// Default: one, as most hosts do not name streams.
     pub streams: u32,
 }
 
