@@ -28,16 +28,13 @@ pub struct OpenKeys {
     ///
     /// Default: the times as they were recorded.
     pub time_scale: f64,
-<<<<<<< HEAD
     /// Most requests that the drive holds; the rest wait at the host. 0 (the default): no limit.
-=======
-    /// Most requests that the drive holds; the rest wait at the host, first come first served. 0 (the default): no
-    /// limit.
     ///
     /// Default: none: requests that arrive at their own times do not ask whether the drive is ready.
->>>>>>> looks
     pub outstanding: u32,
     /// Which of the requests that wait at the host is handed over when the drive has room for one.
+    ///
+    /// Default: the order in which they came, as for hosts that queue without a scheduler (NVMe with `none`).
     pub scheduler: Scheduler,
     /// What happens when times go backwards.
     ///
