@@ -456,6 +456,7 @@ impl<P: FlashPort> Flash<P> {
             groups.written(&mut self.port, done);
         }
         self.note_written(done);
+        self.note_relied(block, done);
     }
 
     fn lane_of(&self, block: BlockId) -> u32 {

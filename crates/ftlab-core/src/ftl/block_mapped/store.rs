@@ -118,6 +118,14 @@ impl Units {
     }
 }
 
+fn role_of(purpose: Purpose) -> Role {
+    match purpose {
+        Purpose::Data => Role::Data,
+        Purpose::Log => Role::Log,
+        Purpose::Sequential => Role::Sequential,
+    }
+}
+
 /// What a layer sees of flash.
 pub(super) struct Seen<'a> {
     pub(super) units: &'a Units,
@@ -190,9 +198,29 @@ impl<P: FlashPort> OnFlash<'_, P> {
         )))
     }
 
+    /// Take a free unit of `cluster`.
+    fn take(&mut self, cluster: u32) -> FlashResult<ClusteredBlock> {
+        let row = self.units.free[cluster as usize].take().ok_or_else(|| Self::full(cluster))?;
+        Ok(ClusteredBlock(cluster * self.units.shape.units_per_cluster + row))
+    }
+
+    /// Take a free unit beside `other`, which it will replace: to a mount it was opened when that was.
+    pub(super) fn open_again(
+        &mut self,
+        other: ClusteredBlock,
+        purpose: Purpose,
+        opened: u32,
+    ) -> FlashResult<ClusteredBlock> {
+        let unit = self.take(self.units.rows.quotient(other.0))?;
+        for block in self.units.blocks(unit) {
+            self.flash.nand.open_again(block, role_of(purpose), opened);
+        }
+        Ok(unit)
+    }
+
     /// `lpn` is at `to` from now on, as `from` was.
     #[inline]
-    fn moved(&mut self, lpn: Lpn, from: Option<Ppn>, to: Ppn) -> FlashResult<()> {
+    pub(super) fn moved(&mut self, lpn: Lpn, from: Option<Ppn>, to: Ppn) -> FlashResult<()> {
         if let Some(from) = from {
             self.flash.invalidate(from)?;
         }
@@ -264,17 +292,9 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     }
 
     fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<ClusteredBlock> {
-        let Some(row) = self.units.free[cluster as usize].take() else {
-            return Err(Self::full(cluster));
-        };
-        let unit = ClusteredBlock(cluster * self.units.shape.units_per_cluster + row);
-        let role = match purpose {
-            Purpose::Data => Role::Data,
-            Purpose::Log => Role::Log,
-            Purpose::Sequential => Role::Sequential,
-        };
+        let unit = self.take(cluster)?;
         for block in self.units.blocks(unit) {
-            self.flash.nand.open(block, role);
+            self.flash.nand.open(block, role_of(purpose));
         }
         Ok(unit)
     }
@@ -300,7 +320,10 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
 
     #[inline]
     fn copy(&mut self, lpn: Lpn, to: Place, after: P::Ticket) -> FlashResult<P::Ticket> {
-        self.copy_for(lpn, to, self.units.cause, after)
+        let writer = self.flash.begin_copy();
+        let done = self.copy_for(lpn, to, self.units.cause, after)?;
+        self.flash.end_internal(writer);
+        Ok(done)
     }
 
     fn pad(&mut self, access: &Access<'_>, lpn: Lpn, to: Place, after: P::Ticket) -> FlashResult<P::Ticket> {
@@ -308,7 +331,10 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     }
 
     fn mark(&mut self, place: Place) -> FlashResult<P::Ticket> {
-        self.flash.program(self.units.page(place), &[], self.units.cause, self.since)
+        let writer = self.flash.begin_copy();
+        let done = self.flash.program(self.units.page(place), &[], self.units.cause, self.since)?;
+        self.flash.end_internal(writer);
+        Ok(done)
     }
 
     fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
@@ -346,9 +372,19 @@ impl<P: FlashPort> OnFlash<'_, P> {
             let block = self.units.block(unit, column);
             let in_column = (count - column).div_ceil(width);
             let run = PageRun { first: Lpn(first.0 + column), stride: width, pages: in_column };
-            let start = self.flash.program_run(PageAt { block, index: 0 }, run, cause, ready)?;
-            for (lpn, ppn) in run.placed(1, start) {
-                self.flash.store_unit(ppn, lpn, versions);
+            let page = PageAt { block, index: 0 };
+            let start = self.units.geometry.unit(page);
+            if self.flash.has_backup() {
+                // Each may endanger what came before it, and a copy is made of what that holds.
+                for (index, (lpn, ppn)) in (0..).zip(run.placed(1, start)) {
+                    self.flash.program(PageAt { index, ..page }, &[lpn], cause, ready)?;
+                    self.flash.store_unit(ppn, lpn, versions);
+                }
+            } else {
+                self.flash.program_run(page, run, cause, ready)?;
+                for (lpn, ppn) in run.placed(1, start) {
+                    self.flash.store_unit(ppn, lpn, versions);
+                }
             }
             run.enter(1, start, &mut self.units.table);
         }
