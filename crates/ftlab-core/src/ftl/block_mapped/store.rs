@@ -228,9 +228,34 @@ impl<P: FlashPort> OnFlash<'_, P> {
         Ok(())
     }
 
+    /// A program of `page` of a data block over several memories waits until earlier blocks of its logical block are gone in all
+    /// of them. What is left there of what was trimmed would look to a mount as if it were still to be copied.
+    #[inline]
+    fn after_erases(&mut self, page: PageAt, after: P::Ticket) -> P::Ticket {
+        if self.units.shape.layout.width == 1 || self.flash.nand.role(page.block) != Some(Role::Data) {
+            return after;
+        }
+        let gone = self.flash.gone();
+        self.flash.port.join(after, gone)
+    }
+
+    /// Whether `unit`, which is erased, may have something that its next data block has not: what was trimmed. Or, where a
+    /// program may tear what came before, what will be.
+    fn leaves_more(&self, unit: ClusteredBlock) -> bool {
+        if !P::LISTENS || self.units.shape.layout.width == 1 {
+            return false;
+        }
+        let is_trimmed = |page| {
+            let lpn = self.page_at(Place { unit, page });
+            lpn.is_some_and(|lpn| self.units.lookup(lpn).is_none())
+        };
+        self.flash.has_backup() || (0..self.units.shape.pages).any(is_trimmed)
+    }
+
     fn copy_for(&mut self, lpn: Lpn, to: Place, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(from) = self.units.lookup(lpn) else { return Ok(after) };
         let (source, target) = (self.units.geometry.page_of(from), self.units.page(to));
+        let after = self.after_erases(target, after);
         let geometry = &self.units.geometry;
         let is_inside = geometry.plane_of(source.block) == geometry.plane_of(target.block);
         let done = if self.units.copyback && is_inside {
@@ -311,6 +336,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             after = self.flash.read(page, missing, access.cause, after)?;
             self.units.read_modify_writes += 1;
         }
+        let after = self.after_erases(page, after);
         let done = self.flash.program(page, &[lpn], access.cause, after)?;
         let new = self.units.geometry.unit(page);
         self.flash.store(new, access, 0, old);
@@ -332,12 +358,15 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
 
     fn mark(&mut self, place: Place) -> FlashResult<P::Ticket> {
         let writer = self.flash.begin_copy();
-        let done = self.flash.program(self.units.page(place), &[], self.units.cause, self.since)?;
+        let page = self.units.page(place);
+        let after = self.after_erases(page, self.since);
+        let done = self.flash.program(page, &[], self.units.cause, after)?;
         self.flash.end_internal(writer);
         Ok(done)
     }
 
     fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
+        let leaves_more = self.leaves_more(unit);
         let mut start = after;
         for column in 0..self.units.shape.layout.width {
             let block = self.units.block(unit, column);
@@ -349,6 +378,9 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             let block = self.units.block(unit, column);
             let erased = self.flash.erase(block, self.units.cause, start)?;
             done = self.flash.port.join(done, erased);
+        }
+        if leaves_more {
+            self.flash.note_gone(done);
         }
         let (cluster, row) = (self.units.rows.quotient(unit.0), self.units.rows.remainder(unit.0));
         let erases = self.flash.nand.erases(self.units.block(unit, 0));
