@@ -188,8 +188,8 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
     }
 }
 
-/// A cache of an eighth of the drive, 4 GiB over 32 GiB in the long tests: at most 24 bytes a frame beyond 16 bytes a physical
-/// page, in all that the allocator saw.
+/// A cache of an eighth of the drive: 4 GiB over 32 GiB in the long tests. All that the allocator saw is at most 24 bytes a
+/// frame beyond 16 bytes a physical page.
 #[test]
 fn a_frame_of_a_non_volatile_cache_takes_little() {
     let _alone = ALONE.lock().unwrap();

@@ -85,7 +85,7 @@ fn without_a_backup_a_torn_program_takes_earlier_pages() {
 }
 
 /// LAST moves what is live of its hot log blocks into a cold one, and erases each. What has come from the first stands nowhere
-/// else when the second is moved behind it: its copies need a backup then, though they are copies as well.
+/// else when the second is moved behind it. Copies as they are, they need a backup then.
 #[test]
 fn copies_that_an_erase_has_left_alone_have_a_backup() {
     let keys = merged(
