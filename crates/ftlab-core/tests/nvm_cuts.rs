@@ -255,8 +255,8 @@ fn a_block_is_not_erased_while_a_page_that_it_gives_up_is_on_its_way() {
     assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
 }
 
-/// Two units leave as one NAND page. A clean one is given up, and the page for the other takes a collection of the very block
-/// that has the clean one: it is copied then, and not skipped.
+/// Two units leave as one NAND page, and a clean one of them is given up. The page for the other takes a collection of the very
+/// block that has the clean one, which is copied then, and not skipped.
 #[test]
 fn a_page_that_was_given_up_is_copied_out_of_the_victim() {
     let config = device(json!({
